@@ -1,0 +1,78 @@
+# `make demo` and `make test` need Python 3.11 or newer and make; they set up .venv themselves (with uv where it is present).
+#
+#   make PYTHON=python3.12 test     another interpreter (.venv is made anew)
+#   make test ARGS="-k cli -x"      options for pytest, `psiphi demo` or `psiphi bench`
+#   make test JOBS=8                more test processes than two
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+JOBS ?= 2
+ARGS ?=
+UV := $(shell command -v uv 2>/dev/null)
+INSTALL := $(if $(UV),uv pip install --quiet --python $(RUN),$(RUN) -m pip install --quiet)
+
+# A PYTHONPATH from elsewhere (ROS sets one) would mix foreign packages into ours.
+unexport PYTHONPATH
+unexport PYTHONHOME
+
+.NOTPARALLEL:
+.PHONY: help demo test lint fmt bench clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
+
+demo: $(VENV)/.with-core  ## the first minute with psiphi
+	@$(RUN) -m psiphi.cli demo $(ARGS)
+
+test: lint  ## lint, types, and every test
+	@$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+lint: $(VENV)/.with-test  ## ruff (rules and format) and pyright
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m pyright --pythonpath $(RUN)
+
+fmt: $(VENV)/.with-test  ## mend what ruff can mend, and format
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m ruff format .
+
+bench: $(VENV)/.with-bench  ## psiphi beside its peers
+	@$(RUN) -m psiphi.cli bench $(ARGS)
+
+clean:  ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+
+# -- set-up: stamps stand only while all is well, so an interrupted set-up starts over --------------------------------------
+
+PACKAGE_core := .
+PACKAGE_test := .[test]
+PACKAGE_bench := .[bench]
+
+$(VENV)/.with-core $(VENV)/.with-test $(VENV)/.with-bench: $(VENV)/.with-%: pyproject.toml $(VENV)/.made
+	@echo "Installing psiphi ($*) into $(VENV): once, and again when pyproject.toml changes"
+	@mv $(VENV)/.made $(VENV)/.unfinished
+	@$(INSTALL) --editable '$(PACKAGE_$*)'
+	@mv $(VENV)/.unfinished $(VENV)/.made
+	@touch $@
+
+# Made anew when the tree has moved, its interpreter is gone, or PYTHON asks for another version.
+ifneq ($(shell cat $(VENV)/.made 2>/dev/null),$(CURDIR) $(shell "$(or $(PYTHON),$(RUN))" -V 2>/dev/null))
+.PHONY: $(VENV)/.made
+endif
+
+PYTHONS := $(if $(PYTHON),"$(PYTHON)",python3.11 python3.12 python3.13 python3 python)
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+$(VENV)/.made:
+	@python=; for candidate in $(PYTHONS); do \
+	    if "$$candidate" -c '$(NEW_ENOUGH)' 2>/dev/null; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	    echo 'psiphi needs Python 3.11 or newer; tried: $(PYTHONS).' >&2; \
+	    echo 'Install one, or name it: make PYTHON=/path/to/python3' >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$python" -V)"; rm -rf $(VENV); \
+	if [ -n "$(UV)" ]; then uv venv --quiet --seed --python "$$python" $(VENV); \
+	elif "$$python" -c 'import ensurepip' 2>/dev/null; then "$$python" -m venv $(VENV); \
+	else "$$python" -m venv --without-pip $(VENV) && "$$python" -m pip --python $(RUN) install --quiet pip; fi
+	@echo "$(CURDIR) $$($(RUN) -V)" > $@

@@ -1,0 +1,76 @@
+"""psiphi: write robot dynamics as operator equations, get O(N) code compiled for your robot.
+
+    import psiphi as pp
+    robot = pp.load("panda.urdf")
+    a = robot.forward_dynamics(q, v, tau)        # (..., nv), any batch axes
+
+Names are loaded when they are first used: `import psiphi` costs almost nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {  # public name -> where it lives
+    "Error": "errors",
+    "ModelError": "errors",
+    "StateError": "errors",
+    "SingularError": "errors",
+    "CacheError": "errors",
+    "Model": "model.model",
+    "Pose": "model.model",
+    "Frame": "model.model",
+    "Builder": "loading",
+    "DH": "model.dh",
+    "from_dh": "loading",
+    "load": "loading",
+    "Robot": "functions.robot",
+    "set_threads": "functions.threads",
+    "get_threads": "functions.threads",
+    "robots": "",
+    "interop": "",
+}
+
+__all__ = [
+    "Builder",
+    "CacheError",
+    "DH",
+    "Error",
+    "Frame",
+    "Model",
+    "ModelError",
+    "Pose",
+    "Robot",
+    "SingularError",
+    "StateError",
+    "from_dh",
+    "get_threads",
+    "interop",
+    "load",
+    "robots",
+    "set_threads",
+]
+
+if TYPE_CHECKING:
+    from psiphi import interop, robots
+    from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
+    from psiphi.functions.robot import Robot
+    from psiphi.functions.threads import get_threads, set_threads
+    from psiphi.loading import Builder, from_dh, load
+    from psiphi.model.dh import DH
+    from psiphi.model.model import Frame, Model, Pose
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'psiphi' has no attribute {name!r}")
+    home = _HOME[name]
+    module = importlib.import_module(f"psiphi.{home or name}")
+    value = getattr(module, name) if home else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

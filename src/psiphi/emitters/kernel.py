@@ -1,0 +1,153 @@
+"""A whole kernel as LLVM IR: the NumPy gufunc loop around the segments.
+
+loop(args, dims, steps, data)     one element: plain scalars; more: blocks of lanes, the last one padded
+pack / unpack                     any strides in, lanes side by side; padding lanes repeat the last element
+block                             the segments of one block, over a frame of inputs, outputs and slots
+tables                            where a rolled kernel's tables are; set after loading
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from psiphi.emitters.llvm import Width
+from psiphi.emitters.pack import pack, pack_declarations, unpack
+from psiphi.emitters.trig import sincos, sincos_loop
+from psiphi.sweeps.program import Argument
+
+ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What the loop needs to know: the arguments with their frame offsets, the frame's size, and the block's text."""
+
+    inputs: tuple[tuple[Argument, int], ...]
+    outputs: tuple[tuple[Argument, int], ...]
+    frame: int
+    block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
+
+
+def module(kernel: Kernel, name: str, fp: str, lanes: int) -> str:
+    """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time."""
+    widths = [Width(fp, 1)] + ([Width(fp, lanes)] if lanes > 1 else [])
+    parts = [_declarations(widths)]
+    for width in widths:
+        parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), unpack(width), _range(kernel, width)]
+    parts.append(_loop(name, widths))
+    return "\n".join(parts)
+
+
+def _declarations(widths: list[Width]) -> str:
+    lines = [
+        "@tables = global ptr null",
+        "declare ptr @malloc(i64)",
+        "declare void @free(ptr)",
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    ]
+    fp = widths[0].fp
+    lines += [f"declare {fp} @{f}{'' if fp == 'double' else 'f'}({fp})" for f in ("sin", "cos")]
+    for w in widths:
+        T = w.type
+        lines.append(f"declare {T} @llvm.fma.{w.suffix}({T}, {T}, {T})")
+        lines += [f"declare {T} @llvm.{f}.{w.suffix}({T})" for f in ("sqrt", "fabs")]
+    lines += [line for w in widths for line in pack_declarations(w)]
+    return "\n".join(lines) + "\n"
+
+
+def _loop(name: str, widths: list[Width]) -> str:
+    scalar, wide = widths[0].suffix, widths[-1].suffix
+    return f"""define void @{name}(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
+  %n = load i64, ptr %dims
+  %tables = load ptr, ptr @tables
+  %single = icmp eq i64 %n, 1
+  br i1 %single, label %one, label %many
+one:
+  call void @range.{scalar}(ptr %args, ptr %steps, i64 %n, ptr %tables)
+  ret void
+many:
+  call void @range.{wide}(ptr %args, ptr %steps, i64 %n, ptr %tables)
+  ret void
+}}
+"""
+
+
+def _range(kernel: Kernel, w: Width) -> str:
+    """All n elements, in blocks of lanes; `%count` is how many of the block's lanes are real."""
+    arguments = kernel.inputs + kernel.outputs
+    core = len(arguments)
+    load, before, after = [], [], []
+    for i, (arg, offset) in enumerate(arguments):
+        strides = [core + d for d in range(len(arg.shape))]
+        core += len(arg.shape)
+        row, column = (strides if len(strides) == 2 else [None, *strides])[-2:] if strides else (None, None)
+        load += _load_argument(i, row, column)
+        rows = arg.shape[0] if len(arg.shape) == 2 else 1
+        columns = arg.shape[-1] if arg.shape else 1
+        call = (
+            f"call void @{{verb}}.{w.suffix}(ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {columns}, "
+            f"i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count)"
+        )
+        lines = [
+            f"%jump{i} = mul i64 %i, %outer{i}",
+            f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}",
+            f"%frame{i} = getelementptr i8, ptr %frame, i64 {offset * w.bytes}",
+        ]
+        before += lines
+        (before if i < len(kernel.inputs) else after).append(call.format(verb="pack" if i < len(kernel.inputs) else "unpack"))
+    size = (kernel.frame + w.lanes) * w.bytes  # tiles may read and write beyond the last argument
+    take, give = _frame_memory(size)
+    newline = "\n  "
+    return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
+entry:
+  {newline.join(load + take)}
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %body, label %done
+body:
+  %full = icmp sge i64 %left, {w.lanes}
+  %count = select i1 %full, i64 {w.lanes}, i64 %left
+  {newline.join(before)}
+  call void @block.{w.suffix}(ptr %frame, ptr %data)
+  {newline.join(after)}
+  %next = add i64 %i, {w.lanes}
+  br label %test
+done:
+  {newline.join(give)}
+  ret void
+}}
+"""
+
+
+def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:
+    """Base pointer and strides of argument i, from NumPy's arrays."""
+    lines = [
+        f"%argp{i} = getelementptr ptr, ptr %args, i64 {i}",
+        f"%base{i} = load ptr, ptr %argp{i}",
+        f"%outerp{i} = getelementptr i64, ptr %steps, i64 {i}",
+        f"%outer{i} = load i64, ptr %outerp{i}",
+    ]
+    for what, position in (("row", row), ("column", column)):
+        if position is None:
+            lines.append(f"%{what}{i} = add i64 0, 0")
+        else:
+            lines.append(f"%{what}p{i} = getelementptr i64, ptr %steps, i64 {position}")
+            lines.append(f"%{what}{i} = load i64, ptr %{what}p{i}")
+    return lines
+
+
+def _frame_memory(size: int) -> tuple[list[str], list[str]]:
+    if size <= ON_STACK:
+        return [f"%frame = alloca [{size} x i8], align 64"], []
+    take = [
+        f"%raw = call ptr @malloc(i64 {size + 64})",
+        "%whole = ptrtoint ptr %raw to i64",
+        "%up = add i64 %whole, 63",
+        "%aligned = and i64 %up, -64",
+        "%frame = inttoptr i64 %aligned to ptr",
+    ]
+    return take, ["call void @free(ptr %raw)"]

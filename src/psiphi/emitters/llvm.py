@@ -1,0 +1,195 @@
+"""LLVM IR from segments: the same text for one robot at a time (plain doubles) or one robot a SIMD lane.
+
+FMA is formed here, by rule (a product used once, in a sum), not by the optimiser: scalar and vector code then round
+alike, and results do not depend on the width, the batch size or the position in the batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import dataclass
+
+from psiphi.emitters.segments import Segment, operands
+from psiphi.tape.ops import Op
+
+INSTRUCTION = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
+
+
+@dataclass(frozen=True)
+class Width:
+    """The value type of a kernel: `lanes` of `float` or `double`."""
+
+    fp: str  # "double" or "float"
+    lanes: int
+
+    @property
+    def type(self) -> str:
+        return f"<{self.lanes} x {self.fp}>" if self.lanes > 1 else self.fp
+
+    @property
+    def suffix(self) -> str:
+        """The intrinsics' name of the type."""
+        scalar = "f64" if self.fp == "double" else "f32"
+        return f"v{self.lanes}{scalar}" if self.lanes > 1 else scalar
+
+    @property
+    def scalar_bytes(self) -> int:
+        return 8 if self.fp == "double" else 4
+
+    @property
+    def bytes(self) -> int:
+        return self.lanes * self.scalar_bytes
+
+    @property
+    def integer(self) -> str:
+        bits = f"i{8 * self.scalar_bytes}"
+        return f"<{self.lanes} x {bits}>" if self.lanes > 1 else bits
+
+    def constant(self, value: float) -> str:
+        """A splat of the value, exact bits."""
+        if self.fp == "float":
+            value = struct.unpack("f", struct.pack("f", value))[0]
+        bits = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+        return f"splat ({self.fp} {bits})" if self.lanes > 1 else bits
+
+    def whole(self, value: int) -> str:
+        """A splat of an integer."""
+        return f"splat (i{8 * self.scalar_bytes} {value})" if self.lanes > 1 else str(value)
+
+
+class Emitter:
+    """One segment as the lines of a function body; bases are pointer arguments of that function."""
+
+    def __init__(self, segment: Segment, width: Width, fma: bool = True):
+        self.segment, self.width, self.fma = segment, width, fma
+        self.tape = segment.tape
+        self.lines: list[str] = []
+        self.names: dict[int, str] = {}
+        self.fused: set[int] = set()
+        self.pairs: dict[int, str] = {}  # (sin, cos) registers by angle
+        self._count = 0
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%t{self._count}"
+
+    def body(self) -> list[str]:
+        nodes = self.segment.nodes
+        if self.fma:
+            self._find_fused(nodes)
+        for node in nodes:
+            if node not in self.fused:
+                self.names[node] = self._emit(node)
+        for store in self.segment.stores:
+            self._store(store)
+        return self.lines
+
+    def _find_fused(self, nodes: list[int]) -> None:
+        """Products with one reader, a sum or difference in this segment, and no store: they ride in its FMA."""
+        uses = Counter(o for n in nodes for o in operands(self.tape, n))
+        uses.update(store.node for store in self.segment.stores)
+        here = set(nodes)
+        for n in nodes:
+            op, a, b = self.tape.nodes[n]
+            if op in (Op.ADD, Op.SUB):
+                for operand in (b, a):
+                    if operand in here and self.tape.nodes[operand][0] is Op.MUL and uses[operand] == 1:
+                        self.fused.add(operand)
+                        break
+
+    def value(self, node: int) -> str:
+        """The text that stands for a node: a register, or a constant."""
+        if node in self.names:
+            return self.names[node]
+        op, a, _ = self.tape.nodes[node]
+        if op is Op.CONST:
+            return self.width.constant(a)
+        base, offset = self.segment.given[node]
+        self.names[node] = self._load_scalar(offset) if base == "param" else self._load(base, offset)
+        return self.names[node]
+
+    def address(self, base: str, offset: int) -> str:
+        name = self.fresh()
+        self.lines.append(f"{name} = getelementptr i8, ptr %{base}, i64 {offset * self.width.bytes}")
+        return name
+
+    def _load(self, base: str, offset: int) -> str:
+        address, name = self.address(base, offset), self.fresh()
+        self.lines.append(f"{name} = load {self.width.type}, ptr {address}, align {self.width.bytes}")
+        return name
+
+    def _load_scalar(self, offset: int) -> str:
+        """A body's parameter: one number for all lanes."""
+        w, address, name = self.width, self.fresh(), self.fresh()
+        self.lines.append(f"{address} = getelementptr {w.fp}, ptr %param, i64 {offset}")
+        self.lines.append(f"{name} = load {w.fp}, ptr {address}")
+        if w.lanes == 1:
+            return name
+        one, all_lanes = self.fresh(), self.fresh()
+        self.lines.append(f"{one} = insertelement {w.type} poison, {w.fp} {name}, i32 0")
+        self.lines.append(f"{all_lanes} = shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer")
+        return all_lanes
+
+    def _store(self, store) -> None:
+        value = self.value(store.node)
+        if store.accumulate:
+            before, total = self._load(store.base, store.offset), self.fresh()
+            self.lines.append(f"{total} = fadd {self.width.type} {before}, {value}")
+            value = total
+        address = self.address(store.base, store.offset)
+        self.lines.append(f"store {self.width.type} {value}, ptr {address}, align {self.width.bytes}")
+
+    def _emit(self, node: int) -> str:
+        op, a, b = self.tape.nodes[node]
+        T = self.width.type
+        if op in (Op.ADD, Op.SUB) and (a in self.fused or b in self.fused):
+            return self._emit_fma(op, a, b)
+        if op in INSTRUCTION:
+            x, y, name = self.value(a), self.value(b), self.fresh()
+            self.lines.append(f"{name} = {INSTRUCTION[op]} {T} {x}, {y}")
+        elif op is Op.NEG:
+            name = self._negated(self.value(a))
+        elif op is Op.SQRT:
+            x, name = self.value(a), self.fresh()
+            self.lines.append(f"{name} = call {T} @llvm.sqrt.{self.width.suffix}({T} {x})")
+        else:
+            name = self._sine_or_cosine(op, a)
+        return name
+
+    def _emit_fma(self, op: Op, a: int, b: int) -> str:
+        """a + x y, a - x y or x y - b in one rounding."""
+        if b in self.fused:
+            _, x, y = self.tape.nodes[b]
+            left, right, rest = self.value(x), self.value(y), self.value(a)
+            if op is Op.SUB:
+                left = self._negated(left)
+        else:
+            _, x, y = self.tape.nodes[a]
+            left, right, rest = self.value(x), self.value(y), self.value(b)
+            if op is Op.SUB:
+                rest = self._negated(rest)
+        T, name = self.width.type, self.fresh()
+        self.lines.append(f"{name} = call {T} @llvm.fma.{self.width.suffix}({T} {left}, {T} {right}, {T} {rest})")
+        return name
+
+    def _negated(self, value: str) -> str:
+        name = self.fresh()
+        self.lines.append(f"{name} = fneg {self.width.type} {value}")
+        return name
+
+    def _sine_or_cosine(self, op: Op, angle: int) -> str:
+        T, pair = self.width.type, f"{{ {self.width.type}, {self.width.type} }}"
+        if angle not in self.pairs:
+            x, self.pairs[angle] = self.value(angle), self.fresh()
+            self.lines.append(f"{self.pairs[angle]} = call {pair} @psiphi.sincos.{self.width.suffix}({T} {x})")
+        name = self.fresh()
+        self.lines.append(f"{name} = extractvalue {pair} {self.pairs[angle]}, {0 if op is Op.SIN else 1}")
+        return name
+
+
+def function(name: str, bases: list[str], lines: list[str]) -> str:
+    """An internal function over pointer arguments."""
+    arguments = ", ".join(f"ptr %{base}" for base in bases)
+    text = "\n  ".join(lines)
+    return f"define internal void @{name}({arguments}) noinline nounwind {{\n  {text}\n  ret void\n}}\n"

@@ -1,0 +1,206 @@
+"""Between NumPy's arrays and the frame: `pack` brings a block's elements side by side, `unpack` puts them back.
+
+Elements may lie anywhere (any strides). Where each element's numbers are contiguous, which is the common case, tiles of
+lanes x lanes numbers are transposed in registers, the last tile under a mask.
+"""
+
+from __future__ import annotations
+
+from psiphi.emitters.llvm import Width
+
+_PACK_ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count"
+
+
+def _grid(verb: str, w: Width, before: list[str], full: list[str], part: list[str], tile: list[str]) -> str:
+    """A loop over cells; `full` moves all lanes of one, `part` lane %lane of one, `tile` as many cells as there are lanes."""
+    newline = "\n  "
+    return f"""define internal void @{verb}.{w.suffix}({_PACK_ARGUMENTS}) nounwind {{
+entry:
+  {newline.join(before)}
+  %whole = icmp eq i64 %count, {w.lanes}
+  %cells = mul i64 %rows, %columns
+  %dense = mul i64 %columns, {w.scalar_bytes}
+  %one.row = icmp eq i64 %rows, 1
+  %rows.join = icmp eq i64 %row, %dense
+  %columns.join = icmp eq i64 %column, {w.scalar_bytes}
+  %join = or i1 %one.row, %rows.join
+  %flat = and i1 %join, %columns.join
+  %easy = and i1 %flat, %whole
+  br i1 {"%easy" if w.lanes > 1 else "false"}, label %tile, label %test
+{_tiles(w, tile)}
+test:
+  %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
+  %r = phi i64 [ 0, %entry ], [ %r.next, %step ]
+  %c = phi i64 [ 0, %entry ], [ %c.next, %step ]
+  %more = icmp slt i64 %cell, %cells
+  br i1 %more, label %body, label %done
+body:
+  %down = mul i64 %r, %row
+  %across = mul i64 %c, %column
+  %inside = add i64 %down, %across
+  %slot = mul i64 %cell, {w.bytes}
+  %f = getelementptr i8, ptr %frame, i64 %slot
+  br i1 %whole, label %all, label %some
+all:
+  {newline.join(full)}
+  br label %step
+some:
+  %lane = phi i64 [ 0, %body ], [ %lane.next, %some ]
+  {newline.join(part)}
+  %lane.next = add i64 %lane, 1
+  %again = icmp slt i64 %lane.next, {"%count" if verb == "unpack" else w.lanes}
+  br i1 %again, label %some, label %step
+step:
+  %cell.next = add i64 %cell, 1
+  %c.up = add i64 %c, 1
+  %wrap = icmp eq i64 %c.up, %columns
+  %c.next = select i1 %wrap, i64 0, i64 %c.up
+  %r.up = add i64 %r, 1
+  %r.next = select i1 %wrap, i64 %r.up, i64 %r
+  br label %test
+done:
+  ret void
+}}
+"""
+
+
+def _lane_pointers(w: Width) -> list[str]:
+    lines = []
+    for lane in range(w.lanes):
+        lines.append(f"%o{lane} = mul i64 %outer, {lane}")
+        lines.append(f"%l{lane} = getelementptr i8, ptr %array, i64 %o{lane}")
+    return lines
+
+
+def pack(w: Width) -> str:
+    full = []
+    value = "poison"
+    for lane in range(w.lanes):
+        full.append(f"%a{lane} = getelementptr i8, ptr %l{lane}, i64 %inside")
+        full.append(f"%x{lane} = load {w.fp}, ptr %a{lane}, align 1")
+        if w.lanes > 1:
+            full.append(f"%v{lane} = insertelement {w.type} {value}, {w.fp} %x{lane}, i32 {lane}")
+            value = f"%v{lane}"
+    full.append(f"store {w.type} {value if w.lanes > 1 else '%x0'}, ptr %f, align {w.bytes}")
+    part = [
+        "%last = sub i64 %count, 1",
+        "%beyond = icmp sgt i64 %lane, %last",
+        "%from = select i1 %beyond, i64 %last, i64 %lane",
+        "%jump = mul i64 %from, %outer",
+        "%to = add i64 %jump, %inside",
+        "%p = getelementptr i8, ptr %array, i64 %to",
+        f"%x = load {w.fp}, ptr %p, align 1",
+        f"%fl = getelementptr {w.fp}, ptr %f, i64 %lane",
+        f"store {w.fp} %x, ptr %fl",
+    ]
+    return _grid("pack", w, _lane_pointers(w), full, part, _pack_tile(w))
+
+
+def unpack(w: Width) -> str:
+    full = [f"%v = load {w.type}, ptr %f, align {w.bytes}"]
+    for lane in range(w.lanes):
+        full.append(f"%a{lane} = getelementptr i8, ptr %l{lane}, i64 %inside")
+        value = "%v"
+        if w.lanes > 1:
+            full.append(f"%x{lane} = extractelement {w.type} %v, i32 {lane}")
+            value = f"%x{lane}"
+        full.append(f"store {w.fp} {value}, ptr %a{lane}, align 1")
+    part = [
+        "%jump = mul i64 %lane, %outer",
+        "%to = add i64 %jump, %inside",
+        "%p = getelementptr i8, ptr %array, i64 %to",
+        f"%fl = getelementptr {w.fp}, ptr %f, i64 %lane",
+        f"%x = load {w.fp}, ptr %fl",
+        f"store {w.fp} %x, ptr %p, align 1",
+    ]
+    return _grid("unpack", w, _lane_pointers(w), full, part, _unpack_tile(w))
+
+
+def _tiles(w: Width, tile: list[str]) -> str:
+    """The loop over tiles of `lanes` cells, for contiguous elements."""
+    if w.lanes == 1:
+        return "tile:\n  br label %done"
+    newline = "\n  "
+    steps = ", ".join(f"i64 {i}" for i in range(w.lanes))
+    return f"""tile:
+  %t = phi i64 [ 0, %entry ], [ %t.next, %tile.body ]
+  %t.more = icmp slt i64 %t, %cells
+  br i1 %t.more, label %tile.body, label %done
+tile.body:
+  %t.left = sub i64 %cells, %t
+  %t.left.1 = insertelement <{w.lanes} x i64> poison, i64 %t.left, i32 0
+  %t.left.n = shufflevector <{w.lanes} x i64> %t.left.1, <{w.lanes} x i64> poison, <{w.lanes} x i32> zeroinitializer
+  %t.mask = icmp slt <{w.lanes} x i64> <{steps}>, %t.left.n
+  %t.bytes = mul i64 %t, {w.scalar_bytes}
+  %t.slot = mul i64 %t, {w.bytes}
+  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
+  {newline.join(tile)}
+  %t.next = add i64 %t, {w.lanes}
+  br label %tile"""
+
+
+def pack_declarations(w: Width) -> list[str]:
+    if w.lanes == 1:
+        return []
+    T, mask, name = w.type, f"<{w.lanes} x i1>", w.suffix
+    return [
+        f"declare {T} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {T})",
+        f"declare void @llvm.masked.store.{name}.p0({T}, ptr, i32, {mask})",
+    ]
+
+
+def _transpose(w: Width, rows: list[str]) -> tuple[list[str], list[str]]:
+    """Instructions that transpose lanes x lanes registers, and the names of the results: log2(lanes) rounds of swaps."""
+    lines: list[str] = []
+    step = 1
+    while step < w.lanes:
+        new = list(rows)
+        for i in range(w.lanes):
+            if i & step:
+                continue
+            j = i | step  # element (i, l | step) changes places with (j, l & ~step)
+            low = [lane if not lane & step else w.lanes + (lane ^ step) for lane in range(w.lanes)]
+            high = [lane | step if not lane & step else w.lanes + lane for lane in range(w.lanes)]
+            for target, picks in ((i, low), (j, high)):
+                name = f"%x{step}.{target}"
+                mask = ", ".join(f"i32 {p}" for p in picks)
+                lines.append(f"{name} = shufflevector {w.type} {rows[i]}, {w.type} {rows[j]}, <{w.lanes} x i32> <{mask}>")
+                new[target] = name
+        rows, step = new, 2 * step
+    return lines, rows
+
+
+def _pack_tile(w: Width) -> list[str]:
+    if w.lanes == 1:
+        return []
+    T, lines = w.type, []
+    for lane in range(w.lanes):
+        lines.append(f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes")
+        lines.append(
+            f"%tr{lane} = call {T} @llvm.masked.load.{w.suffix}.p0(ptr %ta{lane}, i32 {w.scalar_bytes}, "
+            f"<{w.lanes} x i1> %t.mask, {T} zeroinitializer)"
+        )
+    swaps, columns = _transpose(w, [f"%tr{lane}" for lane in range(w.lanes)])
+    lines += swaps
+    for i, column in enumerate(columns):
+        lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
+        lines.append(f"store {T} {column}, ptr %tf{i}, align {w.bytes}")
+    return lines
+
+
+def _unpack_tile(w: Width) -> list[str]:
+    if w.lanes == 1:
+        return []
+    T, lines = w.type, []
+    for i in range(w.lanes):
+        lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
+        lines.append(f"%tr{i} = load {T}, ptr %tf{i}, align {w.bytes}")
+    swaps, rows = _transpose(w, [f"%tr{i}" for i in range(w.lanes)])
+    lines += swaps
+    for lane, row in enumerate(rows):
+        lines.append(f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes")
+        lines.append(
+            f"call void @llvm.masked.store.{w.suffix}.p0({T} {row}, ptr %ta{lane}, i32 {w.scalar_bytes}, "
+            f"<{w.lanes} x i1> %t.mask)"
+        )
+    return lines

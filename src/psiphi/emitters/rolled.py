@@ -1,0 +1,155 @@
+"""Rolled kernels: one function a class of links, one loop a sweep, tables for the rest.
+
+The frame holds the arguments, then a record a body (and one for the world), then an inbox a body. `tables` points to two
+arrays: integers (parent, q offset, v offset, first parameter; then each sweep's order and classes) and parameters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psiphi.emitters.kernel import Kernel
+from psiphi.emitters.llvm import Emitter, Width, function
+from psiphi.emitters.segments import Layout, Segment, Store
+from psiphi.model.model import WORLD
+from psiphi.sweeps.roll import Class, Rolled
+from psiphi.tape.ops import Op
+
+
+def rolled_kernel(rolled: Rolled, fma: bool = True) -> Kernel:
+    """The kernel of a program in loops; give it `Tables(rolled, dtype).address` as its tables."""
+    program = rolled.program
+    layout = Layout.of(program.inputs, program.outputs)
+    bodies = len(rolled.tree.links)
+    size = layout.size + (bodies + 1) * (rolled.record + rolled.inbox)
+    inputs = tuple(zip(program.inputs, layout.inputs, strict=True))
+    outputs = tuple(zip(program.outputs, layout.outputs, strict=True))
+    return Kernel(inputs, outputs, size, lambda width: _Block(rolled, layout, width, fma).text())
+
+
+class Tables:
+    """The memory `tables` points to; keep it alive as long as the kernel."""
+
+    def __init__(self, rolled: Rolled, dtype: str):
+        joints = rolled.tree.model.joints
+        n = len(joints)
+        columns = [
+            [n if j.parent == WORLD else j.parent for j in joints],
+            [j.q_slice.start for j in joints],
+            [j.v_slice.start for j in joints],
+            rolled.param_start,
+        ]
+        for stage in rolled.stages:
+            columns += [stage.order, stage.ids]
+        self.integers = np.concatenate([np.asarray(c, dtype=np.int32) for c in columns])
+        self.params = np.ascontiguousarray(rolled.params, dtype=dtype)
+        self.pointers = np.array([self.integers.ctypes.data, self.params.ctypes.data], dtype=np.int64)
+
+    @property
+    def address(self) -> int:
+        return self.pointers.ctypes.data
+
+
+class _Block:
+    def __init__(self, rolled: Rolled, layout: Layout, width: Width, fma: bool):
+        self.rolled, self.layout, self.width, self.fma = rolled, layout, width, fma
+        program = rolled.program
+        self.ins = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]
+        self.outs = [(i, arg) for i, arg in enumerate(program.outputs) if arg.per_joint]
+        self.bases = ["frame", "here", "parent", "inbox", "up", "param"]
+        self.bases += [f"in{i}" for i, _ in self.ins] + [f"out{i}" for i, _ in self.outs]
+
+    def text(self) -> str:
+        w, n = self.width, len(self.rolled.tree.links)
+        parts, calls = [], []
+        start = 4 * n
+        for s, stage in enumerate(self.rolled.stages):
+            for c, cls in enumerate(stage.classes):
+                parts.append(self._class(f"step{s}.{c}.{w.suffix}", cls))
+            parts.append(self._stage(s, start, len(stage.order), len(stage.classes)))
+            calls.append(f"call void @sweep{s}.{w.suffix}(ptr %frame, ptr %data)")
+            start += 2 * len(stage.order)
+        calls = [*self._clear_outputs(), *calls]
+        if self.rolled.finish is not None:
+            parts.append(self._class(f"finish.{w.suffix}", self.rolled.finish))
+            inbox = self._offset(self._inbox_start() + n * self.rolled.inbox)
+            calls.append(f"%world = getelementptr i8, ptr %frame, i64 {inbox}")
+            passed = ["ptr %world" if b == "inbox" else "ptr %frame" for b in self.bases]
+            calls.append(f"call void @finish.{w.suffix}({', '.join(passed)})")
+        parts.append(function(f"block.{w.suffix}", ["frame", "data"], calls))
+        return "\n".join(parts)
+
+    def _clear_outputs(self) -> list[str]:
+        """Outputs no step writes are zero."""
+        size = self.layout.size - (self.layout.outputs[0] if self.layout.outputs else 0)
+        lines = [f"%outputs = getelementptr i8, ptr %frame, i64 {self._offset(self.layout.outputs[0])}"]
+        lines.append(f"call void @llvm.memset.p0.i64(ptr %outputs, i8 0, i64 {self._offset(size)}, i1 false)")
+        return lines
+
+    def _offset(self, values: int) -> int:
+        return values * self.width.bytes
+
+    def _inbox_start(self) -> int:
+        return self.layout.size + (len(self.rolled.tree.links) + 1) * self.rolled.record
+
+    def _class(self, name: str, cls: Class) -> str:
+        live = cls.tape.live(cls.outputs)
+        nodes = [i for i in live if i not in cls.given and cls.tape.nodes[i][0] is not Op.CONST]
+        segment = Segment(name, cls.tape, nodes, [Store(*store) for store in cls.stores], cls.given)
+        return function(name, self.bases, Emitter(segment, self.width, self.fma).body())
+
+    def _stage(self, s: int, start: int, count: int, classes: int) -> str:
+        w, n, r = self.width, len(self.rolled.tree.links), self.rolled
+        table = [self._entry("k", start, "%i"), self._entry("class", start + count, "%i")]
+        table += [self._entry(name, column * n, "%k") for column, name in enumerate(("p", "q", "v", "first"))]
+        places = [
+            self._place("here", "%k", r.record, self.layout.size),
+            self._place("parent", "%p", r.record, self.layout.size),
+            self._place("inbox", "%k", r.inbox, self._inbox_start()),
+            self._place("up", "%p", r.inbox, self._inbox_start()),
+            f"%param = getelementptr {w.fp}, ptr %params, i64 %first",
+        ]
+        for name, group, offsets in (("in", self.ins, self.layout.inputs), ("out", self.outs, self.layout.outputs)):
+            for i, arg in group:
+                places.append(self._place(f"{name}{i}", f"%{arg.per_joint}", 1, offsets[i]))
+        passed = ", ".join(f"ptr %{base}" for base in self.bases)
+        cases = " ".join(f"i64 {c}, label %c{c}" for c in range(classes))
+        steps = "\n".join(f"c{c}:\n  call void @step{s}.{c}.{w.suffix}({passed})\n  br label %next" for c in range(classes))
+        body = "\n  ".join([*(line for lines in table for line in lines), *places])
+        return f"""define internal void @sweep{s}.{w.suffix}(ptr %frame, ptr %data) noinline nounwind {{
+entry:
+  %integers = load ptr, ptr %data
+  %params.p = getelementptr ptr, ptr %data, i64 1
+  %params = load ptr, ptr %params.p
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %more = icmp slt i64 %i, {count}
+  br i1 %more, label %body, label %done
+body:
+  {body}
+  switch i64 %class, label %next [ {cases} ]
+{steps}
+next:
+  %i.next = add i64 %i, 1
+  br label %test
+done:
+  ret void
+}}
+"""
+
+    @staticmethod
+    def _entry(name: str, start: int, index: str) -> list[str]:
+        return [
+            f"%{name}.i = add i64 {index}, {start}",
+            f"%{name}.p = getelementptr i32, ptr %integers, i64 %{name}.i",
+            f"%{name}.n = load i32, ptr %{name}.p",
+            f"%{name} = sext i32 %{name}.n to i64",
+        ]
+
+    def _place(self, name: str, index: str, size: int, start: int) -> str:
+        return (
+            f"%{name}.j = mul i64 {index}, {self._offset(size)}\n"
+            f"  %{name}.b = getelementptr i8, ptr %frame, i64 {self._offset(start)}\n"
+            f"  %{name} = getelementptr i8, ptr %{name}.b, i64 %{name}.j"
+        )

@@ -1,0 +1,148 @@
+"""Straight-line code in pieces: what an emitter gets to see.
+
+A `Segment` is a tape whose leaves are loads `(base, offset)` and whose results are stores. A kernel runs its segments in
+order over one *frame* of values: inputs, outputs, then slots for what crosses from one segment to the next. Cutting
+keeps compile time linear: the cost of one basic block grows faster than its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from psiphi.sweeps.program import Argument
+from psiphi.sweeps.unroll import Straight
+from psiphi.tape.ops import BINARY, Op
+from psiphi.tape.tape import Tape
+
+CUT = 1500  # nodes a segment
+
+
+@dataclass(frozen=True)
+class Store:
+    """Put node into (base, offset); `accumulate` adds to what is there."""
+
+    base: str
+    offset: int
+    node: int
+    accumulate: bool = False
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of nodes of one tape. `given`: nodes computed elsewhere, by their place; `angles`: trig nodes done in a loop."""
+
+    name: str
+    tape: Tape
+    nodes: list[int]
+    stores: list[Store]
+    given: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets of the arguments in the frame, and where free slots begin."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    size: int
+
+    @staticmethod
+    def of(inputs: Iterable[Argument], outputs: Iterable[Argument]) -> Layout:
+        groups, total = [], 0
+        for group in (inputs, outputs):
+            offsets = []
+            for arg in group:
+                offsets.append(total)
+                total += arg.size
+            groups.append(tuple(offsets))
+        return Layout(groups[0], groups[1], total)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A straight kernel, cut: first the arguments of all sines and cosines, then the rest."""
+
+    layout: Layout
+    prologue: Segment
+    angles: int  # how many; angle i stands at slot `angle_base + 3 i`, its sine and cosine behind it
+    angle_base: int
+    segments: list[Segment]
+    frame: int
+
+
+def cut(straight: Straight, size: int = CUT) -> Pieces:
+    """Segments of about `size` nodes; sines and cosines of simple arguments go to a loop in front."""
+    tape, layout = straight.tape, Layout.of(straight.program.inputs, straight.program.outputs)
+    live = tape.live(node for *_, node in straight.stores)
+    place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
+    angles = list(dict.fromkeys(tape.nodes[i][1] for i in live if tape.nodes[i][0] in (Op.SIN, Op.COS)))
+    base, free = layout.size, layout.size + 3 * len(angles)
+    prologue = _prologue(tape, angles, base, place)
+    given = dict(place)
+    for i in live:
+        op, a, _ = tape.nodes[i]
+        if op in (Op.SIN, Op.COS):
+            given[i] = ("frame", base + 3 * angles.index(a) + (1 if op is Op.SIN else 2))
+    body = [i for i in live if i not in given and tape.nodes[i][0] is not Op.CONST]
+    outputs: dict[int, list[int]] = {}
+    for number, index, node in straight.stores:
+        outputs.setdefault(node, []).append(layout.outputs[number] + index)
+    segments, frame = _chop(tape, body, outputs, given, free, size)
+    return Pieces(layout, prologue, len(angles), base, segments, frame)
+
+
+def _prologue(tape: Tape, angles: list[int], base: int, place: dict) -> Segment:
+    nodes = [i for i in tape.live(angles) if i not in place and tape.nodes[i][0] is not Op.CONST] if angles else []
+    if any(tape.nodes[i][0] in (Op.SIN, Op.COS) for i in nodes):
+        raise NotImplementedError("a sine or cosine of a sine or cosine")
+    stores = [Store("frame", base + 3 * n, node) for n, node in enumerate(angles)]
+    return Segment("angles", tape, nodes, stores, place)
+
+
+def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dict, free: int, size: int):
+    runs = [body[i : i + size] for i in range(0, len(body), size)] or [[]]
+    home = {node: r for r, run in enumerate(runs) for node in run}
+    last: dict[int, int] = {}
+    for r, run in enumerate(runs):
+        for node in run:
+            for operand in operands(tape, node):
+                if home.get(operand, r) != r:
+                    last[operand] = r
+    slots, frame = _slots(runs, last, free)
+    segments = []
+    for r, run in enumerate(runs):
+        stores = [Store("frame", slots[n], n) for n in run if n in last]
+        stores += [Store("frame", place, n) for n in run for place in outputs.get(n, ())]
+        segments.append(Segment(f"part{r}", tape, run, stores, given | {n: ("frame", slots[n]) for n in last}))
+    # results that are inputs, constants or angles themselves
+    stores = [Store("frame", place, n) for n, places in outputs.items() if n not in home for place in places]
+    if stores:
+        segments.append(Segment("copies", tape, [], stores, given))
+    return segments, frame
+
+
+def _slots(runs, last: dict[int, int], free: int):
+    """Linear scan: a slot is free again after the last segment that reads it."""
+    slots: dict[int, int] = {}
+    idle: list[int] = []
+    ends: dict[int, list[int]] = {}
+    for r, run in enumerate(runs):
+        for node in run:
+            if node in last:
+                if idle:
+                    slots[node] = idle.pop()
+                else:
+                    slots[node] = free
+                    free += 1
+                ends.setdefault(last[node], []).append(slots[node])
+        idle.extend(ends.pop(r, ()))
+    return slots, free
+
+
+def operands(tape: Tape, node: int) -> tuple:
+    """The nodes a node reads."""
+    op, a, b = tape.nodes[node]
+    if op in BINARY:
+        return a, b
+    return () if op in (Op.LEAF, Op.CONST) else (a,)

@@ -1,0 +1,26 @@
+"""Straight kernels: the pieces of one tape, each a function, called in order."""
+
+from __future__ import annotations
+
+from psiphi.emitters.kernel import Kernel
+from psiphi.emitters.llvm import Emitter, Width, function
+from psiphi.emitters.segments import CUT, Pieces, cut
+from psiphi.sweeps.unroll import Straight
+
+
+def straight_kernel(straight: Straight, fma: bool = True, size: int = CUT) -> Kernel:
+    """The kernel of a whole unrolled program."""
+    pieces = cut(straight, size)
+    inputs = tuple(zip(straight.program.inputs, pieces.layout.inputs, strict=True))
+    outputs = tuple(zip(straight.program.outputs, pieces.layout.outputs, strict=True))
+    return Kernel(inputs, outputs, pieces.frame, lambda width: _block(pieces, width, fma))
+
+
+def _block(pieces: Pieces, width: Width, fma: bool) -> str:
+    suffix = width.suffix
+    segments = [pieces.prologue, *pieces.segments]
+    text = [function(f"{s.name}.{suffix}", ["frame"], Emitter(s, width, fma).body()) for s in segments]
+    first = f"%first = getelementptr i8, ptr %frame, i64 {pieces.angle_base * width.bytes}"
+    angles = f"call void @psiphi.angles.{suffix}(ptr %first, i64 {pieces.angles})"
+    calls = [f"call void @{s.name}.{suffix}(ptr %frame)" for s in segments]
+    return "\n".join([*text, function(f"block.{suffix}", ["frame", "data"], [calls[0], first, angles, *calls[1:]])])

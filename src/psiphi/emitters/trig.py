@@ -1,0 +1,171 @@
+"""Sine and cosine as vector code: Cody-Waite reduction with FMA, polynomials, and the C library for huge arguments.
+
+x = k pi/2 + r with three parts of pi/2; the first product is exact for |x| <= 1e4, so r carries full precision; the
+polynomials (Cephes, S. Moshier) serve |r| <= pi/4. Lanes beyond 1e4, infinite or NaN are answered by libm, lane by lane,
+and blended in, so that a lane's result never depends on its neighbours.
+"""
+
+from __future__ import annotations
+
+from psiphi.emitters.llvm import Width
+
+LIMIT = 1e4
+PI_HALF = {  # pi/2 in three parts of the type's precision
+    "double": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
+    "float": (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+}
+SIN = {
+    "double": (
+        1.58962301576546568060e-10,
+        -2.50507477628578072866e-8,
+        2.75573136213857245213e-6,
+        -1.98412698295895385996e-4,
+        8.33333333332211858878e-3,
+        -1.66666666666666307295e-1,
+    ),
+    "float": (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1),
+}
+COS = {
+    "double": (
+        -1.13585365213876817300e-11,
+        2.08757008419747316778e-9,
+        -2.75573141792967388112e-7,
+        2.48015872888517045348e-5,
+        -1.38888888888730564116e-3,
+        4.16666666666665929218e-2,
+    ),
+    "float": (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2),
+}
+ROUND = {"double": 6755399441055744.0, "float": 12582912.0}  # 1.5 * 2^mantissa: adding it leaves k in the low bits
+
+
+class _Text:
+    """Lines of one function, with fresh register names."""
+
+    def __init__(self, width: Width):
+        self.w, self.lines, self.n = width, [], 0
+
+    def line(self, text: str) -> str:
+        self.n += 1
+        self.lines.append(f"%s{self.n} = {text}")
+        return f"%s{self.n}"
+
+    def op(self, name: str, x: str, y: str) -> str:
+        return self.line(f"{name} {self.w.type} {x}, {y}")
+
+    def iop(self, name: str, x: str, y: str) -> str:
+        return self.line(f"{name} {self.w.integer} {x}, {y}")
+
+    def fma(self, x: str, y: str, z: str) -> str:
+        T = self.w.type
+        return self.line(f"call {T} @llvm.fma.{self.w.suffix}({T} {x}, {T} {y}, {T} {z})")
+
+    def poly(self, coefficients, x: str) -> str:
+        value = self.w.constant(coefficients[0])
+        for c in coefficients[1:]:
+            value = self.fma(value, x, self.w.constant(c))
+        return value
+
+    def select(self, mask: str, x: str, y: str) -> str:
+        bools = f"<{self.w.lanes} x i1>" if self.w.lanes > 1 else "i1"
+        return self.line(f"select {bools} {mask}, {self.w.type} {x}, {self.w.type} {y}")
+
+
+def sincos(width: Width) -> str:
+    """`{T, T} @psiphi.sincos.<suffix>(T x)`: (sin x, cos x)."""
+    t, w = _Text(width), width
+    sine, cosine = _fast(t)
+    bools = f"<{w.lanes} x i1>" if w.lanes > 1 else "i1"
+    size = t.line(f"call {w.type} @llvm.fabs.{w.suffix}({w.type} %x)")
+    huge = t.line(f"fcmp ugt {w.type} {size}, {w.constant(LIMIT)}")
+    some = t.line(f"bitcast {bools} {huge} to i{w.lanes}") if w.lanes > 1 else huge
+    any_huge = t.line(f"icmp ne i{w.lanes} {some}, 0") if w.lanes > 1 else huge
+    head = "\n  ".join(t.lines)
+    t.lines = []
+    slow_sine, slow_cosine = _slow(t, "sin"), _slow(t, "cos")
+    slow_sine, slow_cosine = t.select(huge, slow_sine, sine), t.select(huge, slow_cosine, cosine)
+    body = "\n  ".join(t.lines)
+    pair = f"{{ {w.type}, {w.type} }}"
+    return f"""define internal {pair} @psiphi.sincos.{w.suffix}({w.type} %x) nounwind {{
+entry:
+  {head}
+  br i1 {any_huge}, label %slow, label %done
+slow:
+  {body}
+  br label %done
+done:
+  %sine = phi {w.type} [ {sine}, %entry ], [ {slow_sine}, %slow ]
+  %cosine = phi {w.type} [ {cosine}, %entry ], [ {slow_cosine}, %slow ]
+  %r0 = insertvalue {pair} poison, {w.type} %sine, 0
+  %r1 = insertvalue {pair} %r0, {w.type} %cosine, 1
+  ret {pair} %r1
+}}
+"""
+
+
+def _fast(t: _Text) -> tuple[str, str]:
+    w, fp = t.w, t.w.fp
+    shifted = t.fma("%x", w.constant(0.6366197723675814), w.constant(ROUND[fp]))
+    k = t.op("fsub", shifted, w.constant(ROUND[fp]))
+    bits = t.line(f"bitcast {w.type} {shifted} to {w.integer}")
+    r = "%x"
+    for part in PI_HALF[fp]:
+        r = t.fma(k, w.constant(-part), r)
+    r2 = t.op("fmul", r, r)
+    s = t.fma(t.op("fmul", r, r2), t.poly(SIN[fp], r2), r)
+    c = t.fma(t.op("fmul", r2, r2), t.poly(COS[fp], r2), t.fma(r2, w.constant(-0.5), w.constant(1.0)))
+    swap = t.line(f"icmp ne {w.integer} {t.iop('and', bits, w.whole(1))}, {w.whole(0)}")
+    s, c = t.select(swap, c, s), t.select(swap, s, c)
+    top = 8 * w.scalar_bytes - 2  # bit 1 of k moved to the sign bit
+    s = _flip(t, s, t.iop("shl", t.iop("and", bits, w.whole(2)), w.whole(top)))
+    c = _flip(t, c, t.iop("shl", t.iop("and", t.iop("add", bits, w.whole(1)), w.whole(2)), w.whole(top)))
+    return s, c
+
+
+def _flip(t: _Text, value: str, sign: str) -> str:
+    whole = t.line(f"bitcast {t.w.type} {value} to {t.w.integer}")
+    return t.line(f"bitcast {t.w.integer} {t.iop('xor', whole, sign)} to {t.w.type}")
+
+
+def _slow(t: _Text, name: str) -> str:
+    """libm, lane by lane."""
+    w = t.w
+    libm = name if w.fp == "double" else name + "f"
+    if w.lanes == 1:
+        return t.line(f"call {w.fp} @{libm}({w.fp} %x)")
+    out = "poison"
+    for lane in range(w.lanes):
+        x = t.line(f"extractelement {w.type} %x, i32 {lane}")
+        y = t.line(f"call {w.fp} @{libm}({w.fp} {x})")
+        out = t.line(f"insertelement {w.type} {out}, {w.fp} {y}, i32 {lane}")
+    return out
+
+
+def sincos_loop(width: Width) -> str:
+    """`@psiphi.angles.<suffix>(ptr first, i64 m)`: for m angles at stride 3, the sine and cosine go behind the angle."""
+    w, b = width, width.bytes
+    pair = f"{{ {w.type}, {w.type} }}"
+    return f"""define internal void @psiphi.angles.{w.suffix}(ptr %first, i64 %m) nounwind {{
+entry:
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %m
+  br i1 %more, label %body, label %done
+body:
+  %offset = mul i64 %i, {3 * b}
+  %p = getelementptr i8, ptr %first, i64 %offset
+  %x = load {w.type}, ptr %p, align {b}
+  %both = call {pair} @psiphi.sincos.{w.suffix}({w.type} %x)
+  %s = extractvalue {pair} %both, 0
+  %c = extractvalue {pair} %both, 1
+  %ps = getelementptr i8, ptr %p, i64 {b}
+  %pc = getelementptr i8, ptr %p, i64 {2 * b}
+  store {w.type} %s, ptr %ps, align {b}
+  store {w.type} %c, ptr %pc, align {b}
+  %next = add i64 %i, 1
+  br label %test
+done:
+  ret void
+}}
+"""

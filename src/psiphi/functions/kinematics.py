@@ -1,0 +1,127 @@
+"""The local steps of frames, energy and the centre of mass."""
+
+from __future__ import annotations
+
+from psiphi.functions.steps import EYE3, ZERO3, ZERO6, adjoint_map
+from psiphi.spatial import dense
+from psiphi.spatial.screws import add, cross, dot, motion, pose, rotate
+from psiphi.sweeps.program import Site
+
+
+def world_pose(site: Site) -> None:
+    """Base to tip: rotation R and origin p of the body's axes in the world."""
+    R, p = pose(site.path, site.parent["R"], site.parent["p"])
+    site.keep(R=R, p=p)
+
+
+def world_origin(site: Site) -> None:
+    """The world's own pose and rest."""
+    site.keep(R=EYE3, p=ZERO3, V=ZERO6)
+
+
+def frame_at(site: Site) -> tuple[list, list]:
+    """Rotation and origin in the world of the marked frame on this body; `site.mark` is its (R, p) in body axes."""
+    R, r = site.mark
+    return dense.product(site.kept["R"], R), add(site.kept["p"], dense.apply(site.kept["R"], r))
+
+
+def write_pose(site: Site) -> None:
+    """At the marked body: the 4x4 pose."""
+    world_pose(site)
+    if site.mark:
+        R, p = frame_at(site)
+        for i in range(3):
+            site.write("T", 4 * i, [*R[i], p[i]])
+        site.write("T", 12, [0.0, 0.0, 0.0, 1.0])
+
+
+def spatial_velocity(site: Site) -> None:
+    """Base to tip: V = phi* V(p) + H* v."""
+    site.keep(V=add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v"))))
+
+
+def velocity_inward(site: Site) -> None:
+    """Tip to base: the frame's velocity, turned into the axes of each body on the way to the world."""
+    if site.mark:
+        w, v = _velocity_at(site)
+    else:
+        w, v = site.children["w"], site.children["v"]
+    site.send(w=rotate(site.path, w), v=rotate(site.path, v))
+
+
+def _velocity_at(site: Site) -> tuple[list, list]:
+    _, r = site.mark
+    V = site.kept["V"]
+    return V[:3], add(V[3:], cross(V[:3], r))
+
+
+def velocity_own_axes(site: Site) -> None:
+    """Base to tip, at the marked body: the frame's velocity in its own axes."""
+    spatial_velocity(site)
+    if site.mark:
+        w, v = _velocity_at(site)
+        Rt = dense.transpose(site.mark[0])
+        site.write("V", 0, dense.apply(Rt, w) + dense.apply(Rt, v))
+
+
+def write_velocity(site: Site) -> None:
+    """At the world."""
+    site.write("V", 0, site.children["w"] + site.children["v"])
+
+
+def jacobian_columns(in_world: bool):
+    """Tip to base: column k = [w_k; v_k + w_k x (p_frame - p_k)], [w_k; v_k] = H_k* in world axes."""
+
+    def step(site: Site) -> None:
+        if site.mark:
+            R, p = frame_at(site)
+        else:
+            R, p = [site.children["frame"][3 * i : 3 * i + 3] for i in range(3)], site.children["frame"][9:]
+        arm = [x - y for x, y in zip(p, site.kept["p"], strict=True)]
+        for i, h in enumerate(site.H):
+            w, v = dense.apply(site.kept["R"], h[:3]), dense.apply(site.kept["R"], h[3:])
+            column = w + add(v, cross(w, arm))
+            if not in_world:
+                column = dense.apply(dense.transpose(R), column[:3]) + dense.apply(dense.transpose(R), column[3:])
+            for row, value in enumerate(column):
+                site.write_joint("J", [value], row * site.nv + i)
+        site.send(frame=[*R[0], *R[1], *R[2], *p])
+
+    return step
+
+
+def kinetic(site: Site) -> None:
+    """Base to tip: V, and the body's kinetic energy V* M V / 2 (+ rotors)."""
+    spatial_velocity(site)
+    V = site.kept["V"]
+    rotors = 0.0
+    for J, rate in zip(site.link.armature, site.of("v"), strict=True):
+        rotors = rotors + J * (rate * rate)
+    site.keep(energy=[0.5 * (dot(V, site.link.inertia @ V) + rotors)])
+
+
+def sum_energy(site: Site) -> None:
+    """Tip to base: kinetic energies add up."""
+    below = site.children.get("energy")
+    site.send(energy=site.kept["energy"] if below is None else add(site.kept["energy"], below))
+
+
+def sum_moments(site: Site) -> None:
+    """Tip to base: mass and first moment of everything outboard, m and m p."""
+    below = site.children
+    mass, moment = site.link.mass, site.link.moment
+    if "mass" in below:
+        mass, moment = mass + below["mass"][0], add(moment, below["moment"])
+    l = pose(site.path, EYE3, ZERO3)[1]
+    moved = rotate(site.path, moment)
+    site.send(mass=[mass], moment=[x + mass * y for x, y in zip(moved, l, strict=True)])
+
+
+def both(*steps):
+    """Several steps at one body, in one sweep."""
+
+    def step(site: Site) -> None:
+        for one in steps:
+            one(site)
+
+    return step

@@ -1,0 +1,164 @@
+"""The one place where models are made: every reader calls a `Builder`, and so can you.
+
+Units are SI, angles are radians. Order: bodies are numbered depth first from the base; children follow in the order
+their joints were given, or sorted by joint name with `order="name"`, as Pinocchio does for URDF files, so that q, v
+and tau of a URDF robot are interchangeable. A fixed joint welds: its child's mass is merged into the body below, and
+every link and joint name stays as a frame.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from psiphi.errors import ModelError
+from psiphi.model import values
+from psiphi.model.assembly import assemble
+from psiphi.model.checks import check_joints, check_links, check_model, read_repairs
+from psiphi.model.joints import JOINTS
+from psiphi.model.model import Model
+from psiphi.model.places import HERE, UPRIGHT, Place
+from psiphi.model.records import FrameRecord, JointRecord, LinkRecord, Whole
+from psiphi.model.tree import walk_tree
+from psiphi.model.words import Log, nearest, shown
+
+KINDS = ("fixed", *JOINTS)
+
+
+class Builder:
+    """Collects bodies, joints and frames, then builds a checked `Model`.
+
+    >>> b = Builder("pendulum")
+    >>> b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.08, 0, 0, 0.08, 0, 0.001))
+    >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), damping=0.1)
+    >>> b.frame("tip", "rod", xyz=(0, 0, -1))
+    >>> b.build()
+    <Model 'pendulum': 1 bodies, nq=1, nv=1>
+    """
+
+    def __init__(self, name: str, gravity=(0.0, 0.0, -9.81), file: str | os.PathLike | None = None, forest: bool = True):
+        """`file` is named in messages; `forest=False` allows one root only and no joint on an unnamed world."""
+        self.file = None if file is None else os.fspath(file)
+        self.name = values.name(name, self._fail_at(Whole("robot")))
+        self.gravity = values.triple(gravity, "gravity", self._fail_at(Whole("robot")))
+        self.forest = forest
+        self.links: dict[str, LinkRecord] = {}
+        self.joints: dict[str, JointRecord] = {}
+        self.frames: dict[str, FrameRecord] = {}
+        self.notes = Log(self.file)
+
+    def body(self, name: str, mass=0.0, com=(0.0, 0.0, 0.0), inertia=None, rotation=None, line: int | None = None) -> None:
+        """Add a link: `inertia` about the centre of mass, 3x3 or (ixx, ixy, ixz, iyy, iyz, izz).
+
+        `rotation` is that of the inertia's axes in link axes.
+        """
+        fail = self._fail_at(Whole(f"link {shown(name)}", line))
+        self._new(name, self.links, "link", fail)
+        axes = UPRIGHT if rotation is None else values.rotation(None, rotation, fail)
+        self.links[name] = LinkRecord(
+            name,
+            values.number(mass, "mass", fail),
+            values.triple(com, "com", fail),
+            values.inertia(inertia, axes, fail),
+            line,
+        )
+
+    def joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        xyz=(0.0, 0.0, 0.0),
+        rpy=None,
+        rotation=None,
+        axis=(0.0, 0.0, 1.0),
+        axis2=None,
+        pitch=0.0,
+        lower=None,
+        upper=None,
+        velocity=None,
+        effort=None,
+        damping=None,
+        friction=None,
+        armature=None,
+        mimic=None,
+        line: int | None = None,
+    ) -> None:
+        """Add a joint of a kind of the joint table, or "fixed", that carries link `child` on link `parent` or "world".
+
+        xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
+        Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
+        """
+        fail = self._fail_at(Whole(f"joint {shown(name)}", line))
+        self._new(name, self.joints, "joint", fail)
+        if kind not in KINDS:
+            fail(f"no joint kind {shown(kind)}", nearest(kind, KINDS))
+        nq, nv = (0, 0) if kind == "fixed" else (JOINTS[kind].nq, JOINTS[kind].nv)
+        each = partial(values.per_coordinate, fail=fail)
+        above = partial(each, count=nv, sign=False)
+        still = kind == "fixed"
+        self.joints[name] = JointRecord(
+            name,
+            kind,
+            values.name(parent, fail),
+            values.name(child, fail),
+            self._place(xyz, rpy, rotation, fail),
+            values.vector(axis, 3, "axis", fail),
+            None if axis2 is None else values.vector(axis2, 3, "axis2", fail),
+            values.number(pitch, "pitch", fail),
+            () if still else each(lower, nq, -inf, "lower limit"),
+            () if still else each(upper, nq, inf, "upper limit"),
+            () if still else above(velocity, default=inf, what="velocity limit"),
+            () if still else above(effort, default=inf, what="effort limit"),
+            () if still else above(damping, default=0.0, what="damping"),
+            () if still else above(friction, default=0.0, what="friction"),
+            () if still else above(armature, default=0.0, what="armature"),
+            values.mimic(mimic, fail),
+            line,
+        )
+
+    def frame(self, name: str, body: str, xyz=(0.0, 0.0, 0.0), rpy=None, rotation=None, line: int | None = None) -> None:
+        """Add a named place on link `body` or on "world"."""
+        fail = self._fail_at(Whole(f"frame {shown(name)}", line))
+        self._new(name, self.frames, "frame", fail)
+        self.frames[name] = FrameRecord(name, values.name(body, fail), self._place(xyz, rpy, rotation, fail), line)
+
+    def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
+        """Add a line to the model's report."""
+        self.notes.note(Whole(element, line), text)
+
+    def build(self, base: str = "fixed", repair=(), order: str = "given") -> Model:
+        """The checked model: base "fixed" or "free"; `repair` names faults to mend (see checks.py); order "given" or "name"."""
+        _choose("base", base, ("fixed", "free"))
+        _choose("order", order, ("given", "name"))
+        repairs, log = read_repairs(repair), Log(self.file, self.notes.notes)
+        links = check_links(self.links, repairs, log)
+        joints = check_joints(self.joints, repairs, log)
+        walk = walk_tree(links, joints, base, order, self.forest, log)
+        model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
+        check_model(model, links, {joint.name: joint for joint in walk.joints}, log)
+        return replace(model, report=tuple(log.notes))
+
+    def _fail_at(self, at: Whole) -> values.Fail:
+        return partial(Log(self.file).fail, at)
+
+    def _new(self, name, known: dict, what: str, fail: values.Fail) -> None:
+        values.name(name, fail)
+        if name in known:
+            line = known[name].line
+            where = "" if line is None else f" (line {line})"
+            fail(f"there is already a {what} with this name{where}", f"give every {what} its own name")
+
+    def _place(self, xyz, rpy, rotation, fail: values.Fail) -> Place:
+        place = values.rotation(rpy, rotation, fail), values.triple(xyz, "xyz", fail)
+        return HERE if place == HERE else place
+
+
+def _choose(what: str, value, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ModelError(
+            f"{what} is {shown(value)}, expected " + " or ".join(map(repr, known)), nearest(value, known), element=what
+        )

@@ -1,0 +1,258 @@
+"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere. Plain immutable data."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.model.joints import JOINTS, JointKind
+
+WORLD = -1  # the parent index of a body that hangs on the world
+
+
+def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """A read-only float64 copy of `values`."""
+    array = np.array(values, dtype=float)
+    if shape is not None:
+        array = array.reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+class Pose(NamedTuple):
+    """A frame seen from another: x_outer = rotation @ x_inner + translation."""
+
+    rotation: np.ndarray
+    translation: np.ndarray
+
+    def __matmul__(self, other: Pose) -> Pose:
+        return Pose(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    @property
+    def inv(self) -> Pose:
+        return Pose(self.rotation.T, -self.rotation.T @ self.translation)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The 4x4 homogeneous matrix."""
+        top = np.column_stack([self.rotation, self.translation])
+        return np.vstack([top, [0.0, 0.0, 0.0, 1.0]])
+
+
+IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body: mass, centre of mass in its link frame, rotational inertia about the centre of mass in link axes."""
+
+    name: str
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+class Mimic(NamedTuple):
+    """q = multiplier * q(joint) + offset: kept as data, acts only where a call asks for it."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """The joint that carries body `index`: `pose` is its frame in the parent's link frame, `axis` in the joint frame.
+
+    Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature` (nv entries).
+    """
+
+    name: str
+    kind: str
+    index: int
+    parent: int
+    pose: Pose
+    axis: np.ndarray
+    axis2: np.ndarray
+    pitch: float
+    q_slice: slice
+    v_slice: slice
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    damping: np.ndarray
+    friction: np.ndarray
+    armature: np.ndarray
+    mimic: Mimic | None = None
+
+    @property
+    def row(self) -> JointKind:
+        return JOINTS[self.kind]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named place on body `body` (WORLD for the world): `pose` in that body's link frame."""
+
+    name: str
+    body: int
+    pose: Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A tree or forest of bodies; joint k carries body k, and its parent comes before it.
+
+    >>> from psiphi.model.builder import Builder
+    >>> b = Builder("pendulum")
+    >>> b.body("rod", mass=1.0, com=(0, 0, -0.5))
+    >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
+    >>> b.build().nv
+    1
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    frames: Mapping[str, Frame]
+    gravity_vector: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, -9.81)))
+    report: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.joints[-1].q_slice.stop if self.joints else 0
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self.joints[-1].v_slice.stop if self.joints else 0
+
+    @cached_property
+    def parent(self) -> tuple[int, ...]:
+        return tuple(joint.parent for joint in self.joints)
+
+    @property
+    def mimics(self) -> dict[str, Mimic]:
+        return {joint.name: joint.mimic for joint in self.joints if joint.mimic is not None}
+
+    def frame(self, name: str) -> Frame:
+        """The frame called `name`, or an error with the nearest names."""
+        if isinstance(name, str) and name in self.frames:
+            return self.frames[name]
+        raise StateError(f"no frame {name!r} on {self.name}", suggest(name, self.frames))
+
+    def joint(self, name: str) -> Joint:
+        """The joint called `name`, or an error with the nearest names."""
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise StateError(f"no joint {name!r} on {self.name}", suggest(name, [j.name for j in self.joints]))
+
+    def neutral(self) -> np.ndarray:
+        """The configuration with every joint at its zero."""
+        return self._by_joint(lambda row, j: np.asarray(row.neutral))
+
+    def random(self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = ()) -> np.ndarray:
+        """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations."""
+        rng = np.random.default_rng(rng)
+        size = (size,) if isinstance(size, int) else tuple(size)
+        return self._by_joint(lambda row, j: row.random(rng, size, j.lower, j.upper), size)
+
+    def integrate(self, q, v, dt: float = 1.0) -> np.ndarray:
+        """q moved along the constant velocity v for the time dt, on the configuration manifold."""
+        q, v = self._state("q", q, self.nq), self._state("v", v, self.nv)
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        return self._by_joint(lambda row, j: row.integrate(q[..., j.q_slice], dt * v[..., j.v_slice]), lead)
+
+    def difference(self, q0, q1) -> np.ndarray:
+        """The velocity v with integrate(q0, v) = q1."""
+        q0, q1 = self._state("q0", q0, self.nq), self._state("q1", q1, self.nq)
+        lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
+        out = np.zeros((*lead, self.nv))
+        for j in self.joints:
+            out[..., j.v_slice] = j.row.difference(q0[..., j.q_slice], q1[..., j.q_slice])
+        return out
+
+    def normalize(self, q) -> np.ndarray:
+        """q with its quaternions scaled to unit length."""
+        q = self._state("q", q, self.nq)
+        return self._by_joint(lambda row, j: row.normalize(q[..., j.q_slice]), q.shape[:-1])
+
+    def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
+        out = np.zeros((*lead, self.nq))
+        for j in self.joints:
+            out[..., j.q_slice] = piece(j.row, j)
+        return out
+
+    def _state(self, name: str, value, size: int) -> np.ndarray:
+        array = np.asarray(value, dtype=float)
+        if array.ndim == 0 or array.shape[-1] != size:
+            raise StateError(
+                f"{name} has shape {array.shape}, expected (..., {size}) for {self.name}",
+                f"give {size} numbers in the last axis",
+            )
+        return array
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides the dynamics: equal digests, equal answers."""
+        return _digest(self)
+
+    def __hash__(self) -> int:
+        return int(self.digest[:15], 16)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Model) and self.digest == other.digest
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}>"
+
+
+def suggest(name, known) -> str:
+    """A remedy for an unknown name: the nearest known ones."""
+    near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    if near:
+        return "did you mean " + " or ".join(repr(x) for x in near) + "?"
+    shown = list(known)[:12]
+    return "use one of " + ", ".join(shown) + (", ..." if len(list(known)) > 12 else "")
+
+
+def _digest(model: Model) -> str:
+    sha = hashlib.sha256(b"psiphi model 1")
+    for body, joint in zip(model.bodies, model.joints, strict=True):
+        sha.update(f"{body.name}|{joint.name}|{joint.kind}|{joint.parent}|{joint.mimic}".encode())
+        numbers = (
+            [body.mass, joint.pitch],
+            body.com,
+            body.inertia.ravel(),
+            joint.pose.rotation.ravel(),
+            joint.pose.translation,
+            joint.axis,
+            joint.axis2,
+            joint.lower,
+            joint.upper,
+            joint.velocity,
+            joint.effort,
+            joint.damping,
+            joint.friction,
+            joint.armature,
+        )
+        sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
+    for frame in model.frames.values():
+        sha.update(f"{frame.name}|{frame.body}".encode())
+        sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())
+    sha.update(model.gravity_vector.tobytes())
+    return sha.hexdigest()

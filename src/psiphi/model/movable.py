@@ -1,0 +1,177 @@
+"""Can every joint be moved? Exactly when each D(k) of the articulated-inertia sweep is positive definite.
+
+    P(k) = M(k) + sum over children phi P+ phi*,   D = H P H* + armature,   P+ = P - P H* D^-1 H P     (theory 2.1)
+
+A massless body is legal when what it carries, as far as it resists, makes D(k) positive definite. The test runs at a
+generic configuration: the rank of D(k) there is its rank almost everywhere, so that one pass is a proof. It is tried near
+the neutral configuration and, should rounding have the last word there, once more far from it. Bodies with mass and full
+rotational inertia pass without a sweep, since then D(k) >= H M H* > 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import numpy as np
+
+from psiphi.errors import SingularError
+from psiphi.model.model import WORLD, Body, Joint, Model
+from psiphi.model.records import JointRecord, Whole
+from psiphi.model.words import Log, Placed
+from psiphi.spatial import screws
+
+TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
+SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
+EYE = np.eye(3).tolist()
+FULL = 1e-9  # a body is full when its smallest principal moment is this share of the largest
+REMEDY = "give the link mass and inertia, weld the joint (fixed), or give the joint armature"
+
+
+def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None, log: Log | None = None) -> None:
+    """A joint that carries no mass and no inertia at all needs armature on every coordinate."""
+    heavy = [body.mass > 0.0 or bool(body.inertia.any()) for body in model.bodies]
+    for k in range(len(heavy) - 1, -1, -1):
+        if heavy[k] and model.joints[k].parent != WORLD:
+            heavy[model.joints[k].parent] = True
+    for joint, carries in zip(model.joints, heavy, strict=True):
+        if not carries and not (joint.armature > 0.0).all():
+            _refuse(joint, "nothing that this joint carries has mass or inertia, so no force is needed to move it", joints, log)
+
+
+def check_movable(model: Model, joints: Mapping[str, JointRecord] | None = None, log: Log | None = None) -> None:
+    """Raise SingularError naming the first joint, from the tips, whose D(k) is not positive definite."""
+    suspect = _suspects(model)
+    if not suspect.any():
+        return
+    needed = suspect.copy()  # a suspect's D needs the P of everything it carries
+    for k, joint in enumerate(model.joints):
+        needed[k] |= joint.parent != WORLD and needed[joint.parent]
+    order = [(int(k), bool(suspect[k])) for k in np.flatnonzero(needed)[::-1]]
+    try:
+        _sweep(model, order, 0.2, joints, log)
+    except SingularError:
+        _sweep(model, order, 2.0, joints, log)
+
+
+def _sweep(model: Model, order: list[tuple[int, bool]], spread: float, joints, log) -> None:
+    """Tip to base at a random configuration within about `spread` radians or metres of the neutral one."""
+    rng = np.random.default_rng(20)
+    P, scale = {}, {}  # articulated inertia so far, and the traces (rotational, translational) it would have if locked
+    with np.errstate(all="ignore"):
+        for k, suspect in order:
+            _articulate(model, k, suspect, P, scale, spread * rng.standard_normal(model.joints[k].row.nv), joints, log)
+
+
+def _suspects(model: Model) -> np.ndarray:
+    """Bodies without mass or full rotational inertia, unless one coordinate moves them and H M H* > 0 along it."""
+    if not model.bodies:
+        return np.zeros(0, dtype=bool)
+    I = np.array([body.inertia for body in model.bodies])
+    J = np.linalg.eigvalsh(I)
+    mass = np.array([body.mass for body in model.bodies])
+    suspect = ~((mass > SMALLEST) & (J[:, 0] > FULL * J[:, 2]) & (J[:, 0] > SMALLEST))
+    hinged = np.array([k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1], dtype=int)
+    if hinged.size:
+        suspect[hinged] = ~_resists(model, hinged, mass[hinged], I[hinged])
+    return suspect
+
+
+def _resists(model: Model, hinged: np.ndarray, mass: np.ndarray, I: np.ndarray) -> np.ndarray:
+    """H M H* + armature > 0 for joints with one coordinate: h_w^2 a* (I - m c~ c~) a + h_v^2 m, whatever they carry."""
+    joints = [model.joints[k] for k in hinged]
+    H = np.array([joint.row.H((0.0,), joint)[0] for joint in joints])[:, [2, 5]] ** 2  # in canonical axes: z entries only
+    axis, armature = np.array([j.axis for j in joints]), np.array([j.armature[0] for j in joints])
+    com = np.array([model.bodies[k].com for k in hinged])
+    arm = np.cross(axis, com)
+    D = H[:, 0] * (np.einsum("ki,kij,kj->k", axis, I, axis) + mass * (arm**2).sum(1)) + H[:, 1] * mass + armature
+    scale = H[:, 0] * (np.trace(I, axis1=1, axis2=2) + 2.0 * mass * (com**2).sum(1)) + 3.0 * H[:, 1] * mass + armature
+    return np.minimum(D - FULL * scale, D - SMALLEST) > 0.0
+
+
+def _articulate(model: Model, k: int, suspect: bool, P: dict, scale: dict, step, joints, log) -> None:
+    """One step of the sweep: D(k), its test, and phi P+ phi* handed to the parent."""
+    joint = model.joints[k]
+    M = spatial_inertia(model.bodies[k])
+    Pk = P.pop(k, 0.0) + M
+    locked = scale.pop(k, 0.0) + _traces(M)
+    phi, H = displacement(joint, step)
+    D = H @ Pk @ H.T + np.diag(joint.armature)
+    if suspect:
+        _test(joint, D, H, locked, joints, log)
+    if joint.parent == WORLD:
+        return
+    U = Pk @ H.T
+    Pplus = Pk - (U @ U.T / D[0, 0] if len(D) == 1 else U @ np.linalg.solve(D, U.T))
+    Pplus = 0.5 * (Pplus + Pplus.T)  # else rounding grows along long chains
+    P[joint.parent] = P.get(joint.parent, 0.0) + phi @ Pplus @ phi.T
+    scale[joint.parent] = scale.get(joint.parent, 0.0) + _traces(phi @ Pk @ phi.T)
+
+
+def _traces(P: np.ndarray) -> np.ndarray:
+    d = P.diagonal()
+    return np.array([d[:3].sum(), d[3:].sum()])
+
+
+def _test(joint: Joint, D: np.ndarray, H: np.ndarray, locked: np.ndarray, joints, log) -> None:
+    """D(k) > 0, each coordinate measured in the inertia it could have met: |h_w|^2 tr I + |h_v|^2 tr M + armature."""
+    unit = (H[:, :3] ** 2).sum(1) * locked[0] + (H[:, 3:] ** 2).sum(1) * locked[1] + joint.armature
+    root = np.sqrt(np.maximum(unit, SMALLEST))
+    scaled = D / np.outer(root, root)
+    smallest = np.linalg.eigvalsh(scaled)[0] if np.isfinite(scaled).all() else np.nan
+    if not (smallest > TOLERANCE and D.diagonal().min() > SMALLEST):
+        text = f"its articulated inertia D is not positive definite (smallest eigenvalue {smallest:.1e} of its scale): "
+        _refuse(joint, text + "what it carries can be moved without any force", joints, log)
+
+
+def _refuse(joint: Joint, cause: str, joints: Mapping[str, JointRecord] | None, log: Log | None) -> None:
+    at: Placed = joints[joint.name] if joints and joint.name in joints else Whole(f"joint {joint.name!r}")
+    (log or Log()).fail(at, cause, REMEDY, SingularError)
+
+
+def spatial_inertia(body: Body) -> np.ndarray:
+    """M = [[I - m c~ c~, m c~], [-m c~, m 1]] about the link frame's origin."""
+    M = np.zeros((6, 6))
+    M[3, 3] = M[4, 4] = M[5, 5] = body.mass
+    c = skew(body.com)
+    M[:3, 3:] = body.mass * c
+    M[3:, :3] = -M[:3, 3:]
+    M[:3, :3] = body.inertia - M[:3, 3:] @ c
+    return M
+
+
+def skew(x) -> np.ndarray:
+    """x~ with x~ y = x cross y."""
+    x, y, z = x
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def displacement(joint: Joint, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """phi(parent, body) and H in link axes at the configuration one `step` from the neutral one."""
+    row, given, A = joint.row, *canonical(joint)
+    neutral = np.array(row.neutral)
+    q = row.integrate(neutral, step)
+    R, p = screws.pose(row.motion(q, given), EYE, [0.0, 0.0, 0.0])
+    C = A @ np.array(screws.pose(row.motion(neutral, given), EYE, [0.0, 0.0, 0.0])[0])  # the body's canonical axes in link axes
+    R = joint.pose.rotation @ A @ np.array(R) @ C.T
+    l = joint.pose.rotation @ A @ np.array(p) + joint.pose.translation
+    H = np.array(row.H(q, given), dtype=float).reshape(-1, 2, 3) @ C.T
+    phi = np.zeros((6, 6))
+    phi[:3, :3] = phi[3:, 3:] = R
+    phi[:3, 3:] = skew(l) @ R
+    return phi, H.reshape(-1, 6)
+
+
+def canonical(joint: Joint) -> tuple[SimpleNamespace, np.ndarray]:
+    """What a row of the joint table asks of a joint, and the rotation A: canonical axes -> joint axes, A z = axis.
+
+    Universal: the second axis is R(x, alpha) z = (0, -sin alpha, cos alpha), alpha the angle between the axes.
+    """
+    if joint.row.axes == 0:
+        return SimpleNamespace(pitch=0.0, twist=(0.0, 1.0)), np.eye(3)
+    z, other = joint.axis, joint.axis2
+    c = float(z @ other)
+    y = c * z - other
+    s = float(y @ y) ** 0.5
+    y = y / s
+    return SimpleNamespace(pitch=joint.pitch, twist=(c, s)), np.array([skew(y) @ z, y, z]).T

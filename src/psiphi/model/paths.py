@@ -1,0 +1,118 @@
+"""Where a mesh may lie: inside the description's own folder or package, or a package named by the caller.
+
+The package of a file is the nearest folder above it with a package.xml, else the folder above it when that has a folder
+called meshes (the usual pkg/urdf, pkg/meshes). Everything else - `..`, absolute paths, file:, http:, ~, links that lead
+out - is outside. Nothing is opened here and nothing needs to exist.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://)?(.*)", re.DOTALL)
+Packages = Mapping[str, str | os.PathLike] | Iterable[str | os.PathLike] | None
+
+
+class Outside(Exception):
+    """A path leaves the folders it may use; the text says how, `path` is where it would lead."""
+
+    def __init__(self, reason: str, path: str | None = None):
+        super().__init__(reason)
+        self.path = path
+
+
+class Roots:
+    """The folders that a description may name files in."""
+
+    def __init__(self, file: str | None, packages: Packages = None):
+        self.home = None if file is None else os.path.dirname(os.path.abspath(file))
+        self.package = None if self.home is None else _package(self.home)
+        self.named = {k: os.fspath(v) for k, v in packages.items()} if isinstance(packages, Mapping) else {}
+        self.shelves = [] if packages is None or isinstance(packages, Mapping) else [os.fspath(p) for p in packages]
+
+    def resolve(self, name: str) -> str | None:
+        """The file that `name` means, None when its package is not known here, or Outside."""
+        name = _decoded(name)
+        scheme = SCHEME.fullmatch(name)
+        if name.startswith(("~", "$")):
+            raise Outside("it would have to be expanded")
+        if scheme and scheme[1] in ("package", "model"):
+            package, _, rest = scheme[2].lstrip("/").partition("/")
+            if package in ("", ".", ".."):
+                raise Outside(f"{package!r} is no package name")
+            return _inside(self._find(package), rest)
+        if scheme and scheme[1] != "file":
+            raise Outside(f"{scheme[1]}: is not a file in the package")
+        if scheme or name.startswith("/"):
+            return self._known("/" + (scheme[2] if scheme else name).lstrip("/"))
+        return self._relative(name)
+
+    def _relative(self, name: str) -> str | None:
+        if self.home is None or self.package is None:
+            return _inside(None, name)
+        return _inside(self.package, os.path.relpath(os.path.join(self.home, name), self.package))
+
+    def _known(self, path: str) -> str:
+        for root in (self.package, *self.named.values(), *self.shelves):
+            if root is not None:
+                try:
+                    return _inside(root, os.path.relpath(path, os.path.abspath(root))) or path
+                except Outside:
+                    continue
+        raise Outside("an absolute path", path)
+
+    def _find(self, package: str) -> str | None:
+        """The folder of a package: as named by the caller, or a folder of that name above the description."""
+        if package in self.named:
+            return self.named[package]
+        for shelf in self.shelves:
+            if os.path.isdir(os.path.join(shelf, package)):
+                return os.path.join(shelf, package)
+        for folder in _above(self.home) if self.home else ():
+            if os.path.basename(folder) == package:
+                return folder
+        return None
+
+
+def _decoded(name: str) -> str:
+    """With %2e decoded as often as it takes, and backslashes turned: what any program down the line may make of it."""
+    for _ in range(8):
+        plain = unquote(name)
+        if plain == name:
+            break
+        name = plain
+    if "\0" in name:
+        raise Outside("it holds a NUL")
+    return name.strip().replace("\\", "/")
+
+
+def _inside(root: str | None, rest: str) -> str | None:
+    """root/rest, when it stays in root, with and without following links."""
+    plain = os.path.normpath(rest)
+    if plain.startswith(("..", "/")) and plain.split("/")[0] in ("..", ""):
+        raise Outside("it leaves the package", None if root is None else os.path.normpath(os.path.join(root, plain)))
+    if root is None:
+        return None
+    path, real = os.path.join(os.path.abspath(root), plain), os.path.realpath(root)
+    if os.path.commonpath([real, os.path.realpath(path)]) != real:
+        raise Outside("a link on its way leaves the package", path)
+    return path
+
+
+def _package(home: str) -> str:
+    for folder in _above(home):
+        if os.path.isfile(os.path.join(folder, "package.xml")):
+            return folder
+    parent = os.path.dirname(home)
+    return parent if os.path.isdir(os.path.join(parent, "meshes")) and parent != os.path.dirname(parent) else home
+
+
+def _above(folder: str) -> Iterable[str]:
+    while True:
+        yield folder
+        if folder == os.path.dirname(folder):
+            return
+        folder = os.path.dirname(folder)

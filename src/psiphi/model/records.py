@@ -1,0 +1,87 @@
+"""What a builder remembers of each call until the model is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psiphi.model.inertias import Six
+from psiphi.model.joints import JOINTS
+from psiphi.model.model import Mimic
+from psiphi.model.places import HERE, Place, Vector
+from psiphi.model.words import shown
+
+
+@dataclass(slots=True, frozen=True)
+class Whole:
+    """The description as a whole, for messages that are about no single element."""
+
+    label: str
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class LinkRecord:
+    """A link: mass, centre of mass, and the inertia about it in link axes."""
+
+    name: str
+    mass: float
+    com: Vector
+    inertia: Six
+    line: int | None
+
+    @property
+    def label(self) -> str:
+        return f"link {shown(self.name)}"
+
+    @property
+    def has_mass(self) -> bool:
+        return self.mass != 0.0 or any(self.inertia)
+
+
+@dataclass(slots=True)
+class JointRecord:
+    """A joint: `place` of the joint frame in the parent's link frame; per-coordinate numbers as tuples."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    place: Place = HERE
+    axis: tuple[float, ...] = (0.0, 0.0, 1.0)
+    axis2: tuple[float, ...] | None = None
+    pitch: float = 0.0
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+    velocity: tuple[float, ...] = ()
+    effort: tuple[float, ...] = ()
+    damping: tuple[float, ...] = ()
+    friction: tuple[float, ...] = ()
+    armature: tuple[float, ...] = ()
+    mimic: Mimic | None = None
+    line: int | None = None
+
+    @property
+    def label(self) -> str:
+        return f"joint {shown(self.name)}"
+
+    @property
+    def moves(self) -> bool:
+        return self.kind != "fixed"
+
+    @property
+    def row(self):
+        return JOINTS[self.kind]
+
+
+@dataclass(slots=True)
+class FrameRecord:
+    """A named place on a link."""
+
+    name: str
+    link: str
+    place: Place
+    line: int | None
+
+    @property
+    def label(self) -> str:
+        return f"frame {shown(self.name)}"

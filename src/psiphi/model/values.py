@@ -1,0 +1,134 @@
+"""What a builder call may be given: every argument is read here into plain floats, or refused with words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite, isnan
+from typing import NoReturn
+
+import numpy as np
+
+from psiphi.model.inertias import NONE, Six, rotated
+from psiphi.model.model import Mimic
+from psiphi.model.places import UPRIGHT, Computed, Rotation, Vector, from_quaternion, from_rpy
+from psiphi.model.words import shown
+
+LARGEST = 1e50  # the largest mass, length or inertia: beyond it products overflow
+ROUNDING = 1e-6  # how far a printed rotation or quaternion may be from a true one
+
+Fail = Callable[[str, str], NoReturn]
+
+
+def number(value, what: str, fail: Fail) -> float:
+    """One finite number of sensible size."""
+    return vector((value,), 1, what, fail)[0]
+
+
+def vector(values, count: int, what: str, fail: Fail, largest: float = LARGEST) -> tuple[float, ...]:
+    """`count` finite numbers of sensible size."""
+    out = _floats(values, what, fail)
+    if len(out) != count:
+        fail(f"{what} has {len(out)} numbers, expected {count}", f"give {count} numbers")
+    for x in out:
+        if not -largest <= x <= largest:
+            fail(f"{what} is {shown(values)}, expected finite numbers up to {largest:g}", "correct the number")
+    return out
+
+
+def triple(values, what: str, fail: Fail) -> Vector:
+    """Three finite numbers of sensible size."""
+    x, y, z = vector(values, 3, what, fail)
+    return (x, y, z)
+
+
+def _floats(values, what: str, fail: Fail) -> tuple[float, ...]:
+    try:
+        if not isinstance(values, (str, bytes)) and not any(isinstance(x, (str, bytes)) for x in values):
+            return tuple(map(float, values))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    fail(f"{what} is {shown(values)}, expected numbers", "give a sequence of numbers")
+
+
+def per_coordinate(value, count: int, default: float, what: str, fail: Fail, sign: bool = True) -> tuple[float, ...]:
+    """A number for each coordinate: None is the default, one number serves all; `sign` allows below zero."""
+    if value is None:
+        return (default,) * count
+    alike = type(value) is float or np.ndim(value) == 0
+    out = _floats((value,) * count if alike else value, what, fail)
+    if len(out) != count:
+        fail(f"{what} has {len(out)} numbers, expected {count}", f"give one number or {count}")
+    for x in out:
+        if isnan(x) or (not sign and x < 0.0) or (default == 0.0 and not isfinite(x)):
+            fail(f"{what} is {shown(value)}, expected " + ("numbers" if sign else "0 or more"), f"correct the {what}")
+    return out
+
+
+def rotation(rpy, matrix, fail: Fail) -> Rotation:
+    """A rotation from roll-pitch-yaw angles, from a 3x3 matrix, or from a quaternion x, y, z, w; none is no rotation."""
+    if matrix is None:
+        return UPRIGHT if rpy is None else from_rpy(*vector(rpy, 3, "rpy", fail))
+    if rpy is not None:
+        fail("both rpy and rotation are given", "give one of them")
+    if isinstance(matrix, Computed):
+        return matrix
+    flat = np.ravel(np.asarray(matrix, dtype=object))
+    out = vector(flat, len(flat), "rotation", fail)
+    if len(out) == 4:
+        return _from_quaternion(out, fail)
+    if len(out) != 9:
+        fail(f"rotation has {len(out)} numbers, expected a 3x3 matrix or a quaternion x, y, z, w", "give 9 or 4 numbers")
+    return UPRIGHT if out == UPRIGHT else _orthonormal(out, fail)
+
+
+def _from_quaternion(q: tuple[float, ...], fail: Fail) -> Rotation:
+    size = sum(x * x for x in q) ** 0.5
+    if abs(size - 1.0) > ROUNDING:
+        fail(f"the quaternion {shown(q)} has length {size:.9g}, expected 1", "normalize it")
+    return from_quaternion(*q)
+
+
+def _orthonormal(R: tuple[float, ...], fail: Fail) -> Rotation:
+    """R itself, or the nearest rotation when R is one but for printing: U V* of R = U S V*."""
+    U, S, Vt = np.linalg.svd(np.reshape(R, (3, 3)))
+    error = np.abs(S - 1.0).max()
+    if error > ROUNDING or np.linalg.det(U @ Vt) < 0.0:
+        fail(
+            f"the rotation matrix has singular values {S.round(9).tolist()} and determinant "
+            f"{np.linalg.det(np.reshape(R, (3, 3))):.6g}, expected 1, 1, 1 and 1",
+            "give an orthonormal right-handed matrix",
+        )
+    return R if error < 1e-15 else tuple(float(x) for x in (U @ Vt).ravel())
+
+
+def inertia(values, axes: Rotation, fail: Fail) -> Six:
+    """The six moments in link axes, from six numbers or a symmetric 3x3 matrix given in `axes`."""
+    if values is None:
+        return NONE
+    flat = values if isinstance(values, (tuple, list)) and len(values) == 6 else np.ravel(np.asarray(values, dtype=object))
+    out = vector(flat, 9 if len(flat) == 9 else 6, "inertia", fail)
+    if len(out) == 9:
+        xx, xy, xz, yx, yy, yz, zx, zy, zz = out
+        if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > 1e-9 * max(map(abs, out)):
+            fail("the inertia matrix is not symmetric", "give a symmetric matrix, or ixx, ixy, ixz, iyy, iyz, izz")
+        out = (xx, xy, xz, yy, yz, zz)
+    xx, xy, xz, yy, yz, zz = out
+    return rotated(axes, (xx, xy, xz, yy, yz, zz))
+
+
+def name(value, fail: Fail) -> str:
+    """A name: text, not empty."""
+    if not isinstance(value, str) or not value.strip():
+        fail(f"the name is {shown(value)}, expected text", "give it a name")
+    return value
+
+
+def mimic(value, fail: Fail) -> Mimic | None:
+    """A Mimic from a joint's name, or from (joint, multiplier, offset)."""
+    if value is None:
+        return None
+    parts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (tuple, list)) else ()
+    if not 1 <= len(parts) <= 3:
+        fail(f"mimic is {shown(value)}, expected (joint, multiplier, offset)", "give the joint's name, or these three")
+    joint, multiplier, offset = (*parts, 1.0, 0.0)[:3] if len(parts) != 2 else (*parts, 0.0)
+    return Mimic(name(joint, fail), number(multiplier, "mimic multiplier", fail), number(offset, "mimic offset", fail))

@@ -1,0 +1,80 @@
+"""Words for messages: clipped values, nearest names, spelling mistakes, and where a message stands."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from itertools import islice
+from typing import NoReturn, Protocol
+
+from psiphi.errors import Error, ModelError
+
+MANY = 2000  # names searched for a near one: enough to help, few enough to be instant
+
+
+class Placed(Protocol):
+    """Anything a message can point at."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def line(self) -> int | None: ...
+
+
+class Log:
+    """Errors and report lines with the file, line and element they are about."""
+
+    def __init__(self, file: str | None = None, notes: Iterable[str] = ()):
+        self.file = file
+        self.notes = list(notes)
+
+    def fail(self, at: Placed, cause: str, remedy: str, kind: type[Error] = ModelError) -> NoReturn:
+        raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
+
+    def note(self, at: Placed, text: str) -> None:
+        self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
+
+
+def shown(value: object) -> str:
+    """repr(value), clipped to what fits a message."""
+    text = repr(value[:200] if isinstance(value, str) else value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def listed(names: Collection[str]) -> str:
+    """The first few names."""
+    some = ", ".join(shown(name) for name in islice(names, 8))
+    return some + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
+
+
+def nearest(name: object, known: Collection[str]) -> str:
+    """A remedy for an unknown name."""
+    close = difflib.get_close_matches(str(name)[:100], list(islice(known, MANY)), n=3, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(shown(x) for x in close) + "?"
+    return f"use one of {listed(known)}" if known else "there are none to choose from"
+
+
+def misspelt(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` misspells: one slip in a short name, two in a long one; None when it is just foreign."""
+    for word in sorted(known):
+        if name.lower() == word.lower() or _slips(name, word) <= (1 if len(word) < 6 else 2):
+            return word
+    return None
+
+
+def _slips(a: str, b: str) -> int:
+    """Letters dropped, added, changed or swapped with their neighbour between a and b (3 stands for many)."""
+    if abs(len(a) - len(b)) > 2:
+        return 3
+    rows = [list(range(len(b) + 1))]
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (x != y))
+            if i > 1 and j > 1 and (x, y) == (b[j - 2], a[i - 2]):
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]

@@ -1,0 +1,55 @@
+"""Small dense matrices of any scalar: L D L* factors and solves, for joints of several degrees of freedom."""
+
+from __future__ import annotations
+
+from psiphi.spatial.screws import dot
+
+
+def factor(A) -> tuple[list, list]:
+    """(L, d_inv): A = L diag(d) L* for symmetric positive definite A, L unit lower triangular, d_inv = 1 / d."""
+    n = len(A)
+    L: list = [[0.0] * n for _ in range(n)]
+    scaled: list = [[0.0] * n for _ in range(n)]  # L diag(d)
+    d_inv = []
+    for j in range(n):
+        d = A[j][j]
+        for k in range(j):
+            d = d - L[j][k] * scaled[j][k]
+        d_inv.append(1.0 / d)
+        for i in range(j + 1, n):
+            s = A[i][j]
+            for k in range(j):
+                s = s - scaled[i][k] * L[j][k]
+            scaled[i][j] = s
+            L[i][j] = s * d_inv[j]
+    return L, d_inv
+
+
+def solve(factors, b) -> list:
+    """x with L diag(d) L* x = b."""
+    L, d_inv = factors
+    n = len(b)
+    x = list(b)
+    for i in range(n):
+        for k in range(i):
+            x[i] = x[i] - L[i][k] * x[k]
+    x = [value * d for value, d in zip(x, d_inv, strict=True)]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - L[k][i] * x[k]
+    return x
+
+
+def transpose(A) -> list:
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def apply(A, x) -> list:
+    """A x."""
+    return [dot(row, x) for row in A]
+
+
+def product(A, B) -> list:
+    """A B."""
+    columns = transpose(B)
+    return [[dot(row, column) for column in columns] for row in A]

@@ -1,0 +1,70 @@
+"""The loop over the tree: the only one. It runs a program's steps in order and carries their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psiphi.model.model import WORLD
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep, merge
+
+
+@dataclass
+class Run:
+    """A program under way on one tree: what each body (and the world) has kept, and the outputs written so far."""
+
+    program: Program
+    tree: Tree
+    inputs: Mapping[str, Any]
+    kept: dict[int, dict[str, Any]] = field(default_factory=dict)
+    outputs: dict[tuple[str, int], Any] = field(default_factory=dict)
+
+    def site(self, k: int, inbox: dict[int, dict]) -> Site:
+        if k == WORLD:
+            return Site(None, dict(self.inputs), self.kept.setdefault(WORLD, {}), children=inbox.get(WORLD, {}))
+        joint = self.tree.model.joints[k]
+        return Site(
+            self.tree.links[k],
+            dict(self.inputs),
+            self.kept.setdefault(k, {}),
+            parent=self.kept.get(joint.parent, {}),
+            children=inbox.get(k, {}),
+            slices={"q": joint.q_slice, "v": joint.v_slice},
+            mark=self.program.marks.get(k, ()),
+            nv=self.tree.model.nv,
+        )
+
+    def collect(self, site: Site) -> None:
+        self.outputs.update(((name, index), value) for name, index, value in site.written)
+
+
+def drive(program: Program, tree: Tree, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
+    """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
+    run = Run(program, tree, inputs)
+    bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
+    world = run.site(WORLD, {})
+    program.world(world)
+    inbox: dict[int, dict] = {}
+    for sweep in program.sweeps:
+        inbox = _sweep(run, sweep, bodies)
+    if program.finish is not None:
+        last = run.site(WORLD, inbox)
+        program.finish(last)
+        run.collect(last)
+    return run.outputs
+
+
+def _sweep(run: Run, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
+    """One pass; returns the inboxes (the world's is what the roots sent)."""
+    inbox: dict[int, dict] = {}
+    outward = sweep.direction is BASE_TO_TIP
+    for k in bodies if outward else reversed(bodies):
+        site = run.site(k, inbox)
+        sweep.step(site)
+        run.collect(site)
+        box = inbox.setdefault(run.tree.parent[k], {})
+        for name, value in site.sent.items():
+            box[name] = merge(box.get(name), value)
+    return inbox

@@ -1,0 +1,148 @@
+"""Frames as a gauge: which axes each link gets, and which link carries which inertia.
+
+Joint torques and accelerations do not depend on the axes in which a body is described, nor on which side of a joint the
+inertia sits that the joint does not feel. Both freedoms buy operations:
+
+1. *Modified Denavit-Hartenberg axes.* z along the joint, x along the common normal to one child's axis. A general
+   placement Z(gamma, b) X(alpha, a) Z(delta, d) then loses its first screw to the parent's axes and its last one to
+   the joint's own coordinate. (Near-parallel axes have a far-away common normal: they keep plain shifts.)
+2. *Blind inertia.* A thin rod on the axis of a revolute joint (mass, first and second moment along z) moves with the
+   parent just as well as with the child, as does the rotational inertia across a sliding joint, or a point mass at the
+   centre of a spherical one. Moved inward, the child keeps seven of ten numbers, or four (the base parameters of Gautier
+   and Khalil 1990). D(k) and the joint accelerations are the same; P(k) is that of the moved bodies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psiphi.model.model import WORLD, Joint, Model, Pose
+from psiphi.sweeps.decompose import Axes, Placement, canonical_axes, place
+from psiphi.sweeps.link import Link
+
+ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A framed model: links in order, their children, and the pose of each link's axes in its public link frame."""
+
+    model: Model
+    links: tuple[Link, ...]
+    children: tuple[tuple[int, ...], ...]
+    gauge: tuple[Pose, ...]
+
+    @property
+    def parent(self) -> tuple[int, ...]:
+        return self.model.parent
+
+    def place(self, body: int, pose: Pose) -> Pose:
+        """A pose given in body's public link frame, in the body's working axes."""
+        return pose if body == WORLD else self.gauge[body].inv @ pose
+
+    def path_to(self, body: int) -> list[int]:
+        """The bodies from the base to `body`."""
+        path: list[int] = []
+        while body != WORLD:
+            path.append(body)
+            body = self.parent[body]
+        return path[::-1]
+
+
+def frame_tree(model: Model, rods: bool = True) -> Tree:
+    """The model in the axes that cost least; `rods=False` leaves the inertias where they are."""
+    children: list[list[int]] = [[] for _ in model.joints]
+    for joint in model.joints:
+        if joint.parent != WORLD:
+            children[joint.parent].append(joint.index)
+    canonical = [canonical_axes(joint) for joint in model.joints]
+    placed = _place_all(model, children, canonical)
+    gauge = tuple(Pose(axes.after, np.zeros(3)) @ z_screw(p.gauge) for axes, p in zip(canonical, placed, strict=True))
+    links = [_link(model, k, placed[k], canonical[k].twist, gauge[k]) for k in range(len(model.joints))]
+    if rods and _depth(model) <= ROD_DEPTH:
+        _move_blind_inertia(links, model.joints)
+    return Tree(model, tuple(links), tuple(map(tuple, children)), gauge)
+
+
+def z_screw(turn_and_length: tuple[float, float, float]) -> Pose:
+    """The pose of a screw (cos, sin, length) about z."""
+    c, s, length = turn_and_length
+    return Pose(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, length]))
+
+
+def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[Axes]) -> list[Placement]:
+    """Tip to base: each joint's placement in its parent's axes, and the z-screw by which its own axes were moved."""
+    placed: list[Placement] = [Placement()] * len(model.joints)
+    roots = [joint.index for joint in model.joints if joint.parent == WORLD]
+    for k in [*reversed(range(len(model.joints))), WORLD]:
+        own = children[k] if k != WORLD else roots
+        Q = canonical[k].after if k != WORLD else np.eye(3)
+        movable = k != WORLD and model.joints[k].row.screw
+        poses = [
+            Pose(Q.T @ j.pose.rotation @ canonical[j.index].before, Q.T @ j.pose.translation)
+            for j in (model.joints[c] for c in own)
+        ]
+        gauge, placements = place(poses, [placed[c].gauge for c in own], [model.joints[c].row.screw for c in own], movable)
+        for c, placement in zip(own, placements, strict=True):
+            placed[c] = placement
+        if k != WORLD:
+            placed[k] = Placement(gauge=gauge)
+    return placed
+
+
+def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float], gauge: Pose) -> Link:
+    body, joint = model.bodies[k], model.joints[k]
+    to_axes = gauge.inv
+    com = to_axes.rotation @ body.com + to_axes.translation
+    inertia = to_axes.rotation @ body.inertia @ to_axes.rotation.T
+    pseudo = 0.5 * np.trace(inertia) * np.eye(3) - inertia + body.mass * np.outer(com, com)
+    return Link(
+        index=k,
+        parent=joint.parent,
+        kind=joint.kind,
+        axes=tuple(axis for axis, *_ in placement.fixed),
+        fixed=[number for _, *numbers in placement.fixed for number in numbers],
+        offset=[math.atan2(placement.offset[1], placement.offset[0]), placement.offset[2]],
+        shape=[joint.pitch, *twist],
+        mass=body.mass,
+        moment=[body.mass * x for x in com.tolist()],
+        pseudo=pseudo.tolist(),
+        armature=joint.armature.tolist(),
+    )
+
+
+def _depth(model: Model) -> int:
+    depth = [0] * len(model.joints)
+    for joint in model.joints:
+        depth[joint.index] = 1 + (depth[joint.parent] if joint.parent != WORLD else 0)
+    return max(depth, default=0)
+
+
+def _move_blind_inertia(links: list[Link], joints: Sequence[Joint]) -> None:
+    """Tip to base: what joint k does not feel goes to its parent (or into the ground)."""
+    for link in reversed(links):
+        blind = joints[link.index].row.blind
+        if not blind:
+            continue
+        m, mz, J = link.mass, link.moment[2], np.array(link.pseudo)
+        R, l = link.rest_pose()
+        u = R[:, 2]
+        if blind == "rod":
+            second = J[2, 2] * np.outer(u, u) + mz * (np.outer(l, u) + np.outer(u, l)) + m * np.outer(l, l)
+            first = m * l + mz * u
+            link.mass, link.moment[2], link.pseudo[2][2] = 0.0, 0.0, 0.0
+        elif blind == "point":
+            second, first = m * np.outer(l, l), m * l
+            link.mass = 0.0
+        else:
+            m, second, first = 0.0, R @ J @ R.T, np.zeros(3)
+            link.pseudo = np.zeros((3, 3)).tolist()
+        if link.parent != WORLD:
+            target = links[link.parent]
+            target.mass += m
+            target.moment = [x + y for x, y in zip(target.moment, first.tolist(), strict=True)]
+            target.pseudo = (np.array(target.pseudo) + second).tolist()

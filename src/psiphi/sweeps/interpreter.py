@@ -1,0 +1,28 @@
+"""What a program means: the same loop on NumPy arrays, one slice a coordinate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psiphi.sweeps.drive import drive
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import Program
+
+
+def interpret(program: Program, tree: Tree, *arrays) -> tuple[np.ndarray, ...]:
+    """The outputs (..., *shape) of the program on inputs (..., n), batch axes broadcast."""
+    given = [np.asarray(a, dtype=float) for a in arrays]
+    cores = [len(arg.shape) for arg in program.inputs]
+    lead = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(given, cores, strict=True)))
+    inputs = {
+        arg.name: list(np.moveaxis(np.broadcast_to(a, lead + arg.shape).reshape(*lead, arg.size), -1, 0))
+        for arg, a in zip(program.inputs, given, strict=True)
+    }
+    written = drive(program, tree, inputs)
+    results = []
+    for arg in program.outputs:
+        out = np.zeros((*lead, arg.size))
+        for index in range(arg.size):
+            out[..., index] = written.get((arg.name, index), 0.0)
+        results.append(out.reshape(*lead, *arg.shape))
+    return tuple(results)

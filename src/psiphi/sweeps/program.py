@@ -1,0 +1,125 @@
+"""The language of sweeps: what a program over the tree may say.
+
+    Sweep(BASE_TO_TIP, step)    step(site) sees what the parent kept
+    Sweep(TIP_TO_BASE, step)    step(site) sees the sum of what the children sent
+
+A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
+children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
+runs on floats (`interpreter.py`), on a tape (`unroll.py`) and once per class of links (`roll.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from psiphi.spatial.screws import add
+
+
+class Direction(Enum):
+    """Which way a sweep runs over the tree."""
+
+    BASE_TO_TIP = "base to tip"
+    TIP_TO_BASE = "tip to base"
+
+
+BASE_TO_TIP, TIP_TO_BASE = Direction.BASE_TO_TIP, Direction.TIP_TO_BASE
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One pass over the tree."""
+
+    direction: Direction
+    step: Callable[[Site], None]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output array: its core shape, and the slice of its last axis that belongs to a joint ("q", "v" or "")."""
+
+    name: str
+    shape: tuple[int, ...]
+    per_joint: str = ""
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+
+@dataclass(frozen=True)
+class Program:
+    """Sweeps in order, over `bodies` (all when None); `finish` runs last at the world, on what the roots sent."""
+
+    name: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    sweeps: tuple[Sweep, ...]
+    world: Callable[[Site], None] = lambda site: None
+    finish: Callable[[Site], None] | None = None
+    bodies: Sequence[int] | None = None
+    local: bool = True  # every message has a fixed size: the sweeps can run as loops (roll.py)
+    marks: Mapping[int, Any] = field(default_factory=dict)  # what the steps must know of single bodies (frames, loads)
+
+
+@dataclass
+class Site:
+    """Where a step stands: one body of the tree, or the world (link None)."""
+
+    link: Any  # Link, or None at the world
+    inputs: dict[str, Any]  # whole inputs; `of` gives the joint's own part
+    kept: dict[str, Any] = field(default_factory=dict)
+    parent: dict[str, Any] = field(default_factory=dict)
+    children: dict[str, Any] = field(default_factory=dict)
+    sent: dict[str, Any] = field(default_factory=dict)
+    written: list[tuple[str, int, Any]] = field(default_factory=list)
+    slices: dict[str, slice] = field(default_factory=dict)
+    mark: Any = ()  # the program's mark on this body
+    nv: int = 0  # the whole model's velocity coordinates
+
+    def of(self, name: str) -> list:
+        """The joint's own part of an input; zeros when the program has no such input."""
+        values = self.inputs.get(name)
+        own = self.slices["q" if name == "q" else "v"]
+        return [0.0] * (own.stop - own.start) if values is None else values[own]
+
+    def keep(self, **values) -> None:
+        """Remember values at this body, for its children and for later sweeps."""
+        self.kept.update(values)
+
+    def send(self, **values) -> None:
+        """Add values to what the parent sees as `children`."""
+        self.sent.update(values)
+
+    def write(self, name: str, start: int, values) -> None:
+        """Put scalars into the flat output `name` from index `start` on."""
+        self.written.extend((name, start + i, value) for i, value in enumerate(values))
+
+    def write_joint(self, name: str, values, offset: int = 0) -> None:
+        """Put the joint's own part of an output vector, or of the matrix row that starts at `offset`."""
+        self.write(name, offset + self.slices["v"].start, values)
+
+    @cached_property
+    def path(self) -> list:
+        """The displacement parent -> body."""
+        return self.link.path(self.of("q"))
+
+    @cached_property
+    def H(self) -> list:
+        """The joint map, one row a degree of freedom."""
+        return self.link.row.H(self.of("q"), self.link)
+
+
+def merge(a, b):
+    """The sum of two messages; None is nothing."""
+    if a is None:
+        return b
+    if type(a) is list:
+        return add(a, b)
+    return a + b

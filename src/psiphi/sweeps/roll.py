@@ -1,0 +1,312 @@
+"""Large robots: one traced step per class of links, run in loops.
+
+Links whose numbers have the same zeros and ones, whose parents kept and whose children sent values of the same form, are
+one *class*: their step is traced once, with the link's numbers as parameters. The loop over the bodies, their records
+and their numbers are tables. Compile time and code size then depend on the number of classes, not of bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from psiphi.model.model import WORLD
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
+from psiphi.sweeps.template import Template
+from psiphi.tape.ops import BINARY, Count, Op
+from psiphi.tape.tape import Scalar, Tape
+
+SPECIAL = (0.0, 1.0, -1.0)  # numbers worth knowing when the step is traced
+KEPT, INBOX = "here", "inbox"
+
+
+@dataclass
+class Class:
+    """One traced step: `stores` are (base, offset, node, accumulate); `kept`, `sent` the form of its values."""
+
+    tape: Tape
+    stores: list[tuple[str, int, int, bool]]
+    kept: dict[str, Template]
+    sent: dict[str, Template]
+    trig: dict[tuple, int]  # sines and cosines already in the record, by what they are of
+    given: dict[int, tuple[str, int]]
+    slots: int  # record slots in use after this step
+    bodies: int = 0
+
+    @property
+    def outputs(self) -> list[int]:
+        return [node for _, _, node, _ in self.stores]
+
+    @property
+    def count(self) -> Count:
+        extra = sum(accumulate for *_, accumulate in self.stores)
+        return self.tape.count(self.outputs) + Count(add=extra)
+
+
+@dataclass
+class Stage:
+    """One sweep as a loop: bodies in order, the class of each."""
+
+    order: list[int]
+    classes: list[Class] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Rolled:
+    """A program as loops over tables."""
+
+    program: Program
+    tree: Tree
+    stages: list[Stage]
+    finish: Class | None
+    record: int
+    inbox: int
+    params: np.ndarray
+    param_start: list[int]
+
+    @property
+    def count(self) -> Count:
+        total = Count()
+        for stage in self.stages:
+            for c in stage.classes:
+                total = total + c.count * c.bodies
+        return total if self.finish is None else total + self.finish.count
+
+
+def roll(program: Program, tree: Tree) -> Rolled:
+    """The program as loops; `program.local` must hold."""
+    return _Roller(program, tree).run()
+
+
+class _Roller:
+    def __init__(self, program: Program, tree: Tree):
+        self.program, self.tree = program, tree
+        self.offsets = _argument_offsets(program)
+        self.bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
+        self.numbers, self.pattern = self._numbers()
+        self.state: dict[int, Class] = {}  # each body's class so far
+        self.world = self._world()
+
+    def run(self) -> Rolled:
+        stages, inboxes = [], {}
+        for sweep in self.program.sweeps:
+            stage, inboxes = self._stage(sweep)
+            stages.append(stage)
+        finish = self._finish(inboxes.get(WORLD, {}))
+        classes = [c for stage in stages for c in stage.classes] + ([finish] if finish else [])
+        record = _compact(classes)
+        inbox = 1 + max((o for c in classes for b, o, *_ in c.stores if b == "up"), default=-1)
+        flat, starts = [], []
+        for k in range(len(self.tree.links)):
+            starts.append(len(flat))
+            flat.extend(self.numbers.get(k, ()))
+        return Rolled(self.program, self.tree, stages, finish, record, inbox, np.array(flat), starts)
+
+    def _numbers(self):
+        """Each link's numbers that are not special, and the pattern of those that are."""
+        numbers, pattern = {}, {}
+        for k in self.bodies:
+            link = self.tree.links[k]
+            values = link.numbers()
+            numbers[k] = [x for x in values if x not in SPECIAL]
+            pattern[k] = (link.kind, link.axes, tuple(x if x in SPECIAL else None for x in values))
+        return numbers, pattern
+
+    def _world(self) -> dict[str, Template]:
+        tape = Tape()
+        site = Site(None, self._whole_inputs(tape), nv=self.tree.model.nv)
+        self.program.world(site)
+        place = lambda leaf: _absolute(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
+        return {name: Template.of(value, place) for name, value in site.kept.items()}
+
+    def _whole_inputs(self, tape: Tape) -> dict[str, Any]:
+        return {
+            arg.name: [tape.leaf("frame", self.offsets[arg.name] + j) for j in range(arg.size)]
+            for arg in self.program.inputs
+            if not arg.per_joint
+        }
+
+    def _stage(self, sweep: Sweep) -> tuple[Stage, dict]:
+        outward = sweep.direction is BASE_TO_TIP
+        order = self.bodies if outward else self.bodies[::-1]
+        stage, known, inboxes = Stage(order), {}, {}
+        siblings = _sibling_counts(self.tree, self.bodies)
+        for k in order:
+            parent = self.tree.parent[k]
+            several = siblings[parent] > 1
+            first = parent not in inboxes
+            up = self.world if parent == WORLD else self.state[parent].kept
+            before = self.state.get(k)
+            inbox = inboxes.get(k, {})
+            key = (self.pattern[k], before and id(before), _form(up) if outward else (), _form(inbox), several, first)
+            key += (self.program.marks.get(k),)
+            if key not in known:
+                known[key] = len(stage.classes)
+                stage.classes.append(self._trace(sweep, k, before, up if outward else {}, inbox, several, first))
+            c = stage.classes[known[key]]
+            c.bodies += 1
+            stage.ids.append(known[key])
+            self.state[k] = c
+            if c.sent:
+                inboxes[parent] = c.sent
+        return stage, inboxes
+
+    def _trace(self, sweep: Sweep, k: int, before, up, inbox, several: bool, first: bool) -> Class:
+        tape, link, joint = Tape(), self.tree.links[k], self.tree.model.joints[k]
+        spare = iter(range(1 << 30))
+        numbers = [x if x in SPECIAL else tape.leaf("param", next(spare)) for x in link.numbers()]
+        sizes = {"q": joint.row.nq, "v": joint.row.nv}
+        inputs = self._whole_inputs(tape)
+        for i, arg in enumerate(self.program.inputs):
+            if arg.per_joint:
+                inputs[arg.name] = [tape.leaf(f"in{i}", j) for j in range(sizes[arg.per_joint])]
+        kept = {name: t.load(tape, KEPT) for name, t in (before.kept if before else {}).items()}
+        site = _ClassSite(
+            link.with_numbers(numbers),
+            inputs,
+            dict(kept),
+            parent={name: t.load(tape, "parent") for name, t in up.items()},
+            children={name: t.load(tape, INBOX) for name, t in inbox.items()},
+            slices={name: slice(0, n) for name, n in sizes.items()},
+            mark=self.program.marks.get(k, ()),
+            nv=self.tree.model.nv,
+        )
+        sweep.step(site)
+        return self._close(tape, site, kept, before, several, first)
+
+    def _close(self, tape: Tape, site: _ClassSite, kept, before, several: bool, first: bool) -> Class:
+        """Give places to what the step kept, sent and wrote."""
+        slots = before.slots if before else 0
+        stores: list[tuple[str, int, int, bool]] = []
+        forms = dict(before.kept) if before else {}
+        for name, value in site.kept.items():
+            if name in kept and value is kept[name]:
+                continue
+            forms[name], slots = _place(tape, value, slots, KEPT, stores, constants=False)
+        sent, up = {}, 0
+        for name, value in site.sent.items():
+            sent[name], up = _place(tape, value, up, "up", stores, constants=several, accumulate=several and not first)
+        for name, index, value, of_joint in site.results:
+            number = [arg.name for arg in self.program.outputs].index(name)
+            base, offset = (f"out{number}", index) if of_joint else ("frame", self.offsets[name] + index)
+            stores.append((base, offset, tape.operand(value), False))
+        trig, given, slots = _share_trig(tape, stores, dict(before.trig) if before else {}, slots)
+        return Class(tape, stores, forms, sent, trig, given, slots)
+
+    def _finish(self, inbox) -> Class | None:
+        if self.program.finish is None:
+            return None
+        tape = Tape()
+        children = {name: t.load(tape, INBOX) for name, t in inbox.items()}
+        site = _ClassSite(None, self._whole_inputs(tape), children=children, nv=self.tree.model.nv)
+        self.program.finish(site)
+        c = self._close(tape, site, {}, None, False, True)
+        c.bodies = 1
+        return c
+
+
+@dataclass
+class _ClassSite(Site):
+    """A site whose joint slices start at zero; results remember whether they are relative to the joint."""
+
+    results: list[tuple[str, int, Any, bool]] = field(default_factory=list)
+
+    def write(self, name: str, start: int, values) -> None:
+        self.results.extend((name, start + i, value, False) for i, value in enumerate(values))
+
+    def write_joint(self, name: str, values, offset: int = 0) -> None:
+        self.results.extend((name, offset + i, value, True) for i, value in enumerate(values))
+
+
+def _argument_offsets(program: Program) -> dict[str, int]:
+    offsets, total = {}, 0
+    for arg in (*program.inputs, *program.outputs):
+        offsets[arg.name] = total
+        total += arg.size
+    return offsets
+
+
+def _sibling_counts(tree: Tree, bodies: Iterable[int]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for k in bodies:
+        counts[tree.parent[k]] = counts.get(tree.parent[k], 0) + 1
+    return counts
+
+
+def _form(templates: dict[str, Template]) -> tuple:
+    return tuple((name, t.key) for name, t in templates.items())
+
+
+def _absolute(tape: Tape, leaf: Scalar) -> tuple:
+    op, space, index = tape.nodes[leaf.index]
+    assert op is Op.LEAF and space == "frame" and not leaf.negative
+    return ("frame", index)
+
+
+def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, accumulate: bool = False):
+    """A template of the value with its dynamic leaves in slots; `constants` puts constants into slots too."""
+    places: dict[Any, int] = {}
+
+    def place(leaf):
+        nonlocal slot
+        if not isinstance(leaf, Scalar) and not constants:
+            return leaf
+        key = (leaf.index, leaf.negative) if isinstance(leaf, Scalar) and not constants else object()
+        if key not in places:
+            places[key] = slot
+            stores.append((base, slot, tape.operand(leaf), accumulate))
+            slot += 1
+        return (INBOX if base == "up" else base, places[key])
+
+    return Template.of(value, place), slot
+
+
+def _share_trig(tape: Tape, stores, known: dict[tuple, int], slots: int):
+    """Sines and cosines are kept in the record: a later sweep over the same body reads them."""
+    given, fresh = {}, {}
+    for node in tape.live(n for _, _, n, _ in stores):
+        op, a, _ = tape.nodes[node]
+        if op not in (Op.SIN, Op.COS):
+            continue
+        name = (op, _spell(tape, a))
+        if name in known:
+            given[node] = (KEPT, known[name])
+        else:
+            fresh[name] = slots
+            stores.append((KEPT, slots, node, False))
+            slots += 1
+    return known | fresh, given, slots
+
+
+def _spell(tape: Tape, node: int) -> tuple:
+    """A node as a tree of its leaves: equal spellings in two tapes are equal values at one body."""
+    op, a, b = tape.nodes[node]
+    if op in (Op.LEAF, Op.CONST):
+        return op, a, b
+    return (op, _spell(tape, a), _spell(tape, b)) if op in BINARY else (op, _spell(tape, a))
+
+
+def _compact(classes: list[Class]) -> int:
+    """Drop record slots nobody reads and close the gaps; returns the record's size."""
+    read: set[int] = set()
+    for c in classes:
+        for node in c.tape.live(c.outputs):
+            op, space, index = c.tape.nodes[node]
+            if op is Op.LEAF and space in (KEPT, "parent"):
+                read.add(index)
+        read.update(slot for base, slot in c.given.values() if base == KEPT)
+    new = {slot: i for i, slot in enumerate(sorted(read))}
+    for c in classes:
+        c.stores = [(base, new[o] if base == KEPT else o, n, acc) for base, o, n, acc in c.stores if base != KEPT or o in new]
+        live = c.tape.live(c.outputs)
+        c.given = {n: (KEPT, new[slot]) for n, (_, slot) in c.given.items()}
+        for node in live:
+            op, space, index = c.tape.nodes[node]
+            if op is Op.LEAF:
+                c.given[node] = (space, new[index] if space in (KEPT, "parent") else index)
+    return len(new)

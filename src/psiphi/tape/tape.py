@@ -1,0 +1,146 @@
+"""The tape: hash-consed scalar SSA with constant folding and zero, one and sign propagation.
+
+Constants stay Python floats until they meet a `Scalar`, signs live in the handle and cost nothing:
+
+    x * 0 = 0    x * 1 = x    x * (-c) = -(x * c)    x + (-y) = x - y    x - x = 0    x / c = x * (1 / c)
+
+so that customising the general equations to one robot (Khosla, Kozlowski) is nothing but running them on its numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from psiphi.tape.ops import BINARY, COLUMN, Count, Op
+
+
+class Tape:
+    """Nodes (op, a, b) in the order they were made; equal nodes are one node."""
+
+    def __init__(self):
+        self.nodes: list[tuple] = []
+        self._known: dict[tuple, int] = {}
+
+    def node(self, op: Op, a, b=None) -> int:
+        key = (op, a, b)
+        index = self._known.get(key)
+        if index is None:
+            index = self._known[key] = len(self.nodes)
+            self.nodes.append(key)
+        return index
+
+    def leaf(self, space: str, index: int) -> Scalar:
+        """A value from outside: an input coordinate, a parameter, a kept value."""
+        return Scalar(self, self.node(Op.LEAF, space, index), False)
+
+    def operand(self, value) -> int:
+        """The node that holds `value`, a Scalar or a number; a negative sign becomes a NEG node."""
+        if isinstance(value, Scalar):
+            return self.node(Op.NEG, value.index) if value.negative else value.index
+        return self.node(Op.CONST, float(value))
+
+    def live(self, outputs: Iterable[int]) -> list[int]:
+        """The nodes the outputs depend on, in order."""
+        needed = set(outputs)
+        for index in range(max(needed, default=-1), -1, -1):
+            if index in needed:
+                op, a, b = self.nodes[index]
+                if op in BINARY:
+                    needed.add(a)
+                    needed.add(b)
+                elif op > Op.DIV:
+                    needed.add(a)
+        return sorted(needed)
+
+    def count(self, outputs: Iterable[int]) -> Count:
+        """How many operations the outputs cost."""
+        seen = Counter(COLUMN.get(self.nodes[i][0]) for i in self.live(outputs))
+        return Count(**{name: seen[name] for name in ("mul", "add", "div", "sqrt", "trig")})
+
+
+class Scalar:
+    """A value on a tape, with its sign: behaves like a number."""
+
+    __slots__ = ("index", "negative", "tape")
+
+    def __init__(self, tape: Tape, index: int, negative: bool):
+        self.tape, self.index, self.negative = tape, index, negative
+
+    def __neg__(self) -> Scalar:
+        return Scalar(self.tape, self.index, not self.negative)
+
+    def __pos__(self) -> Scalar:
+        return self
+
+    def __add__(self, other):
+        if not isinstance(other, Scalar):
+            return self if other == 0 else self._plus_constant(float(other))
+        if self.negative == other.negative:
+            a, b = self.index, other.index
+            return Scalar(self.tape, self.tape.node(Op.ADD, *((a, b) if a <= b else (b, a))), self.negative)
+        if self.index == other.index:
+            return 0.0
+        return _difference(self.tape, self.index, other.index, self.negative)
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return self + (-other)
+
+    def __rsub__(self, other):
+        return (-self) + other
+
+    def __mul__(self, other):
+        if not isinstance(other, Scalar):
+            return self._times_constant(float(other))
+        a, b = self.index, other.index
+        return Scalar(self.tape, self.tape.node(Op.MUL, *((a, b) if a <= b else (b, a))), self.negative != other.negative)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        if not isinstance(other, Scalar):
+            return self * (1.0 / other)
+        return Scalar(self.tape, self.tape.node(Op.DIV, self.index, other.index), self.negative != other.negative)
+
+    def __rtruediv__(self, other):
+        if other == 0:
+            return 0.0
+        numerator = self.tape.node(Op.CONST, abs(float(other)))
+        return Scalar(self.tape, self.tape.node(Op.DIV, numerator, self.index), self.negative != (other < 0))
+
+    def sin(self) -> Scalar:
+        return Scalar(self.tape, self.tape.node(Op.SIN, self.index), self.negative)
+
+    def cos(self) -> Scalar:
+        return Scalar(self.tape, self.tape.node(Op.COS, self.index), False)
+
+    def sqrt(self) -> Scalar:
+        return Scalar(self.tape, self.tape.node(Op.SQRT, self.tape.operand(self)), False)
+
+    def _plus_constant(self, constant: float):
+        node = self.tape.node(Op.CONST, abs(constant))
+        return self + Scalar(self.tape, node, constant < 0)
+
+    def _times_constant(self, constant: float):
+        if constant == 0:
+            return 0.0
+        flipped = self.negative != (constant < 0)
+        if abs(constant) == 1:
+            return Scalar(self.tape, self.index, flipped)
+        node = self.tape.node(Op.CONST, abs(constant))
+        a, b = (self.index, node) if self.index <= node else (node, self.index)
+        return Scalar(self.tape, self.tape.node(Op.MUL, a, b), flipped)
+
+    def __repr__(self) -> str:
+        return f"{'-' if self.negative else ''}x{self.index}"
+
+
+def _difference(tape: Tape, a: int, b: int, negative: bool) -> Scalar:
+    """(a - b) or, negative, (b - a); the two directions share one node."""
+    if negative:
+        a, b = b, a
+    if (Op.SUB, b, a) in tape._known:
+        return Scalar(tape, tape.node(Op.SUB, b, a), True)
+    return Scalar(tape, tape.node(Op.SUB, a, b), False)

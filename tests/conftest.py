@@ -1,0 +1,35 @@
+"""What every test shares: a kernel cache of the run's own, reproducible randomness, Hypothesis profiles."""
+
+import os
+import shutil
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+settings.register_profile("ci", max_examples=30, derandomize=True, database=None, **_COMMON)
+settings.register_profile("nightly", max_examples=2000, **_COMMON)
+settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels."""
+    if not _is_worker(config):
+        os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        shutil.rmtree(os.environ["PSIPHI_CACHE"], ignore_errors=True)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers seeded by the test's name: the same in every run, different in every test."""
+    return np.random.default_rng(list(request.node.name.encode()))

@@ -1,0 +1,160 @@
+"""Imports point upstream only: a room uses the rooms before it, and optional packages only inside functions."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src"
+ROOMS = [
+    "errors",
+    "spatial",
+    "model",
+    "operators",
+    "rewriting",
+    "tape",
+    "sweeps",
+    "emitters",
+    "functions",
+    "robots",
+    "interop",
+    "simulation",
+    "viewer",
+    "demo",
+    "bench",
+    "cli",
+]
+AT_THE_DOOR = {"demo", "bench", "cli"}  # use the library as its users do: `import psiphi`
+HARD = {"numpy", "llvmlite"}
+OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser"}
+HEAVY = OPTIONAL | {"llvmlite", "scipy"}
+EXEMPT = {"__init__", "__main__"}  # the package's own front: may import every room
+
+
+class Import(NamedTuple):
+    """One imported module, by its absolute name; `lazy` inside a function."""
+
+    name: str
+    line: int
+    lazy: bool
+
+
+def files() -> list[Path]:
+    return sorted((SRC / "psiphi").rglob("*.py"))
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(SRC / "psiphi").with_suffix("").parts[0]
+
+
+def label(file: Path) -> str:
+    return str(file.relative_to(SRC))
+
+
+def imports(source: str, package: list[str]) -> Iterator[Import]:
+    """Every import of a module that lives in `package` (a dotted name, split)."""
+    stack: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
+    while stack:
+        node, lazy = stack.pop()
+        for name in names(node, package):
+            yield Import(name, node.lineno, lazy)
+        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        stack += [(child, lazy) for child in ast.iter_child_nodes(node)]
+
+
+def names(node: ast.AST, package: list[str]) -> list[str]:
+    """`from psiphi.model import urdf` -> psiphi.model.urdf; `from . import x` is resolved against `package`."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    outer = package[: len(package) - node.level + 1] if node.level else []
+    module = ".".join([*outer, *([node.module] if node.module else [])])
+    return [f"{module}.{alias.name}" for alias in node.names]
+
+
+def imports_of(file: Path) -> list[Import]:
+    return list(imports(file.read_text(encoding="utf-8"), list(file.relative_to(SRC).parent.parts)))
+
+
+def complaint(room: str, entry: Import) -> str:
+    """Why this import is wrong in this room; empty when it is right."""
+    top, *rest = entry.name.split(".")
+    if entry.lazy and room != "cli" and top not in OPTIONAL | {"llvmlite"}:
+        return f"{entry.name} is imported inside a function: move it to the top of the file"
+    if top == "psiphi":
+        return _upstream(room, rest[0] if rest else "")
+    if not entry.lazy and top not in HARD | sys.stdlib_module_names:
+        return f"{top} is not a hard dependency: import it inside the function that needs it"
+    return ""
+
+
+def _upstream(room: str, target: str) -> str:
+    if target not in ROOMS:
+        return "" if room in AT_THE_DOOR else f"psiphi.{target} is the public door: import from the room that defines it"
+    if ROOMS.index(target) > ROOMS.index(room):
+        return f"{target} lies downstream of {room}"
+    return ""
+
+
+def test_every_room_has_its_place():
+    strangers = {room_of(file) for file in files()} - set(ROOMS) - EXEMPT
+    assert not strangers, f"give {sorted(strangers)} a place in ROOMS"
+
+
+@pytest.mark.parametrize("file", files(), ids=label)
+def test_imports_point_upstream(file):
+    room = room_of(file)
+    if room in EXEMPT:
+        return
+    wrong = [f"{label(file)}:{entry.line}: {why}" for entry in imports_of(file) if (why := complaint(room, entry))]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "right"),
+    [
+        ("model", "from psiphi.spatial.screws import Screw", True),
+        ("model", "from psiphi.sweeps import lower", False),
+        ("model", "from ..spatial import screws", True),
+        ("model", "from ..sweeps import lower", False),
+        ("model", "from . import joints", True),
+        ("model", "import psiphi", False),
+        ("model", "from psiphi import load", False),
+        ("model", "from psiphi import errors", True),
+        ("model", "import mujoco", False),
+        ("model", "def f():\n    import mujoco", True),
+        ("model", "def f():\n    from psiphi import errors", False),
+        ("model", "if True:\n    import scipy.linalg", False),
+        ("demo", "import psiphi as pp", True),
+        ("cli", "def f():\n    from psiphi import bench", True),
+    ],
+)
+def test_the_judge_itself(room, line, right):
+    found = list(imports(line, ["psiphi", room]))
+    assert found
+    assert right is not any(complaint(room, entry) for entry in found)
+
+
+def loaded_after(code: str) -> set[str]:
+    """Top-level modules that a fresh interpreter holds after running `code`."""
+    script = f"import sys\nsys.path.insert(0, {str(SRC)!r})\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_import_psiphi_is_light():
+    assert not loaded_after("import psiphi") & HEAVY
+
+
+def test_public_names_need_no_optional_package():
+    touch = "import psiphi\nfor name in getattr(psiphi, '__all__', ()): getattr(psiphi, name)"
+    assert not loaded_after(touch) & (HEAVY - {"llvmlite"})
+
+
+def test_command_line_starts_without_numpy():
+    assert "numpy" not in loaded_after("import psiphi.cli\npsiphi.cli.parser().format_help()")

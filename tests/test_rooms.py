@@ -21,6 +21,7 @@ ROOMS = [
     "emitters",
     "functions",
     "robots",
+    "loading",
     "interop",
     "simulation",
     "viewer",
@@ -84,7 +85,7 @@ def imports_of(file: Path) -> list[Import]:
 def complaint(room: str, entry: Import) -> str:
     """Why this import is wrong in this room; empty when it is right."""
     top, *rest = entry.name.split(".")
-    if entry.lazy and room != "cli" and top not in OPTIONAL | {"llvmlite"}:
+    if entry.lazy and room != "cli" and top not in OPTIONAL | {"llvmlite"} | sys.stdlib_module_names:
         return f"{entry.name} is imported inside a function: move it to the top of the file"
     if top == "psiphi":
         return _upstream(room, rest[0] if rest else "")

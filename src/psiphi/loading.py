@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from psiphi import robots
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
@@ -19,8 +20,6 @@ def load(source: str | os.PathLike, base: str = "fixed", **options) -> Robot:
     >>> load("puma560").nv
     6
     """
-    from psiphi import robots
-
     text = os.fspath(source)
     if text in robots.names():
         if base != "fixed" or options:

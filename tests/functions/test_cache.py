@@ -301,6 +301,7 @@ def test_no_place_for_a_directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not POSIX, reason="kill -9")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_killed_writers_leave_no_bad_entry(home):
     writer = "data = sys.argv[1].encode() * 400_000\nprint(flush=True)\nwhile True: cache.store(cache.key('x'), data)"
     for i in range(50):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import cached_property
 from typing import Any
 
 from psiphi.errors import StateError
@@ -23,17 +22,12 @@ class Robot(Model):
     out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
     """
 
+    _one_step: Any  # the gufunc of forward dynamics, after the first call
+
     @classmethod
     def of(cls, model: Model) -> Robot:
         """The model, with its functions."""
         return cls(**{f.name: getattr(model, f.name) for f in fields(Model)})
-
-    @cached_property
-    def _single(self):
-        """The gufunc of one forward dynamics, without the door: control loops call it a thousand times a second."""
-        function = self.function("forward_dynamics")
-        function.prepare()
-        return function.ufunc
 
     def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Function:
         """The compiled quantity `name` of the catalogue; its `.ufunc` is a NumPy gufunc."""
@@ -51,7 +45,7 @@ class Robot(Model):
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops
 
-    def forward_dynamics(self, q, v, tau, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def forward_dynamics(self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False):
         """a = M^-1 (tau - C v - g + J* f_ext)
 
         q (..., nq), v and tau (..., nv) -> a (..., nv). `f_ext` maps frame names to wrenches [moment; force] (..., 6) that
@@ -62,13 +56,15 @@ class Robot(Model):
         >>> robot.forward_dynamics(robot.neutral(), [0] * 6, robot.gravity(robot.neutral())).round(9) + 0.0
         array([0., 0., 0., 0., 0., 0.])
         """
-        if f_ext is None and out is None and dtype is None and check is False:
+        if f_ext is out is dtype is None and check is False:
             try:
-                if q.ndim == v.ndim == tau.ndim == 1:
-                    return self._single(q, v, tau)
+                if q.ndim == 1:  # one state: control loops come here a thousand times a second
+                    return self._one_step(q, v, tau)
             except (AttributeError, TypeError, ValueError):
-                pass  # lists, batches, or a mistake: the door below finds the words
-        return self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
+                pass  # a first call, a list, or a mistake: the door below finds the words
+        result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
+        self.__dict__["_one_step"] = self.function("forward_dynamics").ufunc
+        return result
 
     def inverse_dynamics(self, q, v, a, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
         """tau = M a + C v + g - J* f_ext

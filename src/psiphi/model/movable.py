@@ -5,7 +5,7 @@
 A massless body is legal when what it carries, as far as it resists, makes D(k) positive definite. The test runs at a
 generic configuration: the rank of D(k) there is its rank almost everywhere, so that one pass is a proof. It is tried near
 the neutral configuration and, should rounding have the last word there, once more far from it. Bodies with mass and full
-rotational inertia pass without a sweep, since then D(k) >= H M H* > 0.
+rotational inertia pass without a sweep, since then D(k) >= H M H* > 0, unless sizes are so far apart that rounding decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that 
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
 EYE = np.eye(3).tolist()
 FULL = 1e-9  # a body is full when its smallest principal moment is this share of the largest
-REMEDY = "give the link mass and inertia, weld the joint (fixed), or give the joint armature"
+REMEDY = "give the link mass and inertia (in kg and metres), weld the joint (fixed), or give the joint armature"
 
 
 def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None, log: Log | None = None) -> None:
@@ -71,10 +71,19 @@ def _suspects(model: Model) -> np.ndarray:
     J = np.linalg.eigvalsh(I)
     mass = np.array([body.mass for body in model.bodies])
     suspect = ~((mass > SMALLEST) & (J[:, 0] > FULL * J[:, 2]) & (J[:, 0] > SMALLEST))
+    if _extreme(model, mass, J):
+        return np.ones_like(suspect)
     hinged = np.array([k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1], dtype=int)
     if hinged.size:
         suspect[hinged] = ~_resists(model, hinged, mass[hinged], I[hinged])
     return suspect
+
+
+def _extreme(model: Model, mass: np.ndarray, J: np.ndarray) -> bool:
+    """Sizes so far apart that rounding the large may swallow the small: then every D(k) is looked at."""
+    reach = np.abs(np.array([[joint.pose.translation for joint in model.joints], [body.com for body in model.bodies]])).max()
+    small = J[:, 0][J[:, 0] > 0.0]
+    return bool(small.size and max(mass.max() * reach * reach, J.max()) * TOLERANCE > small.min())
 
 
 def _resists(model: Model, hinged: np.ndarray, mass: np.ndarray, I: np.ndarray) -> np.ndarray:
@@ -120,8 +129,8 @@ def _test(joint: Joint, D: np.ndarray, H: np.ndarray, locked: np.ndarray, joints
     scaled = D / np.outer(root, root)
     smallest = np.linalg.eigvalsh(scaled)[0] if np.isfinite(scaled).all() else np.nan
     if not (smallest > TOLERANCE and D.diagonal().min() > SMALLEST):
-        text = f"its articulated inertia D is not positive definite (smallest eigenvalue {smallest:.1e} of its scale): "
-        _refuse(joint, text + "what it carries can be moved without any force", joints, log)
+        text = f"its articulated inertia D is not positive definite (smallest eigenvalue {smallest:.1e} of {unit.max():.1e}): "
+        _refuse(joint, text + "what it carries can be moved without any force, or far too little", joints, log)
 
 
 def _refuse(joint: Joint, cause: str, joints: Mapping[str, JointRecord] | None, log: Log | None) -> None:

@@ -54,8 +54,7 @@ def per_coordinate(value, count: int, default: float, what: str, fail: Fail, sig
     """A number for each coordinate: None is the default, one number serves all; `sign` allows below zero."""
     if value is None:
         return (default,) * count
-    alike = type(value) is float or np.ndim(value) == 0
-    out = _floats((value,) * count if alike else value, what, fail)
+    out = _floats(value if np.iterable(value) else (value,) * count, what, fail)
     if len(out) != count:
         fail(f"{what} has {len(out)} numbers, expected {count}", f"give one number or {count}")
     for x in out:

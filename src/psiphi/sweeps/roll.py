@@ -140,14 +140,14 @@ class _Roller:
             parent = self.tree.parent[k]
             several = siblings[parent] > 1
             first = parent not in inboxes
-            up = self.world if parent == WORLD else self.state[parent].kept
+            up = {} if not outward else self.world if parent == WORLD else self.state[parent].kept
             before = self.state.get(k)
             inbox = inboxes.get(k, {})
-            key = (self.pattern[k], before and id(before), _form(up) if outward else (), _form(inbox), several, first)
+            key = (self.pattern[k], before and id(before), _form(up), _form(inbox), several, first)
             key += (self.program.marks.get(k),)
             if key not in known:
                 known[key] = len(stage.classes)
-                stage.classes.append(self._trace(sweep, k, before, up if outward else {}, inbox, several, first))
+                stage.classes.append(self._trace(sweep, k, before, up, inbox, several, first))
             c = stage.classes[known[key]]
             c.bodies += 1
             stage.ids.append(known[key])

@@ -97,7 +97,7 @@ def test_version(capsys):
     ("argv", "sentence", "hint"),
     [
         (["inof", "panda"], "no command is called 'inof'", "Did you mean 'info'?"),
-        (["zzz"], "no command is called 'zzz'", "Known are demo, info, bench."),
+        (["zzz"], "no command is called 'zzz'", "Known are demo, info, derive, bench."),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),
         (["demo", "extra"], "unrecognized arguments: extra", "psiphi --help"),
@@ -202,3 +202,14 @@ def test_a_reader_that_leaves_is_no_error():
         child.stdout.close()
         assert child.stderr.read() == b""
         assert child.wait(timeout=60) == 141
+
+
+def test_derive_prints_the_derivation_and_the_loops(capsys):
+    assert main(["derive", "J @ mass.inv @ J.T", "--robot", "puma560"]) == 0
+    text = capsys.readouterr().out
+    assert "S3 Lemma 3" in text and "for k = tips .. base" in text and "flops" in text
+
+
+def test_derive_says_what_is_wrong_with_an_expression(capsys):
+    assert main(["derive", "phi @ tau"]) == 2
+    assert "link" in capsys.readouterr().err

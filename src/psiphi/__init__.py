@@ -4,6 +4,10 @@
     robot = pp.load("panda.urdf")
     a = robot.forward_dynamics(q, v, tau)        # (..., nv), any batch axes
 
+    s = robot.operators
+    f = pp.function(s.J("tool") @ s.mass.inv @ s.J("tool").T)
+    f(q), f.flops, print(f.explain())
+
 Names are loaded when they are first used: `import psiphi` costs almost nothing.
 """
 
@@ -26,6 +30,12 @@ _HOME = {  # public name -> where it lives
     "from_dh": "loading",
     "load": "loading",
     "Robot": "functions.robot",
+    "function": "functions.expressions",
+    "vector": "operators",
+    "prove": "rewriting",
+    "dot_test": "operators",
+    "Expression": "operators",
+    "estimation": "",
     "set_threads": "functions.threads",
     "get_threads": "functions.threads",
     "robots": "",
@@ -37,6 +47,7 @@ __all__ = [
     "CacheError",
     "DH",
     "Error",
+    "Expression",
     "Frame",
     "Model",
     "ModelError",
@@ -44,22 +55,30 @@ __all__ = [
     "Robot",
     "SingularError",
     "StateError",
+    "dot_test",
+    "estimation",
     "from_dh",
+    "function",
     "get_threads",
     "interop",
     "load",
+    "prove",
     "robots",
     "set_threads",
+    "vector",
 ]
 
 if TYPE_CHECKING:
-    from psiphi import interop, robots
+    from psiphi import estimation, interop, robots
     from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
+    from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
     from psiphi.functions.threads import get_threads, set_threads
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Frame, Model, Pose
+    from psiphi.operators import Expression, dot_test, vector
+    from psiphi.rewriting import prove
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: `psiphi demo | info | bench`.
+"""The command line: `psiphi demo | info | derive | bench`.
 
 A command is one row of `COMMANDS`. Nothing heavy is imported before a command runs, so that `--help` answers at once.
 Exit codes: 0 done, 2 refused (one sentence and a hint on stderr), 130 interrupted, 141 the reader of our output left.
@@ -29,6 +29,7 @@ examples:
   psiphi demo                        the first minute with psiphi
   psiphi info panda                  a bundled robot: its tree, coordinates, checks and operation counts
   psiphi info arm.urdf --base free   a file of yours, floating instead of bolted down
+  psiphi derive "J @ mass.inv @ J.T" an equation, its proof and its O(N) loops
   psiphi bench --quick               a short comparison with other libraries on this machine
 
 `psiphi COMMAND --help` explains a command.
@@ -41,6 +42,16 @@ examples:
 
 The table lists bodies base to tip; a body that branches off is indented. `q` and `v` are the places of a joint's
 coordinates in the configuration and velocity vectors. Units: kg, m, rad.
+"""
+
+
+DERIVE_EXAMPLES = """\
+examples:
+  psiphi derive "J @ mass.inv @ J.T" --robot puma560      the operational-space inertia's inverse, in O(N)
+  psiphi derive "mass.inv @ tau"                          joint accelerations of torques, without the matrix
+  psiphi derive "mass.inv @ (tau - H @ phi @ (M @ phi.T @ a + b))"
+
+Operators: H phi psi M P D G K E_phi E_psi tau_bar rotor I mass; vectors a b tau v qdd x; J and B of a frame, as in J('tool').
 """
 
 
@@ -61,11 +72,22 @@ def info(args: argparse.Namespace) -> int:
     return 0
 
 
+def derive(args: argparse.Namespace) -> int:
+    """Print how an operator expression becomes loops on a robot."""
+    robot = load(args.robot, args.base)
+    from psiphi.functions.derive import derive
+
+    print(derive(robot, args.expression).explain())
+    return 0
+
+
 def bench(args: argparse.Namespace) -> int:
     """Time psiphi beside its peers."""
     from psiphi import bench
 
-    return bench.main(["--quick"] if args.quick else []) or 0
+    options = {"only": args.only or (), "json": args.json, "table": args.table}
+    given = [f"--{name}={value}" for name, values in options.items() for value in values]
+    return bench.main(["--quick"] * args.quick + given)
 
 
 def _info_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,8 +95,17 @@ def _info_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the base stands (default: fixed)")
 
 
+def _derive_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("expression", metavar="EXPRESSION", help='operators with @ + - .T .inv, such as "J @ mass.inv @ J.T"')
+    parser.add_argument("--robot", default="puma560", help="the name of a bundled robot, or a path to a URDF file")
+    parser.add_argument("--base", choices=("fixed", "free"), default="fixed", help="how the base stands (default: fixed)")
+
+
 def _bench_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="fewer robots and fewer repetitions")
+    parser.add_argument("--quick", action="store_true", help="fewer robots and fewer repetitions: under a minute")
+    parser.add_argument("--only", metavar="NAME", action="append", help="only this row; an unknown NAME lists them all")
+    parser.add_argument("--json", metavar="FILE", nargs=1, default=(), help="write the results there, too")
+    parser.add_argument("--table", metavar="FILE", nargs=1, default=(), help="and as a table into this Markdown file")
 
 
 class Command(NamedTuple):
@@ -89,6 +120,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "demo": Command(demo, "the first minute with psiphi"),
     "info": Command(info, "what a robot is: tree, coordinates, checks, operation counts", _info_arguments, INFO_EXAMPLES),
+    "derive": Command(derive, "an operator expression, proved and turned into loops", _derive_arguments, DERIVE_EXAMPLES),
     "bench": Command(bench, "time psiphi beside other libraries on this machine", _bench_arguments),
 }
 

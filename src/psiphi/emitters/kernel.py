@@ -51,7 +51,7 @@ def _declarations(widths: list[Width]) -> str:
     for w in widths:
         T = w.type
         lines.append(f"declare {T} @llvm.fma.{w.suffix}({T}, {T}, {T})")
-        lines += [f"declare {T} @llvm.{f}.{w.suffix}({T})" for f in ("sqrt", "fabs")]
+        lines.append(f"declare {T} @llvm.sqrt.{w.suffix}({T})")
     lines += [line for w in widths for line in pack_declarations(w)]
     return "\n".join(lines) + "\n"
 

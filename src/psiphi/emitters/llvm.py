@@ -7,10 +7,9 @@ alike, and results do not depend on the width, the batch size or the position in
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from dataclasses import dataclass
 
-from psiphi.emitters.segments import Segment, operands
+from psiphi.emitters.segments import Segment, riders
 from psiphi.tape.ops import Op
 
 INSTRUCTION = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
@@ -75,28 +74,15 @@ class Emitter:
         return f"%t{self._count}"
 
     def body(self) -> list[str]:
-        nodes = self.segment.nodes
+        nodes, stores = self.segment.nodes, self.segment.stores
         if self.fma:
-            self._find_fused(nodes)
+            self.fused = set(riders(self.tape, nodes, (store.node for store in stores)).values())
         for node in nodes:
             if node not in self.fused:
                 self.names[node] = self._emit(node)
-        for store in self.segment.stores:
+        for store in stores:
             self._store(store)
         return self.lines
-
-    def _find_fused(self, nodes: list[int]) -> None:
-        """Products with one reader, a sum or difference in this segment, and no store: they ride in its FMA."""
-        uses = Counter(o for n in nodes for o in operands(self.tape, n))
-        uses.update(store.node for store in self.segment.stores)
-        here = set(nodes)
-        for n in nodes:
-            op, a, b = self.tape.nodes[n]
-            if op in (Op.ADD, Op.SUB):
-                for operand in (b, a):
-                    if operand in here and self.tape.nodes[operand][0] is Op.MUL and uses[operand] == 1:
-                        self.fused.add(operand)
-                        break
 
     def value(self, node: int) -> str:
         """The text that stands for a node: a register, or a constant."""

@@ -93,7 +93,7 @@ class _Block:
         return self.layout.size + (len(self.rolled.tree.links) + 1) * self.rolled.record
 
     def _class(self, name: str, cls: Class) -> str:
-        live = cls.tape.live(cls.outputs)
+        live = cls.tape.live(cls.outputs, cls.given)
         nodes = [i for i in live if i not in cls.given and cls.tape.nodes[i][0] is not Op.CONST]
         segment = Segment(name, cls.tape, nodes, [Store(*store) for store in cls.stores], cls.given)
         return function(name, self.bases, Emitter(segment, self.width, self.fma).body())

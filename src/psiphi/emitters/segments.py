@@ -7,8 +7,10 @@ keeps compile time linear: the cost of one basic block grows faster than its len
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from psiphi.sweeps.program import Argument
 from psiphi.sweeps.unroll import Straight
@@ -84,10 +86,10 @@ def cut(straight: Straight, size: int = CUT) -> Pieces:
         op, a, _ = tape.nodes[i]
         if op in (Op.SIN, Op.COS):
             given[i] = ("frame", base + 3 * angles.index(a) + (1 if op is Op.SIN else 2))
-    body = [i for i in live if i not in given and tape.nodes[i][0] is not Op.CONST]
     outputs: dict[int, list[int]] = {}
     for number, index, node in straight.stores:
         outputs.setdefault(node, []).append(layout.outputs[number] + index)
+    body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
     segments, frame = _chop(tape, body, outputs, given, free, size)
     return Pieces(layout, prologue, len(angles), base, segments, frame)
 
@@ -101,7 +103,7 @@ def _prologue(tape: Tape, angles: list[int], base: int, place: dict) -> Segment:
 
 
 def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dict, free: int, size: int):
-    runs = [body[i : i + size] for i in range(0, len(body), size)] or [[]]
+    runs = _runs(tape, body, outputs, size)
     home = {node: r for r, run in enumerate(runs) for node in run}
     last: dict[int, int] = {}
     for r, run in enumerate(runs):
@@ -120,6 +122,33 @@ def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dic
     if stores:
         segments.append(Segment("copies", tape, [], stores, given))
     return segments, frame
+
+
+def _runs(tape: Tape, body: list[int], outputs: Iterable[int], size: int) -> list[list[int]]:
+    """The nodes in runs of `size` or one more: no cut parts a sum from the product that rides in it, so that every size of
+    cut gives the same bits."""
+    riding = riders(tape, body, outputs)
+    passengers = set(riding.values())
+    runs: list[list[int]] = [[]]
+    for node in body:
+        if node in passengers:
+            continue
+        if len(runs[-1]) >= size:
+            runs.append([])
+        runs[-1] += [riding[node], node] if node in riding else [node]
+    return runs
+
+
+def riders(tape: Tape, nodes: list[int], stored: Iterable[int]) -> dict[int, int]:
+    """{sum: product}: products with one reader, a sum or difference among the nodes, and no store, ride in its FMA."""
+    uses = Counter(chain(stored, (o for n in nodes for o in operands(tape, n))))
+    products = {n for n in nodes if tape.nodes[n][0] is Op.MUL and uses[n] == 1}
+    riding = {}
+    for n in nodes:
+        op, a, b = tape.nodes[n]
+        if op in (Op.ADD, Op.SUB) and (a in products or b in products):
+            riding[n] = b if b in products else a
+    return riding
 
 
 def _slots(runs, last: dict[int, int], free: int):

@@ -2,10 +2,12 @@
 
 x = k pi/2 + r with three parts of pi/2; the first product is exact for |x| <= 1e4, so r carries full precision; the
 polynomials (Cephes, S. Moshier) serve |r| <= pi/4. Lanes beyond 1e4, infinite or NaN are answered by libm, lane by lane,
-and blended in, so that a lane's result never depends on its neighbours.
+and blended in, so that a lane's result never depends on its neighbours, nor do the floating-point flags.
 """
 
 from __future__ import annotations
+
+import struct
 
 from psiphi.emitters.llvm import Width
 
@@ -44,6 +46,13 @@ class _Text:
 
     def __init__(self, width: Width):
         self.w, self.lines, self.n = width, [], 0
+        self.pair = f"{{ {width.type}, {width.type} }}"
+        self.bools = f"<{width.lanes} x i1>" if width.lanes > 1 else "i1"
+
+    def cut(self) -> str:
+        """The lines so far, as the text of a basic block; the next lines begin another."""
+        text, self.lines = "\n  ".join(self.lines), []
+        return text
 
     def line(self, text: str) -> str:
         self.n += 1
@@ -67,40 +76,48 @@ class _Text:
         return value
 
     def select(self, mask: str, x: str, y: str) -> str:
-        bools = f"<{self.w.lanes} x i1>" if self.w.lanes > 1 else "i1"
-        return self.line(f"select {bools} {mask}, {self.w.type} {x}, {self.w.type} {y}")
+        return self.line(f"select {self.bools} {mask}, {self.w.type} {x}, {self.w.type} {y}")
+
+    def answer(self, sine: str, cosine: str) -> None:
+        first = self.line(f"insertvalue {self.pair} poison, {self.w.type} {sine}, 0")
+        both = self.line(f"insertvalue {self.pair} {first}, {self.w.type} {cosine}, 1")
+        self.lines.append(f"ret {self.pair} {both}")
 
 
 def sincos(width: Width) -> str:
     """`{T, T} @psiphi.sincos.<suffix>(T x)`: (sin x, cos x)."""
     t, w = _Text(width), width
-    sine, cosine = _fast(t)
-    bools = f"<{w.lanes} x i1>" if w.lanes > 1 else "i1"
-    size = t.line(f"call {w.type} @llvm.fabs.{w.suffix}({w.type} %x)")
-    huge = t.line(f"fcmp ugt {w.type} {size}, {w.constant(LIMIT)}")
-    some = t.line(f"bitcast {bools} {huge} to i{w.lanes}") if w.lanes > 1 else huge
-    any_huge = t.line(f"icmp ne i{w.lanes} {some}, 0") if w.lanes > 1 else huge
-    head = "\n  ".join(t.lines)
-    t.lines = []
-    slow_sine, slow_cosine = _slow(t, "sin"), _slow(t, "cos")
-    slow_sine, slow_cosine = t.select(huge, slow_sine, sine), t.select(huge, slow_cosine, cosine)
-    body = "\n  ".join(t.lines)
-    pair = f"{{ {w.type}, {w.type} }}"
-    return f"""define internal {pair} @psiphi.sincos.{w.suffix}({w.type} %x) nounwind {{
-entry:
+    huge, some = _huge(t)
+    head = t.cut()
+    t.answer(*_fast(t))
+    fast = t.cut()
+    t.answer(*_slow(t, huge))
+    slow = t.cut()
+    return f"""define internal {t.pair} @psiphi.sincos.{w.suffix}({w.type} %x) nounwind {{
   {head}
-  br i1 {any_huge}, label %slow, label %done
+  br i1 {some}, label %slow, label %fast
+fast:
+  {fast}
 slow:
-  {body}
-  br label %done
-done:
-  %sine = phi {w.type} [ {sine}, %entry ], [ {slow_sine}, %slow ]
-  %cosine = phi {w.type} [ {cosine}, %entry ], [ {slow_cosine}, %slow ]
-  %r0 = insertvalue {pair} poison, {w.type} %sine, 0
-  %r1 = insertvalue {pair} %r0, {w.type} %cosine, 1
-  ret {pair} %r1
+  {slow}
 }}
 """
+
+
+def _huge(t: _Text) -> tuple[str, str]:
+    """Which lanes are beyond the limit, infinite or NaN, and whether any is; by their bits: comparing a NaN raises a flag."""
+    w = t.w
+    whole = t.line(f"bitcast {w.type} %x to {w.integer}")
+    size = t.iop("and", whole, w.whole((1 << 8 * w.scalar_bytes - 1) - 1))
+    huge = t.line(f"icmp sgt {w.integer} {size}, {w.whole(_bits(LIMIT, w))}")
+    if w.lanes == 1:
+        return huge, huge
+    return huge, t.line(f"icmp ne i{w.lanes} {t.line(f'bitcast {t.bools} {huge} to i{w.lanes}')}, 0")
+
+
+def _bits(value: float, w: Width) -> int:
+    form = "<d" if w.fp == "double" else "<f"
+    return int.from_bytes(struct.pack(form, value), "little")
 
 
 def _fast(t: _Text) -> tuple[str, str]:
@@ -127,7 +144,16 @@ def _flip(t: _Text, value: str, sign: str) -> str:
     return t.line(f"bitcast {t.w.integer} {t.iop('xor', whole, sign)} to {t.w.type}")
 
 
-def _slow(t: _Text, name: str) -> str:
+def _slow(t: _Text, huge: str) -> tuple[str, str]:
+    """libm for the huge lanes; the others, with zeros in place of those, once more through the front door."""
+    w = t.w
+    tame = t.select(huge, w.constant(0.0), "%x")
+    both = t.line(f"call {t.pair} @psiphi.sincos.{w.suffix}({w.type} {tame})")
+    sine, cosine = (t.line(f"extractvalue {t.pair} {both}, {i}") for i in range(2))
+    return t.select(huge, _libm(t, "sin"), sine), t.select(huge, _libm(t, "cos"), cosine)
+
+
+def _libm(t: _Text, name: str) -> str:
     """libm, lane by lane."""
     w = t.w
     libm = name if w.fp == "double" else name + "f"

@@ -23,11 +23,12 @@ from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.straight import straight_kernel
 from psiphi.functions import cache
-from psiphi.functions.dynamics import CATALOGUE
+from psiphi.functions.dynamics import EVERY
+from psiphi.functions.equations import Equation
 from psiphi.functions.gufunc import gufunc, prepare
 from psiphi.model.model import Model
 from psiphi.sweeps.framing import Tree, frame_tree
-from psiphi.sweeps.program import Program
+from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, roll
 from psiphi.sweeps.unroll import Straight, unroll
 from psiphi.tape.ops import Count
@@ -45,21 +46,45 @@ class Request:
     axes: str = "world"
 
 
-class Function:
-    """One compiled quantity of one model: `ufunc` is the NumPy gufunc, `count` its exact operation count per element."""
+class Source:
+    """One quantity of one model on its way to machine code. It does not know its gufunc: NumPy's gufuncs hide from the
+    garbage collector, so nothing they hold may lead back to them."""
 
-    def __init__(self, model: Model, request: Request, lanes: int | None = None):
+    def __init__(self, model: Model, request: Request, lanes: int | None = None, quantity: Any = None):
         self.model, self.request, self._lanes = model, request, lanes
+        entry = EVERY[request.name] if quantity is None else quantity
+        self.columns, self.text = entry.columns, entry.equation
+        self.quantity: Any = entry.of(model, request.frames, request.axes) if quantity is None else quantity
         self._counts: dict[str, Count] = {}
-        self.ufunc = self._gufunc()
+
+    @cached_property
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        """Inputs and outputs; an equation knows them before it is lowered, so that a warm start need not lower it."""
+        if isinstance(self.quantity, Equation):
+            return self.quantity.arguments()
+        return self.program.inputs, self.program.outputs
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        return self.arguments[0]
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        return self.arguments[1]
 
     @cached_property
     def tree(self) -> Tree:
-        return _tree(self.model, CATALOGUE[self.request.name].rods)
+        rods = self.quantity.moves_inertia if isinstance(self.quantity, Equation) else self.quantity.rods
+        return _tree(self.model, rods)
 
     @cached_property
     def program(self) -> Program:
-        return CATALOGUE[self.request.name].program(self.tree, self.request.frames, self.request.axes)
+        return self.quantity.program(self.tree, self.request.frames, self.request.axes)
+
+    @property
+    def written_out(self) -> bool:
+        """Whether this quantity is code of its own; a large robot's matrix is made of an operator's columns."""
+        return len(self.model.joints) <= UNROLLED or not self.columns
 
     @cached_property
     def code(self) -> Straight | Rolled:
@@ -70,8 +95,8 @@ class Function:
 
     @property
     def count(self) -> Count:
-        known = next(iter(self._counts.values()), None)
-        return self.code.count if known is None else known
+        """Exact operation count of one evaluation."""
+        return next(iter(self._counts.values()), None) or self.code.count
 
     @property
     def cost(self) -> int:
@@ -79,28 +104,22 @@ class Function:
         known = next(iter(self._counts.values()), None)
         return 1000 if known is None else known.flops + 40 * known.trig
 
-    @property
-    def written_out(self) -> bool:
-        """Whether this quantity is code of its own; a large robot's matrix is made of an operator's columns."""
-        return len(self.model.joints) <= UNROLLED or not CATALOGUE[self.request.name].columns
+    def explain(self) -> str:
+        """How the equation became sweeps, and what they cost."""
+        return self.quantity.explain(self.count) if isinstance(self.quantity, Equation) else self.text
 
     def lanes(self, char: str) -> int:
         return self._lanes or host_lanes(FP[char])
 
     def ir(self, char: str = "d") -> str:
         """The LLVM IR of the loop for one dtype."""
-        kernel: Kernel = (
-            rolled_kernel(self.code, has_fma()) if isinstance(self.code, Rolled) else straight_kernel(self.code, has_fma())
-        )
+        code, fma = self.code, has_fma()
+        kernel: Kernel = rolled_kernel(code, fma) if isinstance(code, Rolled) else straight_kernel(code, fma)
         return module(kernel, "loop", FP[char], self.lanes(char))
 
     def compile(self, char: str) -> int:
         """The address of the loop for one dtype, from the cache or the compiler."""
-        entry = self._key(char)
-        packed = cache.fetch(entry)
-        if packed is None:
-            packed = _pack(self.code.count, jit.compile_ir(self.ir(char)))
-            cache.store(entry, packed)
+        packed = cache.remember(self._key(char), lambda: _pack(self.code.count, jit.compile_ir(self.ir(char))))
         self._counts[char], obj = _unpack(packed)
         library = jit.load_object(obj, ["loop", "tables"])
         address = library.address("loop")
@@ -111,20 +130,35 @@ class Function:
 
     def _key(self, char: str) -> str:
         r = self.request
-        what = json.dumps([r.name, r.frames, r.axes, char, self.lanes(char), has_fma()])
+        equation = self.quantity.key if isinstance(self.quantity, Equation) else ""
+        what = json.dumps([r.name, r.frames, r.axes, equation, char, self.lanes(char), has_fma(), UNROLLED])
         return cache.key(sources(), self.model.digest, what, *jit.host(), np.__version__)
 
-    def _gufunc(self) -> np.ufunc:
-        inputs, outputs = self.program.inputs, self.program.outputs
-        core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
-        signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
-        doc = f"{CATALOGUE[self.request.name].equation} of {self.model.name}"
-        loops: dict[str, Any] = {char: partial(self.compile, char) for char in FP}
-        return gufunc(self.request.name, signature, loops, doc, len(inputs), len(outputs))
+
+class Function:
+    """One compiled quantity of one model: `ufunc` is the NumPy gufunc, `source` how it came about."""
+
+    def __init__(self, model: Model, request: Request, lanes: int | None = None, quantity: Any = None):
+        self.source = Source(model, request, lanes, quantity)
+        self.ufunc = _gufunc(self.source)
 
     def prepare(self, char: str = "d") -> None:
         """Compile now."""
         prepare(self.ufunc, char)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.source, name)
+
+
+def _gufunc(source: Source) -> np.ufunc:
+    inputs, outputs = source.arguments
+    core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
+    signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
+    doc = f"{source.text} of {source.model.name}"
+    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP}
+    return gufunc(source.request.name, signature, loops, doc, len(inputs), len(outputs))
 
 
 @lru_cache(maxsize=32)
@@ -147,7 +181,7 @@ def sources() -> str:
     """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
     sha = hashlib.sha256()
     root = Path(__file__).parent.parent
-    for room in ("spatial", "model", "tape", "sweeps", "emitters", "functions"):
+    for room in ("spatial", "model", "operators", "rewriting", "tape", "sweeps", "lowering", "emitters", "functions"):
         for path in sorted((root / room).glob("*.py")):
             sha.update(path.name.encode() + path.read_bytes())
     return sha.hexdigest()

@@ -1,215 +1,228 @@
-"""The catalogue: every quantity psiphi computes of a robot, as a program over its tree.
+"""The catalogue: every quantity psiphi computes of a robot, as its equation.
 
-Each entry names its equation, its arguments and its sweeps. `Quantity.program(tree, frames, axes)` makes the program for
-one robot; `columns` says which operator's columns a matrix is, for robots too large to write the matrix out in code.
+A dynamics quantity is nothing but its operator expression; `equations.py` rewrites and lowers it. Positions and energies,
+which are not linear, are small sums over the tree (`kinematics.py`). `columns` names the operator whose columns a matrix is,
+for robots too large to write the matrix out in code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from psiphi.functions import kinematics as kin
-from psiphi.functions import matrices as mat
-from psiphi.functions import steps
+from psiphi.functions.equations import FORMS, Equation
 from psiphi.model.model import WORLD, Model
+from psiphi.operators import Expression, Operators, vector
 from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+
+Results = dict[str, Expression]
+tau, v, a, x = (vector(name) for name in ("tau", "v", "a", "x"))
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One entry: equation and shapes for the reader, `program` for the compiler."""
+    """A quantity that is an expression: `results(s, pushed, B)`, with `pushed` the external forces on the links."""
 
     equation: str
-    program: Callable[[Tree, tuple[str, ...], str], Program]
+    results: Callable[[Operators, Callable[[Expression], Expression], tuple], Results]
+    given: tuple[str, ...] = ()
+    at_rest: bool = False
     columns: str = ""
-    rods: bool = True  # does the result survive moving the inertia a joint does not feel (framing.py)?
+    rods: bool | None = True
+    written: bool = False  # lowered as it is written, to show a paper's own algorithm
+
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
+        """The equation on one robot."""
+        return _equation(self, model, frames, axes)
+
+    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+        return self.of(tree.model, frames, axes).program(tree)
 
 
-def q(model: Model) -> Argument:
+@lru_cache(maxsize=256)
+def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
+    s = Operators(model)
+
+    def loaded(force: Expression) -> Expression:
+        """Less the wrenches f_ext on frames."""
+        return force - s.B(*frames, axes=axes) @ vector("f_ext", "frame") if frames else force
+
+    results = quantity.results(s, loaded, (frames, axes))
+    forms = ("as written",) if quantity.written else FORMS
+    return Equation(results, model, quantity.at_rest, (*quantity.given, "f_ext"), quantity.equation, forms, quantity.rods)
+
+
+def _forward_dynamics(s: Operators, loaded, _) -> Results:
+    return {"a": s.mass.inv @ (tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b))}
+
+
+def _whitened(s: Operators) -> Expression:
+    """W = I - H psi K = (I + H phi K)^-1."""
+    return s.I - s.H @ s.psi @ s.K
+
+
+def _fd1(s: Operators, loaded, _) -> Results:
+    W, torque = _whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
+    return {"a": W.T @ s.D.inv @ W @ torque}
+
+
+def _fd2(s: Operators, loaded, _) -> Results:
+    W, torque = _whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
+    nu = s.D.inv @ W @ torque
+    return {"a": W.T @ nu, "link_accelerations": s.psi.T @ s.H.T @ nu + s.phi.T @ s.a}
+
+
+def _fd3(s: Operators, loaded, _) -> Results:
+    zeta = s.phi.T @ s.a
+    return {"a": _whitened(s).T @ s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + loaded(s.M @ zeta + s.b)))}
+
+
+def _fd4(s: Operators, loaded, _) -> Results:
+    nu = s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + loaded(s.P @ s.a + s.b)))
+    alpha = s.psi.T @ (s.H.T @ nu + s.a)
+    return {"a": nu - s.K.T @ alpha, "link_accelerations": alpha}
+
+
+def _kalman(s: Operators, loaded, _) -> Results:
+    innovations = tau - s.H @ s.psi @ (s.K @ tau + loaded(s.P @ s.a + s.b))
+    residuals = s.D.inv @ innovations
+    alpha = s.psi.T @ (s.H.T @ residuals + s.a)
+    return {"a": residuals - s.K.T @ alpha, "innovations": innovations, "residuals": residuals}
+
+
+def _inverse_dynamics(s: Operators, loaded, _) -> Results:
+    return {"tau": s.H @ s.phi @ loaded(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a}
+
+
+def _bias(s: Operators, loaded, _) -> Results:
+    return {"tau": s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)}
+
+
+def _factors(s: Operators, *_) -> Results:
+    return {"L": s.I + s.H @ s.phi @ s.K, "D": s.D}
+
+
+def _factor_product(s: Operators, *_) -> Results:
+    return {"y": (s.I + s.H @ s.phi @ s.K) @ x, "d": s.D @ x}
+
+
+def _compliance(s: Operators, _, place) -> Results:
+    frames, axes = place
+    J = s.J(*frames, axes=axes)
+    return {"X": J @ s.mass.inv @ J.T}
+
+
+def _jacobian(s: Operators, _, place) -> Results:
+    frames, axes = place
+    return {"J": s.J(*frames, axes=axes)}
+
+
+def _frame_velocity(s: Operators, _, place) -> Results:
+    frames, axes = place
+    return {"V": s.J(*frames, axes=axes) @ v}
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A quantity of positions: a program over the tree, written as its sum."""
+
+    equation: str
+    make: Callable[[Tree, tuple[str, ...]], Program]
+    columns: str = ""
+    rods: bool = False
+
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Sum:
+        return self
+
+    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+        return self.make(tree, frames)
+
+
+def _q(model: Model) -> Argument:
     return Argument("q", (model.nq,), "q")
 
 
-def joint(name: str, model: Model) -> Argument:
-    return Argument(name, (model.nv,), "v")
+def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
+    spot = tree.model.frame(frames[0])
+    values = spot.pose.matrix.ravel().tolist()
 
+    def still(site: Site) -> None:
+        site.write("T", 0, values)
 
-def _wrench(frames: tuple[str, ...]) -> tuple[Argument, ...]:
-    return (Argument("f_ext", (len(frames), 6)),) if frames else ()
-
-
-def _loads(tree: Tree, frames: tuple[str, ...], axes: str) -> dict[int, tuple]:
-    """Marks for `carry_wrenches`: on each body, the wrenches that pass or act there."""
-    marks: dict[int, tuple] = {}
-    for number, name in enumerate(frames):
-        body = tree.model.frame(name).body
-        for k in tree.path_to(body) if axes == "world" else [body] * (body != WORLD):
-            marks[k] = (*marks.get(k, ()), (number, _spot(tree, name) if k == body else None, axes == "world"))
-    return marks
-
-
-def _spot(tree: Tree, frame: str) -> tuple:
-    """Rotation and origin of a frame in its body's working axes, as plain tuples."""
-    spot = tree.model.frame(frame)
     place = tree.place(spot.body, spot.pose)
-    return tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-
-
-def _rates(name: str, inputs: tuple[str, ...]) -> Callable:
-    """Inverse dynamics with some of its inputs zero."""
-
-    def program(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-        m = tree.model
-        return Program(
-            name,
-            (q(m), *(joint(x, m) for x in inputs), *_wrench(frames)),
-            (joint("tau", m),),
-            (Sweep(BASE_TO_TIP, steps.accelerate_loaded), Sweep(TIP_TO_BASE, steps.collect_forces)),
-            steps.still_world(m.gravity_vector),
-            marks=_loads(tree, frames, axes),
-        )
-
-    return program
-
-
-def forward_dynamics(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    m = tree.model
+    mark = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
     return Program(
-        "forward_dynamics",
-        (q(m), joint("v", m), joint("tau", m), *_wrench(frames)),
-        (joint("a", m),),
-        (
-            Sweep(BASE_TO_TIP, steps.accelerate_loaded),
-            Sweep(TIP_TO_BASE, steps.filter_forces),
-            Sweep(BASE_TO_TIP, steps.smooth_accelerations),
-        ),
-        steps.still_world(m.gravity_vector),
-        marks=_loads(tree, frames, axes),
+        "frame_pose",
+        (_q(tree.model),),
+        (Argument("T", (4, 4)),),
+        (Sweep(BASE_TO_TIP, kin.write_pose),),
+        kin.world_origin,
+        still if spot.body == WORLD else None,
+        bodies=tree.path_to(spot.body),
+        marks={spot.body: mark},
     )
 
 
-def mass_product(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    m = tree.model
-    sweeps = (Sweep(BASE_TO_TIP, steps.accelerate), Sweep(TIP_TO_BASE, steps.collect_forces))
-    return Program("mass_product", (q(m), joint("a", m)), (joint("tau", m),), sweeps, steps.still_world((0, 0, 0)))
-
-
-def mass_solve(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    m = tree.model
-    sweeps = (Sweep(TIP_TO_BASE, steps.filter_torques), Sweep(BASE_TO_TIP, steps.smooth_accelerations))
-    return Program("mass_solve", (q(m), joint("tau", m)), (joint("a", m),), sweeps, steps.still_world((0, 0, 0)))
-
-
-def factor_product(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    """y = L x and D's blocks, row by row."""
-    m = tree.model
-    sweeps = (Sweep(TIP_TO_BASE, mat.innovations_product),)
-    return Program("factor_product", (q(m), joint("x", m)), (joint("y", m), joint("d", m)), sweeps)
-
-
-def _matrix(name: str, outputs: tuple[str, ...], *sweeps: Sweep) -> Callable:
-    def program(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-        m = tree.model
-        results = tuple(Argument(x, (m.nv, m.nv)) for x in outputs)
-        return Program(name, (q(m),), results, sweeps, local=False)
-
-    return program
-
-
-def _on_frame(tree: Tree, frames: tuple[str, ...]) -> dict:
-    """The path to the one frame, and the mark on its body."""
-    body = tree.model.frame(frames[0]).body
-    return {"bodies": tree.path_to(body), "marks": {body: _spot(tree, frames[0])}}
-
-
-def frame_pose(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    outputs = (Argument("T", (4, 4)),)
-    still = None
-    if tree.model.frame(frames[0]).body == WORLD:
-        still = _constant("T", tree.model.frame(frames[0]).pose.matrix.ravel().tolist())
-    sweeps = (Sweep(BASE_TO_TIP, kin.write_pose),)
-    return Program("frame_pose", (q(tree.model),), outputs, sweeps, kin.world_origin, still, **_on_frame(tree, frames))
-
-
-def _constant(name: str, values: list[float]) -> Callable[[Site], None]:
-    return lambda site: site.write(name, 0, values)
-
-
-def frame_velocity(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    m, fixed = tree.model, tree.model.frame(frames[0]).body == WORLD
-    sweeps, finish = (Sweep(BASE_TO_TIP, kin.velocity_own_axes),), None
-    if axes == "world":
-        sweeps = (Sweep(BASE_TO_TIP, kin.spatial_velocity), Sweep(TIP_TO_BASE, kin.velocity_inward))
-        finish = None if fixed else kin.write_velocity
-    outputs = (Argument("V", (6,)),)
-    inputs = (q(m), joint("v", m))
-    return Program("frame_velocity", inputs, outputs, sweeps, kin.world_origin, finish, **_on_frame(tree, frames))
-
-
-def jacobian(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
-    m = tree.model
-    sweeps = (Sweep(BASE_TO_TIP, kin.world_pose), Sweep(TIP_TO_BASE, kin.jacobian_columns(axes == "world")))
-    outputs = (Argument("J", (6, m.nv), "v"),)
-    return Program("jacobian", (q(m),), outputs, sweeps, kin.world_origin, **_on_frame(tree, frames))
-
-
-def _energies(kinetic: bool, potential: bool) -> Callable:
-    def program(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
+def _energies(kinetic: bool, potential: bool) -> Callable[[Tree, tuple[str, ...]], Program]:
+    def make(tree: Tree, frames: tuple[str, ...]) -> Program:
         m = tree.model
         outward = (Sweep(BASE_TO_TIP, kin.kinetic),) if kinetic else ()
         inward = [step for step, on in ((kin.sum_energy, kinetic), (kin.sum_moments, potential)) if on]
 
         def finish(site: Site) -> None:
-            total = site.children["energy"][0] if kinetic else 0.0
-            for g, x in zip(m.gravity_vector.tolist(), site.children["moment"] if potential else (), strict=False):
-                total = total - g * x
+            total = site.children["energy"][0] if kinetic and m.joints else 0.0
+            for g, c in zip(m.gravity_vector.tolist(), site.children["moment"] if potential and m.joints else (), strict=False):
+                total = total - g * c
             site.write("E", 0, [total])
 
         sweeps = (*outward, Sweep(TIP_TO_BASE, kin.both(*inward)))
-        inputs = (q(m), joint("v", m)) if kinetic else (q(m),)
+        inputs = (_q(m), Argument("v", (m.nv,), "v")) if kinetic else (_q(m),)
         return Program("energy", inputs, (Argument("E", ()),), sweeps, kin.world_origin, finish)
 
-    return program
+    return make
 
 
-def center_of_mass(tree: Tree, frames: tuple[str, ...], axes: str) -> Program:
+def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     def finish(site: Site) -> None:
-        site.write("c", 0, [x / site.children["mass"][0] for x in site.children["moment"]])
+        site.write("c", 0, [m / site.children["mass"][0] for m in site.children["moment"]])
 
-    outputs = (Argument("c", (3,)),)
     sweeps = (Sweep(TIP_TO_BASE, kin.sum_moments),)
-    return Program("center_of_mass", (q(tree.model),), outputs, sweeps, finish=finish)
+    return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
 
 
-CATALOGUE: dict[str, Quantity] = {
-    "forward_dynamics": Quantity("a = M^-1 (tau - C v - g + J* f_ext)", forward_dynamics),
-    "inverse_dynamics": Quantity("tau = M a + C v + g - J* f_ext", _rates("inverse_dynamics", ("v", "a"))),
-    "bias": Quantity("C v + g", _rates("bias", ("v",))),
-    "gravity": Quantity("g(q) = H phi M phi* E g", _rates("gravity", ())),
-    "mass_matrix": Quantity(
-        "M = H phi M phi* H*", _matrix("mass_matrix", ("M",), Sweep(TIP_TO_BASE, mat.composite)), columns="mass_product"
-    ),
+CATALOGUE: dict[str, Quantity | Sum] = {
+    "forward_dynamics": Quantity("a = M^-1 (tau - C v - g + J* f_ext)", _forward_dynamics, ("tau",)),
+    "inverse_dynamics": Quantity("tau = M a + C v + g - J* f_ext", _inverse_dynamics, ("a",)),
+    "bias": Quantity("C v + g", _bias),
+    "gravity": Quantity("g(q) = H phi M phi* E g", _bias, at_rest=True),
+    "mass_matrix": Quantity("M = H phi M phi* H*", lambda s, *_: {"M": s.mass}, columns="mass_product"),
     "mass_matrix_inverse": Quantity(
-        "M^-1 = (I - H psi K)* D^-1 (I - H psi K)",
-        _matrix(
-            "mass_matrix_inverse", ("M_inv",), Sweep(TIP_TO_BASE, mat.climb_with_psi), Sweep(BASE_TO_TIP, mat.inverse_rows)
-        ),
-        columns="mass_solve",
+        "M^-1 = (I - H psi K)* D^-1 (I - H psi K)", lambda s, *_: {"M_inv": s.mass.inv}, columns="mass_solve"
     ),
-    "mass_matrix_factors": Quantity(
-        "M = L D L*, L = I + H phi K",
-        _matrix("mass_matrix_factors", ("L", "D"), Sweep(TIP_TO_BASE, mat.innovations_factor)),
-        columns="factor_product",
-    ),
-    "mass_product": Quantity("M a", mass_product),
-    "mass_solve": Quantity("M^-1 tau = (I - H psi K)* D^-1 (I - H psi K) tau", mass_solve),
-    "factor_product": Quantity("(I + H phi K) x, D x", factor_product),
-    "frame_pose": Quantity("T(q): world <- frame", frame_pose),
-    "frame_velocity": Quantity("V = B* phi* H* v", frame_velocity),
-    "jacobian": Quantity("J = B* phi* H*", jacobian),
-    "energy": Quantity("v* M v / 2 - sum m g.c", _energies(True, True), rods=False),
-    "kinetic_energy": Quantity("v* M v / 2", _energies(True, False), rods=False),
-    "potential_energy": Quantity("- sum m g.c", _energies(False, True), rods=False),
-    "center_of_mass": Quantity("c = sum m c / sum m", center_of_mass, rods=False),
+    "mass_matrix_factors": Quantity("M = L D L*, L = I + H phi K", _factors, columns="factor_product"),
+    "mass_product": Quantity("M a", lambda s, *_: {"tau": s.mass @ a}),
+    "mass_solve": Quantity("M^-1 tau = (I - H psi K)* D^-1 (I - H psi K) tau", lambda s, *_: {"a": s.mass.inv @ tau}),
+    "factor_product": Quantity("(I + H phi K) x, D x", _factor_product),
+    "frame_pose": Sum("T(q): world <- frame", _frame_pose),
+    "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
+    "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
+    "jacobian": Quantity("J = B* phi* H*", _jacobian),
+    "energy": Sum("v* M v / 2 - sum m g.c", _energies(True, True)),
+    "kinetic_energy": Sum("v* M v / 2", _energies(True, False)),
+    "potential_energy": Sum("- sum m g.c", _energies(False, True)),
+    "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
 }
+
+METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`
+    "FD1": Quantity("T' = T - C v - g; a = W* D^-1 W T'", _fd1, ("tau",), rods=None, written=True),
+    "FD2": Quantity("FD1, and alpha = psi* H* D^-1 W T' + phi* a", _fd2, ("tau",), rods=None, written=True),
+    "FD3": Quantity("a = W* D^-1 (T - H psi (K T + M phi* a + b))", _fd3, ("tau",), rods=None, written=True),
+    "FD4": Quantity(
+        "nu = D^-1 (T - H psi (K T + P a + b)); a = nu - K* psi* (H* nu + a)", _fd4, ("tau",), rods=None, written=True
+    ),
+    "kalman": Quantity("FD4 as a filter and smoother: innovations, residuals", _kalman, ("tau",), rods=None, written=True),
+}
+EVERY: dict[str, Quantity | Sum] = {**CATALOGUE, **METHODS}

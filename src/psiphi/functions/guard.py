@@ -1,137 +1,183 @@
-"""What the doors do with arguments that do not fit: find the words, name the joint, stack the wrenches."""
+"""What the doors do with arguments that do not fit: say what came, what was expected, and what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from psiphi.errors import Error, SingularError, StateError
-from psiphi.model.model import Joint, Model
+from psiphi.errors import Error, StateError
+from psiphi.functions.compiler import Request
+from psiphi.functions.dynamics import CATALOGUE, EVERY, METHODS
+from psiphi.model.arguments import read
+from psiphi.model.model import Model
+from psiphi.model.words import nearest, shown
 from psiphi.sweeps.program import Argument
 
-
-def in_words(model: Model, name: str, arguments: Sequence[Argument], state: dict[str, Any], error: Exception) -> Exception:
-    """The StateError behind NumPy's complaint; Errors of psiphi pass as they are."""
-    if isinstance(error, Error):
-        return error
-    for arg in arguments:
-        fault = _fault(arg, state[arg.name])
-        if fault:
-            what = f"robot.{'nq' if arg.name == 'q' else 'nv'} = " if len(arg.shape) == 1 and arg.per_joint else ""
-            return StateError(
-                f"{name}: {arg.name} {fault}", f"give {arg.name} {what}{_shape(arg.shape)} numbers in its last axes"
-            )
-    shapes = ", ".join(f"{x} {np.shape(value)}" for x, value in state.items())
-    if "broadcast" in str(error):
-        return StateError(f"{name}: the batch axes of {shapes} do not fit together", "make the leading axes equal or 1")
-    return StateError(f"{name}: {error} ({shapes})", "check shapes and dtypes")
+AXES = ("world", "frame")
+ON_FRAMES = {"frame_pose": 1, "frame_velocity": 1, "jacobian": 1, "operational_compliance": 0}  # 0: as many as you like
+WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", *METHODS)
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))
+# -- what is asked for --------------------------------------------------------------------------------------------------------
 
 
-def _fault(arg: Argument, value: Any) -> str:
-    """What is wrong with one argument, or ''."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        return "is ragged: its rows have different lengths"
-    if array.dtype.kind not in "fiub":
-        return f"is of dtype {array.dtype}, expected real numbers"
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        return f"is of dtype {array.dtype}, expected float64 or float32"
-    core = array.shape[max(0, array.ndim - len(arg.shape)) :]
-    if core != arg.shape:
-        return f"has shape {array.shape}, expected (..., {', '.join(map(str, arg.shape))})"
-    return ""
+def request(model: Model, name: Any, frames: Any, axes: Any) -> Request:
+    """A request the compiler understands: a known quantity, frames of this robot, known axes."""
+    if not isinstance(name, str) or name not in EVERY:
+        raise StateError(f"no function {shown(name)}", nearest(name, CATALOGUE))
+    check_axes(axes)
+    on = names(model, frames)
+    if name in ON_FRAMES and len(on) != (ON_FRAMES[name] or max(1, len(on))):
+        raise StateError(f"{name} is of one frame, and {len(on)} are given", 'name it: frames=("tool",)')
+    if on and name not in (*ON_FRAMES, *WITH_WRENCHES):
+        raise StateError(f"{name} has nothing to do with frames, and {shown(on)} is given", "leave frames out")
+    return Request(name, on, axes)
 
 
-def mapping(f_ext) -> Mapping:
+def names(model: Model, frames: Any) -> tuple[str, ...]:
+    """The names of one frame or of several, all of this robot."""
+    one = isinstance(frames, str) or not isinstance(frames, Iterable)
+    each: tuple[Any, ...] = (frames,) if one else tuple(frames)
+    return tuple(model.frame(frame).name for frame in each)
+
+
+def check_axes(axes: Any) -> None:
+    """ "world" or "frame"."""
+    if not isinstance(axes, str) or axes not in AXES:
+        raise StateError(f"axes is {shown(axes)}, expected 'world' or 'frame'", "leave it out for world axes")
+
+
+# -- arguments ----------------------------------------------------------------------------------------------------------------
+
+
+def plain(model: Model, name: str, inputs: Sequence[Argument], values: Iterable[Any]) -> tuple[Any, ...]:
+    """The arguments as plain arrays; arrays that bring a NumPy protocol of their own (dask, units) pass as they are."""
+    return tuple(
+        value if _has_protocol(value) else _read(model, name, arg, value) for arg, value in zip(inputs, values, strict=True)
+    )
+
+
+def _has_protocol(value: Any) -> bool:
+    """Whether `value` speaks for itself in a gufunc. Tables (pandas, xarray) try to and do not know core axes: not they."""
+    own = getattr(type(value), "__array_ufunc__", None)
+    return own is not None and own is not np.ndarray.__array_ufunc__ and not hasattr(value, "to_numpy")
+
+
+def _read(model: Model, name: str, arg: Argument, value: Any) -> np.ndarray:
+    array, fault = read(value, arg.shape)
+    if fault:
+        raise StateError(f"{name}: {arg.name} {fault}", _remedy(model, arg, array))
+    return array
+
+
+def _remedy(model: Model, arg: Argument, array: np.ndarray) -> str:
+    """How the argument should look; a mix-up of nq and nv and a batch that stands last are named."""
+    if not arg.per_joint:
+        return f"give {arg.name} {' x '.join(map(str, arg.shape))} real numbers in its last axes"
+    length, other = ("nq", "nv") if arg.per_joint == "q" else ("nv", "nq")
+    text = f"give {arg.name} robot.{length} = {arg.shape[0]} real numbers in its last axis"
+    if array.ndim and array.shape[-1] == getattr(model, other) != arg.shape[0]:
+        return f"{text} ({array.shape[-1]} is robot.{other}; robot.neutral() shows a q)"
+    if array.ndim == 2 and array.shape[0] == arg.shape[0]:
+        return f"{text}; batch axes come first, so try {arg.name}.T"
+    return text
+
+
+def mapping(f_ext: Any) -> Mapping:
     """f_ext as given, when it is {frame name: wrench}."""
     if isinstance(f_ext, Mapping):
         return f_ext
-    raise StateError(f"f_ext is a {type(f_ext).__name__}, expected {{frame name: wrench (..., 6)}}", "give a dict")
+    raise StateError(f"f_ext is {shown(f_ext)}, expected {{frame name: wrench (..., 6)}}", "give a dict")
 
 
 def stack_wrenches(f_ext: Mapping) -> np.ndarray:
     """(..., frames, 6) from {frame: (..., 6)}."""
     wrenches = []
     for frame, wrench in f_ext.items():
-        fault = _fault(Argument("f_ext", (6,)), wrench)
+        array, fault = read(wrench, (6,))
         if fault:
             raise StateError(f"f_ext[{frame!r}] {fault}", "give [moment; force], six numbers in the last axis")
-        wrenches.append(np.asarray(wrench))
+        wrenches.append(array)
+    _batch("f_ext", {repr(frame): w.shape[:-1] for frame, w in zip(f_ext, wrenches, strict=True)})
+    return np.stack(np.broadcast_arrays(*wrenches), axis=-2)
+
+
+def _batch(name: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch axes of all arguments together."""
     try:
-        return np.stack(np.broadcast_arrays(*wrenches), axis=-2)
-    except ValueError as error:
-        shapes = ", ".join(str(w.shape) for w in wrenches)
-        raise StateError(f"the batch axes of the wrenches {shapes} do not fit together", "make them equal or 1") from error
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        each = ", ".join(f"{x} {shape}" for x, shape in shapes.items())
+        raise StateError(f"{name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
 
 
-def check_state(model: Model, state: dict[str, Any]) -> None:
-    """Finite numbers, unit quaternions; else a StateError that names joint and batch element."""
-    for name, value in state.items():
-        array = np.asarray(value)
-        if array.dtype.kind != "f" or np.isfinite(array).all():
-            continue
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        joint = "" if name == "f_ext" else f" (joint {_joint_at(model, name, place[-1]).name!r})"
-        raise StateError(f"{name}{list(place)} is {array[place]}{joint}, expected finite numbers", "look at where it came from")
-    if "q" in state:
-        _check_quaternions(model, np.asarray(state["q"], dtype=float))
+def fitting_out(model: Model, name: str, source: Any, values: Sequence[Any], out: Any) -> tuple[Any, ...]:
+    """`out` as a tuple that fits the results of this call."""
+    arrays = [np.asarray(value) for value in plain(model, name, source.inputs, values)]
+    shapes = {arg.name: a.shape[: a.ndim - len(arg.shape)] for arg, a in zip(source.inputs, arrays, strict=True)}
+    return check_out(name, source.outputs, out, _batch(name, shapes))
 
 
-def _check_quaternions(model: Model, q: np.ndarray) -> None:
-    for joint in model.joints:
-        if joint.row.nq == joint.row.nv:
-            continue
-        norm = np.linalg.norm(q[..., joint.q_slice][..., -4:], axis=-1)
-        bad = np.argwhere(np.abs(norm - 1.0) > 1e-6)
-        if bad.size or (norm.ndim == 0 and abs(norm - 1.0) > 1e-6):
-            where = tuple(int(i) for i in bad[0]) if norm.ndim else ()
-            raise StateError(
-                f"the quaternion of joint {joint.name!r} has norm {float(norm[where]):.9g}, expected 1",
-                "use robot.normalize(q)",
-            )
+# -- when NumPy refused -------------------------------------------------------------------------------------------------------
 
 
-def check_result(model: Model, name: str, result: Any) -> None:
-    """A finite state with a non-finite answer: some D(k) vanishes, or numbers overflow."""
-    for array in result if isinstance(result, tuple) else (result,):
-        if np.isfinite(array).all():
-            continue
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise SingularError(
-            f"{name} is {array[place]} at {list(place)} though the state is finite", "check masses and magnitudes"
-        )
+def in_words(model: Model, name: str, source: Any, values: Sequence[Any], out: Any, dtype: Any, error: Exception) -> Exception:
+    """The StateError behind NumPy's complaint; what nobody here can explain comes back as it is."""
+    try:
+        fitting_out(model, name, source, values, None)
+        check_dtype(name, dtype)
+        fitting_out(model, name, source, values, out)
+    except Error as words:
+        return words
+    strangers = [type(value).__name__ for value in values if type(value) is not np.ndarray]
+    if strangers and not isinstance(error, Error):
+        return StateError(f"{name}: {', '.join(strangers)}: {error}", "give plain NumPy arrays")
+    return error
 
 
-def _joint_at(model: Model, name: str, index: int) -> Joint:
-    for joint in model.joints:
-        own = joint.q_slice if name == "q" else joint.v_slice
-        if own.start <= index < own.stop:
-            return joint
-    raise StateError(f"{name} has no coordinate {index}")
+def check_dtype(name: str, dtype: Any) -> None:
+    """float64, float32, or none."""
+    try:
+        kind = None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = np.dtype(object)
+    if kind not in (None, np.dtype(np.float64), np.dtype(np.float32)):
+        raise StateError(f"{name}: dtype is {shown(dtype)}, expected float64 or float32", "leave it out, or give one of these")
 
 
-def columns(robot: Any, operator: str, name: str, q: Any, out: Any, dtype: Any, check: Any):
-    """A matrix of a large robot: its O(N) operator on the columns of the identity."""
-    q = np.asarray(q)
-    eye = np.eye(robot.nv, dtype=np.float32 if q.dtype == np.float32 else float)
-    batch = q[..., None, :]
-    if operator != "factor_product":
-        result = robot._call(operator, {"q": batch, "a" if operator == "mass_product" else "tau": eye}, None, dtype, check)
-        return _into(out, np.swapaxes(result, -1, -2))
-    L, D = robot._call(operator, {"q": batch, "x": eye}, None, dtype, check)
-    given = out if isinstance(out, tuple) else (None, None)
-    return _into(given[0], np.swapaxes(L, -1, -2)), _into(given[1], np.swapaxes(D, -1, -2))
+def check_out(name: str, outputs: Collection[Argument], out: Any, batch: tuple[int, ...]) -> tuple[Any, ...]:
+    """The arrays to write to, one or None for each result; they may have more batch axes than the arguments (`batch`)."""
+    given = out if isinstance(out, tuple) else (out,) + (None,) * (len(outputs) - 1)
+    if len(given) != len(outputs) or (len(outputs) > 1 and out is not None and not isinstance(out, tuple)):
+        want = "an array" if len(outputs) == 1 else f"a tuple of {len(outputs)} arrays"
+        came = f"a tuple of {len(out)}" if isinstance(out, tuple) else f"one {type(out).__name__}"
+        raise StateError(f"{name}: out is {came}, expected {want}", f"give {want}, or leave it out")
+    for arg, array in zip(outputs, given, strict=True):
+        fault = "" if array is None else _out_fault(array, arg, batch)
+        if fault:
+            raise StateError(f"{name}: out {fault}", f"give np.empty({(*batch, *arg.shape)}), or leave it out")
+    return given
 
 
-def _into(out: Any, result: np.ndarray) -> np.ndarray:
-    if out is None:
-        return result
-    np.copyto(out, result)
-    return out
+def put(name: str, result: np.ndarray, out: Any) -> np.ndarray:
+    """A result that is already there, in the array given for it."""
+    (array,) = check_out(name, (Argument("a", result.shape[-1:]),), out, result.shape[:-1])
+    np.copyto(array, result, casting="same_kind")
+    return array
+
+
+def _out_fault(array: Any, arg: Argument, batch: tuple[int, ...]) -> str:
+    if not isinstance(array, np.ndarray):
+        return f"is {shown(array)}, expected a NumPy array"
+    if not array.flags.writeable:
+        return "is read-only"
+    if array.dtype.kind not in "fc":  # NumPy would write numbers into text, and cut them short
+        return f"is of dtype {array.dtype}, expected float64"
+    lead = array.shape[: max(0, array.ndim - len(arg.shape))]
+    try:
+        fits = array.shape == lead + arg.shape and np.broadcast_shapes(lead, batch) == lead
+    except ValueError:
+        fits = False
+    return "" if fits else f"has shape {array.shape}, expected {(*batch, *arg.shape)}"

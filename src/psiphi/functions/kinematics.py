@@ -1,10 +1,10 @@
-"""The local steps of frames, energy and the centre of mass."""
+"""What is not linear: places, energy and the centre of mass, as sums over the tree."""
 
 from __future__ import annotations
 
-from psiphi.functions.steps import EYE3, ZERO3, ZERO6, adjoint_map
+from psiphi.lowering.local import EYE3, ZERO3, ZERO6, adjoint_map
 from psiphi.spatial import dense
-from psiphi.spatial.screws import add, cross, dot, motion, pose, rotate
+from psiphi.spatial.screws import add, dot, motion, pose, rotate
 from psiphi.sweeps.program import Site
 
 
@@ -38,56 +38,6 @@ def write_pose(site: Site) -> None:
 def spatial_velocity(site: Site) -> None:
     """Base to tip: V = phi* V(p) + H* v."""
     site.keep(V=add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v"))))
-
-
-def velocity_inward(site: Site) -> None:
-    """Tip to base: the frame's velocity, turned into the axes of each body on the way to the world."""
-    if site.mark:
-        w, v = _velocity_at(site)
-    else:
-        w, v = site.children["w"], site.children["v"]
-    site.send(w=rotate(site.path, w), v=rotate(site.path, v))
-
-
-def _velocity_at(site: Site) -> tuple[list, list]:
-    _, r = site.mark
-    V = site.kept["V"]
-    return V[:3], add(V[3:], cross(V[:3], r))
-
-
-def velocity_own_axes(site: Site) -> None:
-    """Base to tip, at the marked body: the frame's velocity in its own axes."""
-    spatial_velocity(site)
-    if site.mark:
-        w, v = _velocity_at(site)
-        Rt = dense.transpose(site.mark[0])
-        site.write("V", 0, dense.apply(Rt, w) + dense.apply(Rt, v))
-
-
-def write_velocity(site: Site) -> None:
-    """At the world."""
-    site.write("V", 0, site.children["w"] + site.children["v"])
-
-
-def jacobian_columns(in_world: bool):
-    """Tip to base: column k = [w_k; v_k + w_k x (p_frame - p_k)], [w_k; v_k] = H_k* in world axes."""
-
-    def step(site: Site) -> None:
-        if site.mark:
-            R, p = frame_at(site)
-        else:
-            R, p = [site.children["frame"][3 * i : 3 * i + 3] for i in range(3)], site.children["frame"][9:]
-        arm = [x - y for x, y in zip(p, site.kept["p"], strict=True)]
-        for i, h in enumerate(site.H):
-            w, v = dense.apply(site.kept["R"], h[:3]), dense.apply(site.kept["R"], h[3:])
-            column = w + add(v, cross(w, arm))
-            if not in_world:
-                column = dense.apply(dense.transpose(R), column[:3]) + dense.apply(dense.transpose(R), column[3:])
-            for row, value in enumerate(column):
-                site.write_joint("J", [value], row * site.nv + i)
-        site.send(frame=[*R[0], *R[1], *R[2], *p])
-
-    return step
 
 
 def kinetic(site: Site) -> None:

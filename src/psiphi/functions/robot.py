@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
-from psiphi.errors import StateError
-from psiphi.functions import guard
-from psiphi.functions.compiler import Function, Request
-from psiphi.functions.dynamics import CATALOGUE
-from psiphi.functions.threads import run
-from psiphi.model.model import Model, suggest
+import numpy as np
 
-AXES = ("world", "frame")
+from psiphi.errors import ModelError, SingularError, StateError
+from psiphi.functions import check as checked
+from psiphi.functions import columns, guard, operational
+from psiphi.functions.compiler import Function
+from psiphi.functions.dynamics import METHODS
+from psiphi.functions.threads import run
+from psiphi.model.model import Model
+from psiphi.model.words import shown
+from psiphi.operators import Operators
+
+_ndarray, _WORLD = np.ndarray, "world"
 
 
 class Robot(Model):
@@ -27,44 +33,76 @@ class Robot(Model):
     @classmethod
     def of(cls, model: Model) -> Robot:
         """The model, with its functions."""
+        if not isinstance(model, Model):
+            raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
         return cls(**{f.name: getattr(model, f.name) for f in fields(Model)})
+
+    @cached_property
+    def _model(self) -> Model:
+        """What the functions are made from: they must not hold the robot, which holds them."""
+        return Model(**{f.name: getattr(self, f.name) for f in fields(Model)})
+
+    @cached_property
+    def _functions(self) -> dict[tuple, Function]:
+        return {}
+
+    @cached_property
+    def operators(self) -> Operators:
+        """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
+        return Operators(self._model)
 
     def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Function:
         """The compiled quantity `name` of the catalogue; its `.ufunc` is a NumPy gufunc."""
-        request = Request(name, frames, axes)
-        known = self.__dict__.setdefault("_functions", {})
-        if request not in known:
-            if name not in CATALOGUE:
-                raise StateError(f"no function {name!r}", suggest(name, CATALOGUE))
-            if axes not in AXES:
-                raise StateError(f"axes is {axes!r}, expected 'world' or 'frame'", "leave it out for world axes")
-            known[request] = Function(self, request)
-        return known[request]
+        try:
+            return self._functions[name, frames, axes]
+        except (KeyError, TypeError):
+            request = guard.request(self, name, frames, axes)
+        key = request.name, request.frames, request.axes
+        return self._functions.setdefault(key, Function(self._model, request))
 
     def flops(self, name: str, **options) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops
 
-    def forward_dynamics(self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def forward_dynamics(self, q, v, tau, f_ext=None, axes=_WORLD, out=None, dtype=None, check=False, method=None):
         """a = M^-1 (tau - C v - g + J* f_ext)
 
         q (..., nq), v and tau (..., nv) -> a (..., nv). `f_ext` maps frame names to wrenches [moment; force] (..., 6) that
-        act on the robot at the frame's origin, in world axes (`axes="frame"`: in the frame's own).
+        act on the robot at the frame's origin, in world axes (`axes="frame"`: in the frame's own). `method` runs the papers'
+        own algorithms, "FD1" .. "FD4" and "kalman"; `forward_dynamics_details` returns all they compute.
 
         >>> import psiphi as pp
         >>> robot = pp.robots.puma560()
         >>> robot.forward_dynamics(robot.neutral(), [0] * 6, robot.gravity(robot.neutral())).round(9) + 0.0
         array([0., 0., 0., 0., 0., 0.])
         """
-        if f_ext is out is dtype is None and check is False:
+        if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
             try:
                 if q.ndim == 1:  # one state: control loops come here a thousand times a second
-                    return self._one_step(q, v, tau)
-            except (AttributeError, TypeError, ValueError):
+                    a = self._one_step(q, v, tau)
+                    if type(a) is _ndarray:  # a table would have lined its labels up
+                        return a
+            except Exception:
                 pass  # a first call, a list, or a mistake: the door below finds the words
+        if method is not None:
+            a = self.forward_dynamics_details(q, v, tau, method, f_ext=f_ext, axes=axes, dtype=dtype, check=check)["a"]
+            return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
-        self.__dict__["_one_step"] = self.function("forward_dynamics").ufunc
+        if self.nv:
+            self.__dict__["_one_step"] = self.function("forward_dynamics").ufunc
         return result
+
+    def forward_dynamics_details(self, q, v, tau, method="FD2", *, f_ext=None, axes="world", dtype=None, check=False):
+        """All that one of the papers' algorithms computes, by name: a, and
+
+        FD2, FD4: link_accelerations (..., 6 bodies), [w'; v'] of link origins in link axes, less gravity;
+        kalman: innovations T - H z and residuals D^-1 (T - H z), (..., nv).
+        """
+        if not isinstance(method, str) or method not in METHODS:
+            raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", "leave it out for the fastest")
+        results = self._loaded(method, dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
+        names = [arg.name for arg in self.function(method).source.outputs]
+        return dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
 
     def inverse_dynamics(self, q, v, a, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
         """tau = M a + C v + g - J* f_ext
@@ -108,6 +146,19 @@ class Robot(Model):
         """V = [w; v] = J v of the frame's origin, in world axes (`axes="frame"`: the frame's own). -> (..., 6)"""
         return self._call("frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes)
 
+    def operational_space_inertia(self, q, frames, *, policy="pseudo", rcond=1e-9, damping=1e-3, axes="world", check=False):
+        """Lambda = (J M^-1 J*)^-1 of one frame or of several on any branches. -> (..., 6 frames, 6 frames)
+
+        Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
+        (least norm), "damped", or "exact" (NaN there, and only there).
+        """
+        X = self.operational_compliance(q, frames, axes=axes, check=check)
+        return operational.inverse(X, policy, rcond, damping)
+
+    def operational_compliance(self, q, frames, *, axes="world", out=None, dtype=None, check=False):
+        """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
+        return self._call("operational_compliance", dict(q=q), out, dtype, check, guard.names(self, frames), axes)
+
     def jacobian(self, q, frame: str, *, axes="world", out=None, dtype=None, check=False):
         """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""
         return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
@@ -126,32 +177,52 @@ class Robot(Model):
 
     def center_of_mass(self, q, *, out=None, dtype=None, check=False):
         """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
+        if not self.mass > 0.0:
+            raise SingularError(f"center_of_mass: no moving body of {self.name} has mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
+
+    @cached_property
+    def mass(self) -> float:
+        """The mass of all moving bodies."""
+        return sum(body.mass for body in self.bodies)
 
     def _named(self, frame) -> str:
         return self.frame(frame).name
 
     def _loaded(self, name: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
-        if not f_ext:
+        guard.check_axes(axes)
+        if f_ext is None or not guard.mapping(f_ext):
             return self._call(name, state, out, dtype, check)
-        frames = tuple(self._named(frame) for frame in guard.mapping(f_ext))
+        frames = tuple(self._named(frame) for frame in f_ext)
         state["f_ext"] = guard.stack_wrenches(f_ext)
         return self._call(name, state, out, dtype, check, frames, axes)
 
     def _matrix(self, name: str, q, out, dtype, check):
-        function = self.function(name)
-        if function.written_out:
+        if self.function(name).written_out:
             return self._call(name, dict(q=q), out, dtype, check)
-        return guard.columns(self, CATALOGUE[name].columns, name, q, out, dtype, check)
+        return columns.matrix(self, name, q, out, dtype, check)
 
     def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
-        function = self.function(name, frames, axes)
-        if check:
-            guard.check_state(self, state)
+        function, values = self.function(name, frames, axes), tuple(state.values())
+        for value in values:
+            if type(value) is not _ndarray or not self.joints:
+                values = guard.plain(self, name, function.source.inputs, values)
+                break
+        if check is not False and checked.wanted(check):
+            values = guard.plain(self, name, function.source.inputs, values)
+            checked.before(self, name, function.source.inputs, values, frames)
+            with np.errstate(all="ignore"):
+                result = self._call(name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes)
+            checked.after(self, name, function.source, values, result)
+            return result
+        if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
+            out = guard.fitting_out(self, name, function.source, values, out)
+        elif out is None and dtype is not None:
+            out = (None,) * function.ufunc.nout
         try:
-            result = run(function.ufunc, tuple(state.values()), out, dtype=dtype, flops=function.cost)
-        except (ValueError, TypeError) as error:
-            raise guard.in_words(self, name, function.program.inputs, state, error) from error
-        if check:
-            guard.check_result(self, name, result)
-        return result
+            return run(function.ufunc, values, out, dtype=dtype, flops=function.cost)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            words = guard.in_words(self, name, function.source, values, out, dtype, error)
+            if words is error:
+                raise
+            raise words from error

@@ -9,6 +9,7 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.interop.tables import Row
+from psiphi.model.arguments import real
 from psiphi.model.model import Joint, Model
 
 
@@ -92,25 +93,25 @@ class Layout:
 
     def from_bias(self, bias, mass_matrix, q=None, v=None) -> np.ndarray:
         """The inverse of `to_bias`: T* (bias' + M' (dT/dt) v)."""
-        M = self._check("mass_matrix", mass_matrix, self.nv)
+        M = self._check("mass_matrix", mass_matrix, self.nv, self.nv)
         rate = self._rate(self._from_q(q), None if v is None else self.from_v(v, q))
         return self.from_tau(self._check("bias", bias, self.nv) + np.einsum("...ij,...j->...i", M, rate), q)
 
     def to_mass_matrix(self, M, q=None) -> np.ndarray:
         """M' = T M T*; the inverse mass matrix and any other quadratic form go the same way."""
-        return self._both_sides(self._turn, self._check("mass_matrix", M, self.nv), self._q(q))
+        return self._both_sides(self._turn, self._check("mass_matrix", M, self.nv, self.nv), self._q(q))
 
     def from_mass_matrix(self, M, q=None) -> np.ndarray:
         """M = T* M' T."""
-        return self._both_sides(self._turn_back, self._check("mass_matrix", M, self.nv), self._from_q(q))
+        return self._both_sides(self._turn_back, self._check("mass_matrix", M, self.nv, self.nv), self._from_q(q))
 
     def to_jacobian(self, J, q=None) -> np.ndarray:
         """A frame Jacobian (..., 6, nv), rows [w; v], as the peer's: rows [v; w] (MuJoCo: jacp over jacr)."""
-        return _swap_rows(self._turn(self._check("jacobian", J, self.nv), _inner(self._q(q))))
+        return _swap_rows(self._turn(self._check("jacobian", J, 6, self.nv), _inner(self._q(q))))
 
     def from_jacobian(self, J, q=None) -> np.ndarray:
         """A frame Jacobian with rows [w; v] from the peer's, rows [v; w]."""
-        return _swap_rows(self._turn_back(self._check("jacobian", J, self.nv), _inner(self._from_q(q))))
+        return _swap_rows(self._turn_back(self._check("jacobian", J, 6, self.nv), _inner(self._from_q(q))))
 
     def to_spatial(self, x) -> np.ndarray:
         """Motions [w; v] or wrenches [n; f] (..., 6) in the peer's order: [v; w] for Pinocchio, the same for MuJoCo.
@@ -172,12 +173,9 @@ class Layout:
             raise StateError(cause, f"pass {name}= in the convention of the other arguments")
         return value
 
-    def _check(self, name: str, value, size: int) -> np.ndarray:
-        array = np.asarray(value, dtype=float)
-        if array.ndim == 0 or array.shape[-1] != size:
-            cause = f"{name} has shape {array.shape}, expected (..., {size}) between {self.model.name} and {self.peer}"
-            raise StateError(cause, f"give {size} numbers in the last axis")
-        return array
+    def _check(self, name: str, value, *shape: int) -> np.ndarray:
+        size = " x ".join(map(str, shape))
+        return real(name, value, shape, f"give {size} numbers in the last axes, between {self.model.name} and {self.peer}")
 
     def __repr__(self) -> str:
         return f"<Layout of {self.model.name!r} for {self.peer}: nq={self.nq}, nv={self.nv}>"

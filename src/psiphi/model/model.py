@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.model.arguments import real, whole
 from psiphi.model.joints import JOINTS, JointKind
+from psiphi.model.words import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
 
@@ -50,8 +52,25 @@ class Pose(NamedTuple):
 IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))
 
 
+class Immutable:
+    """Data that never changes: a copy is the thing itself, and what comes out of a pickle is read-only again."""
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __setstate__(self, state: dict) -> None:
+        for value in state.values():
+            for array in value if isinstance(value, Pose) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+        self.__dict__.update(state)
+
+
 @dataclass(frozen=True, eq=False)
-class Body:
+class Body(Immutable):
     """A rigid body: mass, centre of mass in its link frame, rotational inertia about the centre of mass in link axes."""
 
     name: str
@@ -69,7 +88,7 @@ class Mimic(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(Immutable):
     """The joint that carries body `index`: `pose` is its frame in the parent's link frame, `axis` in the joint frame.
 
     Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature` (nv entries).
@@ -100,7 +119,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(Immutable):
     """A named place on body `body` (WORLD for the world): `pose` in that body's link frame."""
 
     name: str
@@ -109,7 +128,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Immutable):
     """A tree or forest of bodies; joint k carries body k, and its parent comes before it.
 
     >>> from psiphi.model.builder import Builder
@@ -129,6 +148,13 @@ class Model:
 
     def __post_init__(self):
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+
+    def __getstate__(self) -> dict:
+        """The fields alone: what was computed or compiled is made anew."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"frames": dict(self.frames)}
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state | {"frames": MappingProxyType(state["frames"])})
 
     @cached_property
     def nq(self) -> int:
@@ -152,14 +178,14 @@ class Model:
         """The frame called `name`, or an error with the nearest names."""
         if isinstance(name, str) and name in self.frames:
             return self.frames[name]
-        raise StateError(f"no frame {name!r} on {self.name}", suggest(name, self.frames))
+        raise StateError(f"no frame {shown(name)} on {self.name}", _by_name(name, self.frames))
 
     def joint(self, name: str) -> Joint:
         """The joint called `name`, or an error with the nearest names."""
-        for joint in self.joints:
+        for joint in self.joints if isinstance(name, str) else ():
             if joint.name == name:
                 return joint
-        raise StateError(f"no joint {name!r} on {self.name}", suggest(name, [j.name for j in self.joints]))
+        raise StateError(f"no joint {shown(name)} on {self.name}", _by_name(name, [j.name for j in self.joints]))
 
     def neutral(self) -> np.ndarray:
         """The configuration with every joint at its zero."""
@@ -167,20 +193,28 @@ class Model:
 
     def random(self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = ()) -> np.ndarray:
         """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations."""
-        rng = np.random.default_rng(rng)
-        size = (size,) if isinstance(size, int) else tuple(size)
-        return self._by_joint(lambda row, j: row.random(rng, size, j.lower, j.upper), size)
+        try:
+            rng = np.random.default_rng(rng)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number") from error
+        lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
+        return self._by_joint(lambda row, j: row.random(rng, lead, j.lower, j.upper), lead)
 
-    def integrate(self, q, v, dt: float = 1.0) -> np.ndarray:
-        """q moved along the constant velocity v for the time dt, on the configuration manifold."""
+    def integrate(self, q, v, dt=1.0) -> np.ndarray:
+        """q moved along the constant velocity v for the time dt, on the configuration manifold.
+
+        dt is a number, or one for each batch element.
+        """
         q, v = self._state("q", q, self.nq), self._state("v", v, self.nv)
-        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-        return self._by_joint(lambda row, j: row.integrate(q[..., j.q_slice], dt * v[..., j.v_slice]), lead)
+        step = real("dt", dt, (), "give a number, or one for each batch element")
+        lead = _lead(q=q.shape[:-1], v=v.shape[:-1], dt=step.shape)
+        v = step[..., None] * v
+        return self._by_joint(lambda row, j: row.integrate(q[..., j.q_slice], v[..., j.v_slice]), lead)
 
     def difference(self, q0, q1) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = self._state("q0", q0, self.nq), self._state("q1", q1, self.nq)
-        lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
+        lead = _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
         out = np.zeros((*lead, self.nv))
         for j in self.joints:
             out[..., j.v_slice] = j.row.difference(q0[..., j.q_slice], q1[..., j.q_slice])
@@ -198,13 +232,7 @@ class Model:
         return out
 
     def _state(self, name: str, value, size: int) -> np.ndarray:
-        array = np.asarray(value, dtype=float)
-        if array.ndim == 0 or array.shape[-1] != size:
-            raise StateError(
-                f"{name} has shape {array.shape}, expected (..., {size}) for {self.name}",
-                f"give {size} numbers in the last axis",
-            )
-        return array
+        return real(name, value, (size,), f"give {size} numbers in the last axis, for {self.name}")
 
     @cached_property
     def digest(self) -> str:
@@ -221,19 +249,26 @@ class Model:
         return f"<{type(self).__name__} {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}>"
 
 
-def suggest(name, known) -> str:
-    """A remedy for an unknown name: the nearest known ones."""
-    near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
-    if near:
-        return "did you mean " + " or ".join(repr(x) for x in near) + "?"
-    shown = list(known)[:12]
-    return "use one of " + ", ".join(shown) + (", ..." if len(list(known)) > 12 else "")
+suggest = nearest  # a remedy for an unknown name: the nearest known ones
+
+
+def _by_name(name, known) -> str:
+    return nearest(name, known) if isinstance(name, str) else "give its name"
+
+
+def _lead(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch axes of several arguments together."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise StateError(f"the batch axes do not fit together: {each}", "make them equal or 1") from None
 
 
 def _digest(model: Model) -> str:
     sha = hashlib.sha256(b"psiphi model 1")
     for body, joint in zip(model.bodies, model.joints, strict=True):
-        sha.update(f"{body.name}|{joint.name}|{joint.kind}|{joint.parent}|{joint.mimic}".encode())
+        sha.update(json.dumps([body.name, joint.name, joint.kind, joint.parent, joint.mimic]).encode())
         numbers = (
             [body.mass, joint.pitch],
             body.com,
@@ -252,7 +287,7 @@ def _digest(model: Model) -> str:
         )
         sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
     for frame in model.frames.values():
-        sha.update(f"{frame.name}|{frame.body}".encode())
+        sha.update(json.dumps([frame.name, frame.body]).encode())
         sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())
     sha.update(model.gravity_vector.tobytes())
     return sha.hexdigest()

@@ -28,16 +28,37 @@ def factor(A) -> tuple[list, list]:
 def solve(factors, b) -> list:
     """x with L diag(d) L* x = b."""
     L, d_inv = factors
-    n = len(b)
+    x = forward(L, b)
+    return backward(L, [value * d for value, d in zip(x, d_inv, strict=True)])
+
+
+def forward(L, b) -> list:
+    """L^-1 b for unit lower triangular L."""
     x = list(b)
-    for i in range(n):
+    for i in range(len(x)):
         for k in range(i):
             x[i] = x[i] - L[i][k] * x[k]
-    x = [value * d for value, d in zip(x, d_inv, strict=True)]
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
+    return x
+
+
+def backward(L, b) -> list:
+    """L^-* b for unit lower triangular L."""
+    x = list(b)
+    for i in reversed(range(len(x))):
+        for k in range(i + 1, len(x)):
             x[i] = x[i] - L[k][i] * x[k]
     return x
+
+
+def lower(L, x) -> list:
+    """L x for unit lower triangular L."""
+    return [x[i] if i == 0 else x[i] + dot(L[i][:i], x[:i]) for i in range(len(x))]
+
+
+def upper(L, x) -> list:
+    """L* x for unit lower triangular L."""
+    n = len(x)
+    return [x[i] if i == n - 1 else x[i] + dot([L[k][i] for k in range(i + 1, n)], x[i + 1 :]) for i in range(n)]
 
 
 def transpose(A) -> list:

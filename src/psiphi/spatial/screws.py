@@ -31,6 +31,11 @@ def sine(x):
     return x.sin() if hasattr(x, "sin") else np.sin(x)
 
 
+def root(x):
+    """The square root of a number, an array or a tape expression."""
+    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+
+
 def cross(a, b):
     """a x b for 3-vectors."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
@@ -59,6 +64,17 @@ class Inertia:
 
     def __add__(self, other: Inertia) -> Inertia:
         return Inertia(*(symmetric_sum(a, b, k != 1) for k, (a, b) in enumerate(zip(self.blocks, other.blocks, strict=True))))
+
+    size = 6
+
+    @staticmethod
+    def from_entries(entry) -> Inertia:
+        """Blocks from a mapping (r, c) -> value of the 6x6 matrix."""
+
+        def block(i: int, j: int) -> list:
+            return [[entry[i + r, j + c] for c in range(3)] for r in range(3)]
+
+        return Inertia(block(0, 0), block(0, 3), block(3, 3))
 
     @property
     def blocks(self):
@@ -221,7 +237,8 @@ class Turn:
         x, y, z, w = q
         k = 2.0 / (x * x + y * y + z * z + w * w)
         kx, ky, kz = k * x, k * y, k * z
-        xx, yy, zz, xy, xz, yz = kx * x, ky * y, kz * z, kx * y, kx * z, ky * z
+        xx, yy, zz = k * (x * x), k * (y * y), k * (z * z)  # 0 * inf, should |q|^2 overflow: NaN, not a wrong rotation
+        xy, xz, yz = kx * y, kx * z, ky * z
         wx, wy, wz = kx * w, ky * w, kz * w
         return Turn(
             [

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi.model.model import WORLD
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep, merge
 
 
@@ -16,7 +15,7 @@ class Run:
     """A program under way on one tree: what each body (and the world) has kept, and the outputs written so far."""
 
     program: Program
-    tree: Tree
+    tree: Any  # a Tree, or anything with its links, parents and slices
     inputs: Mapping[str, Any]
     kept: dict[int, dict[str, Any]] = field(default_factory=dict)
     outputs: dict[tuple[str, int], Any] = field(default_factory=dict)
@@ -24,23 +23,23 @@ class Run:
     def site(self, k: int, inbox: dict[int, dict]) -> Site:
         if k == WORLD:
             return Site(None, dict(self.inputs), self.kept.setdefault(WORLD, {}), children=inbox.get(WORLD, {}))
-        joint = self.tree.model.joints[k]
         return Site(
             self.tree.links[k],
             dict(self.inputs),
             self.kept.setdefault(k, {}),
-            parent=self.kept.get(joint.parent, {}),
+            parent=self.kept.get(self.tree.parent[k], {}),
             children=inbox.get(k, {}),
-            slices={"q": joint.q_slice, "v": joint.v_slice},
+            slices=self.tree.slices(k),
             mark=self.program.marks.get(k, ()),
-            nv=self.tree.model.nv,
+            nv=self.tree.nv,
+            gauge=self.tree.gauge[k],
         )
 
     def collect(self, site: Site) -> None:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
 
 
-def drive(program: Program, tree: Tree, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
+def drive(program: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     run = Run(program, tree, inputs)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))

@@ -40,6 +40,19 @@ class Tree:
     def parent(self) -> tuple[int, ...]:
         return self.model.parent
 
+    @property
+    def nv(self) -> int:
+        return self.model.nv
+
+    @property
+    def gravity(self) -> np.ndarray:
+        return self.model.gravity_vector
+
+    def slices(self, k: int) -> dict[str, slice]:
+        """Where body k's numbers are in arrays over configurations, velocities and links."""
+        joint = self.model.joints[k]
+        return {"q": joint.q_slice, "v": joint.v_slice, "x": slice(6 * k, 6 * k + 6)}
+
     def place(self, body: int, pose: Pose) -> Pose:
         """A pose given in body's public link frame, in the body's working axes."""
         return pose if body == WORLD else self.gauge[body].inv @ pose

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Program
 
 
-def interpret(program: Program, tree: Tree, *arrays) -> tuple[np.ndarray, ...]:
+def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
     """The outputs (..., *shape) of the program on inputs (..., n), batch axes broadcast."""
     given = [np.asarray(a, dtype=float) for a in arrays]
     cores = [len(arg.shape) for arg in program.inputs]
@@ -24,5 +25,5 @@ def interpret(program: Program, tree: Tree, *arrays) -> tuple[np.ndarray, ...]:
         out = np.zeros((*lead, arg.size))
         for index in range(arg.size):
             out[..., index] = written.get((arg.name, index), 0.0)
-        results.append(out.reshape(*lead, *arg.shape))
+        results.append(out.reshape((*lead, *arg.shape)))
     return tuple(results)

@@ -33,6 +33,8 @@ class Link:
     pseudo: list
     armature: list
 
+    size = 6  # numbers of a spatial vector
+
     @property
     def row(self) -> JointKind:
         return JOINTS[self.kind]
@@ -44,6 +46,10 @@ class Link:
     @property
     def twist(self):
         return self.shape[1], self.shape[2]
+
+    def H(self, q) -> list:
+        """The joint map, one row a degree of freedom."""
+        return self.row.H(q, self)
 
     def path(self, q) -> list:
         """The displacement parent -> body at the joint coordinates q."""

@@ -74,14 +74,15 @@ class Site:
 
     link: Any  # Link, or None at the world
     inputs: dict[str, Any]  # whole inputs; `of` gives the joint's own part
-    kept: dict[str, Any] = field(default_factory=dict)
-    parent: dict[str, Any] = field(default_factory=dict)
-    children: dict[str, Any] = field(default_factory=dict)
-    sent: dict[str, Any] = field(default_factory=dict)
+    kept: dict[Any, Any] = field(default_factory=dict)
+    parent: dict[Any, Any] = field(default_factory=dict)
+    children: dict[Any, Any] = field(default_factory=dict)
+    sent: dict[Any, Any] = field(default_factory=dict)
     written: list[tuple[str, int, Any]] = field(default_factory=list)
     slices: dict[str, slice] = field(default_factory=dict)
     mark: Any = ()  # the program's mark on this body
     nv: int = 0  # the whole model's velocity coordinates
+    gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
 
     def of(self, name: str) -> list:
         """The joint's own part of an input; zeros when the program has no such input."""
@@ -105,6 +106,14 @@ class Site:
         """Put the joint's own part of an output vector, or of the matrix row that starts at `offset`."""
         self.write(name, offset + self.slices["v"].start, values)
 
+    def link_part(self, name: str) -> list:
+        """The body's own part of an input over links."""
+        return self.inputs[name][self.slices["x"]]
+
+    def write_link(self, name: str, values) -> None:
+        """Put the body's own part of an output over links."""
+        self.write(name, self.slices["x"].start, values)
+
     @cached_property
     def path(self) -> list:
         """The displacement parent -> body."""
@@ -113,7 +122,7 @@ class Site:
     @cached_property
     def H(self) -> list:
         """The joint map, one row a degree of freedom."""
-        return self.link.row.H(self.of("q"), self.link)
+        return self.link.H(self.of("q"))
 
 
 def merge(a, b):

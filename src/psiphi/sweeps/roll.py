@@ -44,7 +44,7 @@ class Class:
     @property
     def count(self) -> Count:
         extra = sum(accumulate for *_, accumulate in self.stores)
-        return self.tape.count(self.outputs) + Count(add=extra)
+        return self.tape.count(self.outputs, self.given) + Count(add=extra)
 
 
 @dataclass
@@ -295,7 +295,7 @@ def _compact(classes: list[Class]) -> int:
     """Drop record slots nobody reads and close the gaps; returns the record's size."""
     read: set[int] = set()
     for c in classes:
-        for node in c.tape.live(c.outputs):
+        for node in c.tape.live(c.outputs, c.given):
             op, space, index = c.tape.nodes[node]
             if op is Op.LEAF and space in (KEPT, "parent"):
                 read.add(index)
@@ -303,7 +303,7 @@ def _compact(classes: list[Class]) -> int:
     new = {slot: i for i, slot in enumerate(sorted(read))}
     for c in classes:
         c.stores = [(base, new[o] if base == KEPT else o, n, acc) for base, o, n, acc in c.stores if base != KEPT or o in new]
-        live = c.tape.live(c.outputs)
+        live = c.tape.live(c.outputs, c.given)
         c.given = {n: (KEPT, new[slot]) for n, (_, slot) in c.given.items()}
         for node in live:
             op, space, index = c.tape.nodes[node]

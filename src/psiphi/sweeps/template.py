@@ -40,7 +40,7 @@ class _Leaf:
     content: Any
 
 
-def _map(value, function):
+def _map(value, function) -> Any:
     """`function` on every number; symmetric blocks of an Inertia stay symmetric."""
     if isinstance(value, (float, Scalar, _Leaf)):
         return function(value)
@@ -48,6 +48,8 @@ def _map(value, function):
         return Inertia(_map_symmetric(value.I, function), _map(value.H, function), _map_symmetric(value.M, function))
     if isinstance(value, (list, tuple)):
         return type(value)(_map(x, function) for x in value)
+    if isinstance(value, dict):
+        return type(value)({key: _map(x, function) for key, x in value.items()})
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(**{f.name: _map(getattr(value, f.name), function) for f in fields(value)})
     return value
@@ -67,6 +69,10 @@ def _spell(value) -> Iterator:
     elif isinstance(value, (list, tuple)):
         yield len(value)
         for x in value:
+            yield from _spell(x)
+    elif isinstance(value, dict):
+        for key, x in value.items():
+            yield key
             yield from _spell(x)
     elif is_dataclass(value) and not isinstance(value, type):
         for f in fields(value):

@@ -10,7 +10,7 @@ so that customising the general equations to one robot (Khosla, Kozlowski) is no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from psiphi.tape.ops import BINARY, COLUMN, Count, Op
 
@@ -40,11 +40,11 @@ class Tape:
             return self.node(Op.NEG, value.index) if value.negative else value.index
         return self.node(Op.CONST, float(value))
 
-    def live(self, outputs: Iterable[int]) -> list[int]:
-        """The nodes the outputs depend on, in order."""
+    def live(self, outputs: Iterable[int], given: Container[int] = ()) -> list[int]:
+        """The nodes the outputs depend on, in order, short of what the nodes `given` depend on."""
         needed = set(outputs)
         for index in range(max(needed, default=-1), -1, -1):
-            if index in needed:
+            if index in needed and index not in given:
                 op, a, b = self.nodes[index]
                 if op in BINARY:
                     needed.add(a)
@@ -53,9 +53,9 @@ class Tape:
                     needed.add(a)
         return sorted(needed)
 
-    def count(self, outputs: Iterable[int]) -> Count:
-        """How many operations the outputs cost."""
-        seen = Counter(COLUMN.get(self.nodes[i][0]) for i in self.live(outputs))
+    def count(self, outputs: Iterable[int], given: Container[int] = ()) -> Count:
+        """How many operations the outputs cost where the nodes `given` are known."""
+        seen = Counter(COLUMN.get(self.nodes[i][0]) for i in self.live(outputs, given) if i not in given)
         return Count(**{name: seen[name] for name in ("mul", "add", "div", "sqrt", "trig")})
 
 

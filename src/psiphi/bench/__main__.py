@@ -1,0 +1,8 @@
+"""`python -m psiphi.bench`."""
+
+import sys
+
+from psiphi.bench.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""Measurements in a process of their own: what the first call costs, what a start costs, how much memory is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]  # where the package lies: children use the same one
+
+
+@contextmanager
+def empty_cache() -> Iterator[str]:
+    """A kernel cache of its own for a while, empty at first; this process and its children use it."""
+    before = os.environ.get("PSIPHI_CACHE")
+    with tempfile.TemporaryDirectory(prefix="psiphi-bench-") as folder:
+        os.environ["PSIPHI_CACHE"] = folder
+        try:
+            yield folder
+        finally:
+            if before is None:
+                del os.environ["PSIPHI_CACHE"]
+            else:
+                os.environ["PSIPHI_CACHE"] = before
+
+
+def seconds(*arguments: str) -> float:
+    """Wall-clock time of `python ...`, interpreter included."""
+    start = time.perf_counter()
+    _run(arguments)
+    return time.perf_counter() - start
+
+
+def answers(script: str, *arguments: str) -> dict[str, float]:
+    """What a script prints as its last line, as JSON."""
+    return json.loads(_run(("-c", script, *arguments)).splitlines()[-1])
+
+
+def _run(arguments: Sequence[str]) -> str:
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    threads = {"PSIPHI_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | threads | {"PYTHONPATH": path}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=600)
+    if done.returncode:
+        raise RuntimeError(f"a measuring process failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+# One forward dynamics in a fresh process; `robot` is an expression over `pp`. Linux counts ru_maxrss in kB, macOS in bytes.
+FIRST_CALL = """
+import json, resource, sys, time
+start = time.perf_counter()
+import psiphi as pp
+robot = eval(sys.argv[1])
+loaded = time.perf_counter()
+q, zero = robot.neutral(), robot.neutral()[:0].copy()
+zero.resize(robot.nv)
+ready = time.perf_counter()
+robot.forward_dynamics(q, zero, zero)
+end = time.perf_counter()
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+print(json.dumps({"load": loaded - start, "call": end - ready, "total": end - start, "memory": peak}))
+"""
+
+
+def first_call(robot: str) -> dict[str, float]:
+    """load, call, total in seconds and memory in bytes of one forward dynamics of `robot`, an expression over `pp`."""
+    return answers(FIRST_CALL, robot)

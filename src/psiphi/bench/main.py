@@ -1,0 +1,68 @@
+"""`psiphi bench`: psiphi beside its peers, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from psiphi.bench import report
+from psiphi.bench.fresh import empty_cache
+from psiphi.bench.peers.lazy import MissingPeer
+from psiphi.bench.report import Result
+from psiphi.bench.row import Measured, Row, Size
+from psiphi.bench.rows import ROWS
+from psiphi.errors import Error
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Measure, print, and write what was asked for; 1 when a row could not be measured."""
+    args = parser().parse_args(list(argv))
+    rows, start = chosen(args.only), time.perf_counter()
+    print(report.heading(), flush=True)
+    results: list[Result] = []
+    with empty_cache():
+        for result in measured(rows, Size(args.quick)):
+            print(report.line(result), flush=True)
+            results.append(result)
+    seconds = time.perf_counter() - start
+    print(f"\n{report.summary(results, seconds)}")
+    facts = report.facts(results, args.quick, seconds)
+    if args.json:
+        Path(args.json).write_text(report.as_json(facts), encoding="utf-8")
+    if args.table:
+        Path(args.table).write_text(report.with_table(Path(args.table).read_text(encoding="utf-8"), facts), encoding="utf-8")
+    return int(any(result.measured.figure != result.measured.figure for result in results))
+
+
+def parser() -> argparse.ArgumentParser:
+    out = argparse.ArgumentParser(prog="psiphi bench", description=__doc__, allow_abbrev=False)
+    out.add_argument("--quick", action="store_true", help="smaller sizes: under a minute")
+    out.add_argument("--only", metavar="NAME", action="append", help=f"only this row (again for more): {', '.join(NAMES)}")
+    out.add_argument("--json", metavar="FILE", help="write the results there, too")
+    out.add_argument("--table", metavar="FILE", help=f"and as a table into this Markdown file, after its line {report.START}")
+    return out
+
+
+NAMES = tuple(row.name for row in ROWS)
+
+
+def chosen(names: Sequence[str] | None) -> list[Row]:
+    """The rows of these names, in the table's order; all when none is given."""
+    for name in names or ():
+        if name not in NAMES:
+            raise Error(f"no row of the benchmark is called {name!r}", f"there are {', '.join(NAMES)}")
+    return [row for row in ROWS if not names or row.name in names]
+
+
+def measured(rows: Sequence[Row], size: Size) -> Iterator[Result]:
+    """The rows' results, one by one; a row that fails is a line that says why."""
+    for row in rows:
+        try:
+            for one in row.measure(size):
+                yield Result(row, one)
+        except MissingPeer:
+            raise
+        except Exception as error:
+            yield Result(row, Measured("failed", float("nan"), note=f"{type(error).__name__}: {error}"))

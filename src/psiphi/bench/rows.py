@@ -1,0 +1,33 @@
+"""The benchmark as data: one row a demand. A new demand is a new row here and a small generator of `Measured`."""
+
+from __future__ import annotations
+
+from psiphi.bench import checks, counts, large, speed, starts
+from psiphi.bench.row import Row
+
+ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
+
+ROWS = (  # what takes minutes stands last
+    Row("fd", "forward dynamics, batch 4096", 25, "x", speed.batch("forward_dynamics", ARMS, "fixed"), at_least=True),
+    Row("id", "inverse dynamics, batch 4096", 20, "x", speed.batch("inverse_dynamics", ARMS, "fixed"), at_least=True),
+    Row("fd-free", "forward dynamics, free base", 12, "x", speed.batch("forward_dynamics", FLOATING, "free"), at_least=True),
+    Row("one-call", "one Python call, of pinocchio.aba", 0.5, "x", speed.one_call),
+    Row("one-call-mujoco", "one Python call, of mj_forward", None, "x", speed.one_call_mujoco),
+    Row("threads", "two threads, batch 100 000", 1.8, "x", speed.two_threads, at_least=True),
+    Row("compile", "first call, empty cache", 0.4, "s", starts.compile_time("UR5", "fixed")),
+    Row("compile-free", "first call, empty cache, free base", 4, "s", starts.compile_time("G1", "free")),
+    Row("warm", "first call, warm cache", 0.1, "s", starts.warm_start),
+    Row("chain", "3-D chain, time a link, of N = 10", 4, "x", large.run_time),
+    Row("chain-compile", "3-D chain, first call", 5, "s", large.compile_time),
+    Row("ten-thousand", "chain of 10 000 links, in all", 10, "s", large.ten_thousand_seconds),
+    Row("ten-thousand-memory", "chain of 10 000 links, memory", 500, "MB", large.ten_thousand_memory),
+    Row("flops-fd", "flops of forward dynamics", 1, "x", counts.flops("forward_dynamics", 426, -576)),
+    Row("flops-id", "flops of inverse dynamics", 1, "x", counts.flops("inverse_dynamics", 174, -134)),
+    Row("import", "import psiphi", 0.3, "s", starts.imports),
+    Row("help", "psiphi --help", 0.3, "s", starts.command_line),
+    Row("agreement", "every function beside Pinocchio's", 1e-10, "", checks.with_pinocchio),
+    Row("agreement-mujoco", "every function beside MuJoCo's", 1e-8, "", checks.with_mujoco),
+    Row("trees", "random trees beside Pinocchio", 1e-10, "", checks.trees_with_pinocchio),
+    Row("trees-mujoco", "random trees beside MuJoCo", 1e-8, "", checks.trees_with_mujoco),
+    Row("urdf", "URDF files read right or refused", 77, "files", checks.urdf_files, at_least=True),
+)

@@ -1,0 +1,91 @@
+"""Run time: batches, one call, two threads. One core unless said; each library in the layout it likes best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+import psiphi as pp
+from psiphi.bench import robots
+from psiphi.bench.agreement import states
+from psiphi.bench.peers import Mj, Pin
+from psiphi.bench.peers.lazy import mujoco, pinocchio
+from psiphi.bench.row import Measured, Size, micro
+from psiphi.bench.timing import best
+from psiphi.functions.robot import Robot
+
+BATCH, BIG_BATCH = 4096, 100_000
+PARALLEL = {"forward_dynamics": ("abaInParallel", "tau"), "inverse_dynamics": ("rneaInParallel", "a")}
+
+
+def batch(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], Iterator[Measured]]:
+    """A function on a row-major batch, against Pinocchio's own loop in C++ on columns."""
+
+    def measure(size: Size) -> Iterator[Measured]:
+        pp.set_threads(1)
+        for name in names:
+            file = robots.urdf(name)
+            robot = pp.load(file, base=base)
+            state = states(robot, BATCH)
+            ours, theirs = best(*_batch_calls(function, robot, Pin.from_urdf(file, base, robot), state), seconds=size.seconds)
+            yield Measured(name, theirs / ours, micro(ours / BATCH), micro(theirs / BATCH))
+
+    return measure
+
+
+def _batch_calls(function: str, robot: Robot, peer: Pin, state: dict) -> tuple[Callable, Callable]:
+    call, last = PARALLEL[function]
+    q, v, x = state["q"], state["v"], state[last]
+    out = np.empty_like(v)
+    L = peer.layout
+    columns = [np.asfortranarray(rows.T) for rows in (L.to_q(q), L.to_v(v, q), L.to_tau(x, q), out)]
+    pool = pinocchio.ModelPool(peer.peer, 1)
+    return partial(getattr(robot, function), q, v, x, out=out), partial(getattr(pinocchio, call), 1, pool, *columns)
+
+
+def one_call(size: Size) -> Iterator[Measured]:
+    """One forward dynamics of a UR5 from Python, arrays in, array out."""
+    file = robots.urdf("UR5")
+    robot = pp.load(file)
+    peer = Pin.from_urdf(file, "fixed", robot)
+    state = {name: rows[0] for name, rows in states(robot, 1).items()}
+    q, v, tau = state["q"], state["v"], state["tau"]
+    L = peer.layout
+    ours, theirs = best(
+        partial(robot.forward_dynamics, q, v, tau),
+        partial(pinocchio.aba, peer.peer, peer.data, L.to_q(q), L.to_v(v, q), L.to_tau(tau, q)),
+        seconds=2 * size.seconds,
+    )
+    yield Measured("UR5", ours / theirs, micro(ours), micro(theirs))
+
+
+def one_call_mujoco(size: Size) -> Iterator[Measured]:
+    """The same in MuJoCo, constraints off: the state is already in its data."""
+    robot = pp.load(robots.urdf("UR5"))
+    peer, state = Mj(robot), {name: rows[0] for name, rows in states(robot, 1).items()}
+    peer.data.qpos[:], peer.data.qvel[:], peer.data.qfrc_applied[:] = state["q"], state["v"], state["tau"]
+    ours, theirs = best(
+        partial(robot.forward_dynamics, state["q"], state["v"], state["tau"]),
+        partial(mujoco.mj_forward, peer.peer, peer.data),
+        seconds=size.seconds,
+    )
+    yield Measured("UR5", ours / theirs, micro(ours), micro(theirs))
+
+
+def two_threads(size: Size) -> Iterator[Measured]:
+    """One batch on one thread and on two, in turns."""
+    for name in ("UR5", "Panda"):
+        robot = pp.load(robots.urdf(name))
+        state = states(robot, BIG_BATCH)
+        call = partial(robot.forward_dynamics, state["q"], state["v"], state["tau"], out=np.empty_like(state["v"]))
+        rounds = [[_on_threads(n, call, size.seconds / 5) for n in (1, 2)] for _ in range(20)]
+        one, two = np.min(rounds, axis=0).tolist()
+        yield Measured(name, one / two, micro(two / BIG_BATCH), f"{micro(one / BIG_BATCH)} on one")
+    pp.set_threads(1)
+
+
+def _on_threads(n: int, call: Callable, seconds: float) -> float:
+    pp.set_threads(n)
+    return best(call, seconds=seconds)[0]

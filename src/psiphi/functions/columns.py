@@ -1,0 +1,44 @@
+"""Matrices of large robots, too large to write out in code: their O(N) operator on the columns of the identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.functions import check as checked
+from psiphi.functions import guard
+from psiphi.functions.dynamics import CATALOGUE
+from psiphi.functions.threads import run
+
+
+def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:
+    """`robot.mass_matrix(q)` and its like, with `out=`, `dtype=` and `check=` as everywhere."""
+    source = robot.function(name).source
+    q = np.asarray(*guard.plain(robot, name, source.inputs, (q,)))
+    guard.check_dtype(name, dtype)
+    given = guard.check_out(name, source.outputs, out, q.shape[:-1])
+    if not checked.wanted(check):
+        return _matrix(robot, name, q, given, dtype)
+    checked.before(robot, name, source.inputs, (q,))
+    with np.errstate(all="ignore"):
+        result = _matrix(robot, name, q, given, dtype)
+    checked.after(robot, name, source, (q,), result)
+    return result
+
+
+def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any:
+    function = robot.function(CATALOGUE[name].columns)
+    kind = np.dtype(dtype or (np.float32 if q.dtype == np.float32 else np.float64))
+    arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
+    columns = run(function.ufunc, arrays, (None,) * function.ufunc.nout, dtype=kind, flops=function.cost)
+    if not isinstance(columns, tuple):  # M and its inverse are symmetric, to the last bit
+        return _into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
+    return tuple(_into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))
+
+
+def _into(out: Any, result: np.ndarray) -> np.ndarray:
+    if out is None:
+        return result
+    np.copyto(out, result, casting="same_kind")
+    return out

@@ -1,0 +1,90 @@
+"""`psiphi derive`: an operator expression, typed as text, derived step by step down to its loops.
+
+The text is read as arithmetic on the robot's operators, and nothing else: names, calls of J and B, @ + - * / and .T .inv.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from psiphi.errors import StateError
+from psiphi.functions.expressions import ExpressionFunction, function
+from psiphi.functions.robot import Robot
+from psiphi.model.model import suggest
+from psiphi.operators import Expression, vector
+
+
+def derive(robot: Robot, text: str) -> ExpressionFunction:
+    """The function of an expression such as "J @ mass.inv @ J.T": J alone means the Jacobian of the last frame.
+
+    >>> import psiphi as pp
+    >>> derive(pp.robots.puma560(), "J @ mass.inv @ J.T").sweeps
+    3
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as error:
+        raise StateError(f"{text!r} is not an expression: {error.msg}", 'write it as in "J @ mass.inv @ J.T"') from error
+    value = _Reader(robot, text).read(tree.body)
+    if not isinstance(value, Expression):
+        raise StateError(f"{text!r} is a number", "name an operator")
+    if value.model is None:
+        raise StateError(f"{text!r} names no operator of the robot", "use H, phi, M, mass, J, ...")
+    return function(value)
+
+
+class _Reader:
+    def __init__(self, robot: Robot, text: str):
+        self.robot, self.text, self.s = robot, text, robot.operators
+
+    def read(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return node.value
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Attribute) and node.attr in ("T", "inv"):
+            return getattr(self.read(node.value), node.attr)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "s":
+            return self._name(node.attr)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -self.read(node.operand)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Add | ast.Sub | ast.Mult | ast.Div):
+            return self._binary(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        part = ast.get_source_segment(self.text.strip(), node) or self.text  # type: ignore[arg-type]
+        raise StateError(f"{part!r} is not part of the algebra", "use names, @ + - * /, .T and .inv")
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        left, right = self.read(node.left), self.read(node.right)
+        if isinstance(node.op, ast.MatMult):
+            return left @ right
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        return left * right if isinstance(node.op, ast.Mult) else left / right
+
+    def _name(self, name: str) -> Any:
+        if name == "J":
+            return self.s.J(self._tool())
+        if name == "B":
+            return self.s.B(self._tool())
+        if name in ("tau", "v", "qdd", "x"):
+            return vector(name)
+        known = [*type(self.s).__annotations__, "mass", "mass_half", "J", "B"]
+        if name in known:
+            return getattr(self.s, name)
+        raise StateError(f"no operator {name!r}", suggest(name, [*known, "tau", "v", "qdd", "x"]))
+
+    def _call(self, node: ast.Call) -> Any:
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+        if name not in ("J", "B", "vector") or len(words) != len(node.args) or node.keywords:
+            raise StateError(f"{name}(...) is not part of the algebra", "use J('frame'), B('frame') or vector('name')")
+        return vector(*words) if name == "vector" else getattr(self.s, name)(*words)
+
+    def _tool(self) -> str:
+        """The frame meant when none is named: "tool", or the last one of the robot."""
+        return "tool" if "tool" in self.robot.frames else list(self.robot.frames)[-1]

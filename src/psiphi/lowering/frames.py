@@ -1,0 +1,142 @@
+"""Frames in sweeps: B spreads wrenches from frames to their bodies, B* senses motions there, in world or frame axes.
+
+A value in frame space is {frame number: six scalars} at the bodies that carry frames. `site.mark` maps each letter
+"B[..]" to the frames this body carries: (number, rotation, origin) in the body's working axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.lowering.local import EYE3, ZERO3
+from psiphi.model.model import WORLD
+from psiphi.spatial import dense
+from psiphi.spatial.screws import add, cross, pose
+from psiphi.sweeps.program import Site
+
+__all__ = ["EYE3", "ZERO3", "inputs_here", "letter_frames", "locate", "marks", "public", "sense", "spread", "working"]
+
+
+def letter_frames(letter: str) -> tuple[tuple[str, ...], bool]:
+    """Frame names of "B[a,b]", and whether it speaks world axes (not "B[a|frame]")."""
+    inside = letter[2 : letter.index("]")]
+    names, _, axes = inside.partition("|")
+    return tuple(names.split(",")), axes != "frame"
+
+
+def marks(tree: Any, letters: list[str]) -> dict[int, tuple]:
+    """{body: ((letter, world axes?, ((number, R, p), ...)), ...)} for all bodies on the way to a frame."""
+    found: dict[int, dict] = {}
+    for letter in letters:
+        names, world = letter_frames(letter)
+        for number, name in enumerate(names):
+            spot = tree.model.frame(name)
+            if spot.body == WORLD:
+                continue
+            for k in tree.path_to(spot.body):
+                found.setdefault(k, {}).setdefault((letter, world), [])
+            place = tree.place(spot.body, spot.pose)
+            R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
+            found[spot.body][letter, world].append((number, R, p))
+    return {k: tuple((*key, tuple(here)) for key, here in letters.items()) for k, letters in found.items()}
+
+
+def locate(site: Site) -> None:
+    """Base to tip: the pose of the body's axes in the world, on the way to frames."""
+    if site.mark:
+        R, p = pose(site.path, site.parent["R"], site.parent["p"])
+        site.keep(R=R, p=p)
+
+
+def here(site: Site, letter: str):
+    """The frames of a letter that this body carries: (number, world axes?, rotation, origin)."""
+    for name, world, places in site.mark:
+        if name == letter:
+            for number, R, p in places:
+                yield number, world, R, p
+
+
+def send_places(site: Site, letter: str) -> None:
+    """Tip to base: where each frame outboard is, rotation and origin in the world."""
+    name = f"place {letter}"
+    places = Places(site.children.get(name, {}))
+    for number, world, R, p in here(site, letter):
+        origin = add(site.kept["p"], dense.apply(site.kept["R"], p))
+        places[number] = (EYE3 if world else dense.product(site.kept["R"], R), origin)
+    if places:
+        site.keep(**{name: places})
+        site.send(**{name: places})
+
+
+class Places(dict):
+    """{frame number: (rotation to its axes, origin)}; children do not share frames."""
+
+    def __add__(self, other: Places) -> Places:
+        return Places({**self, **other})
+
+
+def levers(site: Site, letter: str, left: tuple[str, ...]):
+    """(row, column, entry) of L phi(k, frame) B: the joint's screw seen from the frames outboard, in their axes.
+
+    [w; v + w x (p_frame - p_k)] with [w; v] = L* e_i in world axes.
+    """
+    rows = site.H if left == ("H",) else None
+    assert rows is not None, "only H reads frames in closed form"
+    start, places = site.slices["v"].start, site.kept.get(f"place {letter}", {})
+    for i, h in enumerate(rows if places else ()):
+        w, v = dense.apply(site.kept["R"], h[:3]), dense.apply(site.kept["R"], h[3:])
+        for number, (axes, origin) in places.items():
+            arm = [x - y for x, y in zip(origin, site.kept["p"], strict=True)]
+            A = dense.transpose(axes)
+            column = dense.apply(A, w) + dense.apply(A, add(v, cross(w, arm)))
+            for r, value in enumerate(column):
+                yield start + i, 6 * number + r, value
+
+
+def inputs_here(site: Site, name: str) -> dict[int, list]:
+    """The parts of a frame-space input that belong to this body's frames."""
+    numbers = {number for _, _, places in site.mark for number, _, _ in places}
+    return {i: site.inputs[name][6 * i : 6 * i + 6] for i in numbers}
+
+
+def _axes(site: Site, world: bool, R):
+    """The rotation from the axes of the wrench or motion to the body's."""
+    return dense.transpose(site.kept["R"]) if world else R
+
+
+def spread(site: Site, letter: str, wrenches: Any) -> list:
+    """B x at this body: the sum of the frames' wrenches, moved to the body's origin."""
+    total = [0.0] * 6
+    for number, world, R, p in here(site, letter):
+        A, x = _axes(site, world, R), wrenches[number]
+        n, F = dense.apply(A, x[:3]), dense.apply(A, x[3:])
+        total = add(total, add(n, cross(p, F)) + F)
+    return total
+
+
+def sense(site: Site, letter: str, V) -> dict[int, list]:
+    """B* V at this body: the motion of each of its frames."""
+    out = {}
+    for number, world, R, p in here(site, letter):
+        A = dense.transpose(_axes(site, world, R))
+        out[number] = dense.apply(A, V[:3]) + dense.apply(A, add(V[3:], cross(V[:3], p)))
+    return out
+
+
+def public(site: Site, value, kind: str) -> list:
+    """A link motion or force of the working axes in the public link frame."""
+    if site.gauge is None:
+        return value
+    R, r = site.gauge.rotation.tolist(), site.gauge.translation.tolist()
+    head, tail = dense.apply(R, value[:3]), dense.apply(R, value[3:])
+    return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail
+
+
+def working(site: Site, value, kind: str) -> list:
+    """A link motion or force of the public link frame in the working axes."""
+    if site.gauge is None:
+        return value
+    back = site.gauge.inv
+    R, r = back.rotation.tolist(), back.translation.tolist()
+    head, tail = dense.apply(R, value[:3]), dense.apply(R, value[3:])
+    return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail

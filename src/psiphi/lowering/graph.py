@@ -1,0 +1,170 @@
+"""Horner factoring: a polynomial of words as a graph of vector-valued nodes, equal subexpressions shared.
+
+    D^-1 T - D^-1 H psi K T - D^-1 H psi b   =   D^-1 (T - H psi (K T + b))
+
+Words are grouped by their first letter, again and again; what remains behind a letter is a polynomial of its own, and equal
+polynomials (up to a factor) are one node. Three groups have names because one local step does them together:
+
+    Causal      psi (w + K x)        one message a body: phi (z + G (x - H z)), with H z+ = x
+    Anticausal  psi* (w + H* u)      alpha = lambda+ + H* (u - G* lambda+) + w
+    BodyForce   M phi* (H* u + a) + b    Newton and Euler at one body, without a or b written out
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from psiphi.operators.polynomial import Poly, Word
+
+A, B_VECTOR = "vec:a@link", "vec:b@link"
+CAUSAL, ANTICAUSAL = ("phi", "psi"), ("phi*", "psi*")
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A vector over joints, links or frames. Nodes are equal when they are the same object: `Graph` shares them."""
+
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf(Node):
+    """An input vector, or the bias vectors a and b."""
+
+    letter: str
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Node):
+    """A linear combination."""
+
+    terms: tuple[tuple[Fraction, Node], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Node):
+    """A letter that needs no sweep of its own, on a node."""
+
+    letter: str
+    argument: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Causal(Node):
+    """phi or psi on w + K x."""
+
+    kind: str
+    w: Node | None
+    x: Node | None
+
+
+@dataclass(frozen=True, eq=False)
+class Anticausal(Node):
+    """phi* or psi* on w + H* u."""
+
+    kind: str
+    w: Node | None
+    u: Node | None
+
+
+@dataclass(frozen=True, eq=False)
+class BodyForce(Node):
+    """M phi* (H* u + a) + b."""
+
+    u: Node | None
+
+
+class Graph:
+    """Nodes made so far, and the polynomials they stand for."""
+
+    def __init__(self):
+        self.nodes: list[Node] = []
+        self._known: dict[tuple, Node] = {}
+
+    def of(self, poly: Poly) -> Node | None:
+        """The node of a polynomial whose words all end in a vector; None for zero."""
+        terms = self._terms({word: c for word, c in poly.items() if c})
+        return self._sum(terms)
+
+    def _make(self, kind, *parts) -> Node:
+        key = (kind, *((id(p) if isinstance(p, Node) else p) for p in parts))
+        if kind is Sum:
+            key = (Sum, tuple((c, id(n)) for c, n in parts[0]))
+        if key not in self._known:
+            node = kind(len(self.nodes), *parts)
+            self.nodes.append(node)
+            self._known[key] = node
+        return self._known[key]
+
+    def _sum(self, terms: list[tuple[Fraction, Node]]) -> Node | None:
+        if not terms:
+            return None
+        if len(terms) == 1 and terms[0][0] == 1:
+            return terms[0][1]
+        return self._make(Sum, tuple(terms))
+
+    def _terms(self, poly: Poly) -> list[tuple[Fraction, Node]]:
+        """One term a first letter; the inner polynomial is scaled to a leading 1 so that multiples are shared."""
+        groups: dict[str, Poly] = {}
+        for word, c in poly.items():
+            groups.setdefault(word[0], {})[word[1:]] = c
+        terms: list[tuple[Fraction, Node]] = []
+        body = self._body_force(groups)
+        if body is not None:
+            terms.append((Fraction(1), body))
+            groups = {k: v for k, v in groups.items() if k not in ("M", B_VECTOR)}
+        for letter, inner in groups.items():
+            if letter.startswith("vec:"):
+                terms.append((inner[()], self._make(Leaf, letter)))
+                continue
+            factor = inner[min(inner, key=_order)]
+            node = self._applied(letter, {word: c / factor for word, c in inner.items()})
+            terms.append((factor, node))
+        return terms
+
+    def _applied(self, letter: str, inner: Poly) -> Node:
+        if letter in CAUSAL:
+            x, w = self._split(inner, "K")
+            return self._make(Causal, letter, w, x)
+        if letter in ANTICAUSAL:
+            u, w = self._split(inner, "H*")
+            return self._make(Anticausal, letter, w, u)
+        argument = self.of(inner)
+        assert argument is not None
+        return self._make(Apply, letter, argument)
+
+    def _split(self, inner: Poly, letter: str) -> tuple[Node | None, Node | None]:
+        """The part behind `letter`, and the rest."""
+        behind = {word[1:]: c for word, c in inner.items() if word[0] == letter}
+        rest = {word: c for word, c in inner.items() if word[0] != letter}
+        return self.of(behind), self.of(rest)
+
+    def _body_force(self, groups: dict[str, Poly]) -> Node | None:
+        """M phi* (H* u + a) + b, when the words of M and b say exactly that."""
+        motion, force = groups.get("M"), groups.get(B_VECTOR)
+        if motion is None or force != {(): 1} or any(word[0] != "phi*" for word in motion):
+            return None
+        inside = {word[1:]: c for word, c in motion.items()}
+        if inside.pop((A,), None) != 1 or any(word[0] != "H*" for word in inside):
+            return None
+        return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
+
+
+def _order(word: Word) -> tuple:
+    return len(word), word
+
+
+def arguments(node: Node) -> list[Node]:
+    """The nodes a node reads."""
+    if isinstance(node, Sum):
+        return [n for _, n in node.terms]
+    if isinstance(node, Apply):
+        return [node.argument]
+    if isinstance(node, Causal):
+        return [n for n in (node.w, node.x) if n is not None]
+    if isinstance(node, Anticausal):
+        return [n for n in (node.w, node.u) if n is not None]
+    if isinstance(node, BodyForce):
+        return [] if node.u is None else [node.u]
+    return []

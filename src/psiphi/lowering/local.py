@@ -1,0 +1,183 @@
+"""What each letter does at one body, in the body's working axes (theory.md sections 1 to 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from psiphi.spatial import dense
+from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root
+from psiphi.sweeps.program import Site
+
+ZERO3 = [0.0, 0.0, 0.0]
+ZERO6 = [0.0] * 6
+EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+
+def adjoint_map(H, x) -> list:
+    """H* x: the spatial motion of joint rates x."""
+    return dense.apply(dense.transpose(H), x)
+
+
+def subtract(x, y) -> list:
+    return [a - b for a, b in zip(x, y, strict=True)]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The joint seen through the articulated inertia P: D = H P H* + rotor, G = P H* D^-1, P+ = P - G H P.
+
+    Where H only selects coordinates and the rotor has no inertia, the selected rows of P+ and of tau_bar are zero, and
+    H z+ = x for z+ = z + G (x - H z), exactly: they are written as such.
+    """
+
+    D: list
+    factors: tuple[list, list]
+    G: list  # by rows
+    closed: tuple[int, ...]  # the coordinates the joint closes: the rows of P+ that vanish
+
+    def update(self, z, x, innovation) -> list:
+        """z+ = z + G (x - H z)."""
+        out = [z[r] if r in self.closed else z[r] + dot(self.G[r], innovation) for r in range(len(z))]
+        for i, r in enumerate(self.closed):
+            out[r] = x[i]
+        return out
+
+    def through(self, H, z) -> list:
+        """tau_bar z = z - G H z."""
+        Hz = dense.apply(H, z)
+        return [0.0 if r in self.closed else z[r] - dot(self.G[r], Hz) for r in range(len(z))]
+
+    def adjoint(self, x) -> list:
+        """G* x."""
+        return [dot(column, x) for column in zip(*self.G, strict=True)]
+
+    def solve(self, x) -> list:
+        """D^-1 x."""
+        return dense.solve(self.factors, x)
+
+    @property
+    def roots(self) -> list:
+        """1 / sqrt(d) with D = L diag(d) L*; the Cholesky factor D^1/2 is L diag(sqrt(d))."""
+        return [root(d) for d in self.factors[1]]
+
+    def half(self, x) -> list:
+        """D^1/2 x."""
+        return dense.lower(self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)])
+
+    def half_adjoint(self, x) -> list:
+        """(D^1/2)* x."""
+        return [y / r for y, r in zip(dense.upper(self.factors[0], x), self.roots, strict=True)]
+
+    def half_inverse(self, x) -> list:
+        """D^-1/2 x."""
+        return [y * r for y, r in zip(dense.forward(self.factors[0], x), self.roots, strict=True)]
+
+    def half_inverse_adjoint(self, x) -> list:
+        """(D^-1/2)* x."""
+        return dense.backward(self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)])
+
+
+def gain(P: Inertia, H, armature) -> tuple[Gain, Inertia]:
+    """The gain of a joint with map H below the articulated inertia P, and P+."""
+    U = [P @ row for row in H]  # P H*, by columns
+    D = [[dot(h, u) for u in U] for h in H]
+    for i, J in enumerate(armature):
+        D[i][i] = D[i][i] + J
+    exact = all(isinstance(J, float) and J == 0.0 for J in armature)
+    selected = [_selected(row) for row in H]
+    closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
+    factors = dense.factor(D)
+    G = [
+        [1.0 if r == i else 0.0 for i in closed] if r in closed else dense.solve(factors, [u[r] for u in U])
+        for r in range(P.size)
+    ]
+    return Gain(D, factors, G, closed), _reduced(P, G, U, closed)
+
+
+def _reduced(P: Inertia, G, U, closed) -> Inertia:
+    """P+ = P - G H P."""
+    entry = {}
+    for r in range(P.size):
+        for c in range(r, P.size):
+            value = 0.0 if r in closed or c in closed else P.entry(r, c)
+            for g, u in zip(G[r], U, strict=True) if r not in closed and c not in closed else ():
+                value = value - g * u[c]
+            entry[r, c] = entry[c, r] = value
+    return type(P).from_entries(entry)
+
+
+def _selected(row) -> int | None:
+    """i when the row of H is the unit vector e_i."""
+    if any(not isinstance(x, float) for x in row) or sorted(row) != [0.0] * (len(row) - 1) + [1.0]:
+        return None
+    return row.index(1.0)
+
+
+def articulate(site: Site) -> None:
+    """Tip to base: P(k) = M(k) + sum phi P+(c) phi*, and its gain."""
+    P = site.link.inertia
+    below = site.children.get("P+")
+    if below is not None:
+        P = P + below
+    joint_gain, P_plus = gain(P, site.H, site.link.armature)
+    site.keep(P=P, gain=joint_gain)
+    site.send(**{"P+": inertia(site.path, P_plus)})
+
+
+def motion_cross(V, X) -> list:
+    """V x X = [w x w'; v x w' + w x v']."""
+    return cross(V[:3], X[:3]) + add(cross(V[3:], X[:3]), cross(V[:3], X[3:]))
+
+
+def force_cross(V, f) -> list:
+    """V x* f = [w x n + v x F; w x F]."""
+    return add(cross(V[:3], f[:3]), cross(V[3:], f[3:])) + cross(V[:3], f[3:])
+
+
+def keep_velocity(site: Site) -> None:
+    """Base to tip: V = phi* V(p) + H* v, and c = [0; w x v] at the link's public origin.
+
+    Sweeps work with body-frame derivatives, which move along phi* like velocities; the vectors a and b are those of S0, with
+    inertial derivatives at link origins: alpha_inertial = alpha_body + c (theory.md section 1), whence the terms in c below.
+    """
+    V = add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v")))
+    w, v = V[:3], V[3:]
+    if site.gauge is not None:
+        v = add(v, cross(w, site.gauge.inv.translation.tolist()))
+    site.keep(V=V, c=ZERO3 + cross(w, v), pull=ZERO6)
+
+
+def bias_acceleration(site: Site) -> list:
+    """a(k): V x V_d + Hdot v, as an inertial derivative; at a root also gravity, as the world's pseudo-acceleration."""
+    v = site.of("v")
+    a = motion_cross(site.kept["V"], adjoint_map(site.H, v))
+    if site.link.row.Hdot is not None:
+        a = add(a, site.link.row.Hdot(site.of("q"), v, site.link))
+    a = add(a, subtract(site.kept["c"], motion(site.path, site.parent["c"])))
+    return add(a, motion(site.path, site.parent["pull"]))
+
+
+def bias_force(site: Site) -> list:
+    """b(k): V x* M V, with c taken out again: M alpha + b is the same force in either convention."""
+    V, M = site.kept["V"], site.link.inertia
+    return subtract(force_cross(V, M @ V), M @ site.kept["c"])
+
+
+LOCAL: dict[str, Callable] = {
+    "H": lambda s, x: dense.apply(s.H, x),
+    "H*": lambda s, x: adjoint_map(s.H, x),
+    "M": lambda s, x: s.link.inertia @ x,
+    "P": lambda s, x: s.kept["P"] @ x,
+    "D": lambda s, x: dense.apply(s.kept["gain"].D, x),
+    "D_inv": lambda s, x: s.kept["gain"].solve(x),
+    "D_half": lambda s, x: s.kept["gain"].half(x),
+    "D_half*": lambda s, x: s.kept["gain"].half_adjoint(x),
+    "D_half_inv": lambda s, x: s.kept["gain"].half_inverse(x),
+    "D_half_inv*": lambda s, x: s.kept["gain"].half_inverse_adjoint(x),
+    "G": lambda s, x: dense.apply(s.kept["gain"].G, x),
+    "G*": lambda s, x: s.kept["gain"].adjoint(x),
+    "tau_bar": lambda s, x: s.kept["gain"].through(s.H, x),
+    "tau_bar*": lambda s, x: subtract(x, adjoint_map(s.H, s.kept["gain"].adjoint(x))),
+    "rotor": lambda s, x: [J * y for J, y in zip(s.link.armature, x, strict=True)],
+}

@@ -1,0 +1,143 @@
+"""A lowered expression as the papers' pseudo-code: one loop a sweep, one line a node."""
+
+from __future__ import annotations
+
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Leaf, Node, Sum
+from psiphi.lowering.matrices import LoweredMatrix
+from psiphi.lowering.vectors import Lowered
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
+from psiphi.sweeps.program import BASE_TO_TIP
+
+GREEK = {"phi": "φ", "psi": "ψ", "D_inv": "D⁻¹", "tau_bar": "τ̄", "E_phi": "ℰφ", "E_psi": "ℰψ", "rotor": "Jₘ"}
+
+
+def spell(letter: str) -> str:
+    """A letter as on the page."""
+    star = "*" if letter.endswith("*") else ""
+    bare = letter.rstrip("*")
+    if bare.startswith("vec:"):
+        return bare[4:].split("@")[0]
+    return GREEK.get(bare, bare) + star
+
+
+class Names:
+    """Short names of nodes: inputs by name, z for forces gathered inward, α for motions handed outward, e for the rest."""
+
+    def __init__(self, lowered: Lowered):
+        self._names: dict[int, str] = {}
+        counts = {"z": 0, "α": 0, "f": 0, "e": 0}
+        for node in lowered.nodes:
+            if isinstance(node, Leaf):
+                self._names[node.number] = spell(node.letter)
+                continue
+            stem = "z" if isinstance(node, Causal) else "α" if isinstance(node, Anticausal) else "e"
+            stem = "f" if isinstance(node, BodyForce) else stem
+            counts[stem] += 1
+            self._names[node.number] = stem + ("" if counts[stem] == 1 else str(counts[stem]))
+        for result, root in zip(lowered.results, lowered.roots, strict=True):
+            if root is not None and not isinstance(root, Leaf):
+                self._names[root.number] = result.name
+
+    def __call__(self, node: Node) -> str:
+        return self._names[node.number]
+
+
+def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
+    """The sweeps, as text."""
+    if isinstance(lowered, LoweredMatrix):
+        return _matrix_loops(lowered)
+    name, lines = Names(lowered), []
+    for stage, direction in enumerate(lowered.schedule.directions):
+        lines.append("for k = base .. tips:" if direction is BASE_TO_TIP else "for k = tips .. base:")
+        if stage == lowered.schedule.articulate:
+            lines += ARTICULATE
+        work = [line for node in lowered.schedule.stages[stage] for line in _lines(node, name)]
+        lines += [f"    {line}" for line in work]
+    return lines
+
+
+ARTICULATE = [
+    "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
+    "    D(k) = H P H* (+ Jₘ),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
+]
+
+
+def _lines(node: Node, name: Names) -> list[str]:
+    me = name(node)
+    if isinstance(node, Leaf):
+        return []
+    if isinstance(node, Sum):
+        return [f"{me}(k) = {_sum(node, name)}"]
+    if isinstance(node, BodyForce):
+        u = f"H* {name(node.u)} + a" if node.u is not None else "a"
+        return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
+    if isinstance(node, Causal):
+        return [_causal(node, name)]
+    if isinstance(node, Anticausal):
+        inside = [] if node.u is None else [f"H* {name(node.u)}(k)"]
+        inside += [] if node.w is None else [f"{name(node.w)}(k)"]
+        return [f"{me}(k) = {spell(node.kind)}(p,k) {me}(p)" + "".join(f" + {x}" for x in inside)]
+    assert isinstance(node, Apply)
+    if node.letter in ("K*", "E_phi*", "E_psi*"):
+        op = {"K*": "G* φ*(p,k)", "E_phi*": "φ*(p,k)", "E_psi*": "ψ*(p,k)"}[node.letter]
+        return [f"{me}(k) = {op} {name(node.argument)}(p)"]
+    if node.letter in ("K", "E_phi", "E_psi"):
+        op = {"K": "φ(k,c) G", "E_phi": "φ(k,c)", "E_psi": "ψ(k,c)"}[node.letter]
+        return [f"{me}(k) = Σ_c {op} {name(node.argument)}(c)"]
+    return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}(k)"]
+
+
+def _causal(node: Causal, name: Names) -> str:
+    me = name(node)
+    w = f"{name(node.w)}(k) + " if node.w is not None else ""
+    x = f" + φ(k,c) G {name(node.x)}(c)" if node.x is not None else ""
+    return f"{me}(k) = {w}Σ_c [{spell(node.kind)}(k,c) {me}(c){x}]"
+
+
+def _sum(node: Sum, name: Names) -> str:
+    parts = []
+    for c, n in node.terms:
+        size = "" if abs(c) == 1 else f"{abs(c)} "
+        sign = "-" if c < 0 else "+"
+        parts.append(f"{sign} {size}{name(n)}(k)")
+    text = " ".join(parts)
+    return text[2:] if text.startswith("+ ") else text
+
+
+def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
+    lines = []
+    if lowered.placed:
+        lines += ["for k = base .. tips:", "    R(k), p(k): the body's axes in the world"]
+    lines.append("for k = tips .. base:")
+    if lowered.articulated:
+        lines += ARTICULATE
+    if any(f.composite for f in lowered.families):
+        lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
+    lines += [f"    {_family(f)}" for f in lowered.families]
+    lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
+    if lowered.middles:
+        lines.append("for k = base .. tips:")
+        for middle, kind in lowered.middles:
+            c = spell(kind)
+            lines.append(f"    Ω(k) = {_spell(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
+        lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)]
+    return lines
+
+
+def _spell(word) -> str:
+    return " ".join(map(spell, word)) or "I"
+
+
+def _family(f: Family) -> str:
+    start = f"r {_spell(f.letters)}" if f.composite else _spell(f.letters)
+    return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
+
+
+def _entry(shape) -> str:
+    if isinstance(shape, Diagonal):
+        return f"out(k,k) += {_spell(shape.letters)}"
+    if isinstance(shape, Climb):
+        return f"out(k,j){'*' if shape.transposed else ''} += {_spell(shape.left)} y_j(k)"
+    if isinstance(shape, Composite):
+        return f"out(k,j), out(j,k)* += {_spell(shape.left)} y_j(k)"
+    return "out(i,j) += y_i*(k) Ω(k) y_j(k)  where k is the nearest common ancestor of i and j"

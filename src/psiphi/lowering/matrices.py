@@ -1,0 +1,333 @@
+"""Matrix-valued expressions: columns climb the tree, rows read them on the way, compliances join them where paths meet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from psiphi.lowering import frames
+from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
+from psiphi.lowering.schedule import ARTICULATED
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, adjoint, shape_of
+from psiphi.operators.polynomial import Poly, Word
+from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rotate, second_moment
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+
+
+@dataclass(frozen=True)
+class Column:
+    """A spatial vector on its way in, and the child it came through (None: it starts here)."""
+
+    value: list
+    origin: int | None
+
+
+class Columns(dict):
+    """{column number: Column}; messages of different children do not overlap."""
+
+    def __add__(self, other: Columns) -> Columns:
+        return Columns({**self, **other})
+
+
+class LoweredMatrix:
+    """Words with their shapes: `program` fills a rows x columns matrix in at most three sweeps."""
+
+    def __init__(self, polys: dict[str, Poly], spaces: tuple[str, str]):
+        self.spaces = spaces
+        self.words = [(name, c, word, shape_of(word)) for name, poly in polys.items() for word, c in poly.items() if c]
+        self.complete = all(shape is not None for *_, shape in self.words)
+        shapes = [shape for *_, shape in self.words]
+        self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
+        self.levers = list(dict.fromkeys(f.letters[0] for f in self.families if is_lever(f)))
+        letters = {x for _, _, word, _ in self.words for x in word}
+        self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
+        self.placed = bool(self.levers) or any("|frame" not in x for x in self.frames)
+        self.articulated = bool(letters & ARTICULATED)
+        self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
+
+    @property
+    def rods(self) -> bool:
+        """Inertia may change sides where M shows only inside H phi M phi* H*."""
+        alone = [x for _, _, word, shape in self.words for x in word if not _is_mass(shape)]
+        return "M" not in alone and "P" not in alone
+
+    @property
+    def sweeps(self) -> list:
+        return ([BASE_TO_TIP] if self.placed else []) + [TIP_TO_BASE] + ([BASE_TO_TIP] if self.middles else [])
+
+    @property
+    def only_levers(self) -> bool:
+        """A Jacobian: every entry belongs to one body, and the sweeps can run as loops."""
+        return all(isinstance(s, Climb) and is_lever(s.family) and s.transposed for *_, s in self.words)
+
+    def _levers(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        def step(site: Site) -> None:
+            for letter in self.levers:
+                frames.send_places(site, letter)
+            start = site.slices["v"].start
+            for result, c, _, shape in self.words:
+                for i, j, value in frames.levers(site, shape.family.letters[0], shape.left):
+                    site.write_joint(result, [float(c) * value], j * site.nv + i - start)
+
+        sweeps = (Sweep(BASE_TO_TIP, frames.locate), Sweep(TIP_TO_BASE, step))
+        return Program(name, inputs, outputs, sweeps, _start, marks=frames.marks(tree, self.frames))
+
+    def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        if self.only_levers:
+            return self._levers(name, tree, inputs, outputs)
+        run = _Fill(self, {arg.name: arg.shape[-1] for arg in outputs})
+        sweeps = []
+        if self.placed:
+            sweeps.append(Sweep(BASE_TO_TIP, frames.locate))
+        sweeps.append(Sweep(TIP_TO_BASE, run.inward))
+        if self.middles:
+            sweeps.append(Sweep(BASE_TO_TIP, run.outward))
+        marks = frames.marks(tree, self.frames)
+        return Program(name, inputs, outputs, tuple(sweeps), run.start, run.finish, marks=marks, local=False)
+
+
+def _is_mass(shape) -> bool:
+    return isinstance(shape, Composite) and shape.left[-1:] == ("H",) and shape.right.letters[:1] == ("H*",)
+
+
+def _start(site: Site) -> None:
+    """The world's own place."""
+    site.keep(R=EYE3, p=ZERO3)
+
+
+def _families(shape) -> list[Family]:
+    if isinstance(shape, Climb):
+        return [shape.family]
+    if isinstance(shape, Composite):
+        return [shape.right, shape.mirror]
+    return [shape.left, shape.right] if isinstance(shape, Compliance) else []
+
+
+class _Fill:
+    """One run of the program: entries add up in `total` until `finish` writes them."""
+
+    def __init__(self, lowered: LoweredMatrix, widths: dict[str, int]):
+        self.lowered, self.widths = lowered, widths
+        self.total: dict[tuple[str, int, int], Any] = {}
+
+    def start(self, site: Site) -> None:
+        self.total.clear()
+        _start(site)
+
+    def put(self, name: str, row: int, column: int, c: Fraction, value) -> None:
+        scaled = value if c == 1 else -value if c == -1 else float(c) * value
+        key = (name, row, column)
+        self.total[key] = scaled if key not in self.total else self.total[key] + scaled
+
+    def finish(self, site: Site) -> None:
+        for (name, row, column), value in self.total.items():
+            site.write(name, row * self.widths[name] + column, [value])
+
+    def inward(self, site: Site) -> None:
+        """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
+        for letter in self.lowered.levers:
+            frames.send_places(site, letter)
+        if self.lowered.articulated:
+            articulate(site)
+        if any(f.composite for f in self.lowered.families):
+            compose(site)
+        for f in self.lowered.families:
+            if not is_lever(f):
+                self._climb(site, f)
+        for name, c, _, shape in self.lowered.words:
+            if isinstance(shape, Diagonal):
+                for j, e in _units(site, shape.letters, self.lowered.spaces[1]):
+                    for i, value in _rows(site, apply(site, shape.letters, e)):
+                        self.put(name, i, j, c, value)
+            elif isinstance(shape, Climb) and is_lever(shape.family):
+                for i, j, value in frames.levers(site, shape.family.letters[0], shape.left):
+                    self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
+            elif isinstance(shape, Climb):
+                for j, column in site.kept[shape.family].items():
+                    for i, value in _rows(site, apply(site, shape.left, column.value)):
+                        self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
+            elif isinstance(shape, Composite):
+                self._composite(site, name, c, shape)
+
+    def _climb(self, site: Site, f: Family) -> None:
+        here = Columns(site.children.get(f, {}))
+        sent = {}
+        units = list(_units(site, f.letters, ""))
+        if not f.shifted:
+            for j, e in units:
+                start = apply(site, f.letters, e)
+                here[j] = Column(site.kept["r"] @ start if f.composite else start, None)
+        site.kept[f] = here
+        for j, column in here.items():
+            passed = site.kept["gain"].through(site.H, column.value) if f.kind == "psi" else column.value
+            sent[j] = Column(force(site.path, passed), site.link.index)
+        if f.shifted:
+            for j, e in units:
+                sent[j] = Column(force(site.path, LOCAL["G"](site, apply(site, f.letters[1:], e))), None)
+        site.sent[f] = Columns(sent)
+
+    def _composite(self, site: Site, name: str, c: Fraction, shape: Composite) -> None:
+        """Rows of this body against columns from here and below; the mirror image from the left's columns."""
+        right = site.kept[shape.right]
+        for j, column in right.items():
+            for i, value in _rows(site, apply(site, shape.left, column.value)):
+                self.put(name, i, j, c, value)
+                if shape.mirror == shape.right and column.origin is not None:
+                    self.put(name, j, i, c, value)
+        if shape.mirror != shape.right:
+            for i, column in site.kept[shape.mirror].items():
+                for j, value in _rows(site, apply(site, adjoint(shape.right.letters), column.value)):
+                    if column.origin is not None:
+                        self.put(name, i, j, c, value)
+
+    def outward(self, site: Site) -> None:
+        """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries whose paths meet at this body."""
+        for middle, kind in self.lowered.middles:
+            key = (middle, kind)
+            site.kept[key] = compliance(site, site.parent.get(key), middle, kind)
+        for name, c, _, shape in self.lowered.words:
+            if isinstance(shape, Compliance):
+                self._meet(site, name, c, shape)
+
+    def _meet(self, site: Site, name: str, c: Fraction, shape: Compliance) -> None:
+        """y_i* Om x_j for all pairs that did not come through one child; Om is applied to as few columns as possible."""
+        Om = site.kept[shape.middle, shape.right.kind]
+        left, right = site.kept[shape.left], site.kept[shape.right]
+        if shape.left != shape.right:
+            if len(right) <= len(left):
+                self._pairs(name, c, Om, right, left, False)
+            else:
+                self._pairs(name, c, Om, left, right, True)
+            return
+        crowd = Counter(x.origin for x in right.values() if x.origin is not None)
+        largest = max(crowd, key=crowd.__getitem__) if crowd else None
+        done: set[int] = set()
+        for j, x in right.items():
+            if x.origin is not None and x.origin == largest:
+                continue
+            z = Om @ x.value
+            for i, y in right.items():
+                if i not in done and _apart(x, y):
+                    value = dot(y.value, z)
+                    self.put(name, i, j, c, value)
+                    if i != j:
+                        self.put(name, j, i, c, value)
+            done.add(j)
+
+    def _pairs(self, name: str, c: Fraction, Om: Inertia, near: Columns, far: Columns, transposed: bool) -> None:
+        for j, x in near.items():
+            partners = [(i, y) for i, y in far.items() if _apart(x, y)]
+            z = Om @ x.value if partners else []
+            for i, y in partners:
+                self.put(name, *((j, i) if transposed else (i, j)), c, dot(y.value, z))
+
+
+def is_lever(f: Family) -> bool:
+    """phi(k, frame) is known in closed form, by the places of body and frame in the world: no column needs to climb."""
+    return f.kind == "phi" and not f.composite and len(f.letters) == 1 and f.letters[0].startswith("B[")
+
+
+def _apart(x: Column, y: Column) -> bool:
+    """Whether this body is where two columns meet: they start here, or came through different children."""
+    return x.origin is None or y.origin is None or x.origin != y.origin
+
+
+def apply(site: Site, letters: Word, x) -> Any:
+    """A word of local letters on a value at this body."""
+    for letter in reversed(letters):
+        if letter.startswith("B["):
+            x = frames.sense(site, letter[:-1], x) if letter.endswith("*") else frames.spread(site, letter, x)
+        else:
+            x = LOCAL[letter](site, x)
+    return x
+
+
+def _units(site: Site, letters: Word, space: str):
+    """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
+    last = letters[-1] if letters else ""
+    if last.startswith("B["):
+        for number, _, _, _ in frames.here(site, last):
+            for i in range(6):
+                unit = [1.0 if i == j else 0.0 for j in range(6)]
+                yield 6 * number + i, {n: unit if n == number else [0.0] * 6 for n, *_ in frames.here(site, last)}
+        return
+    own = site.slices["v"]
+    for i in range(own.start, own.stop):
+        yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]
+
+
+def _rows(site: Site, value) -> list[tuple[int, Any]]:
+    """(row number, scalar) of a value in joint or frame space at this body."""
+    if isinstance(value, dict):
+        return [(6 * number + i, x) for number, part in value.items() for i, x in enumerate(part)]
+    start = site.slices["v"].start
+    return [(start + i, x) for i, x in enumerate(value)]
+
+
+def compose(site: Site) -> None:
+    """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
+    link, below = site.link, site.children.get("rigid")
+    mass, moment, J = link.mass, link.moment, link.pseudo
+    if below is not None:
+        mass, moment, J = mass + below.mass, add(moment, below.moment), _sum(J, below.J)
+    site.keep(r=Rigid(mass, moment, J).inertia)
+    l, p = pose(site.path, EYE3, ZERO3)[1], rotate(site.path, moment)
+    turned = second_moment(site.path, J)
+    moved = [[turned[r][c] + l[r] * p[c] + l[c] * p[r] + mass * (l[r] * l[c]) for c in range(3)] for r in range(3)]
+    first = [x + mass * y for x, y in zip(p, l, strict=True)]
+    site.send(rigid=Rigid(mass, first, _symmetric(moved)))
+
+
+@dataclass(frozen=True)
+class Rigid:
+    """Mass, first and second moment of a rigid body; they add."""
+
+    mass: Any
+    moment: list
+    J: list
+
+    def __add__(self, other: Rigid) -> Rigid:
+        return Rigid(self.mass + other.mass, add(self.moment, other.moment), _sum(self.J, other.J))
+
+    @property
+    def inertia(self) -> Inertia:
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.J
+        x, y, z = self.moment
+        m = self.mass
+        return Inertia(
+            [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]],
+            [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]],
+            [[m, 0.0, 0.0], [0.0, m, 0.0], [0.0, 0.0, m]],
+        )
+
+
+def _symmetric(A) -> list:
+    return [[A[min(r, c)][max(r, c)] for c in range(3)] for r in range(3)]
+
+
+def _sum(A, B) -> list:
+    return _symmetric([[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(A, B, strict=True)])
+
+
+def compliance(site: Site, above: Inertia | None, middle: Word, kind: str) -> Inertia:
+    """X + c* Om(p) c: with psi, tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G* LamP G) H."""
+    X = [apply(site, middle, [1.0 if i == j else 0.0 for j in range(6)]) for i in range(6)]
+    entry = {(r, c): X[min(r, c)][max(r, c)] for r in range(6) for c in range(6)}
+    if above is None:
+        return Inertia.from_entries(entry)
+    lam, H = coinertia(site.path, above), site.H
+    n = len(H) if kind == "psi" else 0
+    g = [list(column) for column in zip(*site.kept["gain"].G, strict=True)] if n else []
+    LG = [lam @ x for x in g]
+    c = [[dot(g[i], LG[j]) for j in range(n)] for i in range(n)]
+    for r in range(6):
+        for s in range(r, 6):
+            value = lam.entry(r, s)
+            for i in range(n):
+                value = value - LG[i][r] * H[i][s] - H[i][r] * LG[i][s]
+                value = value + H[i][r] * dot(c[i], [H[m][s] for m in range(n)])
+            entry[r, s] = entry[s, r] = value + entry[r, s]
+    return Inertia.from_entries(entry)

@@ -1,0 +1,66 @@
+"""Newton and Euler at one body: what a motion costs in force, without the bias vectors a and b written out.
+
+Accelerations are inertial derivatives, gravity is the pseudo-acceleration -g of the world. With w, w' the angular velocity
+and acceleration of a body and U = w'~ + w~ w~, a point at l accelerates by v' + U l, and the body needs
+
+    F = m v' + U m p        N = dual(U J - (U J)*) + m p x v'        (Balafoutis and Patel; J the second moment)
+
+which is M phi* (H* u + a) + b of the operators.
+"""
+
+from __future__ import annotations
+
+from psiphi.lowering.local import EYE3, ZERO3, adjoint_map
+from psiphi.spatial import dense
+from psiphi.spatial.screws import add, cross, pose, unrotate
+from psiphi.sweeps.program import Site
+
+
+def tensor(w, wd) -> list:
+    """U = wd~ + w~ w~."""
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return [
+        [-(yy + zz), xy - wd[2], xz + wd[1]],
+        [xy + wd[2], -(xx + zz), yz - wd[0]],
+        [xz - wd[1], yz + wd[0], -(xx + yy)],
+    ]
+
+
+def body_force(link, U, vd) -> list:
+    """[N; F] that moves the body with U and v' at its origin."""
+    J, p = link.pseudo, link.moment
+    Fc = dense.apply(U, p)
+    F = [link.mass * a + b for a, b in zip(vd, Fc, strict=True)]
+    N = [
+        U[2][0] * J[0][1] + U[2][1] * J[1][1] + (U[2][2] - U[1][1]) * J[1][2] - U[1][0] * J[0][2] - U[1][2] * J[2][2],
+        (U[0][0] - U[2][2]) * J[0][2] + U[0][1] * J[1][2] + U[0][2] * J[2][2] - U[2][0] * J[0][0] - U[2][1] * J[0][1],
+        U[1][0] * J[0][0] + (U[1][1] - U[0][0]) * J[0][1] + U[1][2] * J[0][2] - U[0][1] * J[1][1] - U[0][2] * J[1][2],
+    ]
+    return add(N, cross(p, vd)) + F
+
+
+def accelerate(site: Site, u, name: str) -> list:
+    """Base to tip: w, w', v' of the body under the joint accelerations u, kept as `name`; returns the body's force.
+
+    w = R* w_p + w_d,  w' = R* w_p' + (R* w_p) x w_d + ..,  v' = R* (v_p' + U_p l) + (R* w_p + w) x v_d + ..
+    """
+    path, v = site.path, site.of("v")
+    w_p, wd_p, vd_p, U_p = site.parent[name]
+    Vd, A = adjoint_map(site.H, v), adjoint_map(site.H, u)
+    if site.link.row.Hdot is not None:
+        A = add(A, site.link.row.Hdot(site.of("q"), v, site.link))
+    wp = unrotate(path, w_p)
+    w = add(wp, Vd[:3])
+    wd = add(add(unrotate(path, wd_p), cross(wp, Vd[:3])), A[:3])
+    l = pose(path, EYE3, ZERO3)[1]
+    vd = unrotate(path, add(vd_p, dense.apply(U_p, l)))
+    vd = add(add(vd, cross(add(wp, w), Vd[3:])), A[3:])
+    U = tensor(w, wd)
+    site.keep(**{name: (w, wd, vd, U)})
+    return body_force(site.link, U, vd)
+
+
+def world_at_rest(gravity) -> tuple:
+    """What the world keeps for `accelerate`."""
+    return (ZERO3, ZERO3, [-float(g) for g in gravity], [ZERO3, ZERO3, ZERO3])

@@ -1,0 +1,244 @@
+"""Vector-valued expressions: a graph of nodes as sweeps, each node evaluated body by body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from psiphi.lowering import frames
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Graph, Leaf, Node, Sum, arguments
+from psiphi.lowering.local import LOCAL, ZERO6, adjoint_map, articulate, bias_acceleration, bias_force, keep_velocity, subtract
+from psiphi.lowering.newton import accelerate, world_at_rest
+from psiphi.lowering.schedule import Schedule, schedule
+from psiphi.operators.letters import letter
+from psiphi.operators.polynomial import Poly, Word
+from psiphi.spatial.screws import add, force, motion
+from psiphi.sweeps.program import Argument, Program, Site, Sweep
+
+
+@dataclass(frozen=True)
+class Result:
+    """One output: its polynomial (words end in vectors) and its space; link results are "motion"s or "force"s."""
+
+    name: str
+    poly: Poly
+    space: str
+
+
+@dataclass
+class Lowered:
+    """A graph with its schedule: what `explain` prints and `program` runs."""
+
+    results: Sequence[Result]
+    fused: bool = True
+    graph: Graph = field(default_factory=Graph)
+
+    def __post_init__(self):
+        self.roots = [self.graph.of(result.poly) for result in self.results]
+        live = _live([root for root in self.roots if root is not None])
+        self.nodes = [n for n in self.graph.nodes if n.number in live]
+        letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
+        self.frames = sorted(x.rstrip("*") for x in letters if x.startswith("B["))
+        self.kinds = _kinds(word for result in self.results for word in result.poly)
+        self.schedule: Schedule = schedule(self.nodes, placed=any("|frame" not in x for x in self.frames), fused=self.fused)
+
+    @property
+    def explicit_bias(self) -> bool:
+        return any(isinstance(n, Leaf) and n.letter in BIAS for n in self.nodes)
+
+    @property
+    def rods(self) -> bool:
+        """Whether inertia may change sides of joints: where M shows only inside H phi M phi* H*, or in body forces."""
+        applied = {n.letter for n in self.nodes if isinstance(n, Apply)}
+        shows = "P" in applied or ("M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly))
+        return not (shows or self.explicit_bias or self._over_links)
+
+    def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        sweeps = tuple(Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions))
+        marks = frames.marks(tree, self.frames)
+        return Program(name, inputs, outputs, sweeps, self._world(tree), marks=marks, local=not self._over_links)
+
+    @property
+    def chain(self) -> int:
+        """Sweeps as the equation is written: the longest chain of recursions that need each other."""
+        length: dict[int, int] = {}
+        for node in self.nodes:
+            own = isinstance(node, (Causal, Anticausal, BodyForce)) or (isinstance(node, Leaf) and node.letter in BIAS)
+            length[node.number] = own + max([length[a.number] for a in arguments(node)], default=0)
+        return max(length.values(), default=0)
+
+    @property
+    def _over_links(self) -> bool:
+        """Arrays over links are in public axes, which a class of links does not know."""
+        given = any(isinstance(n, Leaf) and n.letter.endswith("@link") and n.letter not in BIAS for n in self.nodes)
+        return given or any(result.space in ("motion", "force") for result in self.results)
+
+    def _world(self, tree: Any) -> Callable[[Site], None]:
+        gravity = tree.gravity
+
+        def world(site: Site) -> None:
+            site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-float(g) for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
+            for node in self.nodes:
+                if isinstance(node, BodyForce):
+                    site.keep(**{f"motion{node.number}": world_at_rest(gravity)})
+                else:
+                    site.keep(**{f"n{node.number}": ZERO6})
+
+        return world
+
+    def _step(self, stage: int) -> Callable[[Site], None]:
+        nodes, first_out = self.schedule.stages[stage], stage == self._outward()
+        roots = [(result, root) for result, root in zip(self.results, self.roots, strict=True) if root is not None]
+
+        def step(site: Site) -> None:
+            if first_out and self.explicit_bias:
+                keep_velocity(site)
+            if first_out and self.frames:
+                frames.locate(site)
+            if stage == self.schedule.articulate:
+                articulate(site)
+            for node in nodes:
+                site.keep(**{f"n{node.number}": _value(site, node, self.kinds)})
+            for result, root in roots:
+                if root in nodes:
+                    _write(site, result, site.kept[f"n{root.number}"])
+
+        return step
+
+    def _outward(self) -> int:
+        """The first base-to-tip sweep."""
+        outward = [i for i, d in enumerate(self.schedule.directions) if d.value == "base to tip"]
+        return outward[0] if outward else -1
+
+
+def _inside_mass(word: Word) -> bool:
+    """Every M of the word stands in H phi M phi* H*."""
+    return all(word[max(i - 2, 0) : i + 3] == ("H", "phi", "M", "phi*", "H*") for i, x in enumerate(word) if x == "M")
+
+
+BIAS = ("vec:a@link", "vec:b@link")
+
+
+def _kinds(words) -> dict[str, str]:
+    """Whether a vector over links is a force or a motion: what the letter before it takes."""
+    found = {}
+    for word in words:
+        if len(word) > 1 and word[-1].endswith("@link"):
+            found[word[-1]] = letter(word[-2]).takes or letter(word[-1]).gives or "force"
+    return found
+
+
+def _live(roots: list[Node]) -> set[int]:
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node.number not in seen:
+            seen.add(node.number)
+            stack.extend(arguments(node))
+    return seen
+
+
+def _value(site: Site, node: Node, kinds: dict[str, str]) -> Any:
+    """The node's value at this body."""
+    get = lambda n: site.kept[f"n{n.number}"]  # noqa: E731
+    if isinstance(node, Leaf):
+        return _leaf(site, node.letter, kinds)
+    if isinstance(node, Sum):
+        return _combination([(c, get(n)) for c, n in node.terms])
+    if isinstance(node, BodyForce):
+        u = [0.0] * len(site.H) if node.u is None else get(node.u)
+        return accelerate(site, u, f"motion{node.number}")
+    if isinstance(node, Causal):
+        return _causal(site, node, get)
+    if isinstance(node, Anticausal):
+        return _anticausal(site, node, get)
+    assert isinstance(node, Apply)
+    return _applied(site, node, get(node.argument))
+
+
+def _leaf(site: Site, letter: str, kinds: dict[str, str]) -> Any:
+    if letter == "vec:a@link":
+        return bias_acceleration(site)
+    if letter == "vec:b@link":
+        return bias_force(site)
+    name, space = letter[4:].split("@")
+    if space.startswith("frame"):
+        return frames.inputs_here(site, name)
+    return site.of(name) if space == "joint" else frames.working(site, site.link_part(name), kinds.get(letter, "force"))
+
+
+def _combination(terms: list[tuple[Fraction, Any]]) -> Any:
+    """A linear combination of equal-shaped values (lists, or {frame: list})."""
+    if isinstance(terms[0][1], dict):
+        return {i: _combination([(c, value[i]) for c, value in terms]) for i in terms[0][1]}
+    total = None
+    for c, value in terms:
+        scaled = value if c == 1 else [-x for x in value] if c == -1 else [float(c) * x for x in value]
+        total = scaled if total is None else add(total, scaled)
+    return total
+
+
+def _causal(site: Site, node: Causal, get) -> list:
+    name = f"n{node.number}"
+    z = site.children.get(name)
+    if node.w is not None:
+        z = get(node.w) if z is None else add(z, get(node.w))
+    z = [0.0] * site.link.size if z is None else z
+    passed = z
+    if node.x is not None and node.kind == "psi":
+        x, gain = get(node.x), site.kept["gain"]
+        passed = gain.update(z, x, subtract(x, LOCAL["H"](site, z)))
+    elif node.kind == "psi":
+        passed = site.kept["gain"].through(site.H, z)
+    elif node.x is not None:
+        passed = add(z, LOCAL["G"](site, get(node.x)))
+    site.send(**{name: force(site.path, passed)})
+    return z
+
+
+def _anticausal(site: Site, node: Anticausal, get) -> list:
+    above = motion(site.path, site.parent[f"n{node.number}"])
+    u = get(node.u) if node.u is not None else None
+    if node.kind == "psi*":
+        below = site.kept["gain"].adjoint(above)
+        u = [-x for x in below] if u is None else subtract(u, below)
+    value = above if u is None else add(above, adjoint_map(site.H, u))
+    return value if node.w is None else add(value, get(node.w))
+
+
+def _applied(site: Site, node: Apply, x) -> Any:
+    letter, name = node.letter, f"n{node.number}"
+    if letter in LOCAL:
+        return LOCAL[letter](site, x)
+    if letter.startswith("B["):
+        return frames.spread(site, letter, x) if not letter.endswith("*") else frames.sense(site, letter[:-1], x)
+    if letter in GATHERED:
+        site.send(**{name: force(site.path, GATHERED[letter](site, x))})
+        return site.children.get(name, [0.0] * site.link.size)
+    return INHERITED[letter](site, motion(site.path, site.parent[f"n{node.argument.number}"]))
+
+
+GATHERED: dict[str, Callable] = {
+    "K": LOCAL["G"],
+    "E_phi": lambda s, x: x,
+    "E_psi": LOCAL["tau_bar"],
+}
+INHERITED: dict[str, Callable] = {
+    "K*": LOCAL["G*"],
+    "E_phi*": lambda s, x: x,
+    "E_psi*": LOCAL["tau_bar*"],
+}
+LOWERED = {*LOCAL, *GATHERED, *INHERITED, "phi", "psi", "phi*", "psi*"}  # letters that have sweeps
+
+
+def _write(site: Site, result: Result, value) -> None:
+    if result.space == "joint":
+        site.write_joint(result.name, value)
+    elif result.space.startswith("frame"):
+        for i, part in value.items():
+            site.write(result.name, 6 * i, part)
+    else:
+        site.write_link(result.name, frames.public(site, value, result.space))

@@ -1,0 +1,97 @@
+"""The shapes of matrix words: how a product between two small spaces becomes columns that climb the tree.
+
+diagonal   L                      local letters only
+climb      L c R                  columns of R climb with c = phi or psi; L reads them at every ancestor
+fall       (L c R)*               the transpose of a climb
+composite  L phi M phi* R         columns of r(j) R climb with phi; r is the composite inertia
+compliance L c* X c R             y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (theory.md section 4)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psiphi.lowering.local import LOCAL
+from psiphi.operators.letters import adjoint_letter
+from psiphi.operators.polynomial import Word
+
+
+@dataclass(frozen=True)
+class Family:
+    """Columns `letters` e_j that climb with `kind`; composite ones start as r(j) letters e_j. A leading K starts them one
+    body further in, as phi G."""
+
+    kind: str
+    letters: Word
+    composite: bool = False
+
+    @property
+    def shifted(self) -> bool:
+        return bool(self.letters) and self.letters[0] == "K"
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    letters: Word
+
+
+@dataclass(frozen=True)
+class Climb:
+    left: Word
+    family: Family
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Composite:
+    left: Word
+    right: Family
+    mirror: Family  # the columns of left*, for the entries below the diagonal
+
+
+@dataclass(frozen=True)
+class Compliance:
+    left: Family  # the columns of left*
+    middle: Word
+    right: Family
+
+
+def adjoint(word: Word) -> Word:
+    return tuple(adjoint_letter(letter) for letter in reversed(word))
+
+
+def is_local(letter: str) -> bool:
+    return letter in LOCAL or letter.startswith("B[")
+
+
+def shape_of(word: Word) -> Any:
+    """The word's shape, or None when it has to be applied column by column."""
+    turns = [i for i, letter in enumerate(word) if letter in ("phi", "psi", "phi*", "psi*")]
+    kinds = [word[i] for i in turns]
+    if not turns:
+        return Diagonal(word) if all(map(is_local, word)) else None
+    first, last = turns[0], turns[-1]
+    left, right = word[:first], word[last + 1 :]
+    if len(turns) == 1:
+        if kinds[0].endswith("*"):
+            mirror = shape_of(adjoint(word))
+            return Climb(mirror.left, mirror.family, True) if isinstance(mirror, Climb) else None
+        family = Family(kinds[0], right)
+        if left != ("H",) and right and right[0].startswith("B[") and kinds[0] == "phi":
+            return None
+        return Climb(left, family) if all(map(is_local, left)) and _is_source(family) else None
+    middle = word[first + 1 : last]
+    if len(turns) > 2 or not all(map(is_local, middle)):
+        return None
+    if kinds == ["phi", "phi*"] and middle == ("M",) and all(map(is_local, left + right)):
+        return Composite(left, Family("phi", right, True), Family("phi", adjoint(left), True))
+    if kinds[0].endswith("*") and kinds[0] == kinds[1] + "*":
+        families = Family(kinds[1], adjoint(left)), Family(kinds[1], right)
+        return Compliance(families[0], middle, families[1]) if all(map(_is_source, families)) else None
+    return None
+
+
+def _is_source(family: Family) -> bool:
+    rest = family.letters[1:] if family.shifted else family.letters
+    return all(map(is_local, rest)) and (family.shifted or bool(family.letters))

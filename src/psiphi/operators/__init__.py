@@ -1,0 +1,46 @@
+"""What the user writes: spatial operators of one robot, with @ + - * .T .inv, checked when written.
+
+Comes in: a `Model`. Goes out: an `Expression`, its polynomial (`poly`), its matrix at a state (`dense`), its print.
+
+Read `letters.py` first (the alphabet, one row a letter), then `expression.py`; `legality.py` finds the words for what
+does not fit; `atoms.py` and `dense.py` are what it all means.
+"""
+
+from psiphi.operators.blocks import Blocks
+from psiphi.operators.expression import Expression, symbol, vector
+from psiphi.operators.operators import Operators, has_rotors, is_chain
+from psiphi.operators.questions import (
+    DotTest,
+    dot_test,
+    is_anticausal,
+    is_causal,
+    is_memoryless,
+    is_strictly_anticausal,
+    is_strictly_causal,
+    random_values,
+)
+from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
+
+__all__ = [
+    "Operators",
+    "Expression",
+    "vector",
+    "symbol",
+    "Blocks",
+    "Space",
+    "JOINT",
+    "LINK",
+    "FRAME",
+    "ONE",
+    "ANY",
+    "is_memoryless",
+    "is_causal",
+    "is_strictly_causal",
+    "is_anticausal",
+    "is_strictly_anticausal",
+    "dot_test",
+    "DotTest",
+    "random_values",
+    "has_rotors",
+    "is_chain",
+]

@@ -1,0 +1,179 @@
+"""The letters as matrices, straight from their definitions. Dense: for seeing and checking.
+
+ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
+G = P H* D⁻¹,  P⁺ = P - G H P;   τ̄ = I - G H,  ℰ_ψ = ℰ_φ τ̄,  ψ = (I - ℰ_ψ)⁻¹
+a, b: inertial derivatives (S0 (2.24)-(2.30)) in link axes, gravity in a at the roots
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from psiphi.errors import SingularError
+from psiphi.model.model import WORLD, Model
+from psiphi.operators.kinematics import motions, transmission
+from psiphi.operators.letters import frame_parts
+from psiphi.spatial.quaternion import skew
+
+Matrix = np.ndarray
+
+
+def t(x: Matrix) -> Matrix:
+    """Transpose of the last two axes."""
+    return np.swapaxes(x, -1, -2)
+
+
+class Atoms:
+    """The operators of one robot at q (..., nq), v (..., nv): `atoms["phi"]` is the matrix (..., 6N, 6N)."""
+
+    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray):
+        self.model = model
+        self.lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        self.v = np.broadcast_to(v, (*self.lead, model.nv))
+        self.motions = motions(model, np.broadcast_to(q, (*self.lead, model.nq)), self.v)
+        self.known: dict[str, Matrix] = {}
+
+    def __getitem__(self, name: str) -> Matrix:
+        if name not in self.known:
+            self.known[name] = self._frames(name) if name.startswith("B[") else BUILD[name](self)
+        return self.known[name]
+
+    @property
+    def identity(self) -> Matrix:
+        return np.eye(6 * len(self.model.bodies))
+
+    def diagonal(self, blocks: list[Matrix]) -> Matrix:
+        """Block diagonal."""
+        rows, cols = sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)
+        out = np.zeros((*self.lead, rows, cols))
+        r = c = 0
+        for b in blocks:
+            out[..., r : r + b.shape[-2], c : c + b.shape[-1]] = b
+            r, c = r + b.shape[-2], c + b.shape[-1]
+        return out
+
+    @cached_property
+    def inertias(self) -> list[Matrix]:
+        """M(k) = [[I, m p~], [-m p~, m]] about the link's origin, I = I_c - m p~ p~."""
+        out = []
+        for body in self.model.bodies:
+            p, m = skew(body.com), body.mass
+            out.append(np.block([[body.inertia - m * p @ p, m * p], [-m * p, m * np.eye(3)]]))
+        return out
+
+    @cached_property
+    def articulated(self) -> list[tuple[Matrix, Matrix, Matrix, Matrix]]:
+        """(P, D, D⁻¹, G) of each body, tip to base."""
+        P: list[Matrix] = [np.broadcast_to(M, (*self.lead, 6, 6)) for M in self.inertias]
+        out: list = [None] * len(P)
+        for k in reversed(range(len(P))):
+            joint, H = self.model.joints[k], t(self.motions[k].S)
+            D = H @ P[k] @ t(H) + np.diag(joint.armature)
+            D_inv = self._inverse(D, joint.name)
+            G = P[k] @ t(H) @ D_inv
+            if joint.parent != WORLD:
+                phi = self.motions[k].phi
+                P[joint.parent] = P[joint.parent] + phi @ (P[k] - G @ H @ P[k]) @ t(phi)
+            out[k] = P[k], D, D_inv, G
+        return out
+
+    def _inverse(self, D: Matrix, joint: str) -> Matrix:
+        try:
+            return np.linalg.inv(D)
+        except np.linalg.LinAlgError as error:
+            raise SingularError(f"D of joint {joint!r} is singular", "give the bodies it carries some inertia") from error
+
+    @cached_property
+    def omega(self) -> list[Matrix]:
+        """Ω(k) = ψ*(p, k) Ω(p) ψ(p, k) + H* D⁻¹ H, base to tip."""
+        out: list[Matrix] = []
+        for joint, motion, (_, _, D_inv, G) in zip(self.model.joints, self.motions, self.articulated, strict=True):
+            Om = motion.S @ D_inv @ t(motion.S)
+            if joint.parent != WORLD:
+                psi = motion.phi @ (np.eye(6) - G @ t(motion.S))
+                Om = Om + t(psi) @ out[joint.parent] @ psi
+            out.append(Om)
+        return out
+
+    @cached_property
+    def rotations(self) -> list[Matrix]:
+        """Link axes -> world axes."""
+        out: list[Matrix] = []
+        for joint, motion in zip(self.model.joints, self.motions, strict=True):
+            out.append(motion.R if joint.parent == WORLD else out[joint.parent] @ motion.R)
+        return out
+
+    def _frames(self, name: str) -> Matrix:
+        """B: a wrench at each frame, in world or frame axes -> the link that carries it."""
+        frames, axes = frame_parts(name)
+        out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(frames)))
+        for i, frame in enumerate(map(self.model.frame, frames)):
+            if frame.body != WORLD:
+                R = frame.pose.rotation if axes == "frame" else t(self.rotations[frame.body])
+                rows = slice(6 * frame.body, 6 * frame.body + 6)
+                out[..., rows, 6 * i : 6 * i + 6] = transmission(R, frame.pose.translation)
+        return out
+
+    @cached_property
+    def bias(self) -> tuple[Matrix, Matrix]:
+        """a and b, stacked (..., 6N): inertial derivatives of [w; v] in link axes, with gravity."""
+        w: list[Matrix] = []
+        a, b = [], []
+        up = np.concatenate([np.zeros(3), -self.model.gravity_vector])
+        for joint, motion, M in zip(self.model.joints, self.motions, self.inertias, strict=True):
+            Vd = (motion.S @ self.v[..., joint.v_slice, None])[..., 0]
+            root = joint.parent == WORLD
+            outer = np.zeros(3) if root else w[joint.parent]  # the parent's spin, in its own axes
+            wp = (t(motion.R) @ outer[..., None])[..., 0]
+            l = (t(motion.R) @ motion.p[..., None])[..., 0]
+            wk = wp + Vd[..., :3]
+            turn = np.cross(wp, Vd[..., :3])
+            pull = np.cross(wp, np.cross(wp, l)) + np.cross(wp + wk, Vd[..., 3:])
+            gravity = (t(motion.phi) @ up[..., None])[..., 0] if root else 0.0
+            a.append(np.concatenate([turn, pull], axis=-1) + motion.rate + gravity)
+            I, mp = M[:3, :3], M[3:, :3]  # F = m w x (w x p) = w x (mp w), mp = -m p~
+            spun = lambda X, w=wk: (X @ w[..., None])[..., 0]  # noqa: E731
+            b.append(np.concatenate([np.cross(wk, spun(I)), np.cross(wk, spun(mp))], axis=-1))
+            w.append(wk)
+        return np.concatenate(a, axis=-1), np.concatenate(b, axis=-1)
+
+    def shift(self, blocks: list[Matrix]) -> Matrix:
+        """The given block of each body k at (parent(k), k); roots have none."""
+        out = np.zeros((*self.lead, 6 * len(blocks), 6 * len(blocks)))
+        for k, (parent, block) in enumerate(zip(self.model.parent, blocks, strict=True)):
+            if parent != WORLD:
+                out[..., 6 * parent : 6 * parent + 6, 6 * k : 6 * k + 6] = block
+        return out
+
+    def articulated_part(self, i: int) -> Matrix:
+        return self.diagonal([parts[i] for parts in self.articulated])
+
+
+BUILD = {
+    "H": lambda s: s.diagonal([t(m.S) for m in s.motions]),
+    "M": lambda s: s.diagonal(s.inertias),
+    "P": lambda s: s.articulated_part(0),
+    "D": lambda s: s.articulated_part(1),
+    "D_inv": lambda s: s.articulated_part(2),
+    "D_half": lambda s: np.linalg.cholesky(s["D"]),
+    "D_half_inv": lambda s: np.linalg.inv(s["D_half"]),
+    "G": lambda s: s.articulated_part(3),
+    "rotor": lambda s: s.diagonal([np.diag(j.armature) for j in s.model.joints]),
+    "S": lambda s: s.shift([np.eye(6)] * len(s.motions)),
+    "Delta_phi": lambda s: s.diagonal([m.phi for m in s.motions]),
+    "E_phi": lambda s: s.shift([m.phi for m in s.motions]),
+    "phi": lambda s: np.linalg.inv(s.identity - s["E_phi"]),
+    "tau_bar": lambda s: s.identity - s["G"] @ s["H"],
+    "Delta_psi": lambda s: s["Delta_phi"] @ s["tau_bar"],
+    "E_psi": lambda s: s["E_phi"] @ s["tau_bar"],
+    "psi": lambda s: np.linalg.inv(s.identity - s["E_psi"]),
+    "L": lambda s: s["Delta_phi"] @ s["G"],
+    "K": lambda s: s["E_phi"] @ s["G"],
+    "Phi": lambda s: s["phi"] @ s["S"],
+    "Psi": lambda s: s["psi"] @ s["S"],
+    "Om": lambda s: s.diagonal(s.omega),
+    "vec:a@link": lambda s: s.bias[0][..., None],
+    "vec:b@link": lambda s: s.bias[1][..., None],
+}

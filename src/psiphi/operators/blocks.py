@@ -1,0 +1,107 @@
+"""An expression's matrix, block by block, with the names of joints, links and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from psiphi.errors import Error, StateError
+from psiphi.model.model import Model, suggest
+from psiphi.operators import terms
+from psiphi.operators.letters import frame_parts
+from psiphi.operators.spaces import JOINT, LINK, ONE, Space
+from psiphi.operators.terms import Term
+
+Side = tuple[tuple[str, slice], ...]  # the labelled slices of one side
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks(Mapping):
+    """A matrix cut into labelled blocks: `blocks[row, column]`; iterates over the labels of the nonzero ones."""
+
+    matrix: np.ndarray
+    row_slices: Side
+    col_slices: Side
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.row_slices)
+
+    @property
+    def cols(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.col_slices)
+
+    def __getitem__(self, labels: tuple[str, str]) -> np.ndarray:
+        row, col = labels
+        return self.matrix[_find(self.row_slices, row), _find(self.col_slices, col)]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for row, r in self.row_slices:
+            for col, c in self.col_slices:
+                if self.matrix[r, c].any():
+                    yield row, col
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self.rows), default=0)
+        dots = [["■" if self.matrix[r, c].any() else "·" for _, c in self.col_slices] for _, r in self.row_slices]
+        lines = [f"{name:>{width}} {' '.join(line)}" for name, line in zip(self.rows, dots, strict=True)]
+        return "\n".join([*lines, f"{'columns':>{width}}: {', '.join(self.cols)}"])
+
+
+def labelled(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
+    """Cut the matrix of a term into its blocks."""
+    rows, cols = terms.spaces(term)
+    core = (rows != ONE) + (cols != ONE)
+    if matrix.ndim != core:
+        raise StateError(f"blocks of a batch of shape {matrix.shape[: matrix.ndim - core]}", "give one state at a time")
+    names = [x for x in terms.letters(term) if x.startswith("B[")]
+    first, last = _frames(names[:1], "*"), _frames(names[-1:], "")
+    matrix = matrix.reshape([1 if space == ONE else -1 for space in (rows, cols)]) if core < 2 else matrix
+    return Blocks(matrix, _side(rows, model, first, matrix.shape[0]), _side(cols, model, last, matrix.shape[1]))
+
+
+def _frames(names: list[str], star: str) -> tuple[str, ...]:
+    return frame_parts(names[0])[0] if names and names[0].endswith("]" + star) else ()
+
+
+def _side(space: Space, model: Model, frames: tuple[str, ...], count: int) -> Side:
+    if space == JOINT:
+        return tuple((joint.name, joint.v_slice) for joint in model.joints)
+    if space == LINK:
+        return tuple((body.name, slice(6 * k, 6 * k + 6)) for k, body in enumerate(model.bodies))
+    if space == ONE:
+        return (("", slice(0, 1)),)
+    names = frames if 6 * len(frames) == count else tuple(f"frame {i}" for i in range(count // 6))
+    return tuple((name, slice(6 * i, 6 * i + 6)) for i, name in enumerate(names))
+
+
+def _find(side: Side, name: str) -> slice:
+    for label, where in side:
+        if label == name:
+            return where
+    raise StateError(f"no block {name!r}", suggest(name, [label for label, _ in side]))
+
+
+def plot(blocks: Blocks, title: str, ax=None):
+    """log10 |entries|, block borders and labels drawn."""
+    try:
+        import matplotlib.pyplot as plt  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise Error("plot needs matplotlib, which is not installed", "pip install 'psiphi[plot]'") from error
+    ax = plt.subplots()[1] if ax is None else ax
+    size = np.abs(blocks.matrix)
+    with np.errstate(divide="ignore"):
+        ax.imshow(np.where(size > 0, np.log10(size), np.nan), interpolation="nearest", cmap="viridis")
+    for side, line, ticks in ((blocks.row_slices, ax.axhline, ax.set_yticks), (blocks.col_slices, ax.axvline, ax.set_xticks)):
+        for _, where in side[1:]:
+            line(where.start - 0.5, color="0.8", linewidth=0.5)
+        centres = [(where.start + where.stop - 1) / 2 for _, where in side]
+        ticks(centres, [name for name, _ in side], fontsize="small")
+    ax.tick_params(axis="x", rotation=90)
+    ax.set_title(title)
+    return ax

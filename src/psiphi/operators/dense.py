@@ -1,0 +1,135 @@
+"""What an expression means: its matrix at a state. Every lowering is tested against this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import SingularError, StateError
+from psiphi.model.model import Model, suggest
+from psiphi.operators import terms
+from psiphi.operators.atoms import Atoms, t
+from psiphi.operators.letters import symbol_parts, vector_parts
+from psiphi.operators.printing import UNICODE
+from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
+from psiphi.operators.terms import Term
+
+Value = Any  # a matrix (..., r, c), or a Fraction: that multiple of an identity whose size is still open
+
+
+def evaluate(term: Term, model: Model, q, v, vectors: Mapping[str, Any]) -> np.ndarray:
+    """The matrix (..., rows, cols) of a term; a missing column or row side is left out."""
+    q = model._state("q", q, model.nq)
+    rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
+    given = dict(vectors) if v is None else {"v": rates, **vectors}
+    _check_names(term, given, v is not None)
+    value = _value(term, Atoms(model, q, rates), given)
+    if isinstance(value, Fraction):
+        raise StateError(f"{UNICODE.text(term)} has no space of its own", "multiply it with an operator first")
+    rows, cols = terms.spaces(term)
+    value = value[..., 0] if cols == ONE else value
+    return value[..., 0] if rows == ONE and cols == ONE else value[..., 0, :] if rows == ONE else value
+
+
+def _value(term: Term, atoms: Atoms, given: Mapping[str, Any]) -> Value:
+    if term.op == "letter":
+        return _letter(term.args[0], atoms, given)
+    inner = [x if isinstance(x, Fraction) else _value(x, atoms, given) for x in term.args]
+    return OPERATIONS[term.op](*inner)
+
+
+def _letter(name: str, atoms: Atoms, given: Mapping[str, Any]) -> Value:
+    if name == "I":
+        return Fraction(1)
+    if name.endswith("*"):
+        return t(_letter(name[:-1], atoms, given))
+    if name in ("vec:a@link", "vec:b@link"):
+        return atoms[name]
+    if parts := vector_parts(name):
+        return _given_vector(*parts, atoms.model, given)[..., None]
+    if parts := symbol_parts(name):
+        return _given_diagonal(*parts, atoms, given)
+    return atoms[name]
+
+
+def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
+    where = {"joint": JOINT, "link": LINK, "frame": FRAME()}[space]
+    array = np.asarray(given[name], dtype=float)
+    expected = size(where, model)
+    if array.ndim == 0 or (expected is not None and array.shape[-1] != expected):
+        raise StateError(
+            f"{name} has shape {array.shape}, expected (..., {expected or '6 a frame'})",
+            f"give one number a {space} coordinate",
+        )
+    return array
+
+
+def _given_diagonal(name: str, space: str, atoms: Atoms, given: Mapping[str, Any]) -> np.ndarray:
+    """A whole matrix (..., n, n); only its diagonal blocks count."""
+    sizes = [6 if space == "link" else j.row.nv for j in atoms.model.joints]
+    array = np.asarray(given[name], dtype=float)
+    n = sum(sizes)
+    if array.shape[-2:] != (n, n):
+        raise StateError(f"{name} has shape {array.shape}, expected (..., {n}, {n})", "give its blocks on the diagonal")
+    starts = np.cumsum([0, *sizes])
+    return atoms.diagonal([array[..., a:b, a:b] for a, b in pairwise(starts)])
+
+
+def _product(*values: Value) -> Value:
+    answer = values[0]
+    for value in values[1:]:
+        answer = _scale(answer, value) if isinstance(answer, Fraction) or isinstance(value, Fraction) else answer @ value
+    return answer
+
+
+def _scale(a: Value, b: Value) -> Value:
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return a * b
+    return float(a) * b if isinstance(a, Fraction) else a * float(b)
+
+
+def _sum(*values: Value) -> Value:
+    answer = values[0]
+    for value in values[1:]:
+        if isinstance(answer, Fraction) == isinstance(value, Fraction):
+            answer = answer + value
+        else:
+            c, X = (answer, value) if isinstance(answer, Fraction) else (value, answer)
+            answer = X + float(c) * np.eye(X.shape[-1])
+    return answer
+
+
+def _inverse(value: Value) -> Value:
+    if isinstance(value, Fraction):
+        return 1 / value
+    try:
+        return np.linalg.inv(value)
+    except np.linalg.LinAlgError as error:
+        raise SingularError("the operator under .inv is singular at this state", "look at its rank there") from error
+
+
+OPERATIONS = {
+    "product": _product,
+    "sum": _sum,
+    "scale": _scale,
+    "adjoint": lambda x: x if isinstance(x, Fraction) else t(x),
+    "inverse": _inverse,
+}
+
+
+def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
+    """Every vector of the term must be given, and nothing else."""
+    letters = {x.removesuffix("*") for x in terms.letters(term)}
+    parts = (vector_parts(x) or symbol_parts(x) for x in letters - {"vec:a@link", "vec:b@link"})
+    needed = {p[0] for p in parts if p}
+    if missing := sorted(needed - set(given)):
+        names = ", ".join(missing)
+        raise StateError(f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)")
+    if strange := sorted(set(given) - needed - {"v"}):
+        raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", suggest(strange[0], sorted(needed) or ["none"]))
+    if not moving and letters & {"vec:a@link", "vec:b@link"}:
+        raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

@@ -1,0 +1,170 @@
+"""What the user writes: operators with @ + - * / .T .inv, checked when written, printed as algebra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import isfinite
+from numbers import Rational, Real
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.model.model import Model
+from psiphi.operators import legality, terms
+from psiphi.operators.blocks import Blocks, labelled, plot
+from psiphi.operators.dense import evaluate
+from psiphi.operators.polynomial import Poly
+from psiphi.operators.printing import LATEX, UNICODE, Python
+from psiphi.operators.spaces import Space, size
+from psiphi.operators.terms import Term
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An operator expression: a term of the algebra, on one robot (`model` None: on any).
+
+    `rows` and `cols` are its spaces, `.T` its adjoint, `.inv` its inverse. Products of unlike spaces are refused when
+    written. Equal expressions were written alike; `prove` says whether two expressions have the same value.
+    """
+
+    term: Term
+    model: Model | None = None
+
+    __array_ufunc__ = None  # NumPy arrays leave the operators to us
+
+    @cached_property
+    def rows(self) -> Space:
+        """The space it maps to."""
+        return terms.spaces(self.term)[0]
+
+    @cached_property
+    def cols(self) -> Space:
+        """The space it acts on."""
+        return terms.spaces(self.term)[1]
+
+    @property
+    def shape(self) -> tuple[int | None, int | None]:
+        """Its dimensions on its robot (None where they are open)."""
+        if self.model is None:
+            return None, None
+        return size(self.rows, self.model), size(self.cols, self.model)
+
+    @property
+    def T(self) -> Expression:
+        """The adjoint."""
+        return Expression(terms.adjoint(self.term), self.model)
+
+    @property
+    def inv(self) -> Expression:
+        """The inverse, of a square expression."""
+        legality.check_square(self.term, self.model)
+        return Expression(terms.inverse(self.term), self.model)
+
+    def __matmul__(self, other: Any) -> Expression:
+        other = legality.operand(self, "@", other)
+        model = legality.common_robot(self, "@", other)
+        legality.check_product(self.term, other.term, model)
+        return Expression(terms.product(self.term, other.term), model)
+
+    def __rmatmul__(self, other: Any) -> Expression:
+        raise legality.foreign(other, "@", self)
+
+    def __add__(self, other: Any) -> Expression:
+        if isinstance(other, Real) and other == 0:  # so that sum() works
+            return self
+        other = legality.operand(self, "+", other)
+        model = legality.common_robot(self, "+", other)
+        legality.check_sum(self.term, other.term, model)
+        return Expression(terms.total(self.term, other.term), model)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Expression:
+        return Expression(terms.scaled(Fraction(-1), self.term), self.model)
+
+    def __sub__(self, other: Any) -> Expression:
+        return self + (-other if isinstance(other, Expression) else other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Expression:
+        return Expression(terms.scaled(_scalar(self, "*", other), self.term), self.model)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Expression:
+        c = _scalar(self, "/", other)
+        if c == 0:
+            raise StateError(f"{self} / 0", "divide by a number other than zero")
+        return Expression(terms.scaled(1 / c, self.term), self.model)
+
+    def poly(self) -> Poly:
+        """The expanded polynomial {word: coefficient}; the inverse of `self.inverses[n]` stands there as "inv:n"."""
+        return terms.expand(self.term, terms.numbered([x.term for x in self.inverses]))
+
+    @cached_property
+    def inverses(self) -> tuple[Expression, ...]:
+        """What stands under an inverse sign, in order, inner before outer (D⁻¹ is a letter of its own)."""
+        return tuple(Expression(t, self.model) for t in dict.fromkeys(terms.inverses(self.term)))
+
+    @property
+    def letters(self) -> frozenset[str]:
+        """The letters it is written with."""
+        return frozenset(terms.letters(self.term))
+
+    def dense(self, q, v=None, **vectors) -> np.ndarray:
+        """The matrix at q (..., nq), in link axes, bodies base to tip: (..., rows, cols); vectors come out as (..., rows).
+
+        Vectors of the expression are given by name; `v` also serves a and b.
+        """
+        return evaluate(self.term, self._robot(), q, v, vectors)
+
+    def blocks(self, q, v=None, **vectors) -> Blocks:
+        """The matrix at one q by its blocks: blocks["elbow", "forearm"], labelled with joints, links and frames."""
+        return labelled(self.term, self._robot(), self.dense(q, v, **vectors))
+
+    def plot(self, q, v=None, ax=None, **vectors):
+        """The sparsity at one q, blocks labelled; returns matplotlib axes. Needs `psiphi[plot]`."""
+        return plot(self.blocks(q, v, **vectors), str(self), ax)
+
+    def _robot(self) -> Model:
+        if self.model is None:
+            raise StateError(f"{self} belongs to no robot yet", "write it with the operators of a robot: s = robot.operators")
+        return self.model
+
+    def __str__(self) -> str:
+        return UNICODE.text(self.term)
+
+    def __repr__(self) -> str:
+        return Python("s").text(self.term)
+
+    def _repr_latex_(self) -> str:
+        return f"${LATEX.text(self.term)}$"
+
+
+def _scalar(expression: Expression, sign: str, value: Any) -> Fraction:
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Real) and isfinite(float(value)):
+        return Fraction(float(value))
+    if isinstance(value, Expression):
+        raise StateError(f"({expression}) {sign} ({value}): {sign} takes a number", "write @ for the product of operators")
+    raise StateError(f"({expression}) {sign} {value!r}: expected a finite number", "scale by an int, a float or a Fraction")
+
+
+def vector(name: str, space: str = "joint") -> Expression:
+    """A vector by name, given when the expression is evaluated: `vector("tau")`, `vector("f", "frame")`.
+
+    >>> str(vector("tau").T @ vector("v"))
+    'tau* v'
+    """
+    return Expression(terms.of_letter(legality.named("vec", name, space, ("joint", "link", "frame"))))
+
+
+def symbol(name: str, space: str = "link") -> Expression:
+    """An unknown block-diagonal operator by name: for statements that hold for any (Lemma A.1 of S0)."""
+    return Expression(terms.of_letter(legality.named("sym", name, space, ("link", "joint"))))

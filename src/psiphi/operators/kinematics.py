@@ -1,0 +1,90 @@
+"""Joint displacements and joint maps in public link axes, for one state or a batch: what the dense atoms are built on.
+
+The joint table is written in canonical axes (z along the joint); here its rows are turned into the link frames as the
+model gives them. No gauge, no customisation: these are the definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+from psiphi.model.model import Joint, Model, Pose
+from psiphi.spatial.quaternion import skew
+from psiphi.spatial.screws import pose as pose_along
+
+EYE3 = np.eye(3).tolist()
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Joint k: the link's pose in its parent (R, p), H* (..., 6, nv), and (d/dt H*) v (..., 6), in link axes."""
+
+    R: np.ndarray
+    p: np.ndarray
+    S: np.ndarray
+    rate: np.ndarray
+
+    @property
+    def phi(self) -> np.ndarray:
+        """φ(parent, k) in link axes: forces from k to its parent."""
+        return transmission(self.R, self.p)
+
+
+def transmission(R: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """[[I, p~], [0, I]] diag(R, R)."""
+    out = np.zeros((*np.broadcast_shapes(R.shape[:-2], p.shape[:-1]), 6, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = R
+    out[..., :3, 3:] = skew(p) @ R
+    return out
+
+
+def canonical(joint: Joint) -> tuple[np.ndarray, np.ndarray, SimpleNamespace]:
+    """Rotations canonical axes -> joint frame, canonical axes -> link frame, and the numbers a row of the table asks for."""
+    h1, h2, eye = np.asarray(joint.axis), np.asarray(joint.axis2), np.eye(3)
+    if joint.row.axes == 0:
+        return eye, eye, SimpleNamespace(pitch=joint.pitch, twist=(1.0, 0.0))
+    if joint.row.axes == 1:
+        Q = np.column_stack([h2, np.cross(h1, h2), h1])
+        return Q, Q, SimpleNamespace(pitch=joint.pitch, twist=(1.0, 0.0))
+    x = np.cross(h1, h2)
+    sine = float(np.linalg.norm(x))
+    x = x / sine
+    before = np.column_stack([x, np.cross(h1, x), h1])
+    after = np.column_stack([x, np.cross(h2, x), h2])
+    return before, after, SimpleNamespace(pitch=joint.pitch, twist=(float(h1 @ h2), sine))
+
+
+def joint_motion(joint: Joint, q: np.ndarray, v: np.ndarray) -> Motion:
+    """The joint's own part of q (..., nq) and v (..., nv) -> its motion."""
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    before, after, numbers = canonical(joint)
+    coordinates, rates = list(np.moveaxis(q, -1, 0)), list(np.moveaxis(v, -1, 0))
+    R, p = pose_along(joint.row.motion(coordinates, numbers), EYE3, [0.0, 0.0, 0.0])
+    moved = Pose(before @ stacked(R, lead) @ after.T, stacked(p, lead) @ before.T)
+    S = turn(after, np.swapaxes(stacked(joint.row.H(coordinates, numbers), lead), -1, -2))
+    rate = np.zeros((*lead, 6))
+    if joint.row.Hdot is not None:
+        rate = turn(after, stacked(joint.row.Hdot(coordinates, rates, numbers), lead)[..., None])[..., 0]
+    outer = joint.pose
+    return Motion(outer.rotation @ moved.rotation, moved.translation @ outer.rotation.T + outer.translation, S, rate)
+
+
+def stacked(values, lead: tuple[int, ...]) -> np.ndarray:
+    """Nested lists of scalars and batch arrays -> one array (*lead, ...)."""
+    if isinstance(values, list | tuple):
+        parts = [stacked(x, lead) for x in values]
+        return np.stack(parts, axis=len(lead))
+    return np.broadcast_to(np.asarray(values, dtype=float), lead)
+
+
+def turn(R: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """diag(R, R) X."""
+    return np.concatenate([R @ X[..., :3, :], R @ X[..., 3:, :]], axis=-2)
+
+
+def motions(model: Model, q: np.ndarray, v: np.ndarray) -> list[Motion]:
+    """Every joint's motion, base to tip."""
+    return [joint_motion(j, q[..., j.q_slice], v[..., j.v_slice]) for j in model.joints]

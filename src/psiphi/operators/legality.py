@@ -1,0 +1,184 @@
+"""What may be written: spaces that meet must fit, robots must not mix. Each refusal says what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from psiphi.errors import Error, StateError
+from psiphi.model.model import Model, suggest
+from psiphi.operators import terms
+from psiphi.operators.letters import EITHER, FORCE, MOTION, letter
+from psiphi.operators.printing import Python
+from psiphi.operators.spaces import ANY, ONE, Space, describe, fits
+from psiphi.operators.terms import Term
+
+INSERTS = {"H": 1, "H*": 1, "G": 3, "G*": 3, "K": 3, "K*": 3}  # letters that lead from one space to another: their cost
+RESERVED = {"q", "self", "ax"}  # arguments of `dense` and `plot`
+TURN, MISMATCH = 1, 4  # the cost of a star, and of forces that meet motions
+
+
+def check_product(a: Term, b: Term, model: Model | None) -> None:
+    """a @ b: what b gives must be what a takes."""
+    inner, outer = terms.spaces(a)[1], terms.spaces(b)[0]
+    if fits(inner, outer):
+        return
+    verb = "holds" if terms.spaces(b)[1] == ONE else "gives"
+    takes, gives = _held(inner, _side(a, -1), model), _held(outer, _side(b, 0), model)
+    raise StateError(
+        f"{_code(a)} @ {_code(b)}: {_code(a)} takes {takes}, {_code(b)} {verb} {gives}", _did_you_mean(_products(a, b))
+    )
+
+
+def check_sum(a: Term, b: Term, model: Model | None, sign: str = "+") -> None:
+    """a + b: both must map between the same spaces."""
+    if _alike(a, b):
+        return
+    maps = (f"{_code(x)} {_maps(*terms.spaces(x), model)}" for x in (a, b))
+    turned = [(x, y) for x, y in ((a, terms.adjoint(b)), (terms.adjoint(a), b)) if _alike(x, y)]
+    near = [f"{_code(x)} {sign} {_code(y)}" for x, y in turned]
+    raise StateError(f"{_code(a)} {sign} {_code(b)}: {', '.join(maps)}", _did_you_mean(near))
+
+
+def check_square(a: Term, model: Model | None) -> None:
+    """a.inv: rows and columns must be one space."""
+    rows, cols = terms.spaces(a)
+    if fits(rows, cols) and ONE not in (rows, cols):
+        return
+    raise StateError(
+        f"{_code(a)}.inv: {_code(a)} {_maps(rows, cols, model)}; only a square operator has an inverse",
+        "multiply it to a square one first, as in (J @ mass.inv @ J.T).inv",
+    )
+
+
+def operand(self: Any, sign: str, other: Any) -> Any:
+    """`other`, if it is an expression."""
+    if isinstance(other, type(self)):
+        return other
+    raise foreign(self, sign, other)
+
+
+def foreign(a: Any, sign: str, b: Any) -> Error:
+    """The error for an operand that is no expression."""
+    stranger = b if hasattr(a, "term") else a
+    shape = getattr(stranger, "shape", None)
+    what = f"an array of shape {shape}" if shape else repr(stranger)
+    cause = f"{_text(a)} {sign} {_text(b)}: {what} is not an operator"
+    if shape:
+        return StateError(cause, "name it, vector('x'), and give it when you evaluate; or multiply expr.dense(q)")
+    return StateError(
+        cause, "write c * I for a multiple of the identity" if sign == "+" else "write c * A to scale by a number"
+    )
+
+
+def common_robot(a: Any, sign: str, b: Any) -> Model | None:
+    """The robot both sides belong to; None when neither has one yet."""
+    if a.model is None or b.model is None or a.model is b.model:
+        return a.model if a.model is not None else b.model
+    if a.model == b.model:
+        return a.model
+    raise StateError(
+        f"{a} {sign} {b}: the left side belongs to robot {a.model.name!r}, the right side to {b.model.name!r}",
+        "write both with the operators of one robot",
+    )
+
+
+def named(family: str, name: Any, space: Any, allowed: tuple[str, ...]) -> str:
+    """The letter of a named vector or symbol."""
+    if not isinstance(name, str) or not re.fullmatch(r"[^\W\d]\w*", name):
+        raise StateError(f"{name!r} is not a name", "use letters, digits and _, as for a Python variable")
+    if name in RESERVED:
+        raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
+    if space not in allowed:
+        raise StateError(f"no space {space!r}", suggest(space, allowed))
+    return f"{family}:{name}@{space}"
+
+
+def _products(a: Term, b: Term) -> list[str]:
+    """The legal products nearest to a @ b: stars on either side, one letter between."""
+    found = []
+    for left, x in ((a, 0), (terms.adjoint(a), TURN)):
+        for right, y in ((b, 0), (terms.adjoint(b), TURN)):
+            if terms.spaces(right)[1] != terms.spaces(b)[1] and ONE in terms.spaces(right):
+                continue  # a vector stays a column
+            for name, z in (("", 0), *INSERTS.items()):
+                chain = (left, *((terms.of_letter(name),) if name else ()), right)
+                if all(fits(terms.spaces(p)[1], terms.spaces(q)[0]) for p, q in pairwise(chain)):
+                    found.append((x + y + z + MISMATCH * _clashes(chain), len(found), chain))
+    nearest = [chain for cost, _, chain in found if cost == min(found)[0]]
+    return list(dict.fromkeys(" @ ".join(map(_code, chain)) for chain in nearest))[:2]
+
+
+def _clashes(chain: tuple[Term, ...]) -> int:
+    """How often forces meet motions between neighbours."""
+    pairs = ((_side(p, -1), _side(q, 0)) for p, q in pairwise(chain))
+    return sum(EITHER not in (takes, gives) and takes != gives for takes, gives in pairs)
+
+
+def _side(term: Term, end: int) -> str:
+    """What the term gives (end 0) or takes (end -1): forces, motions, or either."""
+    if term.op == "letter":
+        row = letter(term.args[0])
+        return row.takes if end else row.gives
+    inner = [x for x in term.args if isinstance(x, Term)]
+    return EITHER if term.op in ("inverse", "adjoint") else _side(inner[end], end)
+
+
+def _alike(a: Term, b: Term) -> bool:
+    """Do both map between the same spaces? I stands only beside square operators."""
+    (r1, c1), (r2, c2) = terms.spaces(a), terms.spaces(b)
+    definite = [pair for pair in ((r1, c1), (r2, c2)) if ANY not in pair]
+    return fits(r1, r2) and fits(c1, c2) and (len(definite) != 1 or fits(*definite[0]))
+
+
+def _did_you_mean(near: list[str]) -> str:
+    return f"did you mean {' or '.join(near)}?" if near else "look at .rows and .cols of both"
+
+
+_HELD = {
+    ("link", FORCE): "link forces",
+    ("link", MOTION): "link motions",
+    ("joint", FORCE): "joint torques",
+    ("joint", MOTION): "joint rates",
+    ("frame", FORCE): "frame wrenches",
+    ("frame", MOTION): "frame velocities",
+}
+
+
+def _held(space: Space, side: str, model: Model | None) -> str:
+    """What a vector of this space is: link forces, in link space (6·9 = 54)."""
+    words = _HELD.get((space.name, side))
+    return f"{words}, in {describe(space, model)}" if words else describe(space, model)
+
+
+def _maps(rows: Space, cols: Space, model: Model | None) -> str:
+    if cols == ONE:
+        return f"is a vector of {describe(rows, model)}"
+    if ANY in (rows, cols):
+        return "is square"
+    return f"maps {describe(cols, model)} to {describe(rows, model)}"
+
+
+def _code(term: Term) -> str:
+    """The term as typed, without the robot's prefix; sums in brackets."""
+    return _BARE.text(term, 1)
+
+
+def _text(x: Any) -> str:
+    return str(x) if hasattr(x, "term") else "array" if hasattr(x, "shape") else repr(x)
+
+
+class _Bare(Python):
+    """Python without prefix, vectors by their bare names."""
+
+    def __init__(self):
+        super().__init__("")
+
+    def letter(self, name: str) -> tuple[str, int]:
+        if name.startswith(("vec:", "sym:")):
+            return letter(name.removesuffix("*")).symbol + (".T" if name.endswith("*") else ""), 2
+        return super().letter(name)
+
+
+_BARE = _Bare()

@@ -1,0 +1,162 @@
+"""The letters of the algebra, one row each: spaces, structure, symbols, what they mean.
+
+A letter is a string: "H", "phi", ...; families carry their names inside: "B[tool]", "B[tool,elbow|frame]",
+"vec:tau@joint", "sym:X@link", "inv:0". A trailing "*" is the adjoint; self-adjoint letters never carry one. "I" is the
+identity.
+
+`gives` and `takes` say on which side of duality an operator works: forces (torques) or motions (rates).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from psiphi.errors import StateError
+from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
+from psiphi.operators.structure import ANYWHERE, CAUSAL, MEMORYLESS, STRICTLY_CAUSAL, Structure
+
+FORCE, MOTION, EITHER = "force", "motion", ""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One letter: what it maps where, and how it prints."""
+
+    name: str
+    rows: Space
+    cols: Space
+    symbol: str
+    latex: str
+    structure: Structure
+    gives: str
+    takes: str
+    meaning: str
+    self_adjoint: bool = False
+
+
+def _row(name, rows, cols, symbol, latex, structure, gives, takes, meaning, self_adjoint=False) -> tuple[str, Letter]:
+    return name, Letter(name, rows, cols, symbol, latex, structure, gives, takes, meaning, self_adjoint)
+
+
+LETTERS: dict[str, Letter] = dict(
+    [
+        _row("I", ANY, ANY, "I", "I", MEMORYLESS, EITHER, EITHER, "the identity of any space", True),
+        _row("H", JOINT, LINK, "H", "H", MEMORYLESS, FORCE, FORCE, "joint map: torque of a spatial force"),
+        _row("phi", LINK, LINK, "φ", r"\phi", CAUSAL, FORCE, FORCE, "rigid transmission of forces, tip to base"),
+        _row("psi", LINK, LINK, "ψ", r"\psi", CAUSAL, FORCE, FORCE, "articulated transmission of forces"),
+        _row("M", LINK, LINK, "M", "M", MEMORYLESS, FORCE, MOTION, "spatial inertias", True),
+        _row("P", LINK, LINK, "P", "P", MEMORYLESS, FORCE, MOTION, "articulated-body inertias", True),
+        _row("D", JOINT, JOINT, "D", "D", MEMORYLESS, FORCE, MOTION, "H P H* + rotor inertia", True),
+        _row("D_inv", JOINT, JOINT, "D⁻¹", "D^{-1}", MEMORYLESS, MOTION, FORCE, "the inverse of D", True),
+        _row("D_half", JOINT, JOINT, "D^½", r"D^{\frac12}", MEMORYLESS, EITHER, EITHER, "Cholesky factor: D^½ (D^½)* = D"),
+        _row("D_half_inv", JOINT, JOINT, "D^-½", r"D^{-\frac12}", MEMORYLESS, EITHER, EITHER, "the inverse of D^½"),
+        _row("G", LINK, JOINT, "G", "G", MEMORYLESS, FORCE, FORCE, "Kalman gain P H* D⁻¹"),
+        _row("K", LINK, JOINT, "K", "K", STRICTLY_CAUSAL, FORCE, FORCE, "shifted gain ℰ_φ G"),
+        _row("E_phi", LINK, LINK, "ℰ_φ", r"\mathcal{E}_\phi", STRICTLY_CAUSAL, FORCE, FORCE, "φ from child to parent only"),
+        _row("E_psi", LINK, LINK, "ℰ_ψ", r"\mathcal{E}_\psi", STRICTLY_CAUSAL, FORCE, FORCE, "ψ from child to parent only"),
+        _row("tau_bar", LINK, LINK, "τ̄", r"\bar\tau", MEMORYLESS, FORCE, FORCE, "projection I - G H"),
+        _row("rotor", JOINT, JOINT, "J_m", "J_m", MEMORYLESS, FORCE, MOTION, "rotor inertia (armature)", True),
+        _row("S", LINK, LINK, "S", "S", STRICTLY_CAUSAL, FORCE, FORCE, "shift: identity blocks from child to parent"),
+        _row("Delta_phi", LINK, LINK, "Δ_φ", r"\Delta_\phi", MEMORYLESS, FORCE, FORCE, "diagonal of φ(parent, k)"),
+        _row("Delta_psi", LINK, LINK, "Δ_ψ", r"\Delta_\psi", MEMORYLESS, FORCE, FORCE, "diagonal of ψ(parent, k)"),
+        _row("L", LINK, JOINT, "L", "L", MEMORYLESS, FORCE, FORCE, "Δ_φ G"),
+        _row("Phi", LINK, LINK, "Φ", r"\Phi", STRICTLY_CAUSAL, FORCE, FORCE, "φ S"),
+        _row("Psi", LINK, LINK, "Ψ", r"\Psi", STRICTLY_CAUSAL, FORCE, FORCE, "ψ S"),
+        _row("Om", LINK, LINK, "Ω", r"\Omega", MEMORYLESS, MOTION, FORCE, "block diagonal of ψ* H* D⁻¹ H ψ", True),
+    ]
+)
+
+RATES = {"v", "qd", "dq", "thetadot", "beta", "V", "a", "alpha", "qdd", "thetaddot"}  # vectors known to be motions
+TORQUES = {"tau", "T", "f", "b", "z", "eps", "f_ext", "u"}  # vectors known to be forces
+
+_VECTOR = re.compile(r"vec:(.+)@(joint|link|frame)")
+_SYMBOL = re.compile(r"sym:(.+)@(joint|link)")
+_SPACES = {"joint": JOINT, "link": LINK, "frame": FRAME()}
+
+
+@lru_cache(maxsize=4096)
+def letter(name: str) -> Letter:
+    """The row of a letter, with or without its star: families are filled in, stars turn the row around."""
+    if name.endswith("*"):
+        return _turned(letter(name[:-1]))
+    if name in LETTERS:
+        return LETTERS[name]
+    if match := _VECTOR.fullmatch(name):
+        word, space = match.groups()
+        side = MOTION if word in RATES else FORCE if word in TORQUES else EITHER
+        return Letter(name, _SPACES[space], ONE, word, _upright(word), ANYWHERE, side, EITHER, f"a {space} vector")
+    if match := _SYMBOL.fullmatch(name):
+        word, space = match.groups()
+        where = _SPACES[space]
+        return Letter(name, where, where, word, _upright(word), MEMORYLESS, EITHER, EITHER, f"any block diagonal on {space}s")
+    if name.startswith("B["):
+        frames, axes = frame_parts(name)
+        inside = ", ".join(frames) + (" in own axes" if axes == "frame" else "")
+        latex = rf"B_{{\text{{{_escaped(inside)}}}}}"
+        return Letter(name, LINK, FRAME(len(frames)), f"B({inside})", latex, ANYWHERE, FORCE, FORCE, "frames to links")
+    if name.startswith("inv:"):
+        number = name.removeprefix("inv:")
+        return Letter(
+            name, ANY, ANY, f"X{number}⁻¹", f"X_{{{number}}}^{{-1}}", ANYWHERE, EITHER, EITHER, "an inverse no rule knows"
+        )
+    raise StateError(f"{name!r} is not a letter of the algebra", "use one of " + ", ".join(LETTERS))
+
+
+def _turned(row: Letter) -> Letter:
+    symbol = f"({row.symbol})*" if "½" in row.symbol else f"{row.symbol}*"
+    latex = rf"\left({row.latex}\right)^*" if "^" in row.latex else f"{row.latex}^*"
+    flip = {FORCE: MOTION, MOTION: FORCE, EITHER: EITHER}
+    gives, takes = flip[row.takes], flip[row.gives]
+    return Letter(row.name + "*", row.cols, row.rows, symbol, latex, row.structure.adjoint, gives, takes, row.meaning)
+
+
+def adjoint_letter(name: str) -> str:
+    """phi -> phi*, phi* -> phi, P -> P."""
+    if name.endswith("*"):
+        return name[:-1]
+    return name if name in LETTERS and LETTERS[name].self_adjoint else name + "*"
+
+
+def frame_letter(frames: Iterable[str], axes: str = "world") -> str:
+    """The letter of B: "B[tool,elbow]"; "B[tool|frame]" in frame axes. Commas, bars and brackets in names are escaped.
+
+    >>> frame_letter(["tool", "elbow"]), frame_letter(["tool"], "frame")
+    ('B[tool,elbow]', 'B[tool|frame]')
+    """
+    names = ",".join(re.sub(r"([\\,|\]])", r"\\\1", frame) for frame in frames)
+    return f"B[{names}{'|frame' if axes == 'frame' else ''}]"
+
+
+def frame_parts(name: str) -> tuple[tuple[str, ...], str]:
+    """The frames and axes of a letter B[...]: the inverse of `frame_letter`."""
+    inside = name.removesuffix("*")[2:-1]
+    axes = "frame" if inside.endswith("|frame") and not inside.endswith(r"\|frame") else "world"
+    inside = inside.removesuffix("|frame") if axes == "frame" else inside
+    parts = re.findall(r"(?:\\.|[^\\,])+", inside)
+    return tuple(re.sub(r"\\(.)", r"\1", part) for part in parts), axes
+
+
+def vector_parts(name: str) -> tuple[str, str] | None:
+    """(name, space) of a vector's letter, or None."""
+    match = _VECTOR.fullmatch(name.removesuffix("*"))
+    return (match.group(1), match.group(2)) if match else None
+
+
+def symbol_parts(name: str) -> tuple[str, str] | None:
+    """(name, space) of an unknown block diagonal's letter, or None."""
+    match = _SYMBOL.fullmatch(name.removesuffix("*"))
+    return (match.group(1), match.group(2)) if match else None
+
+
+def _upright(word: str) -> str:
+    return word if len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{_escaped(word)}}}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("_", r"\_")
+
+
+_GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "eps", "xi", "eta", "zeta")}

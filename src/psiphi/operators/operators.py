@@ -1,0 +1,104 @@
+"""The operators of one robot: `s = robot.operators`, then s.H @ s.phi @ s.M @ s.phi.T @ s.H.T."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from psiphi.errors import StateError
+from psiphi.model.model import Model, suggest
+from psiphi.operators import terms
+from psiphi.operators.expression import Expression, symbol, vector
+from psiphi.operators.letters import LETTERS, frame_letter
+
+
+class Operators:
+    """H phi psi M P D G K E_phi E_psi tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om I, vectors a b, frames B(...).
+
+    The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
+    """
+
+    H: Expression
+    phi: Expression
+    psi: Expression
+    M: Expression
+    P: Expression
+    D: Expression
+    D_half: Expression
+    G: Expression
+    K: Expression
+    E_phi: Expression
+    E_psi: Expression
+    tau_bar: Expression
+    rotor: Expression
+    S: Expression
+    Delta_phi: Expression
+    Delta_psi: Expression
+    L: Expression
+    Phi: Expression
+    Psi: Expression
+    Om: Expression
+    I: Expression
+    a: Expression
+    b: Expression
+
+    def __init__(self, model: Model | None = None):
+        self.model = model
+        for name in LETTERS:
+            setattr(self, name, self._letter(name))
+        self.a, self.b = self._letter("vec:a@link"), self._letter("vec:b@link")
+
+    def _letter(self, name: str) -> Expression:
+        return Expression(terms.of_letter(name), self.model)
+
+    def B(self, *frames: str, axes: str = "world") -> Expression:
+        """Wrenches at named frames (world axes, or axes="frame") -> forces on the links; B* carries velocities back."""
+        if not frames:
+            raise StateError("B() names no frame", "give one or more frame names: B('tool')")
+        if axes not in ("world", "frame"):
+            raise StateError(f"axes is {axes!r}, expected 'world' or 'frame'", "leave it out for world axes")
+        names = frames if self.model is None else [self.model.frame(name).name for name in frames]
+        return self._letter(frame_letter(names, axes))
+
+    def J(self, *frames: str, axes: str = "world") -> Expression:
+        """J = B* φ* H*: joint rates -> velocities of the frames."""
+        return self.B(*frames, axes=axes).T @ self.phi.T @ self.H.T
+
+    @cached_property
+    def mass(self) -> Expression:
+        """H φ M φ* H*, plus the rotor inertia of a robot that has some."""
+        links = self.H @ self.phi @ self.M @ self.phi.T @ self.H.T
+        return links + self.rotor if self.model is None or has_rotors(self.model) else links
+
+    @cached_property
+    def mass_half(self) -> Expression:
+        """m = (I + H φ K) D^½ with m m* = mass."""
+        return (self.I + self.H @ self.phi @ self.K) @ self.D_half
+
+    vector = staticmethod(vector)
+    symbol = staticmethod(symbol)
+
+    @property
+    def glossary(self) -> str:
+        """The letters, one line each."""
+        return "\n".join(f"{row.name:12} {row.symbol:6} {row.meaning}" for row in LETTERS.values())
+
+    def __getattr__(self, name: str) -> Expression:
+        raise StateAttributeError(f"no operator {name!r}", suggest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
+
+    def __repr__(self) -> str:
+        return f"<operators of {self.model.name!r}>" if self.model is not None else "<operators of no robot>"
+
+
+class StateAttributeError(StateError, AttributeError):
+    """A wrong operator name: both a StateError and what `hasattr` expects."""
+
+
+def has_rotors(model: Model) -> bool:
+    """Does any joint carry rotor inertia?"""
+    return any(joint.armature.any() for joint in model.joints)
+
+
+def is_chain(model: Model) -> bool:
+    """Does every body carry at most one other?"""
+    inner = [parent for parent in model.parent if parent >= 0]
+    return len(inner) == len(set(inner))

@@ -1,0 +1,100 @@
+"""Questions about an operator, as functions: its structure, and the adjoint test."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from psiphi.operators import terms
+from psiphi.operators.expression import Expression
+from psiphi.operators.letters import letter, symbol_parts, vector_parts
+from psiphi.operators.spaces import ANY, JOINT, LINK
+from psiphi.operators.structure import INWARD, OUTWARD, SAME
+
+
+def _within(op: Expression, *allowed: str) -> bool:
+    """Do all blocks that may be nonzero stand in the allowed relations? Only links and joints sit on bodies."""
+    return {op.rows, op.cols} <= {LINK, JOINT, ANY} and terms.structure(op.term).relations <= set(allowed)
+
+
+def is_memoryless(op: Expression) -> bool:
+    """Block diagonal: each body by itself.
+
+    >>> from psiphi.operators import Operators
+    >>> s = Operators()
+    >>> is_memoryless(s.H @ s.P @ s.H.T), is_memoryless(s.phi)
+    (True, False)
+    """
+    return _within(op, SAME)
+
+
+def is_causal(op: Expression) -> bool:
+    """Tip to base: body k hears of itself and of bodies further out. Such products run as one inward sweep."""
+    return _within(op, SAME, INWARD)
+
+
+def is_strictly_causal(op: Expression) -> bool:
+    """Tip to base, not of itself."""
+    return _within(op, INWARD)
+
+
+def is_anticausal(op: Expression) -> bool:
+    """Base to tip: body k hears of itself and of the bodies that carry it. Such products run as one outward sweep."""
+    return _within(op, SAME, OUTWARD)
+
+
+def is_strictly_anticausal(op: Expression) -> bool:
+    """Base to tip, not of itself."""
+    return _within(op, OUTWARD)
+
+
+class DotTest(NamedTuple):
+    """<A u, v> and <u, A* v>; true when they agree."""
+
+    left: float
+    right: float
+    error: float
+    tolerance: float
+
+    def __bool__(self) -> bool:
+        return self.error <= self.tolerance
+
+
+def dot_test(op: Expression, q=None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9) -> DotTest:
+    """The adjoint test <A u, v> = <u, A* v> at q (random when not given), with random u, v and random values for vectors."""
+    model, rng = op._robot(), np.random.default_rng(rng)
+    q = model.random(rng) if q is None else q
+    values = random_values(op, rng)
+    A, At = (np.atleast_2d(x.dense(q, **values)) for x in (op, op.T))
+    A = A if A.shape == At.shape[::-1] else A.T
+    u, v = rng.standard_normal(A.shape[1]), rng.standard_normal(A.shape[0])
+    left, right = float((A @ u) @ v), float(u @ (At @ v))
+    size = float(np.abs(A).max(initial=0.0) * np.abs(u).sum() * np.abs(v).max())
+    return DotTest(left, right, abs(left - right) / (1.0 + size), tolerance)
+
+
+def random_values(op: Expression, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random numbers for every vector and symbol of the expression, and for v where it is needed."""
+    model, values = op._robot(), {}
+    length = {"joint": model.nv, "link": 6 * len(model.bodies)}
+    for name in sorted(op.letters):
+        bare = name.removesuffix("*")
+        if bare in ("vec:a@link", "vec:b@link"):
+            values["v"] = rng.standard_normal(model.nv)
+        elif parts := vector_parts(name):
+            values[parts[0]] = rng.standard_normal(length.get(parts[1]) or 6 * _frames(op, bare))
+        elif parts := symbol_parts(name):
+            values[parts[0]] = rng.standard_normal((length[parts[1]],) * 2)
+    return values
+
+
+def _frames(op: Expression, vector: str) -> int:
+    """How many frames a frame vector covers: as many as the B it meets."""
+    for word in op.poly():
+        for x, y in pairwise(word):
+            frames = letter(x).cols.frames if y == vector else letter(y).rows.frames if x == vector + "*" else None
+            if frames:
+                return frames
+    return 1

@@ -1,0 +1,177 @@
+"""What an expression is made of: a tree of letters, sums, products, scalings, adjoints and inverses. Plain data.
+
+    Term("letter", ("phi*",))    Term("product", (t, ...))    Term("sum", (t, ...))
+    Term("scale", (c, t))        Term("adjoint", (sum,))      Term("inverse", (t,))
+
+The makers below keep terms tidy: nested sums and products are flat, scalars stand in front, stars on letters and products
+are carried out. Only a sum keeps its star, since (I + H φ K)* is how one writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from psiphi.operators.letters import adjoint_letter, letter
+from psiphi.operators.polynomial import Poly, Word, accumulate, multiply
+from psiphi.operators.polynomial import adjoint as adjoint_poly
+from psiphi.operators.polynomial import scale as scale_poly
+from psiphi.operators.spaces import Space, meet
+from psiphi.operators.structure import MEMORYLESS, Structure
+
+INVERSES = {"D": "D_inv", "D_inv": "D", "D_half": "D_half_inv", "D_half_inv": "D_half", "I": "I"}  # letters for each other
+
+
+class Term(NamedTuple):
+    """One node: `op` and what it holds."""
+
+    op: str
+    args: tuple[Any, ...]
+
+
+def of_letter(name: str) -> Term:
+    return Term("letter", (name,))
+
+
+IDENTITY = of_letter("I")
+
+
+def scaled(c: Fraction, term: Term) -> Term:
+    """c t."""
+    if term.op == "scale":
+        c, term = c * term.args[0], term.args[1]
+    return term if c == 1 else Term("scale", (c, term))
+
+
+def product(*terms: Term) -> Term:
+    """t u ..., flat, scalars in front, identities dropped."""
+    c, factors = Fraction(1), []
+    for term in terms:
+        if term.op == "scale":
+            c, term = c * term.args[0], term.args[1]
+        factors += term.args if term.op == "product" else [] if term == IDENTITY else [term]
+    if not factors:
+        return scaled(c, IDENTITY)
+    return scaled(c, factors[0] if len(factors) == 1 else Term("product", tuple(factors)))
+
+
+def total(*terms: Term) -> Term:
+    """t + u + ..., flat."""
+    parts = [part for term in terms for part in (term.args if term.op == "sum" else (term,))]
+    return parts[0] if len(parts) == 1 else Term("sum", tuple(parts))
+
+
+def adjoint(term: Term) -> Term:
+    """t*; a sum that equals its own adjoint stays as it is."""
+    if term.op == "letter":
+        return of_letter(adjoint_letter(term.args[0]))
+    if term.op == "product":
+        return Term("product", tuple(adjoint(x) for x in reversed(term.args)))
+    if term.op == "scale":
+        return Term("scale", (term.args[0], adjoint(term.args[1])))
+    if term.op == "inverse":
+        return inverse(adjoint(term.args[0]))
+    if term.op == "adjoint":
+        return term.args[0]
+    starred = [adjoint(x) for x in term.args]
+    return term if sorted(map(repr, starred)) == sorted(map(repr, term.args)) else Term("adjoint", (term,))
+
+
+def inverse(term: Term) -> Term:
+    """t⁻¹."""
+    if term.op == "letter":
+        name = term.args[0]
+        bare = name.removesuffix("*")
+        if bare in INVERSES:
+            return of_letter(INVERSES[bare] + name[len(bare) :])
+    if term.op == "inverse":
+        return term.args[0]
+    if term.op == "scale":
+        return scaled(1 / term.args[0], inverse(term.args[1]))
+    return Term("inverse", (term,))
+
+
+@lru_cache(maxsize=4096)
+def spaces(term: Term) -> tuple[Space, Space]:
+    """(rows, cols) of a legal term."""
+    if term.op == "letter":
+        row = letter(term.args[0])
+        return row.rows, row.cols
+    inner = [spaces(x) for x in term.args if isinstance(x, Term)]
+    if term.op == "product":
+        return inner[0][0], inner[-1][1]
+    if term.op == "sum":
+        rows, cols = inner[0]
+        for r, c in inner[1:]:
+            rows, cols = meet(rows, r), meet(cols, c)
+        return rows, cols
+    rows, cols = inner[0]
+    return (cols, rows) if term.op in ("adjoint", "inverse") else (rows, cols)
+
+
+@lru_cache(maxsize=4096)
+def structure(term: Term) -> Structure:
+    """Where the blocks of a term may be nonzero."""
+    if term.op == "letter":
+        return letter(term.args[0]).structure
+    inner = [structure(x) for x in term.args if isinstance(x, Term)]
+    if term.op == "product":
+        found = MEMORYLESS
+        for x in inner:
+            found = found @ x
+        return found
+    if term.op == "sum":
+        found = inner[0]
+        for x in inner[1:]:
+            found = found + x
+        return found
+    return {"adjoint": inner[0].adjoint, "inverse": inner[0].inverse, "scale": inner[0]}[term.op]
+
+
+def letters(term: Term) -> Iterator[str]:
+    """Every letter of the term, as written."""
+    if term.op == "letter":
+        yield term.args[0]
+    for x in term.args:
+        if isinstance(x, Term):
+            yield from letters(x)
+
+
+def inverses(term: Term) -> Iterator[Term]:
+    """What stands under an inverse sign, in order, inner ones before outer ones."""
+    for x in term.args:
+        if isinstance(x, Term):
+            yield from inverses(x)
+    if term.op == "inverse":
+        yield term.args[0]
+
+
+def expand(term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], Poly] = lambda p: p) -> Poly:
+    """The polynomial of a term; `inverted` answers for t⁻¹, `tidy` may shorten intermediate products."""
+    if term.op == "letter":
+        name = term.args[0]
+        word: Word = () if name == "I" else (name,)
+        return {word: Fraction(1)}
+    if term.op == "inverse":
+        return inverted(term.args[0])
+    if term.op == "scale":
+        return scale_poly(expand(term.args[1], inverted, tidy), term.args[0])
+    if term.op == "adjoint":
+        return adjoint_poly(expand(term.args[0], inverted, tidy))
+    parts = [expand(x, inverted, tidy) for x in term.args]
+    if term.op == "product":
+        answer = parts[0]
+        for part in parts[1:]:
+            answer = tidy(multiply(answer, part))
+        return answer
+    answer = {}
+    for part in parts:
+        accumulate(answer, part)
+    return answer
+
+
+def numbered(under: list[Term]) -> Callable[[Term], Poly]:
+    """For `expand`: the inverse of under[n] is the letter "inv:n"."""
+    return lambda term: {(f"inv:{under.index(term)}",): Fraction(1)}

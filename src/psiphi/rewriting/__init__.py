@@ -1,0 +1,38 @@
+"""Proof and rewriting: axioms as data, completed to rules; normal forms, derivations, counter-examples.
+
+Comes in: an `Expression`. Goes out: its normal form (a polynomial) and the `Derivation`, or a proof that two are equal.
+
+Read `axioms.py` first (the mathematics), then `completion.py` (axioms to rules) and `normal.py` (rules to normal forms);
+`lemmas.py` has the papers' names for rules, `identities.py` everything the papers state, `proof.py` the door.
+
+The sources that rules and steps name:
+    S0  Rodriguez, Kreutz: Recursive mass matrix factorization and inversion, JPL 88-11, 1988, part I (open chains)
+    S1  Kozłowski: Robot dynamics models in terms of generalized and quasi-coordinates
+    S2  Rodriguez: Kalman filtering, smoothing and recursive robot arm forward and inverse dynamics, JPL 86-48, 1986
+    S3  Rodriguez, Jain, Kreutz-Delgado: A spatial operator algebra for manipulator modeling and control
+    S4  the second part of S0 (closed chains)
+"""
+
+from psiphi.rewriting.axioms import Axiom
+from psiphi.rewriting.completion import complete
+from psiphi.rewriting.derivation import Counterexample, Derivation
+from psiphi.rewriting.normal import normal_form
+from psiphi.rewriting.polynomial import Poly, Word
+from psiphi.rewriting.proof import prove
+from psiphi.rewriting.rules import Rule, Rules, Step
+from psiphi.rewriting.systems import rules_for
+
+__all__ = [
+    "prove",
+    "normal_form",
+    "Derivation",
+    "Counterexample",
+    "Step",
+    "Rule",
+    "Rules",
+    "rules_for",
+    "complete",
+    "Axiom",
+    "Poly",
+    "Word",
+]

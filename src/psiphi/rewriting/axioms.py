@@ -1,0 +1,110 @@
+"""The axioms, one row each, written in the algebra itself, with their sources. Everything else is derived from them.
+
+S0 ... S4 are the papers (see the room's `__init__.py`). HALVES adds the Cholesky factor of D;
+WITHOUT_ROTORS and ON_CHAINS hold only for such robots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from psiphi.operators import Expression, Operators
+from psiphi.rewriting.polynomial import Poly, Word, add
+
+_s = Operators()
+H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s.K, _s.I
+E_phi, E_psi, tau_bar, rotor, S, L = _s.E_phi, _s.E_psi, _s.tau_bar, _s.rotor, _s.S, _s.L
+Delta_phi, Delta_psi, Phi, Psi, Om = _s.Delta_phi, _s.Delta_psi, _s.Phi, _s.Psi, _s.Om
+D_half = _s.D_half
+
+
+@dataclass(frozen=True, eq=False)
+class Axiom:
+    """An equation taken as true: lhs - rhs as a polynomial, and where it stands."""
+
+    text: str
+    poly: Poly
+    source: str
+    sides: tuple[Expression, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def axiom(lhs: Expression, rhs: Expression, source: str) -> Axiom:
+    """lhs = rhs."""
+    return Axiom(f"{lhs} = {rhs}", add(lhs.poly(), rhs.poly(), -1), source, (lhs, rhs))
+
+
+AXIOMS = (
+    # transmission of forces
+    axiom(E_phi, S @ Delta_phi, "S0 (a.4)"),
+    axiom(phi @ (I - E_phi), I, "S0 (a.11)"),
+    axiom((I - E_phi) @ phi, I, "S0 (a.11)"),
+    axiom(Phi, phi @ S, "S0 (a.6)"),
+    # the joint seen through the articulated inertia
+    axiom(D, H @ P @ H.T + rotor, "S0 (a.1)"),
+    axiom(D @ D.inv, I, "S0 (4.6)"),
+    axiom(D.inv @ D, I, "S0 (4.6)"),
+    axiom(G, P @ H.T @ D.inv, "S0 (a.2)"),
+    axiom(tau_bar, I - G @ H, "S3 (10)"),
+    axiom(L, Delta_phi @ G, "S0 (a.12)"),
+    axiom(K, S @ L, "S3 (10)"),
+    # articulated transmission, and the Riccati equation of P
+    axiom(Delta_psi, Delta_phi @ tau_bar, "S0 (a.5)"),
+    axiom(E_psi, S @ Delta_psi, "S0 (a.5)"),
+    axiom(psi @ (I - E_psi), I, "S0 (a.10)"),
+    axiom((I - E_psi) @ psi, I, "S0 (a.10)"),
+    axiom(Psi, psi @ S, "S0 (a.7)"),
+    axiom(M, P - E_psi @ P @ E_phi.T, "S0 (4.5)"),
+)
+
+HALVES = (
+    axiom(D_half @ D_half.T, D, "S1 (26)"),
+    axiom(D_half @ D_half.inv, I, "S1 (26)"),
+    axiom(D_half.inv @ D_half, I, "S1 (26)"),
+)
+
+WITHOUT_ROTORS = (axiom(rotor, 0 * rotor, "no rotor inertia"),)
+
+ON_CHAINS = (axiom(Om, H.T @ D.inv @ H + E_psi.T @ Om @ E_psi, "S3 (20)"),)
+
+
+def at_frame(B: Expression) -> Axiom:
+    """At one frame: B* picks the diagonal block that Ω holds."""
+    return axiom(B.T @ Om @ B, B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B, "S3 (20)")
+
+
+# The term order: heavier words are rewritten to lighter ones. Definitions (τ̄, ℰ_ψ, Φ, Ψ, L, Δ_ψ) are unfolded; inverses
+# meet φ as ψ; φ M φ* stays what it is (composite bodies), but ψ M φ* becomes P.
+WEIGHT = {
+    "phi": 20,
+    "psi": 12,
+    "E_phi": 11,
+    "M": 4,
+    "P": 8,
+    "G": 5,
+    "K": 1,
+    "H": 1,
+    "D": 3,
+    "D_inv": 1,
+    "D_half": 2,
+    "D_half_inv": 1,
+    "rotor": 1,
+    "S": 4,
+    "Delta_phi": 8,
+    "Delta_psi": 60,
+    "E_psi": 40,
+    "tau_bar": 30,
+    "L": 30,
+    "Phi": 60,
+    "Psi": 60,
+    "Om": 80,
+}
+
+
+@lru_cache(maxsize=65536)
+def heft(word: Word) -> tuple[int, int, Word]:
+    """The key of the term order: weight, length, then the alphabet; compatible with products on both sides."""
+    return sum(WEIGHT.get(x.removesuffix("*"), 1) for x in word), len(word), word

@@ -1,0 +1,154 @@
+"""A derivation: how an expression was rewritten, or why two are equal, step by step with the papers' names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from psiphi.model.model import Model
+from psiphi.operators import Expression
+from psiphi.operators.printing import POWER, Notation, show_poly, show_word
+from psiphi.rewriting.moves import Move
+from psiphi.rewriting.polynomial import Poly, Word, between
+from psiphi.rewriting.rules import Rule, Statement, Step, Use
+
+WIDTH = 76  # where the names of the rules stand
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """One expression on its way to its normal form: moves on it as written, then `start` multiplied out, then steps."""
+
+    expression: Expression
+    start: Poly
+    steps: tuple[Step, ...]
+    moves: tuple[Move, ...] = ()
+
+    @property
+    def result(self) -> Poly:
+        return self.steps[-1].after if self.steps else self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Counterexample:
+    """A state of the robot at which the two sides differ most in entry `place`."""
+
+    model: Model
+    q: np.ndarray
+    values: Mapping[str, np.ndarray]
+    place: tuple[int, ...]
+    labels: tuple[str, ...]
+    left: float
+    right: float
+
+    def __str__(self) -> str:
+        where = f"entry {list(self.place)} ({' / '.join(self.labels)})" if self.place else "the value"
+        q = np.array2string(self.q, precision=4, threshold=8, edgeitems=3)
+        return f"on {self.model.name} at q = {q}, {where} is {self.left:.6g} on the left, {self.right:.6g} on the right"
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """The steps of one rewriting (`right` None), or of a proof that two sides meet. True when proved.
+
+    `inverses` maps the letters "inv:n" that no rule resolved to what stands under the inverse sign; `remainder` is the
+    normal form of left - right, and `uses` are the rules that lead there.
+    """
+
+    left: Chain
+    right: Chain | None = None
+    inverses: Mapping[str, Expression] = field(default_factory=dict)
+    counterexample: Counterexample | None = None
+    notes: tuple[str, ...] = ()
+    remainder: Poly | None = None
+    uses: tuple[Use, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Move | Step, ...]:
+        """Everything that was done, left side first; each step has rule, source, position, before, after."""
+        chains = (self.left,) if self.right is None else (self.left, self.right)
+        return tuple(step for chain in chains for step in (*chain.moves, *chain.steps))
+
+    @property
+    def proved(self) -> bool:
+        return self.right is None or self.remainder == {} or self.left.result == self.right.result
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+    @property
+    def certificate(self) -> dict[tuple[Word, Statement | Rule, Word], Fraction]:
+        """left - right - remainder as a sum of c u (axiom) v: {(u, axiom, v): c}, to be checked by expansion alone.
+
+        `axiom.poly` is zero for each. What an inverse was resolved to, and that inverses are inverses, count as axioms.
+        """
+        total: dict = {}
+        for use in self.uses:
+            _unfold(use, Fraction(1), (), (), total)
+        return {key: c for key, c in total.items() if c}
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _unfold(use: Use, c: Fraction, left: Word, right: Word, total: dict) -> None:
+    """Follow the proofs of rules down to the axioms."""
+    c, left, right = c * use.c, left + use.left, use.right + right
+    if isinstance(use.rule, Statement) or not use.rule.proof:
+        key = left, use.rule, right
+        total[key] = total.get(key, 0) + c
+        return
+    for inner in use.rule.proof:
+        _unfold(inner, c, left, right, total)
+
+
+def _lines(d: Derivation) -> Iterator[str]:
+    if d.right is None:
+        yield from _chain_lines(d.left, d)
+    else:
+        yield f"{d.left.expression} = {d.right.expression}: {'proved' if d.proved else 'not proved'}"
+        for chain in (d.left, d.right):
+            yield from _chain_lines(chain, d)
+    for letter, inner in d.inverses.items():
+        yield f"no rule resolves {letter} = ({inner})⁻¹: it is evaluated densely"
+    yield from (f"note: {note}" for note in d.notes)
+    if d.counterexample is not None:
+        yield f"counter-example: {d.counterexample}"
+    elif not d.proved:
+        yield "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have"
+
+
+def _chain_lines(chain: Chain, d: Derivation) -> Iterator[str]:
+    notation = _Inverses(d.inverses)
+    yield f"  {chain.expression}"
+    for move in chain.moves:
+        yield _with_source(f"= {move.after}", move.source)
+    last = str(chain.moves[-1].after if chain.moves else chain.expression)
+    start = show_poly(chain.start, notation)
+    if start != last:
+        yield _with_source(f"= {start}", "multiplied out" if len(chain.start) > 1 else "")
+    for step in chain.steps:
+        done = between(step.word[: step.position], step.rule.rest, step.word[step.position + len(step.rule.lead) :])
+        yield _with_source(f"    {show_word(step.word, notation)}  →  {show_poly(done, notation)}", step.source)
+    if chain.steps:
+        yield f"= {show_poly(chain.result, notation)}"
+
+
+def _with_source(line: str, source: str) -> str:
+    return f"{line:<{WIDTH}}  {source}".rstrip()
+
+
+class _Inverses(Notation):
+    """Unicode, with what stands under the inverses written out."""
+
+    def __init__(self, inverses: Mapping[str, Expression]):
+        self.inverses = inverses
+
+    def letter(self, name: str) -> tuple[str, int]:
+        inner = self.inverses.get(name.removesuffix("*"))
+        if inner is None:
+            return super().letter(name)
+        return f"({inner})⁻¹" + ("*" if name.endswith("*") else ""), POWER

@@ -1,0 +1,166 @@
+"""Rules: oriented equations between polynomials, each with its proof; a set of them rewrites to normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+from psiphi.operators.printing import show_poly, show_word
+from psiphi.rewriting.axioms import Axiom, heft
+from psiphi.rewriting.polynomial import Poly, Word, accumulate, adjoint, between
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An axiom as it stands, or its adjoint: where proofs end."""
+
+    axiom: Axiom
+    starred: bool = False
+    name: str = ""
+
+    @property
+    def poly(self) -> Poly:
+        """lhs - rhs, which is zero."""
+        return adjoint(self.axiom.poly) if self.starred else self.axiom.poly
+
+    @property
+    def axioms(self) -> tuple[Axiom, ...]:
+        return (self.axiom,)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """lead -> rest, with lead - rest written as a sum of c u (r) v over axioms and earlier rules: its `proof`."""
+
+    lead: Word
+    rest: Poly
+    proof: tuple[Use, ...] = ()
+    name: str = ""
+
+    @property
+    def poly(self) -> Poly:
+        """lead - rest, which is zero."""
+        p = {word: -c for word, c in self.rest.items()}
+        accumulate(p, {self.lead: Fraction(1)})
+        return p
+
+    @cached_property
+    def axioms(self) -> tuple[Axiom, ...]:
+        """The axioms it was derived from."""
+        return tuple(dict.fromkeys(axiom for use in self.proof for axiom in use.rule.axioms))
+
+    @property
+    def source(self) -> str:
+        """Its name in the papers, or the axioms behind it."""
+        return self.name or ", ".join(dict.fromkeys(axiom.source for axiom in self.axioms))
+
+    def __str__(self) -> str:
+        return f"{show_word(self.lead)} → {show_poly(self.rest)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """c left (rule) right: one rule, put to work once."""
+
+    c: Fraction
+    left: Word
+    rule: Rule | Statement
+    right: Word
+
+    def times(self, factor: Fraction) -> Use:
+        return Use(self.c * factor, self.left, self.rule, self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One rewriting: `rule` applied to the letter at `position` of `word`; the whole polynomial before and after."""
+
+    rule: Rule
+    word: Word
+    position: int
+    before: Poly
+    after: Poly
+
+    @property
+    def source(self) -> str:
+        return self.rule.source
+
+    def __str__(self) -> str:
+        done = between(self.word[: self.position], self.rule.rest, self.word[self.position + len(self.rule.lead) :])
+        return f"{show_word(self.word)}  →  {show_poly(done)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Rules(Sequence[Rule]):
+    """A set of rules; `complete` when completion ran to its end, so that normal forms are unique."""
+
+    rules: tuple[Rule, ...]
+    complete: bool = True
+    by_lead: dict[Word, Rule] = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "by_lead", {rule.lead: rule for rule in self.rules})
+
+    def __getitem__(self, i):
+        return self.rules[i]
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(sorted({len(rule.lead) for rule in self.rules}))
+
+    def find(self, word: Word) -> tuple[int, Rule] | None:
+        """Where a rule applies: shortest rules first, then leftmost."""
+        for n in self.lengths:
+            for i in range(len(word) - n + 1):
+                rule = self.by_lead.get(word[i : i + n])
+                if rule is not None:
+                    return i, rule
+        return None
+
+    def reduce(self, p: Poly) -> Poly:
+        """The normal form."""
+        return reduce(p, self.find)[0]
+
+    def steps(self, p: Poly) -> tuple[Poly, list[Step]]:
+        """The normal form, and how it was reached."""
+        steps = list(walk(p, self.find))
+        return (steps[-1].after if steps else p), steps
+
+
+def reduce(p: Poly, find) -> tuple[Poly, list[Use]]:
+    """Rewrite until nothing applies, heaviest words first; the uses add up to p - result."""
+    done: Poly = {}
+    todo, uses = dict(p), []
+    while todo:
+        word = max(todo, key=heft)
+        c = todo.pop(word)
+        hit = find(word)
+        if hit is None:
+            done[word] = c
+            continue
+        i, rule = hit
+        left, right = word[:i], word[i + len(rule.lead) :]
+        accumulate(todo, between(left, rule.rest, right), c)
+        uses.append(Use(c, left, rule, right))
+    return done, uses
+
+
+def walk(p: Poly, find) -> Iterator[Step]:
+    """The same, one step at a time, with the whole polynomial at each."""
+    done: set[Word] = set()
+    while todo := p.keys() - done:
+        word = max(todo, key=heft)
+        hit = find(word)
+        if hit is None:
+            done.add(word)
+            continue
+        i, rule = hit
+        after = {w: c for w, c in p.items() if w != word}
+        accumulate(after, between(word[:i], rule.rest, word[i + len(rule.lead) :]), p[word])
+        yield Step(rule, word, i, p, after)
+        p = after

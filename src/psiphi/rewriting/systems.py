@@ -1,0 +1,42 @@
+"""The completed rules for a robot: general, without rotors, on chains. Made once and kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from psiphi.model.model import Model
+from psiphi.operators import Expression, has_rotors, is_chain
+from psiphi.operators.letters import frame_parts
+from psiphi.operators.terms import of_letter
+from psiphi.rewriting.axioms import AXIOMS, HALVES, ON_CHAINS, WITHOUT_ROTORS, at_frame
+from psiphi.rewriting.completion import complete
+from psiphi.rewriting.lemmas import name_of
+from psiphi.rewriting.rules import Rules
+
+CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
+
+
+@lru_cache
+def rules(rotors: bool = True) -> Rules:
+    """The confluent rules, with rotor inertia or without."""
+    system = complete(HALVES, complete(AXIOMS)) if rotors else complete(WITHOUT_ROTORS, rules(True))
+    return Rules(tuple(replace(rule, name=name_of(rule)) for rule in system), system.complete)
+
+
+@lru_cache
+def omega_rules(rotors: bool, chain: bool, frames: tuple[str, ...]) -> Rules:
+    """`rules`, and what is known of Ω: its recursion on a chain, its value at single frames."""
+    system = rules(rotors)
+    if chain:
+        system = complete(ON_CHAINS, system, CHAIN_PAIRS)
+    return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
+
+
+def rules_for(model: Model | None, letters: frozenset[str] = frozenset()) -> Rules:
+    """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
+    rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
+    if "Om" not in letters:
+        return rules(rotors)
+    singles = {x.removesuffix("*") for x in letters if x.startswith("B[") and len(frame_parts(x)[0]) == 1}
+    return omega_rules(rotors, chain, tuple(sorted(singles)))

@@ -1,0 +1,106 @@
+"""Kernels straight from tapes and programs, called through NumPy or, past NumPy, by their address."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+import zoo
+from psiphi.emitters import jit
+from psiphi.emitters.kernel import Kernel, module
+from psiphi.emitters.rolled import Tables, rolled_kernel
+from psiphi.emitters.segments import CUT
+from psiphi.emitters.straight import straight_kernel
+from psiphi.functions.dynamics import CATALOGUE
+from psiphi.functions.gufunc import gufunc
+from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.roll import Rolled, roll
+from psiphi.sweeps.unroll import Straight, unroll
+from psiphi.tape.tape import Tape
+
+FP = {"d": "double", "f": "float"}
+WIDTHS = [("d", 1), ("d", 2), ("d", 4), ("d", 8), ("f", 1), ("f", 2), ("f", 4), ("f", 8), ("f", 16)]
+MODELS = {
+    "small": lambda: zoo.chain("small", ["helical", "universal", "spherical"], seed=2),
+    "arm": lambda: zoo.chain("arm", ["revolute"] * 3, seed=4),
+    **dict(zoo.ZOO),
+}
+
+
+@lru_cache(maxsize=16)
+def model_of(name: str):
+    return MODELS[name]()
+
+
+@lru_cache(maxsize=32)
+def lowered(model: str, quantity: str, frames: tuple[str, ...] = (), axes: str = "world", rolls: bool = False):
+    """A program of the catalogue, unrolled or rolled."""
+    tree = frame_tree(model_of(model), CATALOGUE[quantity].rods)
+    program = CATALOGUE[quantity].program(tree, frames, axes)
+    return (roll if rolls else unroll)(program, tree)
+
+
+def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None = None) -> jit.Address:
+    """The address of the kernel's loop."""
+    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes)), ["loop", "tables"])
+    address = library.address("loop")
+    if tables is not None:
+        address.tables = tables  # type: ignore[attr-defined]  # kept alive with the code
+        ctypes.c_void_p.from_address(library.address("tables")).value = tables.address
+    return address
+
+
+def loop(code: Straight | Rolled, lanes: int, char: str = "d", fma: bool = True, size: int = CUT) -> jit.Address:
+    if isinstance(code, Rolled):
+        return loop_of(rolled_kernel(code, fma), lanes, char, Tables(code, char))
+    return loop_of(straight_kernel(code, fma, size), lanes, char)
+
+
+def ufunc(code: Straight | Rolled, lanes: int, char: str = "d", **options) -> np.ufunc:
+    """The kernel as a gufunc with one loop."""
+    inputs, outputs = code.program.inputs, code.program.outputs
+    core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
+    signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
+    return gufunc(code.program.name, signature, {char: loop(code, lanes, char, **options)}, "", len(inputs), len(outputs))
+
+
+@lru_cache(maxsize=64)
+def known(model: str, quantity: str, lanes: int, char: str = "d", rolls: bool = False) -> np.ufunc:
+    """`ufunc` of a robot's quantity, compiled once a test process."""
+    return ufunc(lowered(model, quantity, rolls=rolls), lanes, char)
+
+
+def little(inputs: Sequence[tuple[int, ...]], make, name: str = "little") -> Straight:
+    """A tape by hand: `make(*lists of leaves)` returns lists of scalars, one list an output."""
+    tape = Tape()
+    given = [Argument(f"x{i}", tuple(shape)) for i, shape in enumerate(inputs)]
+    results = make(*([tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(given)))
+    outputs = tuple(Argument(f"y{i}", (len(values),)) for i, values in enumerate(results))
+    stores = [(n, i, tape.operand(value)) for n, values in enumerate(results) for i, value in enumerate(values)]
+    return Straight(Program(name, tuple(given), outputs, ()), tape, tuple(stores))
+
+
+def call(address: int, arrays: Sequence[np.ndarray]) -> None:
+    """The loop on arrays (n, *core), inputs then outputs, wherever they lie: no copy, no alignment, no check by NumPy."""
+    n = {a.shape[0] for a in arrays}
+    assert len(n) == 1
+    pointers = (ctypes.c_void_p * len(arrays))(*(a.__array_interface__["data"][0] for a in arrays))
+    core = [step for a in arrays for step in a.strides[1:]]
+    steps = (ctypes.c_ssize_t * (len(arrays) + len(core)))(*(a.strides[0] for a in arrays), *core)
+    sizes = (ctypes.c_ssize_t * 1)(n.pop())
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(int(address))(pointers, sizes, steps, None)
+
+
+def batch(model: str, size: int, char: str = "d", seed: int = 0) -> list[np.ndarray]:
+    """q, v, tau of a robot."""
+    rng, robot = np.random.default_rng(seed), model_of(model)
+    return [x.astype(char) for x in (robot.random(rng, size), *rng.standard_normal((2, size, robot.nv)))]
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Equal bit for bit, NaN and the sign of zero included."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

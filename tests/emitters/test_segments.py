@@ -1,0 +1,125 @@
+"""Straight code in pieces: run piece by piece over one frame, it is the tape it was cut from."""
+
+import numpy as np
+import pytest
+
+import zoo
+from emitters.kernels import little
+from psiphi.emitters.segments import Layout, cut, operands, riders
+from psiphi.functions.dynamics import CATALOGUE
+from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.program import Argument
+from psiphi.sweeps.unroll import unroll
+from psiphi.tape.interpreter import MEANING
+from psiphi.tape.ops import Op
+from sweeps.runs import arguments, flat, run_tape, shaped
+
+CODES = ["forward_dynamics", "mass_matrix_inverse", "energy"]
+
+
+@pytest.fixture(scope="module", params=CODES)
+def straight(request):
+    model = zoo.chain("small", ["helical", "universal", "spherical", "prismatic"], seed=2)
+    tree = frame_tree(model, CATALOGUE[request.param].rods)
+    code = unroll(CATALOGUE[request.param].program(tree, (), "world"), tree)
+    return model, code
+
+
+def run_pieces(pieces, program, arrays):
+    """What a kernel does with the pieces: one frame of values, which starts as NaN."""
+    inputs = flat(program, arrays)
+    frame = np.full((pieces.frame, len(inputs[0])), np.nan)
+    for start, values in zip(pieces.layout.inputs, inputs, strict=True):
+        frame[start : start + values.shape[-1]] = values.T
+
+    def run(segment):
+        value: dict = {}
+
+        def read(node):
+            if node in value:
+                return value[node]
+            op, a, _ = segment.tape.nodes[node]
+            return a if op is Op.CONST else frame[segment.given[node][1]].copy()
+
+        for node in segment.nodes:
+            op = segment.tape.nodes[node][0]
+            value[node] = MEANING[op](*(read(x) for x in operands(segment.tape, node)))
+        for store, result in [(store, read(store.node)) for store in segment.stores]:
+            frame[store.offset] = result
+
+    run(pieces.prologue)
+    for i in range(pieces.angles):
+        at = pieces.angle_base + 3 * i
+        frame[at + 1], frame[at + 2] = np.sin(frame[at]), np.cos(frame[at])
+    for segment in pieces.segments:
+        run(segment)
+    starts = zip(pieces.layout.outputs, program.outputs, strict=True)
+    return [shaped(arg, frame[start : start + arg.size].T) for start, arg in starts]
+
+
+@pytest.mark.parametrize("size", [1, 2, 13, 100, 10**9])
+def test_pieces_are_the_tape(straight, size):
+    model, code = straight
+    arrays = arguments(code.program, model)
+    for ours, meant in zip(run_pieces(cut(code, size), code.program, arrays), run_tape(code, *arrays), strict=True):
+        np.testing.assert_allclose(ours, meant, rtol=1e-13, atol=1e-13 * np.abs(meant).max())
+
+
+@pytest.mark.parametrize("size", [1, 13, 100, 10**9])
+def test_pieces_have_the_size_asked_for(straight, size):
+    _, code = straight
+    pieces = cut(code, size)
+    lengths = [len(segment.nodes) for segment in pieces.segments if segment.name != "copies"]
+    assert max(lengths) <= size + 1 and all(n >= size for n in lengths[:-1])
+    nodes = [node for segment in pieces.segments for node in segment.nodes]
+    assert len(nodes) == len(set(nodes)), "each node once"
+    assert all(code.tape.nodes[n][0] not in (Op.SIN, Op.COS, Op.LEAF, Op.CONST) for n in nodes)
+
+
+def test_no_dead_code_is_emitted(straight):
+    _, code = straight
+    pieces = cut(code)
+    nodes = {node for segment in pieces.segments for node in segment.nodes}
+    read = {o for n in nodes for o in operands(code.tape, n)} | {node for *_, node in code.stores}
+    assert nodes <= read
+
+
+def test_slots_are_used_again(straight):
+    """The frame of a cut tape is smaller than one slot a value."""
+    _, code = straight
+    pieces = cut(code, 20)
+    crossing = {s.node for segment in pieces.segments for s in segment.stores if s.offset >= pieces.angle_base}
+    slots = pieces.frame - pieces.angle_base - 3 * pieces.angles
+    assert 0 < slots < 0.8 * len(crossing)
+
+
+def test_each_angle_is_taken_once(straight):
+    model, code = straight
+    pieces = cut(code)
+    assert pieces.angles * 2 == code.count.trig or pieces.angles == len(pieces.prologue.stores)
+    assert len({store.node for store in pieces.prologue.stores}) == pieces.angles
+
+
+def test_riders_stay_with_their_sums():
+    """No cut parts a product from the sum it rides in; a product with two readers rides nowhere."""
+    code = little([(4,)], lambda x: [[x[0] * x[1] + x[2] * x[3], (x[0] * x[2]) - x[1], (x[0] * x[2]) + x[3]]])
+    nodes = [n for n in code.tape.live(n for *_, n in code.stores) if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
+    stored = [n for *_, n in code.stores]
+    riding = riders(code.tape, nodes, stored)
+    assert len(riding) == 1, "one of the first two"
+    ((total, product),) = riding.items()
+    assert code.tape.nodes[total][2] == product and code.tape.nodes[product][0] is Op.MUL
+    for segment in cut(code, 1).segments:
+        assert (total in segment.nodes) == (product in segment.nodes)
+    assert riders(code.tape, nodes, [*stored, product]) == {total: code.tape.nodes[total][1]}, "a stored product does not ride"
+
+
+def test_sines_of_sines_are_refused():
+    with pytest.raises(NotImplementedError):
+        cut(little([(1,)], lambda x: [[x[0].sin().cos()]]))
+
+
+def test_layout_puts_arguments_in_a_row():
+    args = [Argument("a", (2, 3)), Argument("b", ()), Argument("c", (4,))]
+    layout = Layout.of(args[:2], args[2:])
+    assert (layout.inputs, layout.outputs, layout.size) == ((0, 6), (7,), 11)

@@ -1,0 +1,362 @@
+"""From a request to a gufunc: compiled when needed, cached by everything it depends on, and never by less."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import warnings
+import weakref
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zoo
+from oracles import reference
+from psiphi.emitters import jit
+from psiphi.functions import cache, compiler
+from psiphi.functions.compiler import Function, Request
+from psiphi.functions.dynamics import CATALOGUE
+from psiphi.functions.gufunc import _body
+from psiphi.model.model import Model
+from sweeps.runs import ON_A_FRAME
+
+FORWARD = Request("forward_dynamics")
+
+
+def arm() -> Model:
+    return zoo.chain("arm", ["revolute", "prismatic"], seed=4)
+
+
+def state(model: Model, *size: int) -> list[np.ndarray]:
+    q, v, _, tau = zoo.random_state(model, 1, size)
+    return [q, v, tau]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty cache, no memory of warnings, and threads that do not matter here."""
+    monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_warned", set())
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """What was traced and compiled since: a list of words."""
+    done = []
+    for owner, name in ((compiler, "unroll"), (compiler, "roll"), (jit, "compile_ir")):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args, o=original, n=name: (done.append(n), o(*args))[1])
+    return done
+
+
+# -- a gufunc -----------------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_gufunc():
+    model = zoo.chain("arm", ["free", "revolute"], seed=1)
+    ufunc = Function(model, FORWARD).ufunc
+    assert isinstance(ufunc, np.ufunc) and ufunc.signature == "(8),(7),(7)->(7)" and ufunc.types == ["ddd->d", "fff->f"]
+    assert ufunc.__name__ == "forward_dynamics" and "M^-1" in ufunc.__doc__ and "arm" in ufunc.__doc__
+    assert Function(model, Request("mass_matrix_factors")).ufunc.signature == "(8)->(7,7),(7,7)"
+    assert Function(model, Request("energy")).ufunc.signature == "(8),(7)->()"
+    assert Function(model, Request("bias", ("tool", "elbow"))).ufunc.signature == "(8),(7),(2,6)->(7)"
+    assert Function(model, Request("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_quantity_is_one(name):
+    """The catalogue's signature is the program's: a fresh function of each, without compiling any."""
+    frames = ("tool",) if name in ON_A_FRAME else ()
+    function = Function(arm(), Request(name, frames))
+    assert isinstance(function.ufunc, np.ufunc) and function.ufunc.__name__ == name
+    assert function.ufunc.nin == len(function.program.inputs) and function.ufunc.nout == len(function.program.outputs)
+    assert CATALOGUE[name].equation in function.ufunc.__doc__
+
+
+def test_it_broadcasts_casts_and_fills():
+    model = arm()
+    ufunc, (q, v, tau) = Function(model, FORWARD).ufunc, state(model, 4, 3)
+    truth = ufunc(q, v, tau)
+    for i, j in np.ndindex(4, 3):
+        np.testing.assert_allclose(truth[i, j], reference.forward_dynamics(model, q[i, j], v[i, j], tau[i, j]), rtol=1e-11)
+    assert np.array_equal(ufunc(q[:, None, 0], v[0], tau[0, 0])[2, 1], ufunc(q[2, 0], v[0, 1], tau[0, 0]))
+    out = np.empty((4, 3, 2))
+    assert ufunc(q, v, tau, out=out) is out and np.array_equal(out, truth)
+    single = ufunc(q, v, tau, dtype=np.float32)
+    assert single.dtype == np.float32 and np.allclose(single, truth, rtol=1e-3, atol=1e-3)
+    assert ufunc(*(x.astype("f") for x in (q, v, tau))).dtype == np.float32
+    assert ufunc([0, 1], [0, 0], [1, 0]).dtype == np.float64
+    assert ufunc(q[:0], v[:0], tau[:0]).shape == (0, 3, 2)
+    with pytest.raises(ValueError, match="core dimension"):
+        ufunc(q[..., :1], v, tau)
+    assert np.array_equal(ufunc(*(np.moveaxis(x, -1, 0) for x in (q, v, tau)), axes=[0, 0, 0, 0]), np.moveaxis(truth, -1, 0))
+
+
+class Labelled:
+    """An array with a label, as units or named axes would be."""
+
+    def __init__(self, values, label: str):
+        self.values, self.label = values, label
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        plain = [x.values if isinstance(x, Labelled) else x for x in inputs]
+        labels = [x.label for x in inputs if isinstance(x, Labelled)]
+        return Labelled(getattr(ufunc, method)(*plain, **kwargs), "+".join(labels))
+
+
+def test_other_arrays_may_take_over():
+    model = arm()
+    ufunc, (q, v, tau) = Function(model, FORWARD).ufunc, state(model, 3)
+    result = ufunc(Labelled(q, "q"), v, Labelled(tau, "tau"))
+    assert isinstance(result, Labelled) and result.label == "q+tau" and np.array_equal(result.values, ufunc(q, v, tau))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+def test_lanes_can_be_forced(lanes):
+    model = arm()
+    function, (q, v, tau) = Function(model, FORWARD, lanes), state(model, 11)
+    assert function.lanes("d") == function.lanes("f") == lanes
+    assert (f"<{lanes} x double>" in function.ir("d")) == (lanes > 1)
+    assert np.array_equal(function.ufunc(q, v, tau), Function(model, FORWARD).ufunc(q, v, tau))
+
+
+def test_lanes_follow_the_host(monkeypatch):
+    compiler.host_lanes.cache_clear()
+    try:
+        for features, doubles in (("+sse2", 2), ("+sse2,+avx,+fma", 4), ("+avx,+avx512f", 8), ("", 2)):
+            monkeypatch.setattr(jit, "host", lambda features=features: jit.Host("cpu", features, "x86_64", "20"))
+            assert (compiler.host_lanes("double"), compiler.host_lanes("float")) == (doubles, 2 * doubles)
+            compiler.host_lanes.cache_clear()
+    finally:
+        compiler.host_lanes.cache_clear()
+
+
+# -- when it is compiled ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_compiled_before_the_first_call(home, work):
+    function = Function(arm(), FORWARD)
+    assert work == []
+    function.ufunc(*state(arm()))
+    assert work == ["unroll", "compile_ir"]
+    function.ufunc(*state(arm(), 9))
+    assert len(work) == 2, "singles and batches share the code"
+    function.ufunc(*(x.astype("f") for x in state(arm())))
+    assert work == ["unroll", "compile_ir", "compile_ir"], "the other dtype shares the trace"
+
+
+def test_prepare_compiles_one_dtype(home, work):
+    function = Function(arm(), FORWARD)
+    function.prepare("f")
+    assert work == ["unroll", "compile_ir"]
+    function.ufunc(*(x.astype("f") for x in state(arm())))
+    assert len(work) == 2
+
+
+def test_counting_does_not_compile(home, work):
+    function = Function(arm(), FORWARD)
+    before = function.count
+    assert work == ["unroll"] and before.flops > 0
+    function.prepare()
+    assert function.count == before and function.cost == before.flops + 40 * before.trig
+
+
+@pytest.mark.skipif(not hasattr(np.sin, "__dict__"), reason="before NumPy 2.2 ufuncs hold nothing of their own")
+def test_a_function_can_be_forgotten(home):
+    """NumPy's gufuncs hide from the garbage collector: nothing they hold may lead back to them."""
+    function = Function(arm(), FORWARD)
+    function.prepare()
+    source, code = weakref.ref(function.source), weakref.ref(_body(function.ufunc).loops[0].address.library)
+    assert code() is not None
+    del function
+    gc.collect()
+    assert source() is None and code() is None
+
+
+# -- the cache ----------------------------------------------------------------------------------------------------------------
+
+
+def test_equal_models_share_a_kernel(home, work):
+    """A second robot of the same description neither traces nor compiles, and knows its operation count."""
+    first = Function(arm(), FORWARD)
+    truth = first.ufunc(*state(arm(), 5))
+    work.clear()
+    second = Function(arm(), FORWARD)
+    assert np.array_equal(second.ufunc(*state(arm(), 5)), truth)
+    assert second.count == first.count
+    assert work == [] and cache.info()["entries"] == 1
+
+
+WARM = """
+import numpy as np
+import zoo
+from psiphi.emitters import jit
+from psiphi.functions import compiler
+
+def never(*args, **kwargs):
+    raise AssertionError("a warm process traces or compiles")
+
+compiler.unroll = compiler.roll = jit.compile_ir = never
+model = zoo.chain("arm", ["revolute", "prismatic"], seed=4)
+q, v, _, tau = zoo.random_state(model, 1, (5,))
+print(compiler.Function(model, compiler.Request("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
+"""
+
+
+def test_a_second_process_starts_warm(home):
+    truth = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    places = [Path(compiler.__file__).parents[2], Path(zoo.__file__).parent]
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, places)))
+    done = subprocess.run([sys.executable, "-c", WARM], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == truth.tobytes().hex()
+
+
+def heavier(model: Model, k: int, factor: float = 1.0 + 2**-50) -> Model:
+    bodies = list(model.bodies)
+    bodies[k] = replace(bodies[k], mass=bodies[k].mass * factor)
+    return replace(model, bodies=tuple(bodies))
+
+
+def variants() -> dict[str, str]:
+    """Requests that must not share an entry, by name, with their keys."""
+    model, loaded = arm(), Request("bias", ("tool",))
+    sources = {
+        "itself": compiler.Source(model, loaded),
+        "another quantity": compiler.Source(model, Request("inverse_dynamics", ("tool",))),
+        "another frame": compiler.Source(model, Request("bias", ("elbow",))),
+        "two frames": compiler.Source(model, Request("bias", ("tool", "elbow"))),
+        "two frames, in the other order": compiler.Source(model, Request("bias", ("elbow", "tool"))),
+        "no frame": compiler.Source(model, Request("bias")),
+        "other axes": compiler.Source(model, Request("bias", ("tool",), "frame")),
+        "two lanes": compiler.Source(model, loaded, 2),
+        "one lane": compiler.Source(model, loaded, 1),
+        "a mass, by one bit": compiler.Source(heavier(model, 1), loaded),
+        "gravity": compiler.Source(replace(model, gravity_vector=np.array([0.0, 0.0, -9.8])), loaded),
+    }
+    keys = {name: source._key("d") for name, source in sources.items()}
+    return keys | {"float32": sources["itself"]._key("f"), "float32, two lanes": sources["two lanes"]._key("f")}
+
+
+def test_keys_differ_where_code_differs():
+    keys = variants()
+    assert len(set(keys.values())) == len(keys)
+    assert keys == variants(), "and are the same tomorrow"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [
+        (jit, "host", lambda: jit.Host("another cpu", "", "x86_64", "20")),
+        (compiler, "sources", lambda: "other sources"),
+        (compiler, "has_fma", lambda: None),
+        (compiler, "UNROLLED", 3),
+        (np, "__version__", "another"),
+    ],
+    ids=["host", "sources", "fma", "threshold", "numpy"],
+)
+def test_keys_know_their_surroundings(owner, name, value, monkeypatch):
+    before = compiler.Source(arm(), FORWARD, 4)._key("d")
+    monkeypatch.setattr(owner, name, value)
+    assert compiler.Source(arm(), FORWARD, 4)._key("d") != before
+
+
+LOADED = """
+import sys, psiphi.functions.compiler
+print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("psiphi.")), sep="\\n")
+"""
+
+
+def test_sources_are_all_that_can_change_a_kernel(monkeypatch):
+    """Every module of psiphi that the compiler has loaded is in the digest."""
+    env = dict(os.environ, PYTHONPATH=str(Path(compiler.__file__).parents[2]))
+    loaded = subprocess.run([sys.executable, "-c", LOADED], env=env, capture_output=True, text=True, check=True).stdout
+    read, original = set(), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.add(path), original(path))[1])
+    assert compiler.sources.__wrapped__() == compiler.sources()
+    missing = {Path(line) for line in loaded.splitlines()} - read
+    assert {path.name for path in missing} <= {"errors.py"}
+
+
+def test_robots_that_differ_in_one_mass_do_not_share(home, work):
+    """The one-bit neighbour of a cached robot is compiled anew, and a heavier one answers differently."""
+    model = arm()
+    answers = [Function(m, FORWARD).ufunc(*state(model)) for m in (model, heavier(model, 1), heavier(model, 1, 2.0))]
+    assert work.count("compile_ir") == 3 and cache.info()["entries"] == 3
+    assert not np.allclose(answers[0], answers[2])
+    np.testing.assert_allclose(answers[2], reference.forward_dynamics(heavier(model, 1, 2.0), *state(model)), rtol=1e-11)
+
+
+def spoil(how: str, entry: Path) -> None:
+    data = bytearray(entry.read_bytes())
+    if how == "flipped":
+        data[len(data) // 2] ^= 1
+    elif how == "truncated":
+        del data[-100:]
+    else:
+        data.clear()
+    entry.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("how", ["flipped", "truncated", "empty"])
+def test_a_damaged_entry_is_built_again(home, work, how):
+    truth = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    (entry,) = home.glob("*.o")
+    good = entry.read_bytes()
+    spoil(how, entry)
+    work.clear()
+    with pytest.warns(cache.CacheWarning, match="built again"):
+        again = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    assert np.array_equal(again, truth) and work == ["unroll", "compile_ir"] and entry.read_bytes() == good
+
+
+def test_without_a_cache_all_is_the_same(monkeypatch, work):
+    monkeypatch.setenv("PSIPHI_CACHE", "off")
+    answers = [Function(arm(), FORWARD).ufunc(*state(arm(), 5)) for _ in range(2)]
+    assert np.array_equal(*answers) and work == ["unroll", "compile_ir"] * 2
+
+
+# -- large robots -------------------------------------------------------------------------------------------------------------
+
+
+LARGE = [FORWARD, Request("bias", ("tool", "elbow")), Request("frame_velocity", ("tool",)), Request("energy")]
+
+
+@pytest.mark.parametrize("request_", LARGE, ids=lambda r: r.name)
+def test_loops_answer_as_straight_code(home, work, monkeypatch, request_):
+    """The same robot above and below the threshold; neither finds the other's kernel in the cache."""
+    model = zoo.random_tree(5, 7, branching=0.7, forest=True)
+    straight = Function(model, request_)
+    rng = np.random.default_rng(0)
+    arrays = [model.random(rng, 5) if a.name == "q" else rng.standard_normal((5, *a.shape)) for a in straight.program.inputs]
+    truth = straight.ufunc(*arrays)
+    monkeypatch.setattr(compiler, "UNROLLED", 0)
+    for _ in range(2):  # compiled, then from the cache
+        result = Function(model, request_).ufunc(*arrays)
+        np.testing.assert_allclose(result, truth, rtol=0, atol=1e-12 * np.abs(truth).max())
+    assert work.count("unroll") == 1 and "roll" in work and work.count("compile_ir") == 2
+    assert cache.info()["entries"] == 2
+
+
+def test_the_threshold_decides(monkeypatch, work):
+    """Local programs of more than UNROLLED bodies are loops; matrices of so many are made of columns instead."""
+    from psiphi.robots import chain
+
+    monkeypatch.setattr(compiler, "UNROLLED", 5)
+    for n, lowering in ((5, "unroll"), (6, "roll")):
+        work.clear()
+        assert Function(chain(n), FORWARD).count.flops > 0 and work == [lowering]
+        assert Function(chain(n), Request("mass_matrix")).written_out == (n == 5)
+
+
+def test_warnings_do_not_come_from_compiling(home):
+    """Whatever flags the compiler raised are not the caller's arithmetic."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with np.errstate(all="raise", under="ignore"):
+            Function(arm(), FORWARD).ufunc(*state(arm(), 9))

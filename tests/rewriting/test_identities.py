@@ -1,0 +1,78 @@
+"""Every identity of the papers: proved from the axioms, and true in numbers; every misprint refuted by a counter-example."""
+
+import time
+
+import numpy as np
+import pytest
+
+from psiphi.operators import Operators, is_chain, random_values
+from psiphi.rewriting import normal_form, prove
+from psiphi.rewriting.identities import identities, misprints, on_chains
+from psiphi.rewriting.proof import find_counterexample
+from psiphi.rewriting.systems import rules
+from zoo import chain, random_tree
+
+PLAIN = Operators(random_tree(21, 7, branching=0.7, forest=True))
+ROTORS = Operators(random_tree(22, 6, branching=0.7, armature=True))
+CHAINS = [
+    Operators(chain("chain", ["revolute", "spherical", "prismatic", "universal"], 1, armature)) for armature in (False, True)
+]
+HINGES = Operators(random_tree(5, 7, kinds=["revolute", "helical", "prismatic"], branching=1.0))
+
+
+def label(row):
+    return f"{row.source}: {row.lhs} = {row.rhs}"
+
+
+@pytest.mark.parametrize("row", identities(PLAIN), ids=label)
+def test_identity(row):
+    proof = prove(row.lhs, row.rhs)
+    assert proof, str(proof)
+    assert proof.left.result == proof.right.result
+    assert find_counterexample(row.lhs, row.rhs) is None
+
+
+@pytest.mark.parametrize("row", identities(ROTORS), ids=label)
+def test_identity_with_rotors(row):
+    proof = prove(row.lhs, row.rhs)
+    assert bool(proof) is (row.needs != "no rotors"), str(proof)
+    assert (proof.counterexample is not None) is (row.needs == "no rotors")
+    assert proof.counterexample or find_counterexample(row.lhs, row.rhs) is None
+
+
+@pytest.mark.parametrize("s", [*CHAINS, HINGES], ids=["chain", "chain with rotors", "tree"])
+def test_omega_on_chains(s):
+    for row in on_chains(s):
+        proof = prove(row.lhs, row.rhs)
+        assert bool(proof) is (proof.counterexample is None) is is_chain(s.model), label(row)
+
+
+@pytest.mark.parametrize("row", misprints(HINGES), ids=label)
+def test_misprint(row):
+    proof = prove(row.lhs, row.rhs)
+    assert not proof and proof.counterexample is not None
+    found = proof.counterexample
+    own = {
+        side: {k: x for k, x in found.values.items() if k in random_values(side, np.random.default_rng(0))} for side in row[:2]
+    }
+    left, right = (side.dense(found.q, **own[side])[found.place] for side in row[:2])
+    assert (left, right) == (found.left, found.right) and abs(left - right) > 1e-7
+
+
+def test_all_of_it_takes_less_than_two_seconds():
+    rules.cache_clear()
+    start = time.perf_counter()
+    proofs = [prove(row.lhs, row.rhs) for row in identities(PLAIN)]
+    assert all(proofs) and time.perf_counter() - start < 2.0
+
+
+def test_words_are_proved_for_any_robot():
+    s = Operators()
+    assert all(prove(row.lhs, row.rhs) for row in identities(s) if row.needs == "")
+    assert not prove(s.H @ s.G, s.I)  # rotors are possible
+
+
+def test_normal_forms_are_shared():
+    """Equal expressions have one normal form, whatever side of the identity they came from."""
+    for row in identities(PLAIN):
+        assert normal_form(row.lhs)[0] == normal_form(row.rhs)[0], label(row)

@@ -1,0 +1,163 @@
+"""The rules: confluent, terminating, proved from the axioms, true in numbers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psiphi.operators import Expression, Operators
+from psiphi.operators.letters import LETTERS, adjoint_letter, letter
+from psiphi.operators.spaces import fits
+from psiphi.operators.terms import of_letter, product
+from psiphi.rewriting import complete, normal_form, prove
+from psiphi.rewriting.axioms import AXIOMS, HALVES, ON_CHAINS, WITHOUT_ROTORS, heft
+from psiphi.rewriting.inverses import INVERSES
+from psiphi.rewriting.lemmas import LEMMAS
+from psiphi.rewriting.moves import MOVES
+from psiphi.rewriting.polynomial import accumulate, add, adjoint, between
+from psiphi.rewriting.rules import Statement
+from psiphi.rewriting.systems import omega_rules, rules, rules_for
+from zoo import chain, random_tree
+
+SYSTEMS = {"general": rules(True), "without rotors": rules(False), "chains": omega_rules(True, True, ("B[tool]",))}
+each_system = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
+
+
+def overlaps(a, b):
+    return [n for n in range(1, min(len(a.lead), len(b.lead))) if a.lead[-n:] == b.lead[:n]]
+
+
+@pytest.mark.parametrize("rotors", [True, False])
+def test_every_critical_pair_agrees(rotors):
+    system = rules(rotors)
+    assert system.complete
+    for a in system:
+        for b in system:
+            for n in overlaps(a, b):
+                left, right = a.lead[:-n], b.lead[n:]
+                assert system.reduce(between((), a.rest, right)) == system.reduce(between(left, b.rest, ())), (str(a), str(b))
+
+
+@each_system
+def test_rules_go_down_and_sides_are_reduced(system):
+    for rule in system:
+        assert all(heft(word) < heft(rule.lead) for word in rule.rest), str(rule)
+        assert all(system.find(word) is None for word in rule.rest) or not system.complete
+        assert [r for r in system if r is not rule and _inside(r.lead, rule.lead)] == []
+
+
+def _inside(part, word):
+    return any(word[i : i + len(part)] == part for i in range(len(word)))
+
+
+@each_system
+def test_every_rule_follows_from_axioms(system):
+    """The proof of a rule, expanded down to the axioms, adds up to the rule: plain polynomial arithmetic."""
+    known: dict = {}
+
+    def proved(rule):
+        if isinstance(rule, Statement):
+            return rule.poly
+        if id(rule) not in known:
+            total = {}
+            for use in rule.proof:
+                accumulate(total, between(use.left, proved(use.rule), use.right), use.c)
+            known[id(rule)] = total
+        return known[id(rule)]
+
+    for rule in system:
+        assert proved(rule) == rule.poly, str(rule)
+        assert rule.axioms and rule.source
+
+
+def test_the_set_is_small():
+    assert (len(AXIOMS) + len(HALVES), len(rules(True)), len(rules(False))) == (20, 57, 58)
+
+
+@pytest.mark.parametrize("rotors", [True, False])
+def test_the_adjoint_of_a_rule_holds_too(rotors):
+    system = rules(rotors)
+    for rule in system:
+        assert system.reduce(adjoint(rule.poly)) == {}
+
+
+def value(poly, s, q):
+    """The matrix of a polynomial."""
+    terms = [c * Expression(product(*map(of_letter, word or ("I",))), s.model) for word, c in poly.items()]
+    return sum(terms[1:], terms[0]).dense(q)
+
+
+@pytest.mark.parametrize("armature", [True, False])
+def test_axioms_and_rules_are_true(armature):
+    s = Operators(random_tree(31, 6, armature=armature, branching=0.6))
+    q = s.model.random(0)
+    rows = [*AXIOMS, *HALVES, *(() if armature else WITHOUT_ROTORS), *rules_for(s.model)]
+    for row in rows:
+        gap = value(row.poly, s, q) if set(row.poly) != {()} else np.zeros(1)
+        assert np.abs(gap).max() < 1e-8, str(row)
+
+
+def test_axioms_of_chains_are_true():
+    s = Operators(chain("chain", ["revolute", "universal", "prismatic", "helical"], 3, True))
+    for row in [*ON_CHAINS, *omega_rules(True, True, ("B[tool]",))]:
+        assert np.abs(value(row.poly, s, s.model.random(0))).max() < 1e-7, str(row)
+
+
+def test_lemmas_name_rules():
+    """Each name is that of a rule, with rotors or without."""
+    named = {rule.name for system in (rules(True), rules(False)) for rule in system}
+    assert {name for _, _, name in LEMMAS} == named - {""}
+    assert all(prove(lhs, rhs) or rules(False).reduce(add(lhs.poly(), rhs.poly(), -1)) == {} for lhs, rhs, _ in LEMMAS)
+
+
+@pytest.mark.parametrize("row", MOVES, ids=lambda row: str(row[0]))
+def test_moves_are_identities(row):
+    assert rules(True).reduce(add(row[0].poly(), row[1].poly(), -1)) == {}
+
+
+@pytest.mark.parametrize("row", INVERSES, ids=lambda row: str(row[0]))
+def test_inverses_are_inverses(row):
+    X, Y, _ = row
+    for p in ((X @ Y).poly(), (Y @ X).poly()):
+        assert rules(True).reduce(p) == {(): 1}
+
+
+def test_completion_gives_up_in_time():
+    system = complete(ON_CHAINS, rules(True), pairs=20)
+    assert not system.complete
+
+
+# random words: whatever rewriting makes of them has the same value
+MODEL = random_tree(41, 5, branching=0.6, armature=True)
+S = Operators(MODEL)
+Q = MODEL.random(3)
+STARRED = sorted({x for name in LETTERS if name not in ("I", "Om") for x in (name, adjoint_letter(name))})
+
+
+@st.composite
+def words(draw):
+    """A legal product of up to eight letters."""
+    word = [draw(st.sampled_from(STARRED))]
+    for _ in range(draw(st.integers(0, 7))):
+        word.append(draw(st.sampled_from([x for x in STARRED if fits(letter(word[-1]).cols, letter(x).rows)])))
+    return tuple(word)
+
+
+@given(words())
+def test_rewriting_keeps_the_value(word):
+    e = Expression(product(*map(of_letter, word)), MODEL)
+    p, derivation = normal_form(e)
+    assert all(rules(True).find(left) is None for left in p)
+    dense = e.dense(Q)
+    rewritten = value(p, S, Q) if p else 0.0 * dense
+    assert np.abs(dense - rewritten).max() <= 1e-6 * (1.0 + np.abs(dense).max() + np.abs(rewritten).max()), str(e)
+    assert normal_form(e.T)[0] == rules(True).reduce(adjoint(p))
+    for step in derivation.left.steps:
+        assert step.word[step.position : step.position + len(step.rule.lead)] == step.rule.lead
+
+
+def test_coefficients_are_exact():
+    p, _ = normal_form(S.phi @ S.E_phi / 3 - 0.5 * S.psi)
+    assert p == {("phi",): Fraction(1, 3), (): Fraction(-1, 3), ("psi",): Fraction(-1, 2)}

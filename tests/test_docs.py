@@ -1,0 +1,51 @@
+"""The pages of docs/: every example runs, every link leads somewhere, and no error class is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+import psiphi as pp
+from pages import ROOT, broken_links, run_examples
+from psiphi import errors
+from psiphi.functions.dynamics import CATALOGUE
+from psiphi.model.checks import REPAIRS
+from psiphi.model.joints import JOINTS
+
+PAGES = sorted((ROOT / "docs").glob("**/*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_run(page):
+    run_examples(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_lead_somewhere(page):
+    assert not broken_links(page)
+
+
+def words_of(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_every_joint_kind_has_its_row():
+    text = words_of("conventions.md")
+    for kind, row in JOINTS.items():
+        line = next(line for line in text.splitlines() if line.startswith("| ") and kind in line.split("|")[1])
+        assert f"| {row.nq} | {row.nv} |" in line, kind
+
+
+def test_every_equation_is_a_function():
+    for line in words_of("conventions.md").splitlines():
+        if line.startswith("| `") and "(q" in line:
+            for word in line.split("|")[1].split("`")[1::2]:
+                assert hasattr(pp.Robot, word.partition("(")[0]) and word.partition("(")[0] in CATALOGUE
+
+
+def test_every_error_and_repair_is_explained():
+    text = words_of("errors.md")
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.Error):
+            assert f"| `{name}` |" in text, name
+    for repair in REPAIRS:
+        assert f'"{repair}"' in text

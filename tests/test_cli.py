@@ -205,11 +205,11 @@ def test_a_reader_that_leaves_is_no_error():
 
 
 def test_derive_prints_the_derivation_and_the_loops(capsys):
-    assert main(["derive", "J @ mass.inv @ J.T", "--robot", "puma560"]) == 0
+    assert cli.main(["derive", "J @ mass.inv @ J.T", "--robot", "puma560"]) == 0
     text = capsys.readouterr().out
     assert "S3 Lemma 3" in text and "for k = tips .. base" in text and "flops" in text
 
 
 def test_derive_says_what_is_wrong_with_an_expression(capsys):
-    assert main(["derive", "phi @ tau"]) == 2
+    assert cli.main(["derive", "phi @ tau"]) == 2
     assert "link" in capsys.readouterr().err

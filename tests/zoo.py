@@ -163,7 +163,7 @@ ZOO: list[tuple[str, Callable[[], Model]]] = [
     ("planar_chain", lambda: chain("planar_chain", ["planar"] * 3, seed=4)),
     ("tree", lambda: random_tree(6, 9)),
     ("bushy_tree", lambda: random_tree(7, 10, branching=1.0)),
-    ("forest", lambda: random_tree(8, 9, branching=0.7, forest=True)),
+    ("forest", lambda: random_tree(5, 9, branching=0.7, forest=True)),
     ("screwless_tree", lambda: random_tree(13, 9, kinds=MUJOCO_KINDS)),
     ("floating", lambda: free_tree(8, seed=9)),
     ("floating_pair", lambda: chain("floating_pair", ["free", "free"], seed=10)),

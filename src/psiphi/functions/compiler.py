@@ -3,7 +3,7 @@
     frame_tree -> unroll | roll -> cut -> LLVM text -> object code -> gufunc
 
 The cache is asked first, by what the code depends on: psiphi's own sources, the model, the quantity, the CPU, the
-versions. A warm process neither traces nor compiles.
+versions. A warm process neither traces nor compiles (a large robot is rolled again, for its tables).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.errors import Error, StateError
+from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.functions.compiler import Function, Request
 from psiphi.functions.equations import Equation
@@ -89,10 +89,11 @@ class ExpressionFunction:
         values = guard.plain(self.model, "function", inputs, (q, *vectors))
         try:
             return run(self.ufunc, values, out, dtype=dtype, flops=self.compiled.cost)
-        except (ValueError, TypeError) as error:
-            if isinstance(error, Error):
+        except (ValueError, TypeError, NotImplementedError) as error:
+            words = guard.in_words(self.model, "function", self.compiled.source, values, out, dtype, error)
+            if words is error:
                 raise
-            raise StateError(f"{self.expression}: {error}", "check shapes and batch axes") from error
+            raise words from error
 
     def _dense(self, q, vectors: dict[str, Any]) -> np.ndarray:
         v = vectors.pop("v", None)

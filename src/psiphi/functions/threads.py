@@ -40,6 +40,8 @@ def set_threads(n: int | None) -> None:
     """Use `n` threads for big batches; None returns to the default."""
     global _threads, _pool
     count = _default() if n is None else n
+    if isinstance(count, np.integer):
+        count = int(count)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise Error(f"the number of threads is {count!r}, expected a whole number of at least 1", "give 1, 2, ... or None")
     with _lock:

@@ -26,7 +26,8 @@ class Door(NamedTuple):
         return getattr(robot, self.name)(*(given[name] for name in self.arrays), *frame, **options)
 
     def core(self, robot: pp.Robot) -> list[tuple[int, ...]]:
-        return [tuple(robot.nv if n == "nv" else n for n in shape) for shape in self.shapes]
+        sizes = {"nv": robot.nv, "bodies": len(robot.bodies)}
+        return [tuple(sizes.get(n, n) for n in shape) for shape in self.shapes]
 
 
 SQUARE = ("nv", "nv")
@@ -39,6 +40,10 @@ DOORS = [
     Door("mass_matrix_inverse", ("q",), (SQUARE,)),
     Door("mass_matrix_factors", ("q",), (SQUARE, SQUARE)),
     Door("mass_solve", ("q", "tau")),
+    Door("coriolis", ("q", "v"), (SQUARE,)),
+    Door("link_accelerations", ("q", "v", "a"), (("bodies", 6),)),
+    Door("joint_forces", ("q", "v", "a"), (("bodies", 6),), wrenches=True, axes=True),
+    Door("frame_acceleration", ("q", "v", "a"), ((6,),), frame=True),
     Door("frame_pose", ("q",), ((4, 4),), frame=True),
     Door("frame_velocity", ("q", "v"), ((6,),), frame=True, axes=True),
     Door("jacobian", ("q",), ((6, "nv"),), frame=True, axes=True),

@@ -14,8 +14,8 @@ from psiphi.sweeps.unroll import Straight
 from psiphi.tape.interpreter import MEANING, evaluate
 from psiphi.tape.ops import BINARY, Op
 
-ON_A_FRAME = ("frame_pose", "frame_velocity", "jacobian", "operational_compliance")
-LOADED = ("forward_dynamics", "inverse_dynamics", "bias")
+ON_A_FRAME = ("frame_pose", "frame_velocity", "frame_acceleration", "jacobian", "operational_compliance")
+LOADED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces")
 
 
 def requests() -> list[tuple[str, tuple[str, ...], str]]:

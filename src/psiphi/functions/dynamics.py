@@ -52,7 +52,9 @@ def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: s
 
     results = quantity.results(s, loaded, (frames, axes))
     forms = ("as written",) if quantity.written else FORMS
-    return Equation(results, model, quantity.at_rest, (*quantity.given, "f_ext"), quantity.equation, forms, quantity.rods)
+    return Equation(
+        results, model, quantity.at_rest, (*quantity.given, "f_ext"), quantity.equation, forms, quantity.rods, by_link=True
+    )
 
 
 def _forward_dynamics(s: Operators, loaded, _) -> Results:
@@ -115,6 +117,14 @@ def _compliance(s: Operators, _, place) -> Results:
     return {"X": J @ s.mass.inv @ J.T}
 
 
+def _link_accelerations(s: Operators, *_) -> Results:
+    return {"alpha": s.phi.T @ (s.H.T @ a + s.a)}
+
+
+def _joint_forces(s: Operators, loaded, _) -> Results:
+    return {"f": s.phi @ loaded(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b)}
+
+
 def _jacobian(s: Operators, _, place) -> Results:
     frames, axes = place
     return {"J": s.J(*frames, axes=axes)}
@@ -166,6 +176,17 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
     )
 
 
+def _frame_acceleration(tree: Tree, frames: tuple[str, ...]) -> Program:
+    m, spot = tree.model, tree.model.frame(frames[0])
+    place = tree.place(spot.body, spot.pose)
+    mark = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
+    inputs = (_q(m), Argument("v", (m.nv,), "v"), Argument("a", (m.nv,), "v"))
+    sweeps = (Sweep(BASE_TO_TIP, kin.write_acceleration),)
+    bodies, marks = tree.path_to(spot.body), {spot.body: mark}
+    outputs = (Argument("A", (6,)),)
+    return Program("frame_acceleration", inputs, outputs, sweeps, kin.world_origin, bodies=bodies, marks=marks)
+
+
 def _energies(kinetic: bool, potential: bool) -> Callable[[Tree, tuple[str, ...]], Program]:
     def make(tree: Tree, frames: tuple[str, ...]) -> Program:
         m = tree.model
@@ -206,6 +227,11 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "mass_product": Quantity("M a", lambda s, *_: {"tau": s.mass @ a}),
     "mass_solve": Quantity("M^-1 tau = (I - H psi K)* D^-1 (I - H psi K) tau", lambda s, *_: {"a": s.mass.inv @ tau}),
     "factor_product": Quantity("(I + H phi K) x, D x", _factor_product),
+    "coriolis": Quantity("C v = bias - gravity, dM/dt - 2 C skew", lambda s, *_: {"C": s.coriolis}, rods=None),
+    "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
+    "link_accelerations": Quantity("alpha = phi* (H* a + a)", _link_accelerations, ("a",), rods=None),
+    "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
+    "frame_acceleration": Sum("J a + dJ/dt v", _frame_acceleration),
     "frame_pose": Sum("T(q): world <- frame", _frame_pose),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),

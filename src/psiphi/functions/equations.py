@@ -16,8 +16,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from psiphi.errors import StateError
+from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops
 from psiphi.lowering.matrices import LoweredMatrix
+from psiphi.lowering.schedule import VELOCITY
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators import terms
@@ -45,7 +47,7 @@ class Form:
 
     name: str
     polys: Mapping[str, Poly]
-    lowered: Lowered | LoweredMatrix
+    lowered: Lowered | LoweredMatrix | LoweredColumns
     derivation: Derivation | None = None
 
 
@@ -61,6 +63,7 @@ class Equation:
     forms: Sequence[str] = FORMS
     rods: bool | None = None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
     columns: str = ""
+    by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
 
     @cached_property
     def key(self) -> str:
@@ -82,7 +85,7 @@ class Equation:
             x[4:].split("@")[0]: x.rstrip("*") for x in self.letters if x.startswith("vec:") and x.rstrip("*") not in (A, B)
         }
         names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = not self.at_rest and (A in self.letters or B in self.letters)
+        moving = not self.at_rest and any(x in self.letters for x in (A, B, *VELOCITY))
         names = list(dict.fromkeys((["v"] if moving else []) + names))
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:
@@ -109,6 +112,8 @@ class Equation:
     def _output(self, name: str, e: Expression) -> Argument:
         sizes = {"joint": self.model.nv, "link": 6 * len(self.model.bodies), "any": self.model.nv}
         shape = tuple(sizes.get(space.name, 6 * (space.frames or 0)) for space in (e.rows, e.cols) if space.name != "one")
+        if self.by_link and e.rows.name == "link" and len(shape) == 1:
+            shape = (len(self.model.bodies), 6)
         of_joints = (e.rows.name == "joint" and len(shape) == 1) or (e.rows.name == "frame" and e.cols.name == "joint")
         return Argument(name, shape, "v" if of_joints else "")
 
@@ -154,14 +159,17 @@ class Equation:
         lowered = self._lower(polys)
         return None if lowered is None else Form(name, polys, lowered, derivation)
 
-    def _lower(self, polys: dict[str, Poly]) -> Lowered | LoweredMatrix | None:
+    def _lower(self, polys: dict[str, Poly]) -> Lowered | LoweredMatrix | LoweredColumns | None:
         used = {x for poly in polys.values() for word in poly for x in word}
         if any(not _has_sweeps(x) for x in used) or not all(is_covariant(word) for poly in polys.values() for word in poly):
             return None
         if self.is_matrix:
             spaces = next(iter(self.results.values()))
             lowered = LoweredMatrix(polys, (spaces.rows.name, spaces.cols.name))
-            return lowered if lowered.complete else None
+            if lowered.complete:
+                return lowered
+            ends = {spaces.rows.name, spaces.cols.name}
+            return LoweredColumns(polys, spaces.rows.name, spaces.cols.name) if ends <= {"joint", "frame"} else None
         return Lowered([Result(n, polys[n], self._space(n, polys[n])) for n in self.results])
 
     def _space(self, name: str, poly: Poly) -> str:
@@ -210,12 +218,17 @@ class Equation:
 
     def loops(self) -> list[str]:
         """The sweeps of the chosen form, as the papers' pseudo-code."""
-        return loops(self.form.lowered)
+        lowered = self.form.lowered
+        if isinstance(lowered, LoweredColumns):
+            return ["for every column x of the identity:", *(f"  {line}" for line in loops(lowered.lowered))]
+        return loops(lowered)
 
     @property
     def sweeps(self) -> int:
         """How many sweeps run."""
         lowered = self.form.lowered
+        if isinstance(lowered, LoweredColumns):
+            return lowered.sweeps
         return len(lowered.sweeps) if isinstance(lowered, LoweredMatrix) else len(lowered.schedule.directions)
 
 

@@ -16,8 +16,14 @@ from psiphi.model.words import nearest, shown
 from psiphi.sweeps.program import Argument
 
 AXES = ("world", "frame")
-ON_FRAMES = {"frame_pose": 1, "frame_velocity": 1, "jacobian": 1, "operational_compliance": 0}  # 0: as many as you like
-WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", *METHODS)
+ON_FRAMES = {  # how many; 0: as many as you like
+    "frame_pose": 1,
+    "frame_velocity": 1,
+    "frame_acceleration": 1,
+    "jacobian": 1,
+    "operational_compliance": 0,
+}
+WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS)
 
 
 # -- what is asked for --------------------------------------------------------------------------------------------------------

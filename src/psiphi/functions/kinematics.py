@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6, adjoint_map
+from psiphi.lowering.newton import accelerate, world_at_rest
 from psiphi.spatial import dense
 from psiphi.spatial.screws import add, dot, motion, pose, rotate
 from psiphi.sweeps.program import Site
@@ -16,7 +17,17 @@ def world_pose(site: Site) -> None:
 
 def world_origin(site: Site) -> None:
     """The world's own pose and rest."""
-    site.keep(R=EYE3, p=ZERO3, V=ZERO6)
+    site.keep(R=EYE3, p=ZERO3, V=ZERO6, motion=world_at_rest(ZERO3))
+
+
+def write_acceleration(site: Site) -> None:
+    """Base to tip; at the marked body: [w'; v' + U r] of its frame, in world axes."""
+    world_pose(site)
+    accelerate(site, site.of("a"), "motion")
+    if site.mark:
+        _, wd, vd, U = site.kept["motion"]
+        linear = add(vd, dense.apply(U, site.mark[1]))
+        site.write("A", 0, dense.apply(site.kept["R"], wd) + dense.apply(site.kept["R"], linear))
 
 
 def frame_at(site: Site) -> tuple[list, list]:

@@ -13,6 +13,7 @@ from psiphi.functions import check as checked
 from psiphi.functions import columns, guard, operational
 from psiphi.functions.compiler import Function
 from psiphi.functions.dynamics import METHODS
+from psiphi.functions.equations import LARGE
 from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.words import shown
@@ -95,7 +96,7 @@ class Robot(Model):
     def forward_dynamics_details(self, q, v, tau, method="FD2", *, f_ext=None, axes="world", dtype=None, check=False):
         """All that one of the papers' algorithms computes, by name: a, and
 
-        FD2, FD4: link_accelerations (..., 6 bodies), [w'; v'] of link origins in link axes, less gravity;
+        FD2, FD4: link_accelerations (..., bodies, 6), [w'; v'] of link origins in link axes, less gravity;
         kalman: innovations T - H z and residuals D^-1 (T - H z), (..., nv).
         """
         if not isinstance(method, str) or method not in METHODS:
@@ -118,6 +119,29 @@ class Robot(Model):
     def gravity(self, q, *, out=None, dtype=None, check=False):
         """g(q): the torques that hold the robot still. -> (..., nv)"""
         return self._call("gravity", dict(q=q), out, dtype, check)
+
+    def coriolis(self, q, v, *, out=None, dtype=None, check=False):
+        """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
+        if len(self.joints) <= LARGE:
+            return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
+        q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
+        columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
+        return np.swapaxes(columns, -1, -2)
+
+    def link_accelerations(self, q, v, a, *, out=None, dtype=None, check=False):
+        """alpha = phi* (H* a + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
+
+    def joint_forces(self, q, v, a, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body, at the link's origin in
+        link axes; H f is the joint torque. -> (..., bodies, 6)"""
+        return self._loaded("joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
+
+    def mass_log_det(self, q, *, dtype=None, check=False):
+        """log det M = sum log det D(k). -> (...)"""
+        _, D = self.mass_matrix_factors(q, dtype=dtype, check=check)
+        blocks = [np.linalg.slogdet(D[..., j.v_slice, j.v_slice])[1] for j in self.joints]
+        return np.sum(blocks, axis=0) if blocks else np.zeros(np.shape(q)[:-1])
 
     def mass_matrix(self, q, *, out=None, dtype=None, check=False):
         """M = H phi M phi* H* (+ rotor inertia). -> (..., nv, nv)"""
@@ -158,6 +182,18 @@ class Robot(Model):
     def operational_compliance(self, q, frames, *, axes="world", out=None, dtype=None, check=False):
         """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
         return self._call("operational_compliance", dict(q=q), out, dtype, check, guard.names(self, frames), axes)
+
+    def operational_space_bias(self, q, v, frames, *, policy="pseudo", rcond=1e-9, damping=1e-3, check=False):
+        """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
+        names = (frames,) if isinstance(frames, str) else tuple(frames)
+        free = self.forward_dynamics(q, v, np.zeros(self.nv), check=check)
+        drift = np.concatenate([self.frame_acceleration(q, v, free, frame) for frame in names], axis=-1)
+        Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
+        return -np.einsum("...ij,...j->...i", Lam, drift)
+
+    def frame_acceleration(self, q, v, a, frame: str, *, out=None, dtype=None, check=False):
+        """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes; a = 0 gives dJ/dt v. -> (..., 6)"""
+        return self._call("frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),))
 
     def jacobian(self, q, frame: str, *, axes="world", out=None, dtype=None, check=False):
         """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""

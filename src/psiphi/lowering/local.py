@@ -153,7 +153,7 @@ def bias_acceleration(site: Site) -> list:
     v = site.of("v")
     a = motion_cross(site.kept["V"], adjoint_map(site.H, v))
     if site.link.row.Hdot is not None:
-        a = add(a, site.link.row.Hdot(site.of("q"), v, site.link))
+        a = add(a, adjoint_map(site.link.row.Hdot(site.of("q"), v, site.link), v))
     a = add(a, subtract(site.kept["c"], motion(site.path, site.parent["c"])))
     return add(a, motion(site.path, site.parent["pull"]))
 
@@ -164,7 +164,24 @@ def bias_force(site: Site) -> list:
     return subtract(force_cross(V, M @ V), M @ site.kept["c"])
 
 
+def joint_rates(site: Site) -> list:
+    """d/dt H, by rows."""
+    if site.link.row.Hdot is None:
+        return [[0.0] * 6 for _ in site.H]
+    return site.link.row.Hdot(site.of("q"), site.of("v"), site.link)
+
+
+def gyration(site: Site, x) -> list:
+    """B(k) x = (V x* M x - M (V x x) + x x* M V) / 2: the share of b = V x* M V that makes dM/dt - 2 C skew."""
+    V, M = site.kept["V"], site.link.inertia
+    total = add(subtract(force_cross(V, M @ x), M @ motion_cross(V, x)), force_cross(x, M @ V))
+    return [0.5 * y for y in total]
+
+
 LOCAL: dict[str, Callable] = {
+    "spin": lambda s, x: motion_cross(s.kept["V"], x),
+    "gyro": gyration,
+    "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),
     "H": lambda s, x: dense.apply(s.H, x),
     "H*": lambda s, x: adjoint_map(s.H, x),
     "M": lambda s, x: s.link.inertia @ x,

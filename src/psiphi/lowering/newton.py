@@ -49,7 +49,7 @@ def accelerate(site: Site, u, name: str) -> list:
     w_p, wd_p, vd_p, U_p = site.parent[name]
     Vd, A = adjoint_map(site.H, v), adjoint_map(site.H, u)
     if site.link.row.Hdot is not None:
-        A = add(A, site.link.row.Hdot(site.of("q"), v, site.link))
+        A = add(A, adjoint_map(site.link.row.Hdot(site.of("q"), v, site.link), v))
     wp = unrotate(path, w_p)
     w = add(wp, Vd[:3])
     wd = add(add(unrotate(path, wd_p), cross(wp, Vd[:3])), A[:3])

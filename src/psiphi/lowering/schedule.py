@@ -32,6 +32,7 @@ ARTICULATED = {
     "L",
     "L*",
 }
+VELOCITY = {"spin", "gyro", "H_dot*"}  # made of the links' velocities
 GATHER = {"K", "E_phi", "E_psi", "S"}
 ABOVE = {"K*", "E_phi*", "E_psi*", "S*"}  # read the parent's value
 
@@ -85,6 +86,8 @@ def _schedule(nodes: list[Node], start: Direction, articulated: bool, placed: bo
         earliest = max([stage[a.number] for a in arguments(node)], default=0)
         if needs_articulation(node):
             earliest = max(earliest, inward)
+        if isinstance(node, Apply) and node.letter in VELOCITY:
+            earliest = max(earliest, next_in(BASE_TO_TIP, 0))
         if isinstance(node, Apply) and node.letter.startswith("B["):
             earliest = max(earliest, poses)
         if isinstance(node, Apply) and node.letter in ABOVE and stage[node.argument.number] == earliest:

@@ -11,7 +11,7 @@ from psiphi.lowering import frames
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Graph, Leaf, Node, Sum, arguments
 from psiphi.lowering.local import LOCAL, ZERO6, adjoint_map, articulate, bias_acceleration, bias_force, keep_velocity, subtract
 from psiphi.lowering.newton import accelerate, world_at_rest
-from psiphi.lowering.schedule import Schedule, schedule
+from psiphi.lowering.schedule import VELOCITY, Schedule, schedule
 from psiphi.operators.letters import letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
@@ -46,7 +46,8 @@ class Lowered:
 
     @property
     def explicit_bias(self) -> bool:
-        return any(isinstance(n, Leaf) and n.letter in BIAS for n in self.nodes)
+        bias = any(isinstance(n, Leaf) and n.letter in BIAS for n in self.nodes)
+        return bias or any(isinstance(n, Apply) and n.letter in VELOCITY for n in self.nodes)
 
     @property
     def rods(self) -> bool:

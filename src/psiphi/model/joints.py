@@ -5,7 +5,7 @@ rotation of the joint frame, applied once where the tree is framed (`sweeps/fram
 
     motion(q, joint)   the displacement parent -> body as a list of `Screw`, `Turn` and `Shift` (psiphi.spatial)
     H(q, joint)        the joint map H: nv rows of 6, angular first, in body axes: V_d = H* v
-    Hdot(q, v, joint)  (d/dt H*) v in body axes, 6 numbers; zero unless H depends on q
+    Hdot(q, v, joint)  d/dt H in body axes, rows like H's; None unless H depends on q
 
 The configuration space of a row, vectorised over leading axes: neutral, integrate, difference, normalize, random.
 Quaternions are x, y, z, w. Spherical and free velocities are in body axes; free: q = [xyz, quat], v = [w; v].
@@ -77,8 +77,7 @@ def _universal_H(q, joint):
 def _universal_Hdot(q, v, joint):
     c, s = cosine(q[1]), sine(q[1])
     _, sa = joint.twist
-    rate = v[0] * v[1]
-    return [(sa * c) * rate, -((sa * s) * rate), 0.0, 0.0, 0.0, 0.0]
+    return [[(sa * c) * v[1], -((sa * s) * v[1]), 0.0, 0.0, 0.0, 0.0], [0.0] * 6]
 
 
 def _free_integrate(q, v):

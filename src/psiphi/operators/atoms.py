@@ -150,8 +150,33 @@ class Atoms:
     def articulated_part(self, i: int) -> Matrix:
         return self.diagonal([parts[i] for parts in self.articulated])
 
+    @cached_property
+    def velocities(self) -> list[Matrix]:
+        """V(k), stacked columns (..., 6) in link axes."""
+        V = (t(self["phi"]) @ t(self["H"]) @ self.v[..., None])[..., 0]
+        return [V[..., 6 * k : 6 * k + 6] for k in range(len(self.motions))]
+
+    def gyroscopic(self) -> list[Matrix]:
+        """(V×* M - M V× + (M V)×̄) / 2, with (f ×̄) x = x ×* f."""
+        out = []
+        for V, M in zip(self.velocities, self.inertias, strict=True):
+            X, f = motion_cross(V), (M @ V[..., None])[..., 0]
+            n, F = skew(f[..., :3]), skew(f[..., 3:])
+            bar = -np.concatenate([np.concatenate([n, F], -1), np.concatenate([F, np.zeros_like(F)], -1)], -2)
+            out.append(0.5 * (-t(X) @ M - M @ X + bar))
+        return out
+
+
+def motion_cross(V: Matrix) -> Matrix:
+    """V× = [[w~, 0], [v~, w~]]."""
+    w, v = skew(V[..., :3]), skew(V[..., 3:])
+    return np.concatenate([np.concatenate([w, np.zeros_like(w)], -1), np.concatenate([v, w], -1)], -2)
+
 
 BUILD = {
+    "H_dot": lambda s: s.diagonal([t(m.S_dot) for m in s.motions]),
+    "spin": lambda s: s.diagonal([motion_cross(V) for V in s.velocities]),
+    "gyro": lambda s: s.diagonal(s.gyroscopic()),
     "H": lambda s: s.diagonal([t(m.S) for m in s.motions]),
     "M": lambda s: s.diagonal(s.inertias),
     "P": lambda s: s.articulated_part(0),

@@ -20,11 +20,12 @@ EYE3 = np.eye(3).tolist()
 
 @dataclass(frozen=True)
 class Motion:
-    """Joint k: the link's pose in its parent (R, p), H* (..., 6, nv), and (d/dt H*) v (..., 6), in link axes."""
+    """Joint k: the link's pose in its parent (R, p), H* and d/dt H* (..., 6, nv), and (d/dt H*) v (..., 6), in link axes."""
 
     R: np.ndarray
     p: np.ndarray
     S: np.ndarray
+    S_dot: np.ndarray
     rate: np.ndarray
 
     @property
@@ -65,11 +66,12 @@ def joint_motion(joint: Joint, q: np.ndarray, v: np.ndarray) -> Motion:
     R, p = pose_along(joint.row.motion(coordinates, numbers), EYE3, [0.0, 0.0, 0.0])
     moved = Pose(before @ stacked(R, lead) @ after.T, stacked(p, lead) @ before.T)
     S = turn(after, np.swapaxes(stacked(joint.row.H(coordinates, numbers), lead), -1, -2))
-    rate = np.zeros((*lead, 6))
+    S_dot = np.zeros_like(S)
     if joint.row.Hdot is not None:
-        rate = turn(after, stacked(joint.row.Hdot(coordinates, rates, numbers), lead)[..., None])[..., 0]
+        S_dot = turn(after, np.swapaxes(stacked(joint.row.Hdot(coordinates, rates, numbers), lead), -1, -2))
+    rate = (S_dot @ np.broadcast_to(v, (*lead, v.shape[-1]))[..., None])[..., 0]
     outer = joint.pose
-    return Motion(outer.rotation @ moved.rotation, moved.translation @ outer.rotation.T + outer.translation, S, rate)
+    return Motion(outer.rotation @ moved.rotation, moved.translation @ outer.rotation.T + outer.translation, S, S_dot, rate)
 
 
 def stacked(values, lead: tuple[int, ...]) -> np.ndarray:

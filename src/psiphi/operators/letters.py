@@ -65,6 +65,9 @@ LETTERS: dict[str, Letter] = dict(
         _row("L", LINK, JOINT, "L", "L", MEMORYLESS, FORCE, FORCE, "Δ_φ G"),
         _row("Phi", LINK, LINK, "Φ", r"\Phi", STRICTLY_CAUSAL, FORCE, FORCE, "φ S"),
         _row("Psi", LINK, LINK, "Ψ", r"\Psi", STRICTLY_CAUSAL, FORCE, FORCE, "ψ S"),
+        _row("H_dot", JOINT, LINK, "Ḣ", r"\dot H", MEMORYLESS, FORCE, FORCE, "time derivative of H in body axes"),
+        _row("spin", LINK, LINK, "V×", r"V\times", MEMORYLESS, MOTION, MOTION, "cross product with the link's velocity"),
+        _row("gyro", LINK, LINK, "B_V", "B_V", MEMORYLESS, FORCE, MOTION, "gyroscopic matrix: B_V V = V×* M V"),
         _row("Om", LINK, LINK, "Ω", r"\Omega", MEMORYLESS, MOTION, FORCE, "block diagonal of ψ* H* D⁻¹ H ψ", True),
     ]
 )

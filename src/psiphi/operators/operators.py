@@ -36,6 +36,9 @@ class Operators:
     L: Expression
     Phi: Expression
     Psi: Expression
+    H_dot: Expression
+    spin: Expression
+    gyro: Expression
     Om: Expression
     I: Expression
     a: Expression
@@ -68,6 +71,12 @@ class Operators:
         """H φ M φ* H*, plus the rotor inertia of a robot that has some."""
         links = self.H @ self.phi @ self.M @ self.phi.T @ self.H.T
         return links + self.rotor if self.model is None or has_rotors(self.model) else links
+
+    @cached_property
+    def coriolis(self) -> Expression:
+        """C = H φ (M φ* ((V×) H* + Ḣ*) + B_V φ* H*), with C v = H φ (M φ* a + b) at zero gravity and dM/dt - 2 C skew."""
+        out = self.M @ self.phi.T @ (self.spin @ self.H.T + self.H_dot.T) + self.gyro @ self.phi.T @ self.H.T
+        return self.H @ self.phi @ out
 
     @cached_property
     def mass_half(self) -> Expression:

@@ -1,0 +1,43 @@
+"""Matrices whose words have no shape of their own: the expression on the columns of the identity, all in one tape.
+
+The sweeps are those of the vector expression; unit vectors fold most of each column away, and what the columns share (P,
+gains, sines and cosines) is computed once.
+"""
+
+from __future__ import annotations
+
+from psiphi.lowering.vectors import Lowered, Result
+from psiphi.operators.polynomial import Poly
+from psiphi.sweeps.drive import drive
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import Argument, Program, Site
+
+
+class LoweredColumns:
+    """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
+
+    def __init__(self, polys: dict[str, Poly], rows: str, cols: str):
+        self.vector = f"vec:column@{cols}"
+        results = [Result(name, {(*word, self.vector): c for word, c in p.items()}, rows) for name, p in polys.items()]
+        self.lowered = Lowered(results)
+
+    @property
+    def rods(self) -> bool:
+        return self.lowered.rods
+
+    @property
+    def sweeps(self) -> int:
+        return len(self.lowered.schedule.directions)
+
+    def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        count = outputs[0].shape[-1]
+        vectors = tuple(Argument(arg.name, arg.shape[:1]) for arg in outputs)
+        inner = self.lowered.program(name, tree, inputs, vectors)
+
+        def finish(site: Site) -> None:
+            for j in range(count):
+                unit = [1.0 if i == j else 0.0 for i in range(count)]
+                for (result, i), value in drive(inner, tree, {**site.inputs, "column": unit}).items():
+                    site.write(result, i * count + j, [value])
+
+        return Program(name, inputs, outputs, (), finish=finish, local=False)

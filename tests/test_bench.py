@@ -12,9 +12,9 @@ import pytest
 import psiphi as pp
 from psiphi.bench import fresh, large, main, report, robots, rows
 from psiphi.bench.agreement import FUNCTIONS, errors, interpreted, two_frames
-from psiphi.bench.main import chosen, measured
 from psiphi.bench.peers import Mj, Pin, lazy
 from psiphi.bench.row import Measured, Row, Size
+from psiphi.bench.run import chosen, measured
 from psiphi.errors import Error
 from psiphi.functions.dynamics import CATALOGUE
 

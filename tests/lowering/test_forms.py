@@ -27,6 +27,7 @@ VECTORS = {
     "velocity in own axes": lambda s: s.J("tool", axes="frame") @ x,
     "torques of wrenches": lambda s: s.J("tool", "elbow").T @ pp.vector("f", "frame"),
     "acceleration of wrenches": lambda s: s.mass.inv @ s.J("elbow").T @ pp.vector("f", "frame"),
+    "frames pushed and watched": lambda s: s.J("tool", "elbow") @ s.mass.inv @ s.J("tool", "elbow").T @ pp.vector("f", "frame"),
     "link velocities": lambda s: s.phi.T @ s.H.T @ x,
     "link accelerations": lambda s: s.phi.T @ (s.H.T @ x + s.a),
     "joint forces": lambda s: s.phi @ (s.M @ s.phi.T @ (s.H.T @ x + s.a) + s.b),
@@ -52,6 +53,8 @@ MATRICES = {
     "accelerations of torques": lambda s: s.J("tool", "elbow") @ s.mass.inv,
     "unlike sides": lambda s: s.H @ s.phi @ s.M @ s.phi.T @ s.H.T @ s.D.inv,
     "D": lambda s: s.D,
+    "coriolis": lambda s: s.coriolis,
+    "no shape of its own": lambda s: s.J("tool") @ s.mass.inv @ s.mass.inv @ s.J("elbow").T,
 }
 
 

@@ -5,6 +5,6 @@ Read `rows.py` first (the table as data), then `speed.py` and `checks.py` (what 
 behind psiphi's conventions, `fresh.py` measures in processes of their own.
 """
 
-from psiphi.bench.main import main
+from psiphi.bench.run import main
 
 __all__ = ["main"]

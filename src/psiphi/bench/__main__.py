@@ -2,7 +2,7 @@
 
 import sys
 
-from psiphi.bench.main import main
+from psiphi.bench.run import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

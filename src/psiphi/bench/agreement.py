@@ -2,8 +2,8 @@
 
 The measure is |ours - theirs| / max|theirs|, array by array and state by state. Where a mass matrix is solved with, two
 right answers may differ by eps kappa, kappa being the condition number of the mass matrix scaled to a unit diagonal: so
-much is allowed in states where it exceeds the tolerance (a few of iCub's and of the human's; Pinocchio's own articulated
-body algorithm and Cholesky solution differ as much there).
+much is allowed in states where it exceeds the tolerance. Only iCub makes use of it, in a few states; two algorithms of
+Pinocchio's own, articulated bodies and Cholesky, differ as much there.
 """
 
 from __future__ import annotations

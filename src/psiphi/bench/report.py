@@ -80,7 +80,7 @@ def _version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return "from source" if name == "psiphi" else "not installed"
 
 
 def _processor() -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from hashlib import sha256
 
 import numpy as np
 
@@ -75,15 +77,25 @@ def one_call_mujoco(size: Size) -> Iterator[Measured]:
 
 
 def two_threads(size: Size) -> Iterator[Measured]:
-    """One batch on one thread and on two, in turns."""
+    """One batch on one thread and on two, in turns; beside it, what two threads that only hash gain on this machine."""
     for name in ("UR5", "Panda"):
         robot = pp.load(robots.urdf(name))
         state = states(robot, BIG_BATCH)
         call = partial(robot.forward_dynamics, state["q"], state["v"], state["tau"], out=np.empty_like(state["v"]))
-        rounds = [[_on_threads(n, call, size.seconds / 5) for n in (1, 2)] for _ in range(20)]
-        one, two = np.min(rounds, axis=0).tolist()
-        yield Measured(name, one / two, micro(two / BIG_BATCH), f"{micro(one / BIG_BATCH)} on one")
+        rounds = [
+            [*_hashed(), *(_on_threads(n, call, size.seconds / 5) for n in (1, 2))] for _ in range(4 if size.quick else 20)
+        ]
+        alone, together, one, two = np.min(rounds, axis=0).tolist()
+        note = f"two threads that only hash, meanwhile: {2 * alone / together:.3g}x"
+        yield Measured(name, one / two, micro(two / BIG_BATCH), f"{micro(one / BIG_BATCH)} on one", note)
     pp.set_threads(1)
+
+
+def _hashed(data: bytes = bytes(2_000_000)) -> list[float]:
+    """Seconds to hash some data, and to hash it on two threads at once: nothing shared, no GIL."""
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(sha256, (b"", b"")))
+        return best(partial(sha256, data), lambda: list(pool.map(sha256, (data, data))), seconds=0.02)
 
 
 def _on_threads(n: int, call: Callable, seconds: float) -> float:

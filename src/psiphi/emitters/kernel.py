@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from psiphi.emitters import quick
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
@@ -36,7 +37,14 @@ def module(kernel: Kernel, name: str, fp: str, lanes: int) -> str:
     for width in widths:
         parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), unpack(width), _range(kernel, width)]
     parts.append(_loop(name, widths))
+    if is_quick(kernel, fp):
+        parts.append(quick.quick(tuple(arg for arg, _ in kernel.inputs), name))
     return "\n".join(parts)
+
+
+def is_quick(kernel: Kernel, fp: str) -> bool:
+    """Whether the module has the door for single elements (`quick.py`)."""
+    return fp == "double" and quick.fits(*(tuple(arg for arg, _ in group) for group in (kernel.inputs, kernel.outputs)))
 
 
 def _declarations(widths: list[Width]) -> str:

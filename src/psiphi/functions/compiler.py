@@ -20,12 +20,14 @@ import numpy as np
 
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import Kernel, module
+from psiphi.emitters.quick import fits
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.straight import straight_kernel
 from psiphi.functions import cache
 from psiphi.functions.dynamics import EVERY
 from psiphi.functions.equations import Equation
 from psiphi.functions.gufunc import gufunc, prepare
+from psiphi.functions.quickcall import quickcall
 from psiphi.model.model import Model
 from psiphi.sweeps.framing import Tree, frame_tree
 from psiphi.sweeps.program import Argument, Program
@@ -56,6 +58,7 @@ class Source:
         self.columns, self.text = entry.columns, entry.equation
         self.quantity: Any = entry.of(model, request.frames, request.axes) if quantity is None else quantity
         self._counts: dict[str, Count] = {}
+        self.quick_library: Any = None
 
     @cached_property
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
@@ -121,7 +124,10 @@ class Source:
         """The address of the loop for one dtype, from the cache or the compiler."""
         packed = cache.remember(self._key(char), lambda: _pack(self.code.count, jit.compile_ir(self.ir(char))))
         self._counts[char], obj = _unpack(packed)
-        library = jit.load_object(obj, ["loop", "tables"])
+        quick = char == "d" and fits(*self.arguments)
+        library = jit.load_object(obj, ["loop", "tables"] + ["quick", "quick.table"] * quick)
+        if quick:
+            self.quick_library = library
         address = library.address("loop")
         if len(self.model.joints) > UNROLLED and isinstance(self.code, Rolled):
             address.tables = tables = Tables(self.code, char)  # type: ignore[attr-defined]
@@ -145,6 +151,12 @@ class Function:
     def prepare(self, char: str = "d") -> None:
         """Compile now."""
         prepare(self.ufunc, char)
+
+    def single(self) -> Any:
+        """The fastest callable for one element of plain float64 vectors; it takes everything the gufunc takes."""
+        self.prepare()
+        library = self.source.quick_library
+        return self.ufunc if library is None else quickcall(library, self.ufunc, self.source.request.name) or self.ufunc
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -123,6 +123,7 @@ class Equation:
         options = [form for form in map(self._form, self.forms) if form is not None]
         if self.rods:
             options = [form for form in options if form.lowered.rods]
+        options = [form for form in options if not isinstance(form.lowered, LoweredColumns)] or options
         if not options:
             names = ", ".join(map(str, self.results.values()))
             raise StateError(f"{names}: no form of it is made of sweeps", "evaluate it with .dense(q)")

@@ -132,7 +132,8 @@ class _Loop:
             self.resolve()
 
     def __del__(self):
-        failed.discard(self.serial)
+        if failed:  # empty in a healthy process, gone when the interpreter ends
+            failed.discard(self.serial)
 
     def resolve(self) -> int:
         """The address of the native loop, compiled when it is first asked for."""

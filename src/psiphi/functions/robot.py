@@ -29,7 +29,7 @@ class Robot(Model):
     out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
     """
 
-    _one_step: Any  # the gufunc of forward dynamics, after the first call
+    _one_step: Any  # forward dynamics of one state without NumPy's overhead, after the first call
 
     @classmethod
     def of(cls, model: Model) -> Robot:
@@ -89,8 +89,8 @@ class Robot(Model):
             a = self.forward_dynamics_details(q, v, tau, method, f_ext=f_ext, axes=axes, dtype=dtype, check=check)["a"]
             return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
-        if self.nv:
-            self.__dict__["_one_step"] = self.function("forward_dynamics").ufunc
+        if self.nv and "_one_step" not in self.__dict__:
+            self.__dict__["_one_step"] = self.function("forward_dynamics").single()
         return result
 
     def forward_dynamics_details(self, q, v, tau, method="FD2", *, f_ext=None, axes="world", dtype=None, check=False):

@@ -40,7 +40,7 @@ class Lowered:
         live = _live([root for root in self.roots if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
-        self.frames = sorted(x.rstrip("*") for x in letters if x.startswith("B["))
+        self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
         self.kinds = _kinds(word for result in self.results for word in result.poly)
         self.schedule: Schedule = schedule(self.nodes, placed=any("|frame" not in x for x in self.frames), fused=self.fused)
 

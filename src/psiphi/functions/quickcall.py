@@ -1,0 +1,87 @@
+"""One element at once: a Python callable straight from compiled code (`emitters/quick.py`), where the platform allows it."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from psiphi.emitters import quick
+from psiphi.functions.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
+
+_NEW_LIKE_ARRAY = 277  # PyArray_NewLikeArray in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
+_FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Door:
+    """The `self` of a quick function: answers what it does not take, and keeps alive what it points to (CPython drops a
+    function's self last, for this very purpose)."""
+
+    def __init__(self, ufunc: np.ufunc, method: _Method, library: Any):
+        self.ufunc, self.method, self.library = ufunc, method, library
+
+    def __call__(self, *args, **options):
+        return self.ufunc(*args, **options)
+
+
+def quickcall(library: Any, ufunc: np.ufunc, name: str) -> Any:
+    """A callable that runs the library's @quick, and the gufunc for whatever @quick does not take; None if it cannot be."""
+    table = _table()
+    if table is None:
+        return None
+    place = (ctypes.c_void_p * 4).from_address(library.address("quick.table"))
+    place[:] = table
+    method = _Method(name.encode(), int(library.address("quick")), _FASTCALL_WITH_KEYWORDS, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(method), _Door(ufunc, method, library), None)
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[int, int, int, int] | None:
+    """What @quick needs of this process; None where its assumptions do not hold."""
+    plain = sys.implementation.name == "cpython" and ctypes.sizeof(ctypes.c_void_p) == 8
+    if not plain or sysconfig.get_config_var("Py_GIL_DISABLED") or sysconfig.get_config_var("Py_TRACE_REFS"):
+        return None
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    api = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    call = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
+    new = api[_NEW_LIKE_ARRAY]
+    if not call or not new or not _layout_is_known() or not _makes_arrays(new):
+        return None
+    return id(np.ndarray), id(np.dtype(np.float64)), new, call
+
+
+def _layout_is_known() -> bool:
+    """Do arrays lie in memory as `emitters/quick.py` says?"""
+    x = np.arange(12.0)[1:11:3]
+    at, word = id(x), ctypes.c_int64
+    read = lambda offset: word.from_address(at + offset).value  # noqa: E731
+    if read(quick.TYPE) != id(np.ndarray) or read(quick.DATA) != x.ctypes.data:
+        return False
+    if ctypes.c_int32.from_address(at + quick.NDIM).value != 1 or read(quick.DESCRIPTOR) != id(x.dtype):
+        return False
+    return word.from_address(read(quick.DIMENSIONS)).value == 4 and word.from_address(read(quick.STRIDES)).value == 24
+
+
+def _makes_arrays(address: int) -> bool:
+    """Is the function at this address PyArray_NewLikeArray?"""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(address)
+    made = make(np.zeros(5), quick.KEEP_ORDER, None, 0)
+    return type(made) is np.ndarray and made.shape == (5,) and made.dtype == np.float64

@@ -1,0 +1,122 @@
+"""The quick door: the same bits as the gufunc for plain vectors, the gufunc itself for everything else, no leaks."""
+
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.functions import quickcall
+from psiphi.functions.compiler import Function, Request
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return pp.robots.puma560()
+
+
+@pytest.fixture(scope="module")
+def step(arm):
+    return arm.function("forward_dynamics").single()
+
+
+def state(seed=0, *lead):
+    return np.random.default_rng(seed).normal(size=(3, *lead, 6))
+
+
+def test_it_is_there_on_this_platform(arm, step):
+    assert type(step).__name__ == "builtin_function_or_method" and step is not arm.function("forward_dynamics").ufunc
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "bias", "gravity", "mass_solve", "mass_product"])
+def test_the_bits_are_the_gufuncs(arm, name):
+    function = arm.function(name)
+    arrays = state(1)[: function.ufunc.nin]
+    assert np.array_equal(function.single()(*arrays), function.ufunc(*arrays))
+
+
+def odd_arguments():
+    q, v, tau = state(2)
+    wide = np.zeros((6, 3))
+    wide[:, 1] = v
+    packed = np.zeros(6, dtype=[("byte", "i1"), ("x", "f8")])
+    packed["x"] = tau
+    return {
+        "lists": (list(q), list(v), list(tau)),
+        "strided": (q, wide[:, 1], tau),
+        "reversed": (q[::-1].copy()[::-1], v, tau),
+        "unaligned": (q, v, packed["x"]),
+        "read only": (np.frombuffer(q.tobytes()), v, tau),
+        "foreign byte order": (q.astype(">f8"), v, tau),
+        "float32": (q.astype("f4"), v.astype("f4"), tau.astype("f4")),
+        "mixed": (q, v.astype("f4"), tau),
+        "batch": state(2, 5),
+        "broadcast": (q, v, state(3, 4)[2]),
+        "subclass": (q.view(np.ma.MaskedArray), v, tau),
+    }
+
+
+@pytest.mark.parametrize("what", odd_arguments())
+def test_whatever_comes_is_answered_as_the_gufunc_does(arm, step, what):
+    arrays = odd_arguments()[what]
+    want = arm.function("forward_dynamics").ufunc(*arrays)
+    got = step(*arrays)
+    assert type(got) is type(want) and np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("arrays", [(), (np.zeros(6),) * 2, (np.zeros(5),) * 3, (np.zeros(6), np.zeros(6), None)])
+def test_wrong_arguments_fail_as_in_numpy(step, arrays):
+    with pytest.raises((TypeError, ValueError)):
+        step(*arrays)
+
+
+def test_keywords_go_to_numpy(step):
+    out = np.empty(6)
+    assert step(*state(), out=out) is out
+
+
+def test_nothing_leaks_and_references_stay_even(step):
+    q, v, tau = state(4)
+    before = [sys.getrefcount(x) for x in (q, v, tau, tau.dtype, np.ndarray)]
+    for _ in range(2000):
+        step(q, v, tau)
+    after = [sys.getrefcount(x) for x in (q, v, tau, tau.dtype, np.ndarray)]
+    assert all(abs(x - y) < 50 for x, y in zip(before, after, strict=True))
+    assert sys.getrefcount(step(q, v, tau)) <= 2
+
+
+def test_it_outlives_the_robot():
+    step = Function(pp.robots.chain(3)._model, Request("forward_dynamics")).single()
+    gc.collect()
+    assert np.isfinite(step(*np.ones((3, 3)))).all()
+
+
+def test_functions_come_and_go():
+    model = pp.robots.chain(2)._model
+    for _ in range(50):
+        Function(model, Request("forward_dynamics")).single()(*np.ones((3, 2)))
+    gc.collect()
+
+
+def test_threads_share_it(step):
+    arrays = [state(k) for k in range(8)]
+    want = [step(*a) for a in arrays]
+    wrong = []
+
+    def work(k):
+        wrong.extend(k for _ in range(500) if not np.array_equal(step(*arrays[k]), want[k]))
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_where_its_assumptions_fail_the_gufunc_serves(arm, monkeypatch):
+    monkeypatch.setattr(quickcall, "_table", lambda: None)
+    function = arm.function("forward_dynamics")
+    assert function.single() is function.ufunc

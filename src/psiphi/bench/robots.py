@@ -11,7 +11,7 @@ import psiphi as pp
 from psiphi.bench.peers.lazy import MissingPeer
 from psiphi.functions.robot import Robot
 
-NAMED = {"UR5": "ur5_robot", "Panda": "panda", "G1": "g1_29dof_rev_1_0", "Talos": "talos_full_v2"}
+NAMED = {"UR5": "ur5_robot", "Panda": "panda", "G1": "g1_29dof_rev_1_0", "Talos": "talos_full_v2", "ANYmal": "anymal"}
 
 
 @cache

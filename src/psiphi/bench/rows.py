@@ -13,6 +13,7 @@ ROWS = (  # what takes minutes stands last
     Row("fd-free", "forward dynamics, free base", 12, "x", speed.batch("forward_dynamics", FLOATING, "free"), at_least=True),
     Row("one-call", "one Python call, of pinocchio.aba", 0.5, "x", speed.one_call),
     Row("one-call-mujoco", "one Python call, of mj_forward", None, "x", speed.one_call_mujoco),
+    Row("osim", "J M^-1 J*, batch 4096, free base", 15, "x", speed.operational_space, at_least=True),
     Row("threads", "two threads, batch 100 000", 1.8, "x", speed.two_threads, at_least=True),
     Row("compile", "first call, empty cache", 0.4, "s", starts.compile_time("UR5", "fixed")),
     Row("compile-free", "first call, empty cache, free base", 4, "s", starts.compile_time("G1", "free")),

@@ -76,6 +76,50 @@ def one_call_mujoco(size: Size) -> Iterator[Measured]:
     yield Measured("UR5", ours / theirs, micro(ours), micro(theirs))
 
 
+FEET = ("LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT")
+
+
+def operational_space(size: Size) -> Iterator[Measured]:
+    """J M^-1 J* of a quadruped's four feet in a batch, against the fastest of Pinocchio's ways, one state a call."""
+    pp.set_threads(1)
+    file = robots.urdf("ANYmal")
+    robot = pp.load(file, base="free")
+    s = robot.operators
+    f = pp.function(s.J(*FEET) @ s.mass.inv @ s.J(*FEET).T)
+    q = states(robot, BATCH)["q"]
+    peer = Pin.from_urdf(file, "free", robot)
+    ways = {"computeDelassusMatrix": _delassus(peer, q[0]), "computeMinverse": _with_inverse(peer, q[0])}
+    ours, *theirs = best(partial(f, q, out=np.empty((BATCH, 24, 24))), *ways.values(), seconds=size.seconds)
+    fastest = min(zip(theirs, ways, strict=True))
+    note = f"Pinocchio's fastest: {fastest[1]}; {f.flops} flops"
+    yield Measured("ANYmal, four feet", BATCH * fastest[0] / ours, micro(ours / BATCH), micro(fastest[0]), note)
+
+
+def _delassus(peer: Pin, q: np.ndarray) -> Callable:
+    """Pinocchio's matrix of four 6-D contacts."""
+    model, data, at = peer.peer, peer.data, peer.layout.to_q(q)
+    contacts = []
+    for foot in FEET:
+        frame = model.frames[peer.frame_id(foot)]
+        axes, kind = pinocchio.ReferenceFrame.LOCAL_WORLD_ALIGNED, pinocchio.ContactType.CONTACT_6D
+        contacts.append(pinocchio.RigidConstraintModel(kind, model, frame.parentJoint, frame.placement, axes))
+    return partial(pinocchio.computeDelassusMatrix, model, data, at, contacts, [c.createData() for c in contacts], 0.0)
+
+
+def _with_inverse(peer: Pin, q: np.ndarray) -> Callable:
+    """Pinocchio's mass matrix inverse between its Jacobians."""
+    model, data, at = peer.peer, peer.data, peer.layout.to_q(q)
+    feet, axes = [peer.frame_id(foot) for foot in FEET], pinocchio.LOCAL_WORLD_ALIGNED
+
+    def call() -> np.ndarray:
+        inverse = pinocchio.computeMinverse(model, data, at)
+        pinocchio.computeJointJacobians(model, data, at)
+        J = np.vstack([pinocchio.getFrameJacobian(model, data, foot, axes) for foot in feet])
+        return J @ inverse @ J.T
+
+    return call
+
+
 def two_threads(size: Size) -> Iterator[Measured]:
     """One batch on one thread and on two, in turns; beside it, what two threads that only hash gain on this machine."""
     for name in ("UR5", "Panda"):

@@ -21,7 +21,7 @@ from psiphi.functions.gufunc import core_dims, failed, pending_error
 
 GRAIN = 6_000_000  # flops that are worth a thread's while: about 0.3 ms on one core
 ROWS = 32  # slices hold a multiple of so many rows; kernels take 32 or a divisor of it at a time
-SLICES = 4  # at most so many for each thread: a core that is busy elsewhere takes fewer
+SLICES = 2  # at most so many for each thread: a core that is busy elsewhere takes fewer; each costs some microseconds
 
 _ndarray = np.ndarray
 _lock = threading.Lock()

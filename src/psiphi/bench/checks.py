@@ -23,7 +23,7 @@ from psiphi.functions.robot import Robot
 
 DYNAMICS = FUNCTIONS[0], FUNCTIONS[3]
 QUICK = ("ur5_robot", "panda", "solo12", "g1_29dof_rev_1_0", "double_pendulum_continuous", "pr2")
-LARGE = 13  # coordinates (an arm of seven on a free base): of larger robots only the dynamics is compiled, to save minutes
+LARGE = 20  # coordinates: of larger robots, all but forward and inverse dynamics is interpreted here, to save minutes
 
 
 class Task(NamedTuple):

@@ -61,8 +61,8 @@ def _table() -> tuple[int, int, int, int] | None:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     api = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    call = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
-    new = api[_NEW_LIKE_ARRAY]
+    vectorcall, new = getattr(ctypes.pythonapi, "PyObject_Vectorcall", None), api[_NEW_LIKE_ARRAY]
+    call = ctypes.cast(vectorcall, ctypes.c_void_p).value if vectorcall else None
     if not call or not new or not _layout_is_known() or not _makes_arrays(new):
         return None
     return id(np.ndarray), id(np.dtype(np.float64)), new, call

@@ -27,7 +27,7 @@ COUNTED = (  # the functions whose operations `info` counts
 EXAMPLES = """\
 examples:
   psiphi demo                        the first minute with psiphi
-  psiphi info panda                  a bundled robot: its tree, coordinates, checks and operation counts
+  psiphi info puma560                a bundled robot: its tree, coordinates, checks and operation counts
   psiphi info arm.urdf --base free   a file of yours, floating instead of bolted down
   psiphi derive "J @ mass.inv @ J.T" an equation, its proof and its O(N) loops
   psiphi bench --quick               a short comparison with other libraries on this machine
@@ -37,7 +37,7 @@ examples:
 
 INFO_EXAMPLES = """\
 examples:
-  psiphi info panda
+  psiphi info puma560
   psiphi info arm.urdf --base free
 
 The table lists bodies base to tip; a body that branches off is indented. `q` and `v` are the places of a joint's

@@ -72,7 +72,7 @@ def test_help_teaches(capsys):
         cli.main(["--help"])
     text = capsys.readouterr().out
     assert leaves.value.code == 0
-    assert all(word in text for word in (*cli.COMMANDS, "examples:", "psiphi info panda", "--version"))
+    assert all(word in text for word in (*cli.COMMANDS, "examples:", "psiphi info puma560", "--version"))
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

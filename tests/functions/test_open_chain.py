@@ -5,7 +5,7 @@ import pytest
 
 import psiphi as pp
 import zoo
-from peers import Pin
+from psiphi.bench.peers import Pin
 from psiphi.functions.robot import Robot
 
 SMALL = [name for name, make in zoo.ZOO if make().nv <= 13]

@@ -10,8 +10,8 @@ import pytest
 
 import zoo
 from oracles import reference
-from peers import Mj, Pin, Unsupported, mujoco_model, pinocchio_model
 from psiphi import interop
+from psiphi.bench.peers import Mj, Pin, Unsupported, mujoco_model, pinocchio_model
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 
@@ -214,7 +214,7 @@ def test_pinocchio_reads_the_same_robot(path, base):
     q, v, a, _ = zoo.random_state(model, 1)
     close(peer.inverse_dynamics(q, v, a), reference.inverse_dynamics(model, q, v, a), 1e-10)
     for frame in list(model.frames)[:: max(1, len(model.frames) // 8)]:
-        close(peer.frame_pose(q, frame).matrix, reference.frame_pose(model, q, frame).matrix, 1e-10)
+        close(peer.frame_pose(q, frame), reference.frame_pose(model, q, frame).matrix, 1e-10)
         V = reference.frame_velocity(model, q, v, frame, "frame")
         close(peer.frame_velocity(q, v, frame, "frame"), V, 1e-10)
 

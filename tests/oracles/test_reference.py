@@ -6,7 +6,7 @@ from hypothesis import given
 
 import zoo
 from oracles import reference
-from peers import Mj, Pin
+from psiphi.bench.peers import Mj, Pin
 
 ROBOTS = pytest.mark.parametrize("make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO])
 MUJOCO_ROBOTS = pytest.mark.parametrize("make", [t for _, t in zoo.mujoco_zoo()], ids=[name for name, _ in zoo.mujoco_zoo()])
@@ -32,7 +32,7 @@ def agree(model, peer, seed: int = 0, tolerance: float = 1e-10) -> None:
         "gravity": [x(q) for x in (_of(model, "gravity"), peer.gravity)],
         "energy": [x(q, v) for x in (_of(model, "energy"), peer.energy)],
         "centre of mass": [x(q) for x in (_of(model, "center_of_mass"), peer.center_of_mass)],
-        "pose": [x(q, "tool").matrix for x in (_of(model, "frame_pose"), peer.frame_pose)],
+        "pose": [_of(model, "frame_pose")(q, "tool").matrix, peer.frame_pose(q, "tool")],
     }
     for axes in ("world", "frame"):
         pairs[f"velocity, {axes} axes"] = [x(q, v, "tool", axes) for x in (_of(model, "frame_velocity"), peer.frame_velocity)]

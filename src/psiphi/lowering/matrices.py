@@ -12,7 +12,7 @@ from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
 from psiphi.lowering.schedule import ARTICULATED
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, adjoint, shape_of
 from psiphi.operators.polynomial import Poly, Word
-from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rotate, second_moment
+from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
 from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
@@ -294,14 +294,7 @@ class Rigid:
 
     @property
     def inertia(self) -> Inertia:
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.J
-        x, y, z = self.moment
-        m = self.mass
-        return Inertia(
-            [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]],
-            [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]],
-            [[m, 0.0, 0.0], [0.0, m, 0.0], [0.0, 0.0, m]],
-        )
+        return rigid(self.mass, self.moment, self.J)
 
 
 def _symmetric(A) -> list:

@@ -94,6 +94,17 @@ class Inertia:
         return [dot(self.column(r), x) for r in range(6)]
 
 
+def rigid(mass, moment, J) -> Inertia:
+    """[[I, m p~], [-m p~, m]] of a rigid body from its mass, first moment m p and second moment J: I = tr(J) 1 - J."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = J
+    x, y, z = moment
+    return Inertia(
+        [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]],
+        [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]],
+        [[mass, 0.0, 0.0], [0.0, mass, 0.0], [0.0, 0.0, mass]],
+    )
+
+
 def symmetric_sum(a, b, symmetric: bool) -> list:
     """a + b for 3x3 blocks; a symmetric block is added once a pair."""
     out = [[None] * 3 for _ in range(3)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.joints import JOINTS, JointKind
-from psiphi.spatial.screws import Inertia, Screw, pose
+from psiphi.spatial.screws import Inertia, Screw, pose, rigid
 
 
 @dataclass
@@ -67,14 +67,7 @@ class Link:
     @property
     def inertia(self) -> Inertia:
         """[[I, m p~], [-m p~, m]] with I = tr(J) 1 - J, J the second moment."""
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.pseudo
-        x, y, z = self.moment
-        m = self.mass
-        return Inertia(
-            [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]],
-            [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]],
-            [[m, 0.0, 0.0], [0.0, m, 0.0], [0.0, 0.0, m]],
-        )
+        return rigid(self.mass, self.moment, self.pseudo)
 
     def numbers(self) -> list:
         """All numbers as one flat list; `with_numbers` puts such a list back."""

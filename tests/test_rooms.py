@@ -21,6 +21,7 @@ ROOMS = [
     "lowering",
     "emitters",
     "functions",
+    "closed",
     "estimation",
     "robots",
     "loading",

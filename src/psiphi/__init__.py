@@ -30,6 +30,12 @@ _HOME = {  # public name -> where it lives
     "from_dh": "loading",
     "load": "loading",
     "Robot": "functions.robot",
+    "Body": "model.model",
+    "System": "closed",
+    "Contact": "closed",
+    "Loop": "closed",
+    "grasp": "closed",
+    "connect": "closed",
     "function": "functions.expressions",
     "vector": "operators",
     "prove": "rewriting",
@@ -40,45 +46,78 @@ _HOME = {  # public name -> where it lives
     "get_threads": "functions.threads",
     "robots": "",
     "interop": "",
+    "simulate": "simulation",
+    "rollout": "simulation",
+    "Trajectory": "simulation",
+    "GravityCompensation": "simulation",
+    "PD": "simulation",
+    "ComputedTorque": "simulation",
+    "OperationalSpace": "simulation",
+    "SimulationError": "simulation",
 }
 
 __all__ = [
+    "Body",
     "Builder",
     "CacheError",
+    "ComputedTorque",
+    "Contact",
     "DH",
     "Error",
     "Expression",
     "Frame",
+    "GravityCompensation",
+    "Loop",
     "Model",
     "ModelError",
+    "OperationalSpace",
+    "PD",
     "Pose",
     "Robot",
+    "SimulationError",
     "SingularError",
     "StateError",
+    "Trajectory",
+    "System",
+    "connect",
     "dot_test",
     "estimation",
     "from_dh",
     "function",
     "get_threads",
+    "grasp",
     "interop",
     "load",
     "prove",
     "robots",
+    "rollout",
     "set_threads",
+    "simulate",
     "vector",
 ]
 
 if TYPE_CHECKING:
     from psiphi import estimation, interop, robots
+    from psiphi.closed import Contact, Loop, System, connect, grasp
     from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
     from psiphi.functions.threads import get_threads, set_threads
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
-    from psiphi.model.model import Frame, Model, Pose
+    from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.operators import Expression, dot_test, vector
     from psiphi.rewriting import prove
+    from psiphi.simulation import (
+        PD,
+        ComputedTorque,
+        GravityCompensation,
+        OperationalSpace,
+        SimulationError,
+        Trajectory,
+        rollout,
+        simulate,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -73,10 +73,31 @@ class Immutable:
 class Body(Immutable):
     """A rigid body: mass, centre of mass in its link frame, rotational inertia about the centre of mass in link axes."""
 
-    name: str
-    mass: float
-    com: np.ndarray
-    inertia: np.ndarray
+    name: str = "object"
+    mass: float = 0.0
+    com: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, 0.0)))
+    inertia: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
+
+    @classmethod
+    def box(cls, mass: float, size, name: str = "box", com=(0.0, 0.0, 0.0)) -> Body:
+        """A homogeneous box with edges `size`: m / 12 (y^2 + z^2, ..).
+
+        >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
+        [13.0, 10.0, 5.0]
+        """
+        x, y, z = (float(edge) ** 2 for edge in size)
+        return cls(name, mass, frozen(com), frozen(np.diag([y + z, x + z, x + y]) * (mass / 12.0)))
+
+    @classmethod
+    def sphere(cls, mass: float, radius: float, name: str = "sphere", com=(0.0, 0.0, 0.0)) -> Body:
+        """A homogeneous ball: 2/5 m r^2."""
+        return cls(name, mass, frozen(com), frozen(np.eye(3) * (0.4 * mass * radius**2)))
+
+    @classmethod
+    def cylinder(cls, mass: float, radius: float, length: float, name: str = "cylinder", com=(0.0, 0.0, 0.0)) -> Body:
+        """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
+        across = (3.0 * radius**2 + length**2) / 12.0
+        return cls(name, mass, frozen(com), frozen(np.diag([across, across, 0.5 * radius**2]) * mass))
 
 
 class Mimic(NamedTuple):

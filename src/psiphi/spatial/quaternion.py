@@ -75,3 +75,24 @@ def left_jacobian(w):
     b = np.where(small, series, (s - np.sin(s)) / s**3)
     W = skew(w)
     return np.eye(3) + a * W + b * (W @ W)
+
+
+def from_matrix(R):
+    """The unit quaternion x y z w of rotations (..., 3, 3): the largest of the four components is taken by its root.
+
+    >>> from_matrix(np.eye(3)).tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    """
+    R = np.asarray(R, dtype=float)
+    d = np.diagonal(R, axis1=-2, axis2=-1)
+    t = d.sum(axis=-1)
+    squares = np.stack([1.0 + 2.0 * d[..., i] - t for i in range(3)] + [1.0 + t], axis=-1)  # 4 times each square
+    off = np.empty((*R.shape[:-2], 4, 4))  # 4 times each product of two components
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        off[..., i, j] = off[..., j, i] = R[..., i, j] + R[..., j, i]
+        off[..., i, 3] = off[..., 3, i] = R[..., k, j] - R[..., j, k]
+        off[..., i, i] = squares[..., i]
+    off[..., 3, 3] = squares[..., 3]
+    best = np.argmax(squares, axis=-1)
+    return normalize(np.take_along_axis(off, best[..., None, None], axis=-2)[..., 0, :])

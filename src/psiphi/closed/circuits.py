@@ -1,0 +1,177 @@
+"""The functions of a closed system as programs: sweeps over the forest in stages, with small dense algebra between them.
+
+Every stage runs on the same scalars; on a tape, what stages share (articulated inertias, poses, gains) is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from psiphi.closed.coupling import Algebra, Coupling, evaluate
+from psiphi.closed.methods import METHODS, run
+from psiphi.functions.compiler import Function, Request
+from psiphi.sweeps.framing import Tree, frame_tree
+from psiphi.sweeps.program import Argument, Program, Site
+from psiphi.sweeps.unroll import unroll
+
+Fill = Callable[[Coupling], dict[str, list]]
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A function of a closed system: what goes in, what comes out, and the stages between."""
+
+    name: str
+    equation: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    algebra: Algebra
+    fill: Fill
+    rods: bool = True
+    columns: str = ""
+
+    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+        def finish(site: Site) -> None:
+            inputs = {name: list(values) for name, values in site.inputs.items()}
+            for name, values in self.fill(Coupling(self.algebra, tree, inputs)).items():
+                site.write(name, 0, values)
+
+        return Program(self.name, self.inputs, self.outputs, (), finish=finish, local=False)
+
+    def compiled(self) -> Function:
+        """The gufunc; the constraints are part of its name, and so of its key in the cache."""
+        request = Request(self.name, (self.algebra.closure.key,))
+        return Function(self.algebra.closure.model, request, quantity=self)
+
+    @property
+    def flops(self) -> int:
+        tree = frame_tree(self.algebra.closure.model, self.rods)
+        return unroll(self.program(tree), tree).count.flops
+
+
+def _inputs(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
+    model, m = algebra.closure.model, algebra.closure.size
+    known = {"q": Argument("q", (model.nq,), "q"), "lam": Argument("lam", (m,))}
+    return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
+
+
+def dynamics(algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
+    """a, the multipliers, the contact forces and the strain, by one of METHODS."""
+    closure = algebra.closure
+    stages = METHODS[method](algebra, frames, axes)
+    outputs = (
+        Argument("a", (closure.model.nv,), "v"),
+        Argument("lam", (closure.size,)),
+        Argument("forces", (len(closure.constraints), 6)),
+        Argument("strain", ()),
+    )
+    inputs = _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
+    name = f"closed dynamics {method} {axes} {','.join(frames)}"
+    return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, lambda c: run(method, stages, c))
+
+
+def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
+    """Free accelerations, Omega, and c' under them: for states where Omega has no inverse."""
+    closure = algebra.closure
+    stage = METHODS["free"](algebra, frames, axes)[0]
+
+    def fill(c: Coupling) -> dict[str, list]:
+        values = evaluate(stage, c.tree, c.inputs)
+        gap = [x + y for x, y in zip(c.sense(values.get("A", []), values["a"]), c.bias, strict=True)]
+        return {"a": values["a"], "Omega": [x for row in c.omega for x in row], "gap": gap}
+
+    m, nv = closure.size, closure.model.nv
+    outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
+    inputs = _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
+    return Circuit(f"closed terms {axes} {','.join(frames)}", "Omega = Jc M^-1 Jc*", inputs, outputs, algebra, fill)
+
+
+def omega(algebra: Algebra) -> Circuit:
+    """Omega = Jc M^-1 Jc*."""
+    m = algebra.closure.size
+    fill = lambda c: {"Omega": [x for row in c.omega for x in row]}  # noqa: E731
+    outputs = (Argument("Omega", (m, m)),)
+    return Circuit("closed omega", "Omega = Jc M^-1 Jc*", _inputs(algebra, "q"), outputs, algebra, fill)
+
+
+def correction(algebra: Algebra) -> Circuit:
+    """M^-1 Jc* lambda, and the contact forces of lambda."""
+
+    def fill(c: Coupling) -> dict[str, list]:
+        spread = c.spread(c.inputs["lam"])
+        return {"a": evaluate(algebra.correction, c.tree, c.inputs | spread)["a"], "forces": c.forces(c.inputs["lam"])}
+
+    closure = algebra.closure
+    outputs = (Argument("a", (closure.model.nv,), "v"), Argument("forces", (len(closure.constraints), 6)))
+    return Circuit("closed correction", "M^-1 Jc* lambda", _inputs(algebra, "q", "lam"), outputs, algebra, fill)
+
+
+def residual(algebra: Algebra) -> Circuit:
+    """How far every row is open, and how fast it opens."""
+    outputs = (Argument("residual", (2, algebra.closure.size)),)
+    fill = lambda c: {"residual": c.errors() + c.rates()}  # noqa: E731
+    return Circuit("closed residual", "[e(q); Jc v]", _inputs(algebra, "q", "v"), outputs, algebra, fill)
+
+
+def projection(algebra: Algebra) -> Circuit:
+    """One Newton step onto the constraints, least in the metric of the mass matrix:
+
+    dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
+    """
+
+    def fill(c: Coupling) -> dict[str, list]:
+        values: dict[str, list] = {}
+        for name, rows in (("dq", c.errors()), ("dv", c.rates())):
+            multipliers, strain = c.solve([-x for x in rows])
+            values[name] = evaluate(algebra.correction, c.tree, c.inputs | c.spread(multipliers))["a"]
+            values["strain"] = [strain]
+        return values
+
+    nv = algebra.closure.model.nv
+    outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
+    return Circuit("closed projection", "-M^-1 Jc* Omega^-1 [e, Jc v]", _inputs(algebra, "q", "v"), outputs, algebra, fill)
+
+
+def jacobian(algebra: Algebra) -> Circuit:
+    """Jc: the constraint rows' Jacobian (m, nv)."""
+    closure = algebra.closure
+    motions = algebra.equation(J=algebra.J) if closure.frames else None
+
+    def fill(c: Coupling) -> dict[str, list]:
+        nv = closure.model.nv
+        J = evaluate(motions, c.tree, c.inputs)["J"] if motions is not None else []
+        columns = []
+        for i in range(nv):
+            unit = [1.0 if i == j else 0.0 for j in range(nv)]
+            columns.append(c.sense([J[r * nv + i] for r in range(6 * len(closure.frames))], unit))
+        return {"Jc": [columns[i][r] for r in range(closure.size) for i in range(nv)]}
+
+    outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
+    return Circuit("closed jacobian", "Jc = Z [J; F]", _inputs(algebra, "q"), outputs, algebra, fill)
+
+
+def compliance(algebra: Algebra, frames: tuple[str, ...], axes: str) -> Circuit:
+    """What a wrench on `frames` does to them and to the constraint rows, before the constraints answer:
+
+    X = J M^-1 J*        Y = Jc M^-1 J*        Omega = Jc M^-1 Jc*
+    """
+    s, closure = algebra.s, algebra.closure
+    J = s.J(*frames, axes=axes)
+    own = algebra.equation(X=J @ s.mass.inv @ J.T)
+    sensed = algebra.equation(A=algebra.J @ s.mass.inv @ J.T) if closure.frames else None
+    joints = algebra.equation(a=s.mass.inv @ J.T) if closure.follows else None
+    width = 6 * len(frames)
+
+    def fill(c: Coupling) -> dict[str, list]:
+        A = evaluate(sensed, c.tree, c.inputs)["A"] if sensed is not None else []
+        a = evaluate(joints, c.tree, c.inputs)["a"] if joints is not None else []
+        columns = [c.sense(A[j::width], a[j::width]) for j in range(width)]
+        Y = [columns[j][i] for i in range(closure.size) for j in range(width)]
+        Omega = [x for row in c.omega for x in row]
+        return {"X": evaluate(own, c.tree, c.inputs)["X"], "Y": Y, "Omega": Omega}
+
+    m = closure.size
+    outputs = (Argument("X", (width, width)), Argument("Y", (m, width)), Argument("Omega", (m, m)))
+    name = f"closed compliance {axes} {','.join(frames)}"
+    return Circuit(name, "X - Y* Omega^-1 Y", _inputs(algebra, "q"), outputs, algebra, fill)

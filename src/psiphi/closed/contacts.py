@@ -1,0 +1,65 @@
+"""Contacts seen by themselves: their configuration, their rates, and how much friction they use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.model.words import shown
+from psiphi.spatial.quaternion import from_matrix
+
+
+def _axes(system: Any, q, frame: str) -> np.ndarray:
+    return system.robot.frame_pose(q, frame)[..., :3, :3]
+
+
+def configuration(system: Any, q, contact: int | str) -> np.ndarray:
+    """The quaternion of R2* R1."""
+    names = [c.name for c in system.contacts]
+    number = names.index(contact) if contact in names else contact
+    if not isinstance(number, int) or not -len(names) <= number < len(names):
+        raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}")
+    c = system.contacts[number]
+    return from_matrix(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
+
+
+def rates(system: Any, q, v) -> np.ndarray:
+    """[w; v] of frame 1 seen from frame 2: R2* (w1 - w2), R2* (v1 - v2 - w2 x (p1 - p2))."""
+    out = []
+    for c in system.contacts:
+        V1, V2 = system.robot.frame_velocity(q, v, c.first), system.robot.frame_velocity(q, v, c.second)
+        T1, T2 = system.robot.frame_pose(q, c.first), system.robot.frame_pose(q, c.second)
+        w = V1[..., :3] - V2[..., :3]
+        u = V1[..., 3:] - V2[..., 3:] - np.cross(V2[..., :3], T1[..., :3, 3] - T2[..., :3, 3])
+        back = np.swapaxes(T2[..., :3, :3], -1, -2)
+        out.append(np.concatenate([(back @ x[..., None])[..., 0] for x in (w, u)], axis=-1))
+    return np.stack(out, axis=-2)
+
+
+def ratio(system: Any, q, forces) -> np.ndarray:
+    """max(|f_t| / (mu f_n), |m_n| / (torsion f_n)); infinite where f_n <= 0, zero for contacts without friction."""
+    forces = np.asarray(forces, dtype=float)
+    if forces.shape[-2:] != (len(system.contacts), 6):
+        raise StateError(
+            f"forces have shape {forces.shape}, expected (..., {len(system.contacts)}, 6)",
+            "take them from forward_dynamics(..., forces=True)",
+        )
+    out = np.zeros(forces.shape[:-1])
+    for i, c in enumerate(system.contacts):
+        if c.friction is not None:
+            out[..., i] = _used(c.friction, np.swapaxes(_axes(system, q, c.second), -1, -2), forces[..., i, :])
+    return out
+
+
+def _used(friction: Any, back: np.ndarray, wrench: np.ndarray) -> np.ndarray:
+    moment, force = ((back @ wrench[..., part, None])[..., 0] for part in (slice(0, 3), slice(3, 6)))
+    n = np.asarray(friction.normal)
+    normal = force @ n
+    sideways = np.linalg.norm(force - normal[..., None] * n, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        used = sideways / (friction.mu * normal)
+        if friction.torsion is not None:
+            used = np.maximum(used, np.abs(moment @ n) / (friction.torsion * normal))
+    return np.where(normal > 0.0, used, np.where((normal == 0.0) & (sideways == 0.0), 0.0, np.inf))

@@ -1,0 +1,204 @@
+"""The coupling of mechanisms through their constraints, on scalars of any kind.
+
+With c' = Jc a + bias the rows of all constraints, Jc = Z [J; F]: Z turns the motions J of the constrained frames into rows,
+F picks the joints that follow others. The multipliers are those that keep the rows at c' = 0:
+
+    Omega = Jc M^-1 Jc*        Omega lambda = -(Jc a_f + bias)        a = a_f + M^-1 Jc* lambda
+
+For arms around an object Omega is J M^-1 J* + A M(C)^-1 A* of S4: the object is a mechanism like any other. The arms' parts
+are O(N) sweeps (expressions of the algebra); what is solved densely is as large as the constraints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from psiphi.closed.constraints import Closure
+from psiphi.closed.relative import Meeting, Scalars, meetings, rates
+from psiphi.functions.equations import FORMS, Equation
+from psiphi.operators import Expression, Operators, vector
+from psiphi.spatial import dense
+from psiphi.spatial.screws import dot
+from psiphi.sweeps.drive import drive
+from psiphi.sweeps.framing import Tree
+
+f, u = vector("f", "frame"), vector("u")
+
+
+def evaluate(equation: Equation, tree: Tree, inputs: Scalars) -> dict[str, list]:
+    """The results of an equation, as flat lists of scalars."""
+    program = equation.program(tree)
+    written = drive(program, tree, inputs)
+    return {arg.name: [written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs}
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A unit multiplier of one row: wrenches on frames (by number, in frame axes) and torques on joints."""
+
+    wrenches: tuple[tuple[int, list], ...] = ()
+    torques: tuple[tuple[int, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """The expressions a closure needs of its forest."""
+
+    closure: Closure
+
+    @cached_property
+    def s(self) -> Operators:
+        return Operators(self.closure.model)
+
+    @property
+    def J(self) -> Expression:
+        return self.s.J(*self.closure.frames, axes="frame")
+
+    @property
+    def B(self) -> Expression:
+        return self.s.B(*self.closure.frames, axes="frame")
+
+    def equation(self, written: bool = False, /, **results: Expression) -> Equation:
+        """Named results; `written` lowers them as the papers write them."""
+        forms = ("as written",) if written else FORMS
+        return Equation(results, self.closure.model, forms=forms, rods=None if written else True)
+
+    @cached_property
+    def compliances(self) -> dict[str, Equation]:
+        """J M^-1 J*, and with joints that follow J M^-1 and M^-1 (entries no row needs are never computed)."""
+        s, found = self.s, {}
+        if self.closure.frames:
+            found["X"] = self.equation(X=self.J @ s.mass.inv @ self.J.T)
+        if self.closure.follows:
+            found["Y"] = self.equation(Y=s.mass.inv)
+            if self.closure.frames:
+                found["Z"] = self.equation(Z=self.J @ s.mass.inv)
+        return found
+
+    @cached_property
+    def correction(self) -> Equation:
+        """M^-1 (J* f + u): what wrenches on frames and torques on joints add to the accelerations."""
+        torque = self.J.T @ f if self.closure.frames else None
+        if self.closure.follows:
+            torque = u if torque is None else torque + u
+        assert torque is not None
+        return self.equation(a=self.s.mass.inv @ torque)
+
+
+class Coupling:
+    """The constraints in one state of the system."""
+
+    def __init__(self, algebra: Algebra, tree: Tree, inputs: Scalars):
+        self.algebra, self.closure, self.tree, self.inputs = algebra, algebra.closure, tree, inputs
+        self.meetings: list[Meeting] = meetings(self.closure, tree, inputs)
+        number = {name: i for i, name in enumerate(self.closure.frames)}
+        self.pulls: list[Pull] = []
+        for meeting in self.meetings:
+            ends = number.get(meeting.constraint.first), number.get(meeting.constraint.second)
+            for row in meeting.rows:
+                sides = zip(ends, meeting.pull(row), strict=True)
+                self.pulls.append(Pull(tuple((end, pull) for end, pull in sides if end is not None)))
+        for follow, (j, leader) in zip(self.closure.follows, self.closure.joints, strict=True):
+            self.pulls.append(Pull(torques=((j, 1.0), (leader, -follow.multiplier))))
+
+    @property
+    def bias(self) -> list:
+        """What c' would be under a = 0."""
+        return [x for meeting in self.meetings for x in meeting.bias] + [0.0] * len(self.closure.follows)
+
+    def errors(self) -> list:
+        """How far every row is open."""
+        rows = [0.0 if row.error is None else row.error for meeting in self.meetings for row in meeting.rows]
+        q, place = self.inputs["q"], self.closure.model.joint
+        for follow in self.closure.follows:
+            own, leader = place(follow.joint).q_slice.start, place(follow.leader).q_slice.start
+            rows.append(q[own] - follow.multiplier * q[leader] - follow.offset)
+        return rows
+
+    def rates(self) -> list:
+        """c = Jc v."""
+        v = self.inputs["v"]
+        rows = [x for meeting in self.meetings for x in rates(meeting)]
+        return rows + [dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques]) for pull in self.pulls[len(rows) :]]
+
+    def sense(self, motions: list, accelerations: list) -> list:
+        """Jc a from the frames' J a (in frame axes, flat) and a itself."""
+        rows = []
+        for pull in self.pulls:
+            total: Any = 0.0
+            for frame, z in pull.wrenches:
+                total = total + dot(z, motions[6 * frame : 6 * frame + 6])
+            for i, c in pull.torques:
+                total = total + c * accelerations[i]
+            rows.append(total)
+        return rows
+
+    def spread(self, multipliers: list) -> Scalars:
+        """Jc* lambda, as wrenches f on the frames and torques u on the joints."""
+        wrenches: list = [0.0] * (6 * len(self.closure.frames))
+        torques: list = [0.0] * self.closure.model.nv
+        for pull, value in zip(self.pulls, multipliers, strict=True):
+            for frame, z in pull.wrenches:
+                for i, x in enumerate(z):
+                    wrenches[6 * frame + i] = wrenches[6 * frame + i] + x * value
+            for i, c in pull.torques:
+                torques[i] = torques[i] + c * value
+        return {"f": wrenches, "u": torques}
+
+    @cached_property
+    def omega(self) -> list[list]:
+        """Omega = Jc M^-1 Jc*, symmetric."""
+        X = {name: evaluate(e, self.tree, self.inputs)[name] for name, e in self.algebra.compliances.items()}
+        width, nv = 6 * len(self.closure.frames), self.closure.model.nv
+        m = len(self.pulls)
+        out: list[list] = [[0.0] * m for _ in range(m)]
+        for b, right in enumerate(self.pulls):
+            moved = self._moved(X, right, width, nv)
+            for a in range(b + 1):
+                left = self.pulls[a]
+                total: Any = 0.0
+                for frame, z in left.wrenches:
+                    total = total + dot(z, moved[0][6 * frame : 6 * frame + 6])
+                for i, c in left.torques:
+                    total = total + c * moved[1][i]
+                out[a][b] = out[b][a] = total
+        return out
+
+    def _moved(self, X: dict[str, list], pull: Pull, width: int, nv: int) -> tuple[list, dict[int, Any]]:
+        """[J; F] M^-1 Jc* of one row: motions of all frames, accelerations of the joints that follow."""
+        motions: list = [0.0] * width
+        joints = {i: 0.0 for i, _ in (t for p in self.pulls for t in p.torques)}
+        for frame, z in pull.wrenches:
+            for r in range(width):
+                start = r * width + 6 * frame
+                motions[r] = motions[r] + dot(X["X"][start : start + 6], z)
+            for i in joints:
+                joints[i] = joints[i] + dot([X["Z"][(6 * frame + k) * nv + i] for k in range(6)], z)
+        for j, c in pull.torques:
+            for r in range(width):
+                motions[r] = motions[r] + X["Z"][r * nv + j] * c
+            for i in joints:
+                joints[i] = joints[i] + X["Y"][i * nv + j] * c
+        return motions, joints
+
+    def solve(self, right: list) -> tuple[list, Any]:
+        """lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular."""
+        factors = dense.factor(self.omega)
+        strain: Any = 0.0
+        for j, d_inv in enumerate(factors[1]):
+            ratio = self.omega[j][j] * d_inv
+            strain = strain + ratio * ratio
+        return dense.solve(factors, right), strain
+
+    def forces(self, multipliers: list) -> list:
+        """The wrench every constraint imparts to the body of its second frame, world axes, at the contact: flat (l, 6)."""
+        out, start = [], 0
+        for meeting in self.meetings:
+            own = multipliers[start : start + len(meeting.rows)]
+            start += len(meeting.rows)
+            for part in ("turn", "slide"):
+                columns = [[getattr(row, part)[i] for row in meeting.rows] for i in range(3)]
+                out += dense.apply(meeting.axes, [-dot(column, own) for column in columns])
+        return out

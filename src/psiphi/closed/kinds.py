@@ -1,0 +1,147 @@
+"""What two frames may still do relative to each other: a row of the table a kind, loops never ask which.
+
+Frame 1 is seen from frame 2: R = R2* R1, p = R2* (p1 - p2), w and v their rates in the axes of frame 2. A kind is a list of
+rows; a row forbids turn.w + slide.v, so that with constraint rows c = S [w; v]
+
+    c' = S [w'; v'] + extra,     extra = (dS/dt) [w; v]
+
+and `error` is how far the row is open (None: the row cannot be integrated, it binds velocities alone).
+Errors are 2 tan(angle / 2) about the axis of a rotation: to first order the angle, and never zero at half a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psiphi.spatial import dense
+from psiphi.spatial.screws import cross, dot
+
+ZERO = [0.0, 0.0, 0.0]
+AXES = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True)
+class Relative:
+    """Frame 1 seen from frame 2, in the axes of frame 2; scalars of any kind."""
+
+    R: list
+    p: list
+    w: list
+    v: list
+
+
+@dataclass(frozen=True)
+class Row:
+    """One constraint: turn . w + slide . v = 0."""
+
+    turn: list
+    slide: list
+    error: Any = None
+    extra: Any = 0.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The constants of one constraint: an axis in frame 2, two directions across it, a second axis in frame 1, a length."""
+
+    axis: list
+    across: tuple[list, list]
+    axis2: list
+    length: float
+
+    @staticmethod
+    def of(axis=(0.0, 0.0, 1.0), axis2=(1.0, 0.0, 0.0), length: float = 0.0) -> Shape:
+        u = np.asarray(axis, dtype=float)
+        first = np.cross(u, AXES[int(np.argmin(np.abs(u)))])
+        first /= np.linalg.norm(first)
+        return Shape(u.tolist(), (first.tolist(), np.cross(u, first).tolist()), [float(x) for x in axis2], float(length))
+
+
+def _turns(directions, errors) -> list[Row]:
+    return [Row(u, ZERO, e) for u, e in zip(directions, errors, strict=True)]
+
+
+def _slides(directions, at: Relative) -> list[Row]:
+    return [Row(ZERO, u, dot(u, at.p)) for u in directions]
+
+
+def _orientation(at: Relative) -> list:
+    """2 tan(angle / 2) u of the rotation R, from R - R* and its trace."""
+    R = at.R
+    half = 1.0 / (1.0 + R[0][0] + R[1][1] + R[2][2])
+    return [2.0 * half * x for x in (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])]
+
+
+def _alignment(shape: Shape, at: Relative) -> list:
+    """How far the axis has left itself, across it: 2 (h x R h) / (1 + h . R h)."""
+    turned = dense.apply(at.R, shape.axis)
+    scale = 2.0 / (1.0 + dot(shape.axis, turned))
+    tilt = cross(shape.axis, turned)
+    return [scale * dot(u, tilt) for u in shape.across]
+
+
+def _weld(shape: Shape, at: Relative) -> list[Row]:
+    return _turns(AXES, _orientation(at)) + _slides(AXES, at)
+
+
+def _ball(shape: Shape, at: Relative) -> list[Row]:
+    return _slides(AXES, at)
+
+
+def _hinge(shape: Shape, at: Relative) -> list[Row]:
+    return _turns(shape.across, _alignment(shape, at)) + _slides(AXES, at)
+
+
+def _soft(shape: Shape, at: Relative) -> list[Row]:
+    """No spin about the normal, rolling about the two tangents: n . w = 0 has no integral."""
+    return [Row(shape.axis, ZERO), *_slides(AXES, at)]
+
+
+def _universal(shape: Shape, at: Relative) -> list[Row]:
+    """The axis h1 of frame 2 stays square to the axis h2 of frame 1: h1 . R h2 = 0."""
+    h2 = dense.apply(at.R, shape.axis2)
+    extra = dot(cross(cross(at.w, h2), shape.axis), at.w)
+    return [Row(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra), *_slides(AXES, at)]
+
+
+def _cylindrical(shape: Shape, at: Relative) -> list[Row]:
+    return _turns(shape.across, _alignment(shape, at)) + _slides(shape.across, at)
+
+
+def _planar(shape: Shape, at: Relative) -> list[Row]:
+    return _turns(shape.across, _alignment(shape, at)) + _slides([shape.axis], at)
+
+
+def _distance(shape: Shape, at: Relative) -> list[Row]:
+    """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
+    d = shape.length
+    return [Row(ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How two frames are held together. `needs` names what must be given; `slides`: they may move apart."""
+
+    rows: Callable[[Shape, Relative], list[Row]]
+    size: int
+    meaning: str
+    needs: tuple[str, ...] = ()
+    slides: bool = False
+    turns: bool = True
+
+
+KINDS: dict[str, Kind] = {
+    "weld": Kind(_weld, 6, "no relative motion", turns=False),
+    "ball": Kind(_ball, 3, "turns about a point"),
+    "hinge": Kind(_hinge, 5, "turns about an axis", ("axis",)),
+    "universal": Kind(_universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")),
+    "cylindrical": Kind(_cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True),
+    "planar": Kind(_planar, 3, "slides in a plane and turns about its normal", ("axis",), slides=True),
+    "distance": Kind(_distance, 1, "two points stay at one distance", ("length",), slides=True),
+    "soft": Kind(_soft, 4, "turns about a point, but not about the normal", ("axis",)),
+}
+CONTACTS = {"rigid": "weld", "line": "hinge", "soft": "soft", "point": "ball"}  # grasps of S4, appendix A

@@ -1,0 +1,116 @@
+"""Forward dynamics of closed chains, as equations in stages: what S4 calls RCCFD1, RCCFD2 and RCCFD3, and psiphi's own.
+
+A stage is an operator expression of the forest; between stages stands the small dense solve with Omega. W = I - H psi K,
+T' = T - H phi (M phi* a + b). Wrenches f act on the frames here (S4's f(0) acts on the environment: f = -f(0)).
+
+    free        a_f = M^-1 T';  a = a_f + M^-1 J* f                 rewritten by the compiler
+    whole       J a_f = J M^-1 T';  a = M^-1 (T' + J* f)            rewritten by the compiler
+    RCCFD1      a_f = W* D^-1 W T';  a = a_f + W* D^-1 H psi B f
+    RCCFD2      J a_f = B* psi* H* D^-1 W T';  a = W* D^-1 (T' - H psi (K T' - B f))
+    RCCFD3      e = W T';  J a_f = B* psi* H* D^-1 e;  a = W* (D^-1 e + D^-1 H psi B f)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psiphi.closed.coupling import Algebra, Coupling, evaluate, f, u
+from psiphi.functions.equations import Equation
+from psiphi.operators import Expression, Operators, vector
+
+tau, T, e = vector("tau"), vector("T"), vector("e")
+Stages = Callable[[Algebra, tuple[str, ...], str], tuple[Equation, ...]]
+
+
+def _load(s: Operators, frames: tuple[str, ...], axes: str) -> Expression:
+    """M phi* a + b, less the external wrenches."""
+    force = s.M @ s.phi.T @ s.a + s.b
+    return force - s.B(*frames, axes=axes) @ vector("f_ext", "frame") if frames else force
+
+
+def _torque(s: Operators, frames: tuple[str, ...], axes: str) -> Expression:
+    return tau - s.H @ s.phi @ _load(s, frames, axes)
+
+
+def _pulled(algebra: Algebra) -> Expression:
+    """J* f + u of the constraints."""
+    closure = algebra.closure
+    parts = [algebra.J.T @ f] * bool(closure.frames) + [u] * bool(closure.follows)
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _sensed(algebra: Algebra, acceleration: Expression, **more: Expression) -> dict[str, Expression]:
+    """J a of the constrained frames, and a itself where joints follow others."""
+    closure = algebra.closure
+    frames = {"A": algebra.J @ acceleration} if closure.frames else {}
+    return {**frames, **({"a": acceleration} if closure.follows else {}), **more}
+
+
+def _free(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
+    s = algebra.s
+    free = s.mass.inv @ _torque(s, frames, axes)
+    return algebra.equation(**_sensed(algebra, free, a=free)), algebra.correction
+
+
+def _whole(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
+    s = algebra.s
+    torque = _torque(s, frames, axes)
+    first = algebra.equation(**_sensed(algebra, s.mass.inv @ torque))
+    force = _load(s, frames, axes)
+    if algebra.closure.frames:
+        force = force - algebra.B @ f
+    pushed = tau + u if algebra.closure.follows else tau
+    return first, algebra.equation(a=s.mass.inv @ (pushed - s.H @ s.phi @ force))
+
+
+def _whitening(s: Operators) -> Expression:
+    return s.I - s.H @ s.psi @ s.K
+
+
+def _torques(algebra: Algebra, frames: tuple[str, ...], axes: str) -> Equation:
+    """T' = T - C, of an inverse dynamics at a = 0."""
+    return algebra.equation(T=_torque(algebra.s, frames, axes))
+
+
+def _rccfd1(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
+    s = algebra.s
+    W = _whitening(s)
+    free = W.T @ s.D.inv @ W @ T
+    first = algebra.equation(True, **_sensed(algebra, free, a=free))
+    second = W.T @ s.D.inv @ s.H @ s.psi @ algebra.B @ f
+    return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
+
+
+def _rccfd2(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
+    s, B = algebra.s, algebra.B
+    W = _whitening(s)
+    first = algebra.equation(True, A=B.T @ s.psi.T @ s.H.T @ s.D.inv @ W @ T)
+    second = W.T @ s.D.inv @ (T - s.H @ s.psi @ (s.K @ T - B @ f))
+    return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
+
+
+def _rccfd3(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
+    s, B = algebra.s, algebra.B
+    W = _whitening(s)
+    first = algebra.equation(True, A=B.T @ s.psi.T @ s.H.T @ s.D.inv @ W @ T, e=W @ T)
+    second = W.T @ (s.D.inv @ e + s.D.inv @ s.H @ s.psi @ B @ f)
+    return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
+
+
+METHODS: dict[str, Stages] = {"free": _free, "whole": _whole, "RCCFD1": _rccfd1, "RCCFD2": _rccfd2, "RCCFD3": _rccfd3}
+CORRECTED = ("free", "RCCFD1")  # their last stage adds to the free accelerations
+PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # what a user may name, besides "KKT"
+
+
+def run(method: str, stages: tuple[Equation, ...], coupling: Coupling) -> dict[str, Any]:
+    """The stages in order, the solve before the last: a, multipliers, contact forces, strain."""
+    tree, inputs = coupling.tree, dict(coupling.inputs)
+    values: dict[str, list] = {}
+    for stage in stages[:-1]:
+        values |= evaluate(stage, tree, inputs | values)
+    gap = [x + y for x, y in zip(coupling.sense(values.get("A", []), values.get("a", [])), coupling.bias, strict=True)]
+    multipliers, strain = coupling.solve([-x for x in gap])
+    last = evaluate(stages[-1], tree, inputs | values | coupling.spread(multipliers))["a"]
+    a = [x + y for x, y in zip(values["a"], last, strict=True)] if method in CORRECTED else last
+    return {"a": a, "lam": multipliers, "forces": coupling.forces(multipliers), "strain": [strain]}

@@ -1,0 +1,138 @@
+"""Where constrained frames are and how they move, and the constraint rows that follow from it.
+
+One sweep, base to tip, gives each frame its pose in the world, its velocity, and its acceleration under the joint
+accelerations a = 0: dJ/dt v, with gravity as the pseudo-acceleration of the world, which no relative motion feels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psiphi.closed.constraints import Closure, Constraint
+from psiphi.closed.kinds import Relative, Row
+from psiphi.functions.kinematics import spatial_velocity, world_pose
+from psiphi.lowering.local import EYE3, ZERO3, ZERO6
+from psiphi.lowering.newton import accelerate, world_at_rest
+from psiphi.model.model import WORLD
+from psiphi.spatial import dense
+from psiphi.spatial.screws import add, cross, dot
+from psiphi.sweeps.drive import drive
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
+
+Scalars = dict[str, list]
+
+
+@dataclass(frozen=True)
+class State:
+    """A frame: rotation and origin in the world; w, v, w', v' and U = w'~ + w~ w~ in its own axes."""
+
+    R: list
+    p: list
+    w: list
+    v: list
+    wd: list
+    vd: list
+    U: list
+
+
+def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
+    """All constrained frames under way with the joint velocities `inputs["v"]` (absent: at rest)."""
+    found: dict[str, State] = {}
+    spots = [closure.model.frame(name) for c in closure.constraints for name in (c.first, c.second)]
+    marks: dict[int, dict[str, tuple]] = {}
+    for spot in spots:
+        if spot.body == WORLD:
+            R, p = spot.pose.rotation.tolist(), spot.pose.translation.tolist()
+            pull = dense.apply(dense.transpose(R), [-float(g) for g in tree.gravity])
+            found[spot.name] = State(R, p, ZERO3, ZERO3, ZERO3, pull, [ZERO3, ZERO3, ZERO3])
+        else:
+            place = tree.place(spot.body, spot.pose)
+            marks.setdefault(spot.body, {})[spot.name] = place.rotation.tolist(), place.translation.tolist()
+
+    def world(site: Site) -> None:
+        site.keep(R=EYE3, p=ZERO3, V=ZERO6, motion=world_at_rest(tree.gravity))
+
+    def step(site: Site) -> None:
+        world_pose(site)
+        spatial_velocity(site)
+        accelerate(site, [0.0] * len(site.H), "motion")
+        for name, (R, r) in (site.mark or {}).items():
+            found[name] = _at(site, R, r)
+
+    bodies = sorted({k for body in marks for k in tree.path_to(body)})
+    drive(Program("states", (), (), (Sweep(BASE_TO_TIP, step),), world, bodies=bodies, marks=marks), tree, inputs)
+    return found
+
+
+def _at(site: Site, R: list, r: list) -> State:
+    """The frame with axes R and origin r on this body."""
+    w, wd, vd, U = site.kept["motion"]
+    back = dense.transpose(R)
+    turned = lambda x: dense.apply(back, x)  # noqa: E731
+    return State(
+        dense.product(site.kept["R"], R),
+        add(site.kept["p"], dense.apply(site.kept["R"], r)),
+        turned(w),
+        turned(add(site.kept["V"][3:], cross(w, r))),
+        turned(wd),
+        turned(add(vd, dense.apply(U, r))),
+        dense.product(back, dense.product(U, R)),
+    )
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A constraint in one state: its rows, and the bias S [w'; v'] + extra of c' under a = 0."""
+
+    constraint: Constraint
+    at: Relative
+    rows: list[Row]
+    bias: list
+    axes: list  # rotation of frame 2 in the world
+
+    def pull(self, row: Row) -> tuple[list, list]:
+        """A unit multiplier of a row as wrenches: on frame 1 in its axes, on frame 2 in its axes."""
+        back = dense.transpose(self.at.R)
+        first = dense.apply(back, row.turn) + dense.apply(back, row.slide)
+        moment = add(row.turn, cross(self.at.p, row.slide))
+        return first, [-x for x in (*moment, *row.slide)]
+
+
+def meet(constraint: Constraint, one: State, two: State) -> Meeting:
+    """Frame 1 seen from frame 2:
+
+    w = R w1 - w2            w' = R w1' - w2' - w2 x w
+    v = R v1 - v2 - w2 x p   v' = R v1' - v2' - U2 p - 2 w2 x v
+    """
+    back = dense.transpose(two.R)
+    R = dense.product(back, one.R)
+    p = dense.apply(back, _less(one.p, two.p))
+    w = _less(dense.apply(R, one.w), two.w)
+    v = _less(_less(dense.apply(R, one.v), two.v), cross(two.w, p))
+    wd = _less(dense.apply(R, one.wd), two.wd)
+    vd = _less(_less(dense.apply(R, one.vd), two.vd), dense.apply(two.U, p))
+    kind = constraint.row
+    if kind.turns:
+        wd = _less(wd, cross(two.w, w))
+    if kind.slides:
+        vd = _less(vd, [2.0 * x for x in cross(two.w, v)])
+    at = Relative(R, p, w, v)
+    rows = kind.rows(constraint.shape, at)
+    bias = [dot(row.turn, wd) + dot(row.slide, vd) + row.extra for row in rows]
+    return Meeting(constraint, at, rows, bias, two.R)
+
+
+def meetings(closure: Closure, tree: Tree, inputs: Scalars) -> list[Meeting]:
+    """Every constraint in the state `inputs`."""
+    at = states(closure, tree, inputs)
+    return [meet(c, at[c.first], at[c.second]) for c in closure.constraints]
+
+
+def rates(meeting: Meeting) -> list:
+    """c = S [w; v]."""
+    return [dot(row.turn, meeting.at.w) + dot(row.slide, meeting.at.v) for row in meeting.rows]
+
+
+def _less(a: list, b: list) -> list:
+    return [x - y for x, y in zip(a, b, strict=True)]

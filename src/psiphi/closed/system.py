@@ -1,0 +1,348 @@
+"""The closed system at the door: mechanisms and constraints that answer as a robot does."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed import assembly, circuits, contacts, dense, sharing
+from psiphi.closed.constraints import Closure, Constraint
+from psiphi.closed.coupling import Algebra
+from psiphi.closed.methods import CORRECTED, METHODS, PAPER
+from psiphi.closed.singular import STRAIN, direction, least_norm
+from psiphi.errors import SingularError, StateError
+from psiphi.functions import guard, operational
+from psiphi.functions.compiler import Function
+from psiphi.functions.robot import Robot
+from psiphi.functions.threads import run
+from psiphi.model.model import Frame, Joint
+from psiphi.model.words import nearest, shown
+
+DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
+
+
+class System:
+    """Mechanisms held together by constraints. q and v are those of `robot`, the forest of all mechanisms (an object is a
+    body with a free joint), one after the other; tau is (..., nv), or (..., na) for the actuated coordinates alone.
+
+    Constraints act on accelerations; `assemble` closes the loops, `project` puts a state back on the constraints.
+    """
+
+    def __init__(self, robot: Robot, constraints, follows=(), passive: tuple[str, ...] = (), object_body: str = ""):
+        self.robot = robot
+        self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
+        self.passive, self.object = passive, object_body
+        self._functions: dict[Any, Function] = {}
+
+    # -- what the system is ------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.robot.name
+
+    @property
+    def nq(self) -> int:
+        return self.robot.nq
+
+    @property
+    def nv(self) -> int:
+        return self.robot.nv
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        return self.robot.joints
+
+    @property
+    def bodies(self):
+        return self.robot.bodies
+
+    @property
+    def frames(self):
+        return self.robot.frames
+
+    @property
+    def contacts(self) -> tuple[Constraint, ...]:
+        """The constraints between frames: .name .kind .first .second .friction."""
+        return self.closure.constraints
+
+    @property
+    def nc(self) -> int:
+        """How many constraint rows."""
+        return self.closure.size
+
+    @cached_property
+    def actuated(self) -> np.ndarray:
+        """The velocity coordinates that have motors: all but the object's and those named passive."""
+        idle = {i for name in self.passive for i in _coordinates(self.robot.joint(name))}
+        return np.array([i for i in range(self.nv) if i not in idle], dtype=int)
+
+    @property
+    def na(self) -> int:
+        return len(self.actuated)
+
+    def frame(self, name: str) -> Frame:
+        return self.robot.frame(name)
+
+    def neutral(self) -> np.ndarray:
+        """Every joint at its zero; not assembled."""
+        return self.robot.neutral()
+
+    def random(self, rng=None, size=()) -> np.ndarray:
+        """Random joints; not assembled."""
+        return self.robot.random(rng, size)
+
+    def integrate(self, q, v, dt=1.0) -> np.ndarray:
+        return self.robot.integrate(q, v, dt)
+
+    def difference(self, q0, q1) -> np.ndarray:
+        return self.robot.difference(q0, q1)
+
+    def normalize(self, q) -> np.ndarray:
+        return self.robot.normalize(q)
+
+    def energy(self, q, v) -> Any:
+        return self.robot.energy(q, v)
+
+    def frame_pose(self, q, frame, **options) -> Any:
+        return self.robot.frame_pose(q, frame, **options)
+
+    def __repr__(self) -> str:
+        held = ", ".join(f"{c.name}: {c.kind}" for c in self.contacts)
+        return f"<System {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nc} constraint rows ({held})>"
+
+    # -- dynamics ----------------------------------------------------------------------------------------------------------
+
+    def forward_dynamics(self, q, v, tau, forces: bool = False, f_ext=None, axes="world", method=None, check=False) -> Any:
+        """Omega lambda = -(Jc a_f + bias);  a = a_f + M^-1 Jc* lambda
+
+        -> a (..., nv); with `forces` also the wrenches [moment; force] (..., l, 6) every contact imparts to the body of its
+        second frame (the object), in world axes, at the contact. `method` is "RCCFD1" .. "RCCFD3" of S4, or "KKT" (dense).
+        Forces are of least norm where constraints are redundant. An element no acceleration fits is NaN; a single state, or
+        any with check=True, raises `SingularError` with the contact and the direction.
+        """
+        details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
+        return (details["a"], details["forces"]) if forces else details["a"]
+
+    def forward_dynamics_details(self, q, v, tau, f_ext=None, axes="world", method=None, check=False) -> dict[str, Any]:
+        """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
+        guard.check_axes(axes)
+        frames = tuple(self.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext else ()
+        values = self._state(q=q, v=v, tau=tau)
+        if frames:
+            values = (*values, guard.stack_wrenches(guard.mapping(f_ext)))
+        if method == "KKT":
+            a, lam, wrenches, strain = dense.solve(self, values, frames, axes)
+        else:
+            function = self._dynamics(_method(method), frames, axes)
+            a, lam, wrenches, strain = self._call(function, values)
+        found = {"a": a, "forces": wrenches, "multipliers": lam}
+        lead = np.shape(strain)
+        found |= {"unique": np.ones(lead, bool), "rank": np.full(lead, self.nc), "solvable": np.ones(lead, bool)}
+        bad = ~(strain < STRAIN)
+        if np.any(bad):
+            self._mend(found, bad, values, frames, axes)
+        self._judge(found, check)
+        return found
+
+    def _mend(self, found: dict[str, Any], bad: np.ndarray, values, frames, axes) -> None:
+        """Elements with a singular Omega again, by eigenvalues."""
+        lead = np.shape(bad)
+        picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
+        free, Omega, gap = self._call(self._terms(frames, axes), picked)
+        least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
+        extra, wrenches = self._call(self._correction, (picked[0], least.multipliers))
+        lost = least.open[..., None]
+        new = {
+            "a": np.where(lost, np.nan, free + extra),
+            "forces": np.where(lost[..., None], np.nan, wrenches),
+            "multipliers": least.multipliers,
+            "rank": least.rank,
+            "unique": least.rank == self.nc,
+            "solvable": ~least.open,
+            "left": least.left,
+        }
+        for name, value in new.items():
+            whole = found.setdefault(name, np.zeros((*lead, self.nc)))
+            if not lead:
+                found[name] = value[0]
+            else:
+                found[name] = whole = np.array(whole)
+                whole[bad] = value
+
+    def _judge(self, found: dict[str, Any], check) -> None:
+        """A single state without a solution, or any with check: an error that names contact and direction."""
+        lost = ~np.asarray(found["solvable"])
+        if not lost.any() or (lost.ndim and not check and not lost.all()):
+            return
+        place: Any = tuple(int(i) for i in np.argwhere(lost)[0])
+        row = int(np.argmax(np.abs(found["left"][place])))
+        where = f" (batch element {place if len(place) > 1 else place[0]})" if place else ""
+        raise SingularError(
+            f"no acceleration keeps {direction(self.closure, row)}{where}: the mechanism is at a singularity of that direction",
+            "start from another configuration, slow down, or free that direction with another kind of contact",
+        )
+
+    def inverse_dynamics(self, q, v, a, internal=None, share=None, forces: bool = False) -> Any:
+        """M a + C v + g = tau + Jc* lambda, tau zero where there is no motor.
+
+        Torques (..., nv) for a desired motion that keeps the constraints. What the contacts must carry is shared by least
+        sum |f_i|^2 / share_i (`share`: one positive number a contact); `internal` (..., l, 6) are wrenches to squeeze with,
+        of which the part that moves nothing is added. With `forces` also the contact wrenches as forward_dynamics gives.
+        """
+        return sharing.inverse_dynamics(self, q, v, a, internal, share, forces)
+
+    def split_forces(self, q, forces, share=None) -> tuple[np.ndarray, np.ndarray]:
+        """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
+        return sharing.split(self, q, forces, share)
+
+    def effective_compliance(self, q, frame=None, axes: str = "world") -> np.ndarray:
+        """J M^-1 J* - (J M^-1 Jc*) Omega^+ (Jc M^-1 J*): what a wrench on `frame` (the object) does to it, loops closed."""
+        name = self._target(frame)
+        guard.check_axes(axes)
+        function = self._function(("compliance", name, axes), lambda: circuits.compliance(self.algebra, (name,), axes))
+        X, Y, Omega = self._call(function, self._state(q=q))
+        return X - np.swapaxes(Y, -1, -2) @ operational.inverse(Omega, "pseudo", 1e-12) @ Y
+
+    def effective_inertia(self, q, frame=None, axes: str = "world") -> np.ndarray:
+        """The inverse of `effective_compliance`: the inertia one feels at `frame`. NaN where the frame cannot move freely."""
+        return operational.inverse(self.effective_compliance(q, frame, axes), "exact")
+
+    # -- constraints -------------------------------------------------------------------------------------------------------
+
+    def constraint_residual(self, q, v=None) -> np.ndarray:
+        """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
+        rest = v is None
+        function = self._function("residual", lambda: circuits.residual(self.algebra))
+        found = self._call(function, self._state(q=q, v=np.zeros(self.nv) if rest else v))
+        return found[..., 0, :] if rest else found
+
+    def constraint_jacobian(self, q) -> np.ndarray:
+        """Jc (..., m, nv): c = Jc v."""
+        return self._call(self._function("jacobian", lambda: circuits.jacobian(self.algebra)), self._state(q=q))
+
+    def assemble(self, q_guess, hold=(), tolerance: float = 1e-11) -> np.ndarray:
+        """A configuration near the guess that closes every loop; joints named in `hold` stay where they are."""
+        return assembly.assemble(self, q_guess, hold, tolerance)
+
+    def project(self, q, v, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:
+        """The state moved onto the constraints, least in the metric of the mass matrix; for states that are nearly there."""
+        return assembly.project(self, q, v, tolerance)
+
+    # -- contacts ----------------------------------------------------------------------------------------------------------
+
+    def contact_ratio(self, q, forces) -> np.ndarray:
+        """(..., l): how much of the friction cone a contact uses; above 1 it slips, infinite where it pulls off, 0 if none."""
+        return contacts.ratio(self, q, forces)
+
+    def contact_configuration(self, q, contact: int | str = 0) -> np.ndarray:
+        """The rotation of frame 1 seen from frame 2 as a quaternion x y z w (..., 4): the configuration of a contact."""
+        return contacts.configuration(self, q, contact)
+
+    def contact_rates(self, q, v) -> np.ndarray:
+        """(..., l, 6): the motion [w; v] of each first frame seen from its second, in axes of the second (W of S4)."""
+        return contacts.rates(self, q, v)
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def algebra(self) -> Algebra:
+        return Algebra(self.closure)
+
+    def flops(self, name: str = "forward_dynamics", method: str | None = None) -> int:
+        """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
+        if name != "forward_dynamics":
+            raise StateError(f"no count of {shown(name)} for a closed system", "ask for forward_dynamics")
+        return self._dynamics(_method(method), (), "world").count.flops
+
+    def explain(self, method: str | None = None) -> str:
+        """The stages of forward dynamics, each an operator expression, and what they cost together."""
+        circuit = self._circuit(_method(method), (), "world")
+        name = circuit.name.split()[2]
+        stages = METHODS[name](self.algebra, (), "world")
+        lines = [f"{result} = {e}" for stage in stages[:-1] for result, e in stage.results.items()]
+        lines += [f"Ω = {e.results[n]}  in constraint rows" for n, e in self.algebra.compliances.items()]
+        lines += ["Ω λ = -(Z A + bias),  f = Z* λ    (dense, as large as the constraints)"]
+        sign = "a + " if name in CORRECTED else ""
+        lines += [f"{result} = {sign}{e}" for result, e in stages[-1].results.items()]
+        return "\n".join([*lines, "", f"{circuit.flops} flops ({name})"])
+
+    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> circuits.Circuit:
+        if method:
+            return circuits.dynamics(self.algebra, method, frames, axes)
+        options = [circuits.dynamics(self.algebra, name, frames, axes) for name in DEFAULT]
+        return min(options, key=lambda option: option.flops)
+
+    def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
+        return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))
+
+    def _terms(self, frames: tuple[str, ...], axes: str) -> Function:
+        return self._function(("terms", frames, axes), lambda: circuits.terms(self.algebra, frames, axes))
+
+    @property
+    def _correction(self) -> Function:
+        return self._function("correction", lambda: circuits.correction(self.algebra))
+
+    @property
+    def _projection(self) -> Function:
+        return self._function("projection", lambda: circuits.projection(self.algebra))
+
+    @property
+    def _omega(self) -> Function:
+        return self._function("omega", lambda: circuits.omega(self.algebra))
+
+    def _function(self, key: Any, make) -> Function:
+        if key not in self._functions:
+            self._functions[key] = make().compiled()
+        return self._functions[key]
+
+    def _call(self, function: Function, values) -> Any:
+        values = guard.plain(self.robot, self.name, function.source.inputs, values)
+        try:
+            return run(function.ufunc, values, None, flops=function.cost)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
+            if words is error:
+                raise
+            raise words from error
+
+    def _state(self, **arrays) -> tuple[np.ndarray, ...]:
+        """The arrays as the functions take them; torques of the actuated coordinates are filled up with zeros."""
+        out = []
+        for name, value in arrays.items():
+            try:
+                array = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                raise StateError(f"{name} is {shown(value)}, expected numbers", "give an array") from None
+            size = self.nq if name == "q" else self.nv
+            if name == "tau" and array.shape[-1:] == (self.na,) and self.na != self.nv:
+                array, part = np.zeros((*array.shape[:-1], self.nv)), array
+                array[..., self.actuated] = part
+            if array.shape[-1:] != (size,):
+                also = f" (or {self.na}, the actuated ones)" if name == "tau" and self.na != self.nv else ""
+                raise StateError(f"{name} has shape {array.shape}, expected (..., {size}){also}", f"{self!r}")
+            out.append(array)
+        return tuple(out)
+
+    def _target(self, frame) -> str:
+        if frame is None and not self.object:
+            raise StateError("no frame named, and this system holds no object", "name a frame of the robot")
+        return self.robot.frame(self.object if frame is None else frame).name
+
+
+def _method(method: Any) -> str:
+    if method is None:
+        return ""
+    if method in PAPER:
+        return method
+    raise StateError(f"no method {shown(method)} for closed chains", nearest(str(method), (*PAPER, "KKT")))
+
+
+def _coordinates(joint: Joint) -> range:
+    return range(joint.v_slice.start, joint.v_slice.stop)
+
+
+def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: int) -> np.ndarray:
+    """The elements of a broadcast argument where `where` holds: (n, *core)."""
+    return np.broadcast_to(array, (*lead, *array.shape[array.ndim - core :]))[where]

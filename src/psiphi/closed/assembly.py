@@ -100,7 +100,7 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
     lead = np.shape(strain)
     q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
     Omega, rows = system._call(system._omega, (q,)), system.constraint_residual(q, v)
-    mended = [system._call(system._correction, (q, least_norm(Omega, -rows[..., i, :]).multipliers))[0] for i in range(2)]
+    mended = [system._corrected(q, least_norm(Omega, -rows[..., i, :]).multipliers)[0] for i in range(2)]
     dq, dv = np.array(dq), np.array(dv)
     dq[bad], dv[bad] = mended
     return dq, dv

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
 from psiphi.functions.compiler import Function, Request
@@ -56,6 +57,11 @@ def _inputs(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
     return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
 
 
+def _wrenches(closure: Closure) -> Argument:
+    """Contact forces; a system of joints that follow has none, and NumPy no empty results: one row of zeros."""
+    return Argument("forces", (max(len(closure.constraints), 1), 6))
+
+
 def dynamics(algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
     """a, the multipliers, the contact forces and the strain, by one of METHODS."""
     closure = algebra.closure
@@ -63,7 +69,7 @@ def dynamics(algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: 
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
-        Argument("forces", (len(closure.constraints), 6)),
+        _wrenches(closure),
         Argument("strain", ()),
     )
     inputs = _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
@@ -103,7 +109,7 @@ def correction(algebra: Algebra) -> Circuit:
         return {"a": evaluate(algebra.correction, c.tree, c.inputs | spread)["a"], "forces": c.forces(c.inputs["lam"])}
 
     closure = algebra.closure
-    outputs = (Argument("a", (closure.model.nv,), "v"), Argument("forces", (len(closure.constraints), 6)))
+    outputs = (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
     return Circuit("closed correction", "M^-1 Jc* lambda", _inputs(algebra, "q", "lam"), outputs, algebra, fill)
 
 

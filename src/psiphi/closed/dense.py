@@ -32,5 +32,5 @@ def solve(system: Any, values: tuple[np.ndarray, ...], frames: tuple[str, ...], 
     x = np.full((*lead, nv + m), np.nan)
     x[regular] = np.linalg.solve(K[regular], right[regular][..., None])[..., 0]
     a, lam = x[..., :nv], x[..., nv:]
-    forces = system._call(system._correction, (q, lam))[1]
+    forces = system._corrected(q, lam)[1]
     return a, lam, forces, np.where(regular, 1.0, np.inf)

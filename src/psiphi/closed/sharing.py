@@ -31,7 +31,7 @@ def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool) -> Any
         lam = lam + squeeze - _particular(Jp, weights, np.einsum("...mi,...m->...i", Jp, squeeze))
     tau = torque - np.einsum("...mi,...m->...i", Jc, lam)
     tau[..., idle] = 0.0
-    return (tau, system._call(system._correction, (q, lam))[1]) if forces else tau
+    return (tau, system._corrected(q, lam)[1]) if forces else tau
 
 
 def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,7 @@ def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:
     idle = np.setdiff1d(np.arange(system.nv), system.actuated)
     Jp = system.constraint_jacobian(q)[..., idle]
     moving = _particular(Jp, _weights(system, share), np.einsum("...mi,...m->...i", Jp, lam))
-    parts = (system._call(system._correction, (q, x))[1] for x in (moving, lam - moving))
+    parts = (system._corrected(q, x)[1] for x in (moving, lam - moving))
     first, second = parts
     return first, second
 
@@ -52,7 +52,7 @@ def multipliers(system: Any, q: np.ndarray, forces) -> np.ndarray:
     count = len(system.contacts)
     if wrenches.shape[-2:] != (count, 6):
         raise StateError(f"wrenches have shape {wrenches.shape}, expected (..., {count}, 6)", "one [moment; force] a contact")
-    unit = system._call(system._correction, (q[..., None, :], np.eye(system.nc)))[1]
+    unit = system._corrected(q[..., None, :], np.eye(system.nc))[1]
     return np.einsum("...mlk,...lk->...m", unit, wrenches)
 
 

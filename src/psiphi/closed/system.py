@@ -137,7 +137,7 @@ class System:
         else:
             function = self._dynamics(_method(method), frames, axes)
             a, lam, wrenches, strain = self._call(function, values)
-        found = {"a": a, "forces": wrenches, "multipliers": lam}
+        found = {"a": a, "forces": wrenches[..., : len(self.contacts), :], "multipliers": lam}
         lead = np.shape(strain)
         found |= {"unique": np.ones(lead, bool), "rank": np.full(lead, self.nc), "solvable": np.ones(lead, bool)}
         bad = ~(strain < STRAIN)
@@ -152,7 +152,7 @@ class System:
         picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
         free, Omega, gap = self._call(self._terms(frames, axes), picked)
         least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
-        extra, wrenches = self._call(self._correction, (picked[0], least.multipliers))
+        extra, wrenches = self._corrected(picked[0], least.multipliers)
         lost = least.open[..., None]
         new = {
             "a": np.where(lost, np.nan, free + extra),
@@ -280,9 +280,11 @@ class System:
     def _terms(self, frames: tuple[str, ...], axes: str) -> Function:
         return self._function(("terms", frames, axes), lambda: circuits.terms(self.algebra, frames, axes))
 
-    @property
-    def _correction(self) -> Function:
-        return self._function("correction", lambda: circuits.correction(self.algebra))
+    def _corrected(self, q, lam) -> tuple[np.ndarray, np.ndarray]:
+        """M^-1 Jc* lambda, and the contact forces of lambda."""
+        function = self._function("correction", lambda: circuits.correction(self.algebra))
+        a, forces = self._call(function, (q, lam))
+        return a, forces[..., : len(self.contacts), :]
 
     @property
     def _projection(self) -> Function:
@@ -300,7 +302,8 @@ class System:
     def _call(self, function: Function, values) -> Any:
         values = guard.plain(self.robot, self.name, function.source.inputs, values)
         try:
-            return run(function.ufunc, values, None, flops=function.cost)
+            with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
+                return run(function.ufunc, values, None, flops=function.cost)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
             if words is error:

@@ -1,0 +1,284 @@
+"""Arms around an object: forces, torques, sharing, inertia at the object, friction, and the words for what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closed.cells import CONTACTS, Closed, held, random_arm, random_cell, uncompiled
+from theorems.interpreted import Interpreted
+
+import psiphi as pp
+from psiphi.closed import circuits
+from psiphi.closed.system import System
+
+
+@pytest.fixture(scope="module")
+def pair() -> Closed:
+    """Two 7-joint arms with a box."""
+    rng = np.random.default_rng(3)
+    return held([random_arm(rng, 7) for _ in range(2)], ["rigid", "rigid"], rng)
+
+
+def object_wrench(closed: Closed, a: np.ndarray) -> np.ndarray:
+    """What the object needs: M(C) alpha + b - weight, at its link origin in world axes."""
+    cell = closed.system
+    name = cell.object
+    body = cell.bodies[-1]
+    T = cell.frame_pose(closed.q, name)
+    R, alpha = T[:3, :3], cell.robot.frame_acceleration(closed.q, closed.v, a, name)
+    w = cell.robot.frame_velocity(closed.q, closed.v, name)[:3]
+    c, I = R @ body.com, R @ body.inertia @ R.T
+    force = body.mass * (alpha[3:] + np.cross(alpha[:3], c) + np.cross(w, np.cross(w, c)) - cell.robot.gravity_vector)
+    return np.concatenate([I @ alpha[:3] + np.cross(w, I @ w) + np.cross(c, force), force])
+
+
+def summed(closed: Closed, forces: np.ndarray) -> np.ndarray:
+    """A* f: the contact wrenches moved to the object's origin."""
+    cell, total = closed.system, np.zeros(6)
+    origin = cell.frame_pose(closed.q, cell.object)[:3, 3]
+    for c, f in zip(cell.contacts, forces, strict=True):
+        arm = cell.frame_pose(closed.q, c.second)[:3, 3] - origin
+        total += np.concatenate([f[:3] + np.cross(arm, f[3:]), f[3:]])
+    return total
+
+
+@pytest.mark.parametrize("arms", [1, 2, 3, 4])
+def test_contact_forces_move_the_object(arms):
+    """Newton and Euler for the object alone: A* f = M(C) alpha(C) + b(C)."""
+    closed = random_cell(arms + 20, arms)
+    a, forces = closed.system.forward_dynamics(
+        closed.q, closed.v, closed.tau * 0 + np.r_[closed.tau[:-6], np.zeros(6)], forces=True
+    )
+    needed = object_wrench(closed, a)
+    assert np.abs(summed(closed, forces) - needed).max() < 1e-9 * np.abs(needed).max()
+
+
+@pytest.mark.parametrize("kind", CONTACTS)
+def test_contacts_do_no_work(kind):
+    """The power of all joint torques and weights is the rate of energy: contacts take and give nothing."""
+    rng = np.random.default_rng(11)
+    closed = held([random_arm(rng, 7), random_arm(rng, 7)], [kind, "point"], rng)
+    cell, q, v = closed.system, closed.q, closed.v
+    a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
+    ahead, behind = (cell.energy(cell.integrate(cell.integrate(q, v, s), a, s * s / 2), v + s * a) for s in (h, -h))
+    power = closed.tau @ v
+    assert abs((ahead - behind) / (2 * h) - power) < 1e-5 * (1 + abs(power))
+
+
+def test_inverse_dynamics_undoes_forward_dynamics(pair):
+    cell, q, v = pair.system, pair.q, pair.v
+    tau = np.r_[pair.tau[:-6], np.zeros(6)]
+    a = cell.forward_dynamics(q, v, tau)
+    torques, forces = cell.inverse_dynamics(q, v, a, forces=True)
+    again, same = cell.forward_dynamics(q, v, torques, forces=True)
+    assert np.allclose(again, a, atol=1e-9 * np.abs(a).max()) and np.allclose(same, forces, atol=1e-8)
+    assert not torques[-6:].any()
+
+
+def test_squeezing_moves_nothing(pair):
+    """Internal forces: other torques and contact forces, the same motion; split_forces finds them again."""
+    cell, q, v = pair.system, pair.q, pair.v
+    a = cell.forward_dynamics(q, v, np.r_[pair.tau[:-6], np.zeros(6)])
+    plain, f0 = cell.inverse_dynamics(q, v, a, forces=True)
+    squeeze = np.zeros((2, 6))
+    squeeze[0, 3], squeeze[1, 3] = 20.0, -20.0
+    torques, f1 = cell.inverse_dynamics(q, v, a, internal=squeeze, forces=True)
+    assert np.abs(torques - plain).max() > 0.1 and np.abs(f1 - f0).max() > 1.0
+    assert np.allclose(cell.forward_dynamics(q, v, torques), a, atol=1e-9 * np.abs(a).max())
+    moving, internal = cell.split_forces(q, f1)
+    assert np.allclose(moving + internal, f1, atol=1e-9) and np.allclose(moving, f0, atol=1e-8)
+    assert np.abs(summed(pair, internal)).max() < 1e-9, "internal forces cancel on the object"
+
+
+def test_load_is_shared_by_weight(pair):
+    """The force of an arm with share 1e6 carries nearly all; equal shares of one wrench are least in norm."""
+    cell, q, v = pair.system, pair.q, pair.v
+    a = cell.forward_dynamics(q, v, np.r_[pair.tau[:-6], np.zeros(6)])
+    _, f = cell.inverse_dynamics(q, v, a, share=[1e6, 1.0], forces=True)
+    assert np.abs(f[1]).max() < 1e-3 * np.abs(f[0]).max()
+    _, even = cell.inverse_dynamics(q, v, a, forces=True)
+    assert np.linalg.norm(even) <= np.linalg.norm(f) + 1e-9
+    assert np.allclose(summed(pair, even), summed(pair, f), atol=1e-8)
+    for share in ([1.0], [1.0, -1.0], [np.nan, 1.0]):
+        with pytest.raises(pp.StateError, match="2 positive numbers"):
+            cell.inverse_dynamics(q, v, a, share=share)
+
+
+def test_effective_inertia_is_felt_at_the_object(pair):
+    """S4: M(C) + sum A_i* Lambda_i A_i with Lambda_i = (J_i M_i^-1 J_i*)^-1 for rigid grasps; and a push is answered by it."""
+    cell, q = pair.system, pair.q
+    inertia = cell.effective_inertia(q)
+    body, T = cell.bodies[-1], cell.frame_pose(q, cell.object)
+    R = T[:3, :3]
+    c, I = R @ body.com, R @ body.inertia @ R.T
+    cx = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
+    expected = np.block([[I - body.mass * cx @ cx, body.mass * cx], [-body.mass * cx, body.mass * np.eye(3)]])
+    mass = cell.robot.mass_matrix(q)
+    for contact in cell.contacts:
+        J = cell.robot.jacobian(q, contact.first)
+        arm = np.linalg.inv(J @ np.linalg.solve(mass, J.T))
+        l = cell.frame_pose(q, contact.second)[:3, 3] - T[:3, 3]
+        A = np.eye(6)
+        A[3:, :3] = -np.array([[0, -l[2], l[1]], [l[2], 0, -l[0]], [-l[1], l[0], 0]])
+        expected = expected + A.T @ arm @ A
+    assert np.abs(inertia - expected).max() < 1e-9 * np.abs(expected).max()
+    push = np.array([0.1, -0.2, 0.3, 1.0, 2.0, -1.0])
+    rest = np.zeros(cell.nv)
+    pushed = cell.forward_dynamics(q, rest, rest, f_ext={cell.object: push}) - cell.forward_dynamics(q, rest, rest)
+    moved = cell.robot.jacobian(q, cell.object) @ pushed
+    assert np.allclose(inertia @ moved, push, atol=1e-9)
+
+
+def test_batches_are_their_elements(pair):
+    cell = pair.system
+    rng = np.random.default_rng(0)
+    taus = rng.standard_normal((2, 3, cell.na))
+    a, forces = cell.forward_dynamics(pair.q, pair.v, taus, forces=True)
+    assert a.shape == (2, 3, cell.nv) and forces.shape == (2, 3, 2, 6)
+    one, own = cell.forward_dynamics(pair.q, pair.v, taus[1, 2], forces=True)
+    assert np.allclose(a[1, 2], one, rtol=1e-12) and np.allclose(forces[1, 2], own, rtol=1e-12)
+    assert cell.constraint_residual(np.tile(pair.q, (4, 1)), pair.v).shape == (4, 2, cell.nc)
+
+
+def test_nan_stays_in_its_element(pair):
+    cell = pair.system
+    taus = np.zeros((3, cell.nv))
+    taus[1, 0] = np.nan
+    a = cell.forward_dynamics(pair.q, pair.v, taus)
+    assert np.isnan(a[1]).any() and np.isfinite(a[[0, 2]]).all()
+
+
+def puma_pair(q: list[float], lean: float = 0.0) -> Closed:
+    """Two PUMAs side by side in one posture, a beam across their hands."""
+    puma = Interpreted.of(pp.robots.puma560())
+    one, two = np.eye(4), np.eye(4)
+    two[1, 3] = 1.0
+    two[0, 3] = lean
+    hands = [base @ puma.frame_pose(q, "tool") for base in (one, two)]
+    place = np.eye(4)
+    place[:3, 3] = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
+    at = [np.linalg.inv(place) @ hand for hand in hands]
+    cell = uncompiled(pp.grasp([(puma, one, "tool"), (puma, two, "tool")], pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"), at))
+    start = np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
+    return Closed(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
+
+
+def test_parallel_arms_at_a_singularity():
+    """Both wrists straight: no joint moves either hand along one direction, the squeeze in it is free. Accelerations stand."""
+    straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0])
+    cell = straight.system
+    details = cell.forward_dynamics_details(straight.q, straight.v, np.ones(12))
+    near = puma_pair([0.0, -0.8, 0.6, 0.0, 1e-3, 0.0])
+    assert not details["unique"] and details["solvable"] and details["rank"] < cell.nc
+    assert np.isfinite(details["a"]).all() and np.isfinite(details["forces"]).all()
+    assert np.abs(cell.constraint_jacobian(straight.q) @ details["a"]).max() < 1e-9, "at rest: Jc a = 0"
+    mass, bias = cell.robot.mass_matrix(straight.q), cell.robot.bias(straight.q, straight.v)
+    tau = np.r_[np.ones(12), np.zeros(6)]
+    left = mass @ details["a"] + bias - tau - cell.constraint_jacobian(straight.q).T @ details["multipliers"]
+    assert np.abs(left).max() < 1e-8
+    regular = near.system.forward_dynamics_details(near.q, near.v, np.ones(12))
+    assert regular["rank"] == near.system.nc and regular["unique"]
+
+
+def test_friction_is_watched():
+    """A ball between two fingers: the ratio |f_t| / (mu f_n), infinite when a finger would have to pull."""
+    rng = np.random.default_rng(2)
+    fingers = [Interpreted.of(random_arm(rng, 6)) for _ in range(2)]
+    qs = [finger.random(rng) for finger in fingers]
+    bases = []
+    for finger, q, side in zip(fingers, qs, (-1, 1), strict=True):
+        target = np.eye(4)
+        target[0, 3] = 0.1 * side
+        bases.append(target @ np.linalg.inv(finger.frame_pose(q, "hand")))
+    grips = [pp.Contact("point", normal=(-side, 0, 0), friction=0.5) for side in (-1, 1)]
+    at = [(-0.1, 0, 0), (0.1, 0, 0)]
+    arms = [(finger, base, "hand") for finger, base in zip(fingers, bases, strict=True)]
+    cell = uncompiled(pp.grasp(arms, pp.Body.sphere(1.0, 0.1), at, grips))
+    q = np.concatenate([*qs, [0, 0, 0, 0, 0, 0, 1]])
+    q, v = cell.project(q, np.zeros(cell.nv))
+    squeeze = np.zeros((2, 6))
+    squeeze[0, 3], squeeze[1, 3] = 30.0, -30.0
+    tau, forces = cell.inverse_dynamics(q, v, np.zeros(cell.nv), internal=squeeze, forces=True)
+    normal = forces[:, 3] * [1, -1]
+    sideways = np.hypot(forces[:, 4], forces[:, 5])
+    assert (normal > 29.0).all()
+    assert np.allclose(cell.contact_ratio(q, forces), sideways / (0.5 * normal))
+    assert (cell.contact_ratio(q, forces) < 1).all(), "thirty newtons hold one kilogram at mu = 0.5"
+    assert np.isinf(cell.contact_ratio(q, -forces)).all(), "fingers do not pull"
+    assert (cell.contact_ratio(q, forces * [[1, 1, 1, 0.1, 1, 1]]) > 1).all(), "three newtons do not"
+    assert np.allclose(cell.contact_rates(q, v)[:, 3:], 0, atol=1e-9)
+    assert cell.contact_configuration(q, "contact 2").shape == (4,)
+
+
+def cell_of(arms: int, links: int) -> System:
+    chain = pp.robots.chain(links)
+    places = [(0.1 * i, 0.05 * i * i, 0.0) for i in range(arms)]
+    return pp.grasp([(chain, (float(i), 0, 0), "tool") for i in range(arms)], pp.Body.box(1.0, (1, 1, 1)), places)
+
+
+def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
+    links = [circuits.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)]
+    assert links[2] - links[1] == 2 * (links[1] - links[0]), "exactly linear"
+    assert all(more < 2.15 * less for less, more in zip(links, links[1:], strict=False))
+    arms = [circuits.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8, 16)]
+    assert all(more < 8 * less for less, more in zip(arms, arms[1:], strict=False))
+
+
+def test_compiled_is_interpreted(pair):
+    """The gufunc gives what the program means; the default is the cheapest of the compiler's forms, and explains itself."""
+    c = pair.system.closure
+    compiled = System(pp.Robot.of(pair.system.robot), c.constraints, c.follows, pair.system.passive, pair.system.object)
+    a, forces = compiled.forward_dynamics(pair.q, pair.v, pair.tau, forces=True)
+    ours, wrenches = pair.system.forward_dynamics(pair.q, pair.v, pair.tau, forces=True)
+    assert np.allclose(a, ours, rtol=1e-11) and np.allclose(forces, wrenches, rtol=1e-11)
+    costs = [circuits.dynamics(compiled.algebra, name).flops for name in ("free", "whole")]
+    assert compiled.flops() == min(costs)
+    assert f"{min(costs)} flops" in compiled.explain() and "Ω λ" in compiled.explain()
+
+
+ONE, TWO = np.eye(4), np.eye(4)
+BOX = pp.Body.box(1.0, (1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (dict(arms=[]), "no arm came"),
+        (dict(arms=[("puma", None, "tool")]), r"arms\[0\] is"),
+        (dict(arms=[(pp.robots.puma560(), None, "tol")]), "no frame 'tol'"),
+        (dict(arms=[(pp.robots.puma560(), np.ones((4, 4)), "tool")]), "the base of arms"),
+        (dict(arms=[(pp.robots.puma560(), 2 * np.eye(3), "tool")]), "the base of arms"),
+        (dict(object="box"), "expected a pp.Body"),
+        (dict(object=pp.Body("feather", 1.0)), "inertia"),
+        (dict(at=[]), "0 grasp poses"),
+        (dict(at=[np.diag([1.0, 1.0, 2.0, 1.0])]), "not orthonormal"),
+        (dict(contacts=["rigit"]), "of kind 'rigit'"),
+        (dict(contacts=["line"]), "line contact without axis"),
+        (dict(contacts=["soft"]), "soft contact without normal"),
+        (dict(contacts=[pp.Contact("point", friction=0.3)]), "needs friction > 0 and the normal"),
+        (dict(contacts=[pp.Contact("line", axis=(0, 0, 0))]), "not all zero"),
+        (dict(contacts=["rigid", "rigid"]), "2 contacts"),
+    ],
+)
+def test_bad_cells_are_refused_in_words(change, words):
+    good = dict(arms=[(pp.robots.puma560(), None, "tool")], object=BOX, at=[ONE], contacts=["rigid"])
+    with pytest.raises(pp.Error, match=words):
+        pp.grasp(**good | change)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c, q, v: c.forward_dynamics(q[:-1], v, v), r"q has shape \(20,\), expected \(\.\.\., 21\)"),
+        (lambda c, q, v: c.forward_dynamics(q, v, v[:5]), r"tau has shape \(5,\), expected \(\.\.\., 20\) \(or 14"),
+        (lambda c, q, v: c.forward_dynamics(q, v, "none"), "expected numbers"),
+        (lambda c, q, v: c.forward_dynamics(q, v, v, method="RCCFD4"), "no method 'RCCFD4'"),
+        (lambda c, q, v: c.contact_ratio(q, np.zeros((3, 6))), r"forces have shape \(3, 6\)"),
+        (lambda c, q, v: c.contact_configuration(q, "contact 9"), "no contact"),
+        (lambda c, q, v: c.assemble(q, hold=["elbo"]), "no joint 'elbo'"),
+        (lambda c, q, v: c.effective_inertia(q, "nowhere"), "no frame 'nowhere'"),
+    ],
+)
+def test_bad_calls_are_refused_in_words(pair, call, words):
+    with pytest.raises(pp.Error, match=words):
+        call(pair.system, pair.q, pair.v)

@@ -1,107 +1,25 @@
-"""Closed systems to test on, closed by construction: the arms stand anywhere, and the object is gripped where their hands are."""
+"""Closed systems to test on; arms around an object come from `psiphi.bench.cells`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
-from theorems.interpreted import Interpreted
-from zoo import random_inertia, random_rotation, random_tree
 
-from psiphi.closed import Contact, Loop, System, connect, grasp
+from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, pinocchio_answer, random_cell
+from psiphi.bench.interpreted import Interpreted, uncompiled
+from psiphi.closed import Loop, System, connect
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
-from psiphi.model.model import Body, Frame, Pose, frozen
-from psiphi.spatial.quaternion import from_matrix
-from psiphi.sweeps.interpreter import interpret
+from psiphi.robots import random_tree
 
-CONTACTS = ("rigid", "line", "soft", "point")
-
-
-class Uncompiled(System):
-    """A system whose functions are what its programs mean."""
-
-    def _circuit(self, method, frames, axes):
-        return super()._circuit(method or "free", frames, axes)
-
-    def _call(self, function, values):
-        source = function.source
-        with np.errstate(all="ignore"):
-            results = interpret(source.program, source.tree, *values)
-        return results if len(results) > 1 else results[0]
+__all__ = ["CONTACTS", "Closed", "Interpreted", "dense_answer", "four_bar", "held", "pair", "pinocchio_answer", "random_cell"]
+__all__ += ["uncompiled"]
 
 
-def uncompiled(system: System) -> System:
-    """The same system on the interpreter's floor: nothing is compiled."""
-    c = system.closure
-    return Uncompiled(Interpreted.of(system.robot), c.constraints, c.follows, system.passive, system.object)
-
-
-@dataclass(frozen=True)
-class Closed:
-    """A system and a state on its constraints."""
-
-    system: System
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-
-
-def _matrix(rotation, translation) -> np.ndarray:
-    return Pose(rotation, np.asarray(translation, dtype=float)).matrix
-
-
-def random_arm(rng: np.random.Generator, n: int, kinds=("revolute",), branching: float = 0.0, free: bool = False) -> Robot:
-    """A chain or tree of n joints with a hand on its last body; `free` adds a flying base."""
-    model = random_tree(rng, n, ["free", *[str(rng.choice(kinds)) for _ in range(n)]] if free else kinds, branching)
-    return with_hand(model, rng)
-
-
-def with_hand(model, rng: np.random.Generator) -> Robot:
-    """The model with a frame "hand" somewhere on its last body."""
-    pose = Pose(frozen(random_rotation(rng)), frozen(rng.uniform(-0.3, 0.3, 3)))
-    frames = dict(model.frames) | {"hand": Frame("hand", len(model.bodies) - 1, pose)}
-    return Robot.of(replace(model, frames=frames))
-
-
-def contact(rng: np.random.Generator, kind: str) -> Contact:
-    direction = rng.standard_normal(3)
-    return Contact(kind, axis=direction if kind == "line" else None, normal=direction if kind == "soft" else None)
-
-
-def held(robots: list[Robot], kinds: list[str], rng: np.random.Generator, speed: float = 1.0, compiled: bool = False) -> Closed:
-    """The robots in random states around an object, gripped exactly where their hands are."""
-    robots = [robot if compiled else Interpreted.of(robot) for robot in robots]
-    qs = [robot.random(rng) for robot in robots]
-    bases = [_matrix(random_rotation(rng), rng.uniform(-1, 1, 3)) for _ in robots]
-    place = _matrix(random_rotation(rng), rng.uniform(-0.5, 0.5, 3))
-    at = []
-    for robot, q, base, kind in zip(robots, qs, bases, kinds, strict=True):
-        hand = np.linalg.inv(place) @ base @ robot.frame_pose(q, "hand")
-        if kind == "point":  # a point contact turns as it likes
-            hand[:3, :3] = random_rotation(rng)
-        at.append(hand)
-    body = Body("box", 2.0, rng.uniform(-0.1, 0.1, 3), random_inertia(rng, 2.0))
-    arms = [(robot, base, "hand") for robot, base in zip(robots, bases, strict=True)]
-    cell = grasp(arms, body, at, [contact(rng, kind) for kind in kinds])
-    cell = cell if compiled else uncompiled(cell)
-    free = cell.neutral()[-7:]
-    free[:3] = place[:3, 3]
-    free[3:] = from_matrix(place[:3, :3])
-    q = np.concatenate([*qs, free])
-    q, v = cell.project(q, speed * rng.standard_normal(cell.nv))
-    return Closed(cell, q, v, rng.standard_normal(cell.nv) * 5.0)
-
-
-def random_cell(seed: int, arms: int, mixed: bool = True) -> Closed:
-    """`arms` random arms, some trees, some on flying bases, every contact kind."""
+def pair(*kinds: str, seed: int = 3) -> Closed:
+    """Two arms of seven hinges with a box."""
     rng = np.random.default_rng(seed)
-    robots = []
-    for i in range(arms):
-        kinds = ("revolute", "prismatic", "universal", "spherical") if mixed and i % 2 else ("revolute",)
-        n = int(rng.integers(6, 9))
-        robots.append(random_arm(rng, n, kinds, branching=0.3 if i % 3 == 2 else 0.0, free=mixed and i % 4 == 3))
-    return held(robots, [CONTACTS[(seed + i) % 4] for i in range(arms)], rng)
+    arms = [random_tree(7, int(rng.integers(1 << 30)), "revolute", 0.0) for _ in kinds]
+    return held(arms, kinds, rng)
 
 
 def four_bar(kind: str = "hinge", lengths=(1.0, 0.4, 0.9, 0.7), axis=(0.0, 0.0, 1.0)) -> System:

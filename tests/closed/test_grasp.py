@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from closed.cells import CONTACTS, Closed, held, random_arm, random_cell, uncompiled
-from theorems.interpreted import Interpreted
 
 import psiphi as pp
+from closed.cells import CONTACTS, Closed, Interpreted, pair, random_cell, uncompiled
 from psiphi.closed import circuits
 from psiphi.closed.system import System
 
 
 @pytest.fixture(scope="module")
-def pair() -> Closed:
+def both() -> Closed:
     """Two 7-joint arms with a box."""
-    rng = np.random.default_rng(3)
-    return held([random_arm(rng, 7) for _ in range(2)], ["rigid", "rigid"], rng)
+    return pair("rigid", "rigid")
 
 
 def object_wrench(closed: Closed, a: np.ndarray) -> np.ndarray:
@@ -56,8 +56,7 @@ def test_contact_forces_move_the_object(arms):
 @pytest.mark.parametrize("kind", CONTACTS)
 def test_contacts_do_no_work(kind):
     """The power of all joint torques and weights is the rate of energy: contacts take and give nothing."""
-    rng = np.random.default_rng(11)
-    closed = held([random_arm(rng, 7), random_arm(rng, 7)], [kind, "point"], rng)
+    closed = pair(kind, "point", seed=11)
     cell, q, v = closed.system, closed.q, closed.v
     a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
     ahead, behind = (cell.energy(cell.integrate(cell.integrate(q, v, s), a, s * s / 2), v + s * a) for s in (h, -h))
@@ -65,9 +64,9 @@ def test_contacts_do_no_work(kind):
     assert abs((ahead - behind) / (2 * h) - power) < 1e-5 * (1 + abs(power))
 
 
-def test_inverse_dynamics_undoes_forward_dynamics(pair):
-    cell, q, v = pair.system, pair.q, pair.v
-    tau = np.r_[pair.tau[:-6], np.zeros(6)]
+def test_inverse_dynamics_undoes_forward_dynamics(both):
+    cell, q, v = both.system, both.q, both.v
+    tau = np.r_[both.tau[:-6], np.zeros(6)]
     a = cell.forward_dynamics(q, v, tau)
     torques, forces = cell.inverse_dynamics(q, v, a, forces=True)
     again, same = cell.forward_dynamics(q, v, torques, forces=True)
@@ -75,10 +74,10 @@ def test_inverse_dynamics_undoes_forward_dynamics(pair):
     assert not torques[-6:].any()
 
 
-def test_squeezing_moves_nothing(pair):
+def test_squeezing_moves_nothing(both):
     """Internal forces: other torques and contact forces, the same motion; split_forces finds them again."""
-    cell, q, v = pair.system, pair.q, pair.v
-    a = cell.forward_dynamics(q, v, np.r_[pair.tau[:-6], np.zeros(6)])
+    cell, q, v = both.system, both.q, both.v
+    a = cell.forward_dynamics(q, v, np.r_[both.tau[:-6], np.zeros(6)])
     plain, f0 = cell.inverse_dynamics(q, v, a, forces=True)
     squeeze = np.zeros((2, 6))
     squeeze[0, 3], squeeze[1, 3] = 20.0, -20.0
@@ -87,26 +86,26 @@ def test_squeezing_moves_nothing(pair):
     assert np.allclose(cell.forward_dynamics(q, v, torques), a, atol=1e-9 * np.abs(a).max())
     moving, internal = cell.split_forces(q, f1)
     assert np.allclose(moving + internal, f1, atol=1e-9) and np.allclose(moving, f0, atol=1e-8)
-    assert np.abs(summed(pair, internal)).max() < 1e-9, "internal forces cancel on the object"
+    assert np.abs(summed(both, internal)).max() < 1e-9, "internal forces cancel on the object"
 
 
-def test_load_is_shared_by_weight(pair):
+def test_load_is_shared_by_weight(both):
     """The force of an arm with share 1e6 carries nearly all; equal shares of one wrench are least in norm."""
-    cell, q, v = pair.system, pair.q, pair.v
-    a = cell.forward_dynamics(q, v, np.r_[pair.tau[:-6], np.zeros(6)])
+    cell, q, v = both.system, both.q, both.v
+    a = cell.forward_dynamics(q, v, np.r_[both.tau[:-6], np.zeros(6)])
     _, f = cell.inverse_dynamics(q, v, a, share=[1e6, 1.0], forces=True)
     assert np.abs(f[1]).max() < 1e-3 * np.abs(f[0]).max()
     _, even = cell.inverse_dynamics(q, v, a, forces=True)
     assert np.linalg.norm(even) <= np.linalg.norm(f) + 1e-9
-    assert np.allclose(summed(pair, even), summed(pair, f), atol=1e-8)
+    assert np.allclose(summed(both, even), summed(both, f), atol=1e-8)
     for share in ([1.0], [1.0, -1.0], [np.nan, 1.0]):
         with pytest.raises(pp.StateError, match="2 positive numbers"):
             cell.inverse_dynamics(q, v, a, share=share)
 
 
-def test_effective_inertia_is_felt_at_the_object(pair):
+def test_effective_inertia_is_felt_at_the_object(both):
     """S4: M(C) + sum A_i* Lambda_i A_i with Lambda_i = (J_i M_i^-1 J_i*)^-1 for rigid grasps; and a push is answered by it."""
-    cell, q = pair.system, pair.q
+    cell, q = both.system, both.q
     inertia = cell.effective_inertia(q)
     body, T = cell.bodies[-1], cell.frame_pose(q, cell.object)
     R = T[:3, :3]
@@ -129,22 +128,22 @@ def test_effective_inertia_is_felt_at_the_object(pair):
     assert np.allclose(inertia @ moved, push, atol=1e-9)
 
 
-def test_batches_are_their_elements(pair):
-    cell = pair.system
+def test_batches_are_their_elements(both):
+    cell = both.system
     rng = np.random.default_rng(0)
     taus = rng.standard_normal((2, 3, cell.na))
-    a, forces = cell.forward_dynamics(pair.q, pair.v, taus, forces=True)
+    a, forces = cell.forward_dynamics(both.q, both.v, taus, forces=True)
     assert a.shape == (2, 3, cell.nv) and forces.shape == (2, 3, 2, 6)
-    one, own = cell.forward_dynamics(pair.q, pair.v, taus[1, 2], forces=True)
+    one, own = cell.forward_dynamics(both.q, both.v, taus[1, 2], forces=True)
     assert np.allclose(a[1, 2], one, rtol=1e-12) and np.allclose(forces[1, 2], own, rtol=1e-12)
-    assert cell.constraint_residual(np.tile(pair.q, (4, 1)), pair.v).shape == (4, 2, cell.nc)
+    assert cell.constraint_residual(np.tile(both.q, (4, 1)), both.v).shape == (4, 2, cell.nc)
 
 
-def test_nan_stays_in_its_element(pair):
-    cell = pair.system
+def test_nan_stays_in_its_element(both):
+    cell = both.system
     taus = np.zeros((3, cell.nv))
     taus[1, 0] = np.nan
-    a = cell.forward_dynamics(pair.q, pair.v, taus)
+    a = cell.forward_dynamics(both.q, both.v, taus)
     assert np.isnan(a[1]).any() and np.isfinite(a[[0, 2]]).all()
 
 
@@ -183,16 +182,16 @@ def test_parallel_arms_at_a_singularity():
 def test_friction_is_watched():
     """A ball between two fingers: the ratio |f_t| / (mu f_n), infinite when a finger would have to pull."""
     rng = np.random.default_rng(2)
-    fingers = [Interpreted.of(random_arm(rng, 6)) for _ in range(2)]
+    fingers = [Interpreted.of(pp.robots.random_tree(6, seed, "revolute", 0.0)) for seed in (1, 2)]
     qs = [finger.random(rng) for finger in fingers]
     bases = []
     for finger, q, side in zip(fingers, qs, (-1, 1), strict=True):
         target = np.eye(4)
         target[0, 3] = 0.1 * side
-        bases.append(target @ np.linalg.inv(finger.frame_pose(q, "hand")))
+        bases.append(target @ np.linalg.inv(finger.frame_pose(q, "link6")))
     grips = [pp.Contact("point", normal=(-side, 0, 0), friction=0.5) for side in (-1, 1)]
     at = [(-0.1, 0, 0), (0.1, 0, 0)]
-    arms = [(finger, base, "hand") for finger, base in zip(fingers, bases, strict=True)]
+    arms = [(finger, base, "link6") for finger, base in zip(fingers, bases, strict=True)]
     cell = uncompiled(pp.grasp(arms, pp.Body.sphere(1.0, 0.1), at, grips))
     q = np.concatenate([*qs, [0, 0, 0, 0, 0, 0, 1]])
     q, v = cell.project(q, np.zeros(cell.nv))
@@ -219,17 +218,17 @@ def cell_of(arms: int, links: int) -> System:
 def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
     links = [circuits.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)]
     assert links[2] - links[1] == 2 * (links[1] - links[0]), "exactly linear"
-    assert all(more < 2.15 * less for less, more in zip(links, links[1:], strict=False))
+    assert all(more < 2.15 * less for less, more in pairwise(links))
     arms = [circuits.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8, 16)]
-    assert all(more < 8 * less for less, more in zip(arms, arms[1:], strict=False))
+    assert all(more < 8 * less for less, more in pairwise(arms))
 
 
-def test_compiled_is_interpreted(pair):
+def test_compiled_is_interpreted(both):
     """The gufunc gives what the program means; the default is the cheapest of the compiler's forms, and explains itself."""
-    c = pair.system.closure
-    compiled = System(pp.Robot.of(pair.system.robot), c.constraints, c.follows, pair.system.passive, pair.system.object)
-    a, forces = compiled.forward_dynamics(pair.q, pair.v, pair.tau, forces=True)
-    ours, wrenches = pair.system.forward_dynamics(pair.q, pair.v, pair.tau, forces=True)
+    c = both.system.closure
+    compiled = System(pp.Robot.of(both.system.robot), c.constraints, c.follows, both.system.passive, both.system.object)
+    a, forces = compiled.forward_dynamics(both.q, both.v, both.tau, forces=True)
+    ours, wrenches = both.system.forward_dynamics(both.q, both.v, both.tau, forces=True)
     assert np.allclose(a, ours, rtol=1e-11) and np.allclose(forces, wrenches, rtol=1e-11)
     costs = [circuits.dynamics(compiled.algebra, name).flops for name in ("free", "whole")]
     assert compiled.flops() == min(costs)
@@ -279,6 +278,6 @@ def test_bad_cells_are_refused_in_words(change, words):
         (lambda c, q, v: c.effective_inertia(q, "nowhere"), "no frame 'nowhere'"),
     ],
 )
-def test_bad_calls_are_refused_in_words(pair, call, words):
+def test_bad_calls_are_refused_in_words(both, call, words):
     with pytest.raises(pp.Error, match=words):
-        call(pair.system, pair.q, pair.v)
+        call(both.system, both.q, both.v)

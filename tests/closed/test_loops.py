@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from closed.cells import Closed, four_bar, uncompiled
-from zoo import random_body, random_joint, random_tree
 
+from closed.cells import Closed, four_bar, uncompiled
 from psiphi.closed import Loop, System, connect
 from psiphi.closed.kinds import KINDS
 from psiphi.errors import SingularError, StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
+from zoo import random_body, random_joint, random_tree
 
 LOOPS = {
     "weld": {},

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psiphi.bench.interpreted import Interpreted
 from psiphi.functions.robot import Robot
-from theorems.interpreted import Interpreted
 from theorems.laws import LAWS, holds, state
 from zoo import ZOO, random_state, trees
 

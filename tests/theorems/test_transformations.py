@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psiphi.bench.interpreted import Interpreted
 from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import WORLD, Model, Pose, frozen
-from theorems.interpreted import Interpreted
 from theorems.laws import both, state
 from zoo import KINDS, random_axis, random_body, random_joint, random_rotation, trees, with_frames
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.bench import checks, counts, large, speed, starts
+from psiphi.bench import checks, closed, counts, large, motion, speed, starts
 from psiphi.bench.row import Row
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
@@ -24,6 +24,12 @@ ROWS = (  # what takes minutes stands last
     Row("ten-thousand-memory", "chain of 10 000 links, memory", 500, "MB", large.ten_thousand_memory),
     Row("flops-fd", "flops of forward dynamics", 1, "x", counts.flops("forward_dynamics", 426, -576)),
     Row("flops-id", "flops of inverse dynamics", 1, "x", counts.flops("inverse_dynamics", 174, -134)),
+    Row("closed", "closed chain, batch 4096", 20, "x", closed.batch, at_least=True),
+    Row("closed-dense", "closed chains beside the dense KKT system", 1e-9, "", closed.with_dense),
+    Row("closed-pinocchio", "closed chains beside Pinocchio's", 1e-8, "", closed.with_pinocchio),
+    Row("closed-links", "closed chain, flops of twice the links", 2.1, "x", closed.growth_in_links),
+    Row("closed-arms", "closed chain, flops of twice the arms", 8, "x", closed.growth_in_arms),
+    Row("closed-residual", "constraints over 10 s at 1 kHz", 1e-9, "", closed.residual),
     Row("import", "import psiphi", 0.3, "s", starts.imports),
     Row("help", "psiphi --help", 0.3, "s", starts.command_line),
     Row("agreement", "every function beside Pinocchio's", 1e-10, "", checks.with_pinocchio),
@@ -31,4 +37,11 @@ ROWS = (  # what takes minutes stands last
     Row("trees", "random trees beside Pinocchio", 1e-10, "", checks.trees_with_pinocchio),
     Row("trees-mujoco", "random trees beside MuJoCo", 1e-8, "", checks.trees_with_mujoco),
     Row("urdf", "URDF files read right or refused", 77, "files", checks.urdf_files, at_least=True),
+    Row("rollout", "rollouts of RK4, 4096 x 1000 steps", 15, "x", motion.rollouts, at_least=True),
+    Row("energy", "energy drift in 10 s, RK4 at 1 kHz", 1e-7, "", motion.energy_drift(adaptive=False)),
+    Row("energy-adaptive", "energy drift in 10 s, adaptive", 1e-10, "", motion.energy_drift(adaptive=True)),
+    Row("order", "order by step halving", 3.8, "", motion.order, at_least=True),
+    Row("momentum", "momentum drift in 10 s, RK4 at 1 kHz", 1e-8, "", motion.momentum_drift(adaptive=False)),
+    Row("momentum-adaptive", "momentum drift in 10 s, adaptive", 1e-11, "", motion.momentum_drift(adaptive=True)),
+    Row("motion-mujoco", "a second of motion beside MuJoCo's", 1e-6, "", motion.same_motion),
 )

@@ -17,7 +17,7 @@ from typing import Any
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
-from psiphi.functions.equations import FORMS, Equation
+from psiphi.functions.equations import Equation
 from psiphi.operators import Expression, Operators, vector
 from psiphi.spatial import dense
 from psiphi.spatial.screws import dot
@@ -25,6 +25,7 @@ from psiphi.sweeps.drive import drive
 from psiphi.sweeps.framing import Tree
 
 f, u = vector("f", "frame"), vector("u")
+NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
 
 
 def evaluate(equation: Equation, tree: Tree, inputs: Scalars) -> dict[str, list]:
@@ -62,7 +63,7 @@ class Algebra:
 
     def equation(self, written: bool = False, /, **results: Expression) -> Equation:
         """Named results; `written` lowers them as the papers write them."""
-        forms = ("as written",) if written else FORMS
+        forms = ("as written",) if written else NORMAL_FIRST
         return Equation(results, self.closure.model, forms=forms, rods=None if written else True)
 
     @cached_property

@@ -1,0 +1,49 @@
+"""Robots and closed systems that are not compiled: their functions are what the sweeps mean (`psiphi.sweeps.interpreter`)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.functions.dynamics import CATALOGUE
+from psiphi.functions.robot import Robot
+from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.interpreter import interpret
+
+_tree = lru_cache(maxsize=8)(frame_tree)
+
+
+class Interpreted(Robot):
+    """The robot's doors on the interpreter's floor."""
+
+    def forward_dynamics(self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False, method=None):
+        return self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
+
+    def _matrix(self, name, q, out, dtype, check):
+        return self._call(name, dict(q=q), out, dtype, check)
+
+    def _call(self, name, state, out, dtype, check, frames=(), axes="world"):
+        tree = _tree(self, CATALOGUE[name].rods)
+        results = interpret(CATALOGUE[name].program(tree, frames, axes), tree, *state.values())
+        return results if len(results) > 1 else results[0]
+
+
+class Uncompiled(System):
+    """A closed system whose functions are what its programs mean."""
+
+    def _circuit(self, method, frames, axes):
+        return super()._circuit(method or "free", frames, axes)
+
+    def _call(self, function, values):
+        source = function.source
+        with np.errstate(all="ignore"):
+            results = interpret(source.program, source.tree, *values)
+        return results if len(results) > 1 else results[0]
+
+
+def uncompiled(system: System) -> System:
+    """The same system, nothing of it compiled."""
+    c = system.closure
+    return Uncompiled(Interpreted.of(system.robot), c.constraints, c.follows, system.passive, system.object)

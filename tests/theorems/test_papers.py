@@ -1,0 +1,134 @@
+"""Results of the papers that other tests do not name, each as its equation with numbers; docs/papers.md points here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from pages import ROOT
+
+ARMS = ("iiwa14", "stanford_arm")  # a chain of revolute joints; one that slides, with rotors
+
+
+@pytest.fixture(params=ARMS)
+def arm(request) -> pp.Robot:
+    return pp.load(request.param)
+
+
+def dense(robot: pp.Robot, q: np.ndarray, *letters: str) -> list[np.ndarray]:
+    return [getattr(robot.operators, letter).dense(q) for letter in letters]
+
+
+def test_newton_euler_in_two_recursions(arm, rng):
+    """S0 (2.25)-(2.31), S2 (4.11), (5.12): alpha outward, f inward, T = H f (+ rotors)."""
+    q, v, a = arm.random(rng), *rng.standard_normal((2, arm.nv))
+    (H,) = dense(arm, q, "H")
+    f = arm.joint_forces(q, v, a)
+    rotors = np.concatenate([joint.armature for joint in arm.joints])
+    assert np.allclose(H @ f.ravel() + rotors * a, arm.inverse_dynamics(q, v, a), rtol=1e-10, atol=1e-10)
+
+
+def test_composite_bodies(arm, rng):
+    """S2 (7.7)-(7.11): r(k) = M(k) + phi r phi*, M(k, i) = H(k) phi(k, i) r(i) H*(i)."""
+    q = arm.random(rng)
+    H, phi, E, M = dense(arm, q, "H", "phi", "E_phi", "M")
+    r, n = np.zeros_like(M), arm.nv
+    for _ in range(n):
+        r = M + E @ r @ E.T  # tip to base, one body further each time
+    mass = np.triu(H @ phi @ r @ H.T)
+    rotors = np.diag(np.concatenate([joint.armature for joint in arm.joints]))
+    assert np.allclose(mass + np.triu(mass, 1).T + rotors, arm.mass_matrix(q), rtol=1e-10, atol=1e-12)
+
+
+def test_closed_form_of_the_inverse(arm, rng):
+    """S2 (10.1)-(10.3): M^-1(k, k) = c_k = D^-1 + G* Lam G, M^-1(k, j) = d_k psi(k, p(j)) K_j with d_k = G* Lam - c_k H."""
+    q = arm.random(rng)
+    H, psi, D, G, K, E, Om = dense(arm, q, "H", "psi", "D", "G", "K", "E_phi", "Om")
+    Lam = E.T @ Om @ E  # LamP(k) = phi*(p, k) Om(p) phi(p, k)
+    c = np.linalg.inv(D) + G.T @ Lam @ G
+    d = G.T @ Lam - c @ H
+    upper = np.triu(d @ psi @ K, 1)
+    assert np.allclose(c + upper + upper.T, arm.mass_matrix_inverse(q), rtol=1e-8, atol=1e-10)
+
+
+def test_tip_inertia_by_the_outward_recursion(arm, rng):
+    """S3 (20), S4 (6.8)-(6.10): Om(k) = psi*(p, k) Om(p) psi(p, k) + H* D^-1 H, J M^-1 J* = phi*(1, 0) Om(1) phi(1, 0)."""
+    q = arm.random(rng)
+    H, D, E = dense(arm, q, "H", "D", "E_psi")
+    Om = np.zeros((6 * arm.nv,) * 2)
+    for _ in range(arm.nv):
+        Om = H.T @ np.linalg.inv(D) @ H + E.T @ Om @ E
+    B = arm.operators.B("tool").dense(q)
+    assert np.allclose(B.T @ Om @ B, arm.operational_compliance(q, "tool"), rtol=1e-9, atol=1e-9)
+
+
+def test_tip_force_correction(arm, rng):
+    """S3 (18): a force f by the tip on its surroundings changes accelerations by -W* D^-1 H psi B f."""
+    s, q, v = arm.operators, arm.random(rng), rng.standard_normal(arm.nv)
+    f, tau = rng.standard_normal(6), rng.standard_normal(arm.nv)
+    W = s.I - s.H @ s.psi @ s.K
+    change = pp.function(-W.T @ s.D.inv @ s.H @ s.psi @ s.B("tool") @ pp.vector("f", "frame"))(q, f)
+    found = arm.forward_dynamics(q, v, tau, f_ext={"tool": -f}) - arm.forward_dynamics(q, v, tau)
+    assert np.allclose(change, found, rtol=1e-8, atol=1e-8)
+
+
+def test_two_arms_joined_at_their_tips(rng):
+    """S3 (26): f(0) = (Om_1(0) + Om_2(0))^-1 (alpha_2f(0) - alpha_1f(0)), then each arm's tip-force correction."""
+    arm = pp.load("puma560")
+    q1 = np.array([0.2, -0.8, 0.5, 0.3, 0.7, -0.2])
+    hand = arm.frame_pose(q1, "tool")
+    base = np.diag([-1.0, -1.0, 1.0, 1.0])
+    base[:3, 3] = hand[:3, 3] - base[:3, :3] @ hand[:3, 3]  # turned by half a turn about the vertical through the hand
+    pair = pp.connect({"one": arm, "two": (arm, base)}, [pp.Loop("ball", "one/tool", "two/tool")])
+    q = np.concatenate([q1, q1])
+    v = pair.project(q, rng.standard_normal(12))[1]
+    tau = rng.standard_normal(12)
+    two = pair.robot
+    free = two.forward_dynamics(q, v, tau)
+    tips = [two.frame_acceleration(q, v, free, f"{name}/tool")[3:] for name in ("one", "two")]
+    Om = [two.operational_compliance(q, f"{name}/tool")[3:, 3:] for name in ("one", "two")]
+    f = np.linalg.solve(Om[0] + Om[1], tips[1] - tips[0])
+    push = np.concatenate([np.zeros(3), f])
+    joined = two.forward_dynamics(q, v, tau, f_ext={"one/tool": push, "two/tool": -push})
+    assert np.allclose(pair.forward_dynamics(q, v, tau), joined, rtol=1e-8, atol=1e-8)
+
+
+def test_mobile_base(rng):
+    """S0 appendix B (b.1)-(b.8): dq/dt = Lambda(q) w, pi Lambda = 1 with pi = 4 Lambda*, and an arm on a free base."""
+    robot = pp.load("ur5", base="free")
+    q, v = robot.random(rng), rng.standard_normal(robot.nv)
+    h = 1e-6
+    rate = (robot.integrate(q, v, h)[3:7] - robot.integrate(q, v, -h)[3:7]) / (2 * h)
+    x, w = q[3:6], q[6]
+    cross = np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])
+    Lambda = 0.5 * np.vstack([w * np.eye(3) + cross, -x])  # for x, y, z, w and velocities in body axes
+    assert np.allclose(rate, Lambda @ v[:3], atol=1e-8) and np.allclose(4 * Lambda.T @ Lambda, np.eye(3))
+    a = robot.forward_dynamics(q, v, np.zeros(robot.nv))
+    assert np.allclose(robot.inverse_dynamics(q, v, a), 0.0, atol=1e-8), "no force on the base, none on the joints"
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------------
+
+
+def rows() -> list[list[str]]:
+    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    lines = [line.replace("\\|", "&#124;") for line in text.splitlines() if line.startswith("| S")]
+    return [row for line in lines if len(row := [cell.strip() for cell in line.split("|")[1:-1]]) > 2]
+
+
+def test_every_algorithm_has_its_row():
+    named = " ".join(cell for row in rows() for cell in row)
+    algorithms = ["FD1", "FD2", "FD3", "FD4", "RCCFD1", "RCCFD2", "RCCFD3", "CCFD", "Result 8.1", "KKT"]
+    for algorithm in (*algorithms, "Table 2", "Table 3", "Table 6.1", "(10.1)", "(b.14)"):
+        assert algorithm in named, algorithm
+    for paper in ("S0", "S1", "S2", "S3", "S4"):
+        assert sum(row[0].startswith(paper) for row in rows()) >= 5, paper
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_every_row_has_its_test(row):
+    assert len(row) == 4 and all(row)
+    for test in row[3].split("`")[1::2]:
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), test

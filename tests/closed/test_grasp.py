@@ -209,6 +209,34 @@ def test_friction_is_watched():
     assert cell.contact_configuration(q, "contact 2").shape == (4,)
 
 
+@pytest.mark.parametrize("kind", CONTACTS)
+def test_contact_rates_and_accelerations(kind):
+    """W is free where the contact leaves it free, and W' its derivative along the motion."""
+    closed = pair(kind, "rigid", seed=5)
+    cell, q, v = closed.system, closed.q, closed.v
+    a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
+    W = cell.contact_rates(q, v)
+    free = {"rigid": 0, "line": 1, "soft": 2, "point": 3}[kind]
+    assert np.abs(W[1]).max() < 1e-9 and np.abs(W[0, 3:]).max() < 1e-9
+    assert (np.abs(W[0]).max() > 1e-3) == (free > 0)
+    ahead, behind = (
+        cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a) for s in (h, -h)
+    )
+    W_dot = cell.contact_accelerations(q, v, a)
+    assert np.abs((ahead - behind) / (2 * h) - W_dot).max() < 1e-4 * (1 + np.abs(a).max())
+
+
+def test_a_batch_of_regular_and_singular_elements():
+    """Each element by itself: the straight wrists get least-norm forces and a flag, the bent ones are unique."""
+    bent, straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.4, 0.0]), puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0])
+    cell = straight.system
+    q = np.stack([straight.q, cell.assemble(bent.q), straight.q])
+    found = cell.forward_dynamics_details(q, np.zeros(cell.nv), np.ones(12))
+    assert found["unique"].tolist() == [False, True, False] and found["solvable"].all()
+    one = cell.forward_dynamics_details(q[1], np.zeros(cell.nv), np.ones(12))
+    assert np.allclose(found["a"][1], one["a"], rtol=1e-10) and np.allclose(found["a"][0], found["a"][2])
+
+
 def cell_of(arms: int, links: int) -> System:
     chain = pp.robots.chain(links)
     places = [(0.1 * i, 0.05 * i * i, 0.0) for i in range(arms)]

@@ -120,6 +120,18 @@ def residual(algebra: Algebra) -> Circuit:
     return Circuit("closed residual", "[e(q); Jc v]", _inputs(algebra, "q", "v"), outputs, algebra, fill)
 
 
+def motions(algebra: Algebra) -> Circuit:
+    """[w; v] and [w'; v'] of each first frame seen from its second: W and W' of S4, and what is zero beside them."""
+
+    def fill(c: Coupling) -> dict[str, list]:
+        rates = [x for meeting in c.meetings for x in (*meeting.at.w, *meeting.at.v)]
+        return {"rates": rates, "accelerations": [x for meeting in c.meetings for x in (*meeting.wd, *meeting.vd)]}
+
+    shape = _wrenches(algebra.closure).shape
+    outputs = (Argument("rates", shape), Argument("accelerations", shape))
+    return Circuit("closed motions", "W, W'", _inputs(algebra, "q", "v", "a"), outputs, algebra, fill)
+
+
 def projection(algebra: Algebra) -> Circuit:
     """One Newton step onto the constraints, least in the metric of the mass matrix:
 

@@ -1,4 +1,4 @@
-"""Contacts seen by themselves: their configuration, their rates, and how much friction they use."""
+"""Contacts seen by themselves: their configuration, and how much friction they use."""
 
 from __future__ import annotations
 
@@ -23,19 +23,6 @@ def configuration(system: Any, q, contact: int | str) -> np.ndarray:
         raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}")
     c = system.contacts[number]
     return from_matrix(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
-
-
-def rates(system: Any, q, v) -> np.ndarray:
-    """[w; v] of frame 1 seen from frame 2: R2* (w1 - w2), R2* (v1 - v2 - w2 x (p1 - p2))."""
-    out = []
-    for c in system.contacts:
-        V1, V2 = system.robot.frame_velocity(q, v, c.first), system.robot.frame_velocity(q, v, c.second)
-        T1, T2 = system.robot.frame_pose(q, c.first), system.robot.frame_pose(q, c.second)
-        w = V1[..., :3] - V2[..., :3]
-        u = V1[..., 3:] - V2[..., 3:] - np.cross(V2[..., :3], T1[..., :3, 3] - T2[..., :3, 3])
-        back = np.swapaxes(T2[..., :3, :3], -1, -2)
-        out.append(np.concatenate([(back @ x[..., None])[..., 0] for x in (w, u)], axis=-1))
-    return np.stack(out, axis=-2)
 
 
 def ratio(system: Any, q, forces) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Where constrained frames are and how they move, and the constraint rows that follow from it.
 
 One sweep, base to tip, gives each frame its pose in the world, its velocity, and its acceleration under the joint
-accelerations a = 0: dJ/dt v, with gravity as the pseudo-acceleration of the world, which no relative motion feels.
+accelerations a (zero where none are given: dJ/dt v), with gravity as the pseudo-acceleration of the world, which no relative
+motion feels.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class State:
 
 
 def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
-    """All constrained frames under way with the joint velocities `inputs["v"]` (absent: at rest)."""
+    """All constrained frames under way with the joint velocities `inputs["v"]` and accelerations `inputs["a"]`, or zeros."""
     found: dict[str, State] = {}
     spots = [closure.model.frame(name) for c in closure.constraints for name in (c.first, c.second)]
     marks: dict[int, dict[str, tuple]] = {}
@@ -56,7 +57,7 @@ def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
     def step(site: Site) -> None:
         world_pose(site)
         spatial_velocity(site)
-        accelerate(site, [0.0] * len(site.H), "motion")
+        accelerate(site, site.of("a"), "motion")
         for name, (R, r) in (site.mark or {}).items():
             found[name] = _at(site, R, r)
 
@@ -83,12 +84,14 @@ def _at(site: Site, R: list, r: list) -> State:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A constraint in one state: its rows, and the bias S [w'; v'] + extra of c' under a = 0."""
+    """A constraint in one state: its rows, c' = S [w'; v'] + extra under the accelerations given, and w' and v' themselves."""
 
     constraint: Constraint
     at: Relative
     rows: list[Row]
     bias: list
+    wd: list
+    vd: list
     axes: list  # rotation of frame 2 in the world
 
     def pull(self, row: Row) -> tuple[list, list]:
@@ -110,17 +113,13 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
     p = dense.apply(back, _less(one.p, two.p))
     w = _less(dense.apply(R, one.w), two.w)
     v = _less(_less(dense.apply(R, one.v), two.v), cross(two.w, p))
-    wd = _less(dense.apply(R, one.wd), two.wd)
-    vd = _less(_less(dense.apply(R, one.vd), two.vd), dense.apply(two.U, p))
-    kind = constraint.row
-    if kind.turns:
-        wd = _less(wd, cross(two.w, w))
-    if kind.slides:
-        vd = _less(vd, [2.0 * x for x in cross(two.w, v)])
-    at = Relative(R, p, w, v)
+    parted = _less(dense.apply(R, one.wd), two.wd), _less(_less(dense.apply(R, one.vd), two.vd), dense.apply(two.U, p))
+    wd, vd = _less(parted[0], cross(two.w, w)), _less(parted[1], [2.0 * x for x in cross(two.w, v)])
+    kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)
-    bias = [dot(row.turn, wd) + dot(row.slide, vd) + row.extra for row in rows]
-    return Meeting(constraint, at, rows, bias, two.R)
+    turning, sliding = wd if kind.turns else parted[0], vd if kind.slides else parted[1]  # w = 0, v = 0 where they must be
+    bias = [dot(row.turn, turning) + dot(row.slide, sliding) + row.extra for row in rows]
+    return Meeting(constraint, at, rows, bias, wd, vd, two.R)
 
 
 def meetings(closure: Closure, tree: Tree, inputs: Scalars) -> list[Meeting]:

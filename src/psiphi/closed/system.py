@@ -242,7 +242,15 @@ class System:
 
     def contact_rates(self, q, v) -> np.ndarray:
         """(..., l, 6): the motion [w; v] of each first frame seen from its second, in axes of the second (W of S4)."""
-        return contacts.rates(self, q, v)
+        return self._motions(q, v, np.zeros(self.nv))[0]
+
+    def contact_accelerations(self, q, v, a) -> np.ndarray:
+        """(..., l, 6): [w'; v'], the derivative of `contact_rates` in those axes (W' of S4)."""
+        return self._motions(q, v, a)[1]
+
+    def _motions(self, q, v, a) -> tuple[np.ndarray, ...]:
+        function = self._function("motions", lambda: circuits.motions(self.algebra))
+        return tuple(x[..., : len(self.contacts), :] for x in self._call(function, self._state(q=q, v=v, a=a)))
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 

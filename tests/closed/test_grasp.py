@@ -74,6 +74,20 @@ def test_inverse_dynamics_undoes_forward_dynamics(both):
     assert not torques[-6:].any()
 
 
+def test_an_object_is_driven_and_the_arms_follow(both):
+    """complete: the object accelerates as wished, the constraints hold, and inverse dynamics finds the torques."""
+    cell, q, v = both.system, both.q, both.v
+    wish = np.zeros(cell.nv)
+    wish[-6:] = [0.1, -0.2, 0.3, 1.0, -1.0, 0.5]
+    a = cell.complete(q, v, wish, exactly="box/free")
+    assert np.allclose(a[-6:], wish[-6:])
+    assert np.abs(cell.constraint_jacobian(q) @ a + cell.constraint_bias(q, v)).max() < 1e-9 * np.abs(a).max()
+    tau = cell.inverse_dynamics(q, v, a)
+    assert np.allclose(cell.forward_dynamics(q, v, tau), a, atol=1e-9 * np.abs(a).max())
+    with pytest.raises(pp.StateError, match="no acceleration of the other joints keeps contact"):
+        cell.complete(q, v, wish, exactly=[joint.name for joint in cell.joints[:-3]])
+
+
 def test_squeezing_moves_nothing(both):
     """Internal forces: other torques and contact forces, the same motion; split_forces finds them again."""
     cell, q, v = both.system, both.q, both.v
@@ -219,9 +233,7 @@ def test_contact_rates_and_accelerations(kind):
     free = {"rigid": 0, "line": 1, "soft": 2, "point": 3}[kind]
     assert np.abs(W[1]).max() < 1e-9 and np.abs(W[0, 3:]).max() < 1e-9
     assert (np.abs(W[0]).max() > 1e-3) == (free > 0)
-    ahead, behind = (
-        cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a) for s in (h, -h)
-    )
+    ahead, behind = (cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a) for s in (h, -h))
     W_dot = cell.contact_accelerations(q, v, a)
     assert np.abs((ahead - behind) / (2 * h) - W_dot).max() < 1e-4 * (1 + np.abs(a).max())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from closed.cells import four_bar
 
 import psiphi as pp
+from closed.cells import four_bar
 
 
 @pytest.fixture(scope="module")

@@ -121,4 +121,4 @@ def residual(size: Size) -> Iterator[Measured]:
     q = cell.assemble([*posture, *posture, 0.6, 0.0, 0.3, 0, 0, 0, 1])
     motion = pp.simulate(cell, q, duration=1.0 if size.quick else 10.0, dt=1e-3)
     note = f"energy drift {float(motion.drift):.1e} of the largest kinetic energy"
-    yield Measured("two PUMA 560 and a box", float(np.abs(motion.residual).max()), note=note)
+    yield Measured("two PUMA 560 and a box", float(np.abs(np.asarray(motion.residual)).max()), note=note)

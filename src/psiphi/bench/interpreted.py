@@ -27,7 +27,7 @@ class Interpreted(Robot):
     def _call(self, name, state, out, dtype, check, frames=(), axes="world"):
         tree = _tree(self, CATALOGUE[name].rods)
         results = interpret(CATALOGUE[name].program(tree, frames, axes), tree, *state.values())
-        return results if len(results) > 1 else results[0]
+        return results[0] if len(results) == 1 else results
 
 
 class Uncompiled(System):
@@ -40,7 +40,7 @@ class Uncompiled(System):
         source = function.source
         with np.errstate(all="ignore"):
             results = interpret(source.program, source.tree, *values)
-        return results if len(results) > 1 else results[0]
+        return results[0] if len(results) == 1 else results
 
 
 def uncompiled(system: System) -> System:

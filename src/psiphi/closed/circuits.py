@@ -120,6 +120,13 @@ def residual(algebra: Algebra) -> Circuit:
     return Circuit("closed residual", "[e(q); Jc v]", _inputs(algebra, "q", "v"), outputs, algebra, fill)
 
 
+def bias(algebra: Algebra) -> Circuit:
+    """dJc/dt v: what c' would be under a = 0."""
+    outputs = (Argument("bias", (algebra.closure.size,)),)
+    fill = lambda c: {"bias": c.bias}  # noqa: E731
+    return Circuit("closed bias", "dJc/dt v", _inputs(algebra, "q", "v"), outputs, algebra, fill)
+
+
 def motions(algebra: Algebra) -> Circuit:
     """[w; v] and [w'; v'] of each first frame seen from its second: W and W' of S4, and what is zero beside them."""
 

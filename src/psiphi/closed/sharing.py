@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.singular import UNMET
+from psiphi.closed.singular import UNMET, direction
 from psiphi.errors import StateError
 from psiphi.model.words import shown
 
@@ -32,6 +32,25 @@ def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool) -> Any
     tau = torque - np.einsum("...mi,...m->...i", Jc, lam)
     tau[..., idle] = 0.0
     return (tau, system._corrected(q, lam)[1]) if forces else tau
+
+
+def complete(system: Any, q, v, a, exactly) -> np.ndarray:
+    """a + x with Jc (a + x) + bias = 0, x of least norm and zero on the joints that move exactly."""
+    q, v, a = system._state(q=q, v=v, a=a)
+    Jc = system.constraint_jacobian(q)
+    gap = np.einsum("...mi,...i->...m", Jc, a) + system.constraint_bias(q, v)
+    move = np.ones(system.nv)
+    for name in (exactly,) if isinstance(exactly, str) else exactly:
+        move[system.robot.joint(name).v_slice] = 0.0
+    x = -np.einsum("...im,...m->...i", np.linalg.pinv(Jc * move, rcond=1e-10), gap)
+    left = np.abs(gap + np.einsum("...mi,...i->...m", Jc, x))
+    if left.max(initial=0.0) > UNMET * (1.0 + np.abs(gap).max(initial=0.0)):
+        row = int(np.unravel_index(np.argmax(left), left.shape)[-1])
+        raise StateError(
+            f"no acceleration of the other joints keeps {direction(system.closure, row)} ({left.max():.3g} is missing)",
+            "ask for a motion the mechanisms can follow, or name fewer joints in exactly=",
+        )
+    return a + x
 
 
 def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:

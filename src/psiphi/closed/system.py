@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import assembly, circuits, contacts, dense, sharing
+from psiphi.closed import assembly, circuits, contacts, forward, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
-from psiphi.closed.methods import CORRECTED, METHODS, PAPER
-from psiphi.closed.singular import STRAIN, direction, least_norm
-from psiphi.errors import SingularError, StateError
+from psiphi.closed.methods import CORRECTED, METHODS
+from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.functions.compiler import Function
 from psiphi.functions.robot import Robot
 from psiphi.functions.threads import run
 from psiphi.model.model import Frame, Joint
-from psiphi.model.words import nearest, shown
+from psiphi.model.words import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
 
@@ -127,62 +126,7 @@ class System:
 
     def forward_dynamics_details(self, q, v, tau, f_ext=None, axes="world", method=None, check=False) -> dict[str, Any]:
         """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
-        guard.check_axes(axes)
-        frames = tuple(self.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext else ()
-        values = self._state(q=q, v=v, tau=tau)
-        if frames:
-            values = (*values, guard.stack_wrenches(guard.mapping(f_ext)))
-        if method == "KKT":
-            a, lam, wrenches, strain = dense.solve(self, values, frames, axes)
-        else:
-            function = self._dynamics(_method(method), frames, axes)
-            a, lam, wrenches, strain = self._call(function, values)
-        found = {"a": a, "forces": wrenches[..., : len(self.contacts), :], "multipliers": lam}
-        lead = np.shape(strain)
-        found |= {"unique": np.ones(lead, bool), "rank": np.full(lead, self.nc), "solvable": np.ones(lead, bool)}
-        bad = ~(strain < STRAIN)
-        if np.any(bad):
-            self._mend(found, bad, values, frames, axes)
-        self._judge(found, check)
-        return found
-
-    def _mend(self, found: dict[str, Any], bad: np.ndarray, values, frames, axes) -> None:
-        """Elements with a singular Omega again, by eigenvalues."""
-        lead = np.shape(bad)
-        picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
-        free, Omega, gap = self._call(self._terms(frames, axes), picked)
-        least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
-        extra, wrenches = self._corrected(picked[0], least.multipliers)
-        lost = least.open[..., None]
-        new = {
-            "a": np.where(lost, np.nan, free + extra),
-            "forces": np.where(lost[..., None], np.nan, wrenches),
-            "multipliers": least.multipliers,
-            "rank": least.rank,
-            "unique": least.rank == self.nc,
-            "solvable": ~least.open,
-            "left": least.left,
-        }
-        for name, value in new.items():
-            whole = found.setdefault(name, np.zeros((*lead, self.nc)))
-            if not lead:
-                found[name] = value[0]
-            else:
-                found[name] = whole = np.array(whole)
-                whole[bad] = value
-
-    def _judge(self, found: dict[str, Any], check) -> None:
-        """A single state without a solution, or any with check: an error that names contact and direction."""
-        lost = ~np.asarray(found["solvable"])
-        if not lost.any() or (lost.ndim and not check and not lost.all()):
-            return
-        place: Any = tuple(int(i) for i in np.argwhere(lost)[0])
-        row = int(np.argmax(np.abs(found["left"][place])))
-        where = f" (batch element {place if len(place) > 1 else place[0]})" if place else ""
-        raise SingularError(
-            f"no acceleration keeps {direction(self.closure, row)}{where}: the mechanism is at a singularity of that direction",
-            "start from another configuration, slow down, or free that direction with another kind of contact",
-        )
+        return forward.details(self, q, v, tau, f_ext, axes, method, check)
 
     def inverse_dynamics(self, q, v, a, internal=None, share=None, forces: bool = False) -> Any:
         """M a + C v + g = tau + Jc* lambda, tau zero where there is no motor.
@@ -192,6 +136,13 @@ class System:
         of which the part that moves nothing is added. With `forces` also the contact wrenches as forward_dynamics gives.
         """
         return sharing.inverse_dynamics(self, q, v, a, internal, share, forces)
+
+    def complete(self, q, v, a, exactly=()) -> np.ndarray:
+        """The acceleration nearest to `a` that keeps the constraints; joints named in `exactly` accelerate as `a` says.
+
+        To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow.
+        """
+        return sharing.complete(self, q, v, a, exactly)
 
     def split_forces(self, q, forces, share=None) -> tuple[np.ndarray, np.ndarray]:
         """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
@@ -230,6 +181,10 @@ class System:
         """The state moved onto the constraints, least in the metric of the mass matrix; for states that are nearly there."""
         return assembly.project(self, q, v, tolerance)
 
+    def constraint_bias(self, q, v) -> np.ndarray:
+        """dJc/dt v (..., m): c' = Jc a + this."""
+        return self._call(self._function("bias", lambda: circuits.bias(self.algebra)), self._state(q=q, v=v))
+
     # -- contacts ----------------------------------------------------------------------------------------------------------
 
     def contact_ratio(self, q, forces) -> np.ndarray:
@@ -262,11 +217,11 @@ class System:
         """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
         if name != "forward_dynamics":
             raise StateError(f"no count of {shown(name)} for a closed system", "ask for forward_dynamics")
-        return self._dynamics(_method(method), (), "world").count.flops
+        return self._dynamics(forward.method_name(method), (), "world").count.flops
 
     def explain(self, method: str | None = None) -> str:
         """The stages of forward dynamics, each an operator expression, and what they cost together."""
-        circuit = self._circuit(_method(method), (), "world")
+        circuit = self._circuit(forward.method_name(method), (), "world")
         name = circuit.name.split()[2]
         stages = METHODS[name](self.algebra, (), "world")
         lines = [f"{result} = {e}" for stage in stages[:-1] for result, e in stage.results.items()]
@@ -342,18 +297,5 @@ class System:
         return self.robot.frame(self.object if frame is None else frame).name
 
 
-def _method(method: Any) -> str:
-    if method is None:
-        return ""
-    if method in PAPER:
-        return method
-    raise StateError(f"no method {shown(method)} for closed chains", nearest(str(method), (*PAPER, "KKT")))
-
-
 def _coordinates(joint: Joint) -> range:
     return range(joint.v_slice.start, joint.v_slice.stop)
-
-
-def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: int) -> np.ndarray:
-    """The elements of a broadcast argument where `where` holds: (n, *core)."""
-    return np.broadcast_to(array, (*lead, *array.shape[array.ndim - core :]))[where]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import CONTACTS, Closed, Interpreted, pair, random_cell, uncompiled
+from closed.cells import CONTACTS, Closed, Interpreted, dense_answer, held, pair, random_cell, uncompiled
 from psiphi.closed import circuits
 from psiphi.closed.system import System
 
@@ -151,6 +151,49 @@ def test_batches_are_their_elements(both):
     one, own = cell.forward_dynamics(both.q, both.v, taus[1, 2], forces=True)
     assert np.allclose(a[1, 2], one, rtol=1e-12) and np.allclose(forces[1, 2], own, rtol=1e-12)
     assert cell.constraint_residual(np.tile(both.q, (4, 1)), both.v).shape == (4, 2, cell.nc)
+
+
+def test_every_question_takes_batches(both):
+    """Two elements at once, or one after the other."""
+    cell = both.system
+    q, v = np.stack([both.q, both.q]), np.stack([both.v, 0.5 * both.v])
+    a = cell.forward_dynamics(q, v, np.zeros(cell.nv))
+    _, forces = cell.inverse_dynamics(q, v, a, forces=True)
+    wish = np.zeros(cell.nv)
+    questions = {
+        "inverse_dynamics": lambda i: cell.inverse_dynamics(q[i], v[i], a[i]),
+        "squeezed": lambda i: cell.inverse_dynamics(q[i], v[i], a[i], internal=np.ones((2, 6))),
+        "split_forces": lambda i: np.stack(cell.split_forces(q[i], forces[i])),
+        "complete": lambda i: cell.complete(q[i], v[i], wish, exactly="box/free"),
+        "effective_inertia": lambda i: cell.effective_inertia(q[i]),
+        "constraint_jacobian": lambda i: cell.constraint_jacobian(q[i]),
+        "contact_configuration": lambda i: cell.contact_configuration(q[i], 1),
+        "contact_rates": lambda i: cell.contact_rates(q[i], v[i]),
+        "project": lambda i: np.concatenate(cell.project(q[i], v[i]), axis=-1),
+        "KKT": lambda i: cell.forward_dynamics(q[i], v[i], wish, method="KKT"),
+    }
+    for name, ask in questions.items():
+        together, axis = ask(slice(None)), 1 if name == "split_forces" else 0
+        for i in range(2):
+            assert np.allclose(np.take(together, i, axis), ask(i), rtol=1e-9, atol=1e-9), name
+
+
+def test_mobile_bases_hold_objects_too():
+    """A base that rolls in the plane, and one that flies, beside the dense system."""
+    builder = pp.Builder("rover")
+    builder.body("deck", mass=8.0, com=(0, 0, 0.1), inertia=np.diag([0.3, 0.3, 0.4]))
+    builder.joint("wheels", "planar", "world", "deck")
+    below = "deck"
+    for i, axis in enumerate([(0, 0, 1), (0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0), (1, 0, 0)]):
+        builder.body(f"l{i}", mass=1.0, com=(0, 0, 0.15), inertia=np.eye(3) * 0.02)
+        builder.joint(f"j{i}", "revolute", below, f"l{i}", xyz=(0, 0, 0.3), axis=axis)
+        below = f"l{i}"
+    flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
+    closed = held([builder.build(), flyer], ["soft", "rigid"], np.random.default_rng(8))
+    a, forces = closed.system.forward_dynamics(closed.q, closed.v, closed.tau, forces=True)
+    expected, wrenches = dense_answer(closed)
+    assert np.allclose(a, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    assert np.allclose(forces, wrenches, rtol=1e-9, atol=1e-9 * np.abs(wrenches).max())
 
 
 def test_nan_stays_in_its_element(both):

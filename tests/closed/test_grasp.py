@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -318,7 +319,13 @@ def test_compiled_is_interpreted(both):
     assert f"{min(costs)} flops" in compiled.explain() and "Ω λ" in compiled.explain()
 
 
-ONE, TWO = np.eye(4), np.eye(4)
+def test_a_system_travels_to_other_processes(both):
+    again = pickle.loads(pickle.dumps(both.system))
+    assert repr(again) == repr(both.system)
+    assert np.allclose(again.forward_dynamics(both.q, both.v, both.tau), both.system.forward_dynamics(both.q, both.v, both.tau))
+
+
+ONE = np.eye(4)
 BOX = pp.Body.box(1.0, (1, 1, 1))
 
 

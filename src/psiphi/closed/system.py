@@ -107,6 +107,11 @@ class System:
     def frame_pose(self, q, frame, **options) -> Any:
         return self.robot.frame_pose(q, frame, **options)
 
+    def __reduce__(self):
+        """What it is; what was compiled is made anew."""
+        c = self.closure
+        return type(self), (self.robot, c.constraints, c.follows, self.passive, self.object)
+
     def __repr__(self) -> str:
         held = ", ".join(f"{c.name}: {c.kind}" for c in self.contacts)
         return f"<System {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nc} constraint rows ({held})>"

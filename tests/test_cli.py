@@ -1,7 +1,10 @@
 """The command line: help that teaches, errors in one sentence, no tracebacks."""
 
+import io
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +13,10 @@ import pytest
 
 import psiphi
 from psiphi import cli
+from psiphi.cli import info
+from psiphi.cli.progress import Bar
 from psiphi.errors import Error, ModelError, SingularError
+from psiphi.simulation.trajectory import Trajectory
 
 SRC = Path(__file__).parents[1] / "src"
 
@@ -20,7 +26,8 @@ def stand_in(**changes) -> SimpleNamespace:
 
     def joint(name, kind, parent, q, v, lower, upper):
         limits = {"lower": np.array(lower), "upper": np.array(upper)}
-        return SimpleNamespace(name=name, kind=kind, parent=parent, q_slice=slice(*q), v_slice=slice(*v), **limits)
+        places = {"q_slice": slice(*q), "v_slice": slice(*v)}
+        return SimpleNamespace(name=name, kind=kind, parent=parent, mimic=None, **places, **limits)
 
     inf = [np.inf]
     masses = {"trunk": 10.0, "left": 1.5, "right": 2.0}
@@ -45,7 +52,7 @@ def stand_in(**changes) -> SimpleNamespace:
 def door(monkeypatch):
     """`psiphi.load` and `psiphi.robots` of a library that bundles one robot."""
 
-    def load(robot, base="fixed"):
+    def load(robot, base=None):
         if robot == "twoarm":
             return stand_in()
         raise ModelError(f"no such file\n{robot}", "check the path", file=robot, line=3)
@@ -76,11 +83,12 @@ def test_help_teaches(capsys):
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
-def test_every_command_has_help(command, capsys):
+def test_every_command_has_help_with_examples(command, capsys):
     with pytest.raises(SystemExit) as leaves:
         cli.main([command, "--help"])
     assert leaves.value.code == 0
-    assert f"psiphi {command}" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert f"usage: psiphi {command}" in text and f"examples:\n  psiphi {command}" in text
 
 
 def test_no_command_shows_the_help(capsys):
@@ -97,7 +105,7 @@ def test_version(capsys):
     ("argv", "sentence", "hint"),
     [
         (["inof", "panda"], "no command is called 'inof'", "Did you mean 'info'?"),
-        (["zzz"], "no command is called 'zzz'", "Known are demo, info, derive, bench."),
+        (["zzz"], "no command is called 'zzz'", "Known are demo, view, info, simulate, derive, count, emit, bench."),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),
         (["demo", "extra"], "unrecognized arguments: extra", "psiphi --help"),
@@ -162,20 +170,20 @@ def test_info_shows_the_report_and_what_cannot_be_counted():
     def flops(name):
         raise SingularError("D of joint 'l' is zero", "give 'left' a mass")
 
-    text = "\n".join(cli.describe(stand_in(report=("link 'left': limits reversed, swapped",), flops=flops)))
+    text = "\n".join(info.describe(stand_in(report=("link 'left': limits reversed, swapped",), flops=flops)))
     assert "checks\n  link 'left': limits reversed, swapped\n" in text
     assert "none: D of joint 'l' is zero" in text
 
 
 def test_info_of_a_robot_without_bodies():
     empty = stand_in(bodies=(), joints=(), frames={}, nq=0, nv=0)
-    assert next(cli.describe(empty)) == "twoarm: 0 bodies, nq=0, nv=0, 0 kg"
-    assert "  none" in list(cli.describe(empty))
+    assert next(info.describe(empty)) == "twoarm: 0 bodies, nq=0, nv=0, 0 kg"
+    assert "  none" in list(info.describe(empty))
 
 
 def test_tree_order_of_a_long_chain_is_quick():
     n = 50_000
-    assert list(cli.tree_order(range(-1, n - 1))) == [(k, 0) for k in range(n)]
+    assert list(info.tree_order(range(-1, n - 1))) == [(k, 0) for k in range(n)]
 
 
 def test_a_name_the_terminal_cannot_show():
@@ -213,3 +221,212 @@ def test_derive_prints_the_derivation_and_the_loops(capsys):
 def test_derive_says_what_is_wrong_with_an_expression(capsys):
     assert cli.main(["derive", "phi @ tau"]) == 2
     assert "link" in capsys.readouterr().err
+
+
+def run(*argv: str) -> subprocess.CompletedProcess:
+    """The command line in a process of its own."""
+    words = [sys.executable, "-m", "psiphi.cli", *argv]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SRC)})
+
+
+def test_the_module_runs_by_itself():
+    done = run("info", "acrobot")
+    assert done.returncode == 0 and done.stdout.startswith("acrobot: 2 bodies") and done.stderr == ""
+
+
+def test_info_says_what_is_good_to_know(capsys):
+    assert cli.main(["info", "panda"]) == 0
+    text = capsys.readouterr().out
+    assert "q = 0 is outside the limits of panda_joint4" in text and "mimic joints move freely" in text
+    assert cli.main(["info", "puma560"]) == 0
+    assert "rotor inertia is part of the mass matrix" in capsys.readouterr().out
+
+
+def test_info_of_a_file_with_a_branch_and_a_free_base(tmp_path, capsys):
+    file = tmp_path / "one.urdf"
+    mass = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    file.write_text(f'<robot name="one"><link name="a">{mass}</link></robot>')
+    assert cli.main(["info", str(file), "--base", "free"]) == 0
+    text = capsys.readouterr().out
+    assert "nq=7, nv=6" in text and "q has quaternions" in text and "no shapes" in text
+
+
+# -- simulate ---------------------------------------------------------------------------------------------------------------
+
+
+def test_simulate_writes_its_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["simulate", "acrobot", "--duration", "0.2", "--q0", "0.5, -0.2"]) == 0
+    out = capsys.readouterr().out
+    assert "energy change" in out and "wrote acrobot.npz" in out and "wrote acrobot.html" in out
+    motion = Trajectory.load("acrobot.npz", system=psiphi.load("acrobot"))
+    assert motion.q[0].tolist() == [0.5, -0.2] and motion.t[-1] == pytest.approx(0.2) and motion.drift < 1e-8
+    assert (tmp_path / "acrobot.html").stat().st_size < 1_000_000
+
+
+def test_simulate_options_reach_the_simulation(tmp_path, capsys):
+    file = tmp_path / "m.csv"
+    words = "--random --seed 3 --batch 2 --duration 0.1 --dt 0.01 --method euler --damping --limits record --every 2"
+    assert cli.main(["simulate", "acrobot", *words.split(), "-o", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "euler, dt 0.01 s" in out and "batch" in out
+    assert Trajectory.load(file).q.shape == (2, 6, 2)
+
+
+@pytest.mark.parametrize("law", ["hold", "pd", "computed"])
+def test_simulate_controllers_hold_the_arm(law, tmp_path, capsys):
+    file = tmp_path / "still.npz"
+    words = ["--q0", "0,-1,1,0,0.5,0", "--controller", law, "--duration", "0.1", "-o", str(file)]
+    assert cli.main(["simulate", "ur5", *words]) == 0
+    assert np.abs(Trajectory.load(file).v).max() < 1e-9
+    if law != "hold":  # pushed, it comes back
+        assert cli.main(["simulate", "ur5", *words, "--v0", "1,1,1,1,1,1", "--duration", "1"]) == 0
+        motion = Trajectory.load(file)
+        assert np.abs(motion.final.v).max() < 0.05 and np.abs(motion.final.q - motion.q[0]).max() < 0.02
+
+
+def test_simulate_a_scene_file(tmp_path, capsys):
+    scene = tmp_path / "fall.toml"
+    scene.write_text('title = "a fall"\nduration = 0.1\n[robots.arm]\nrobot = "pelican"\nq = {shoulder = 1.0}\n')
+    if "shoulder" not in [joint.name for joint in psiphi.load("pelican").joints]:
+        first = psiphi.load("pelican").joints[0].name
+        scene.write_text(scene.read_text().replace("shoulder", first))
+    assert cli.main(["simulate", str(scene), "--no-files"]) == 0
+    out = capsys.readouterr().out
+    assert "0 to 0.1 s" in out and "wrote" not in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence", "hint"),
+    [
+        (["simulate", "ur55"], "no robot or scene is called 'ur55'", "Did you mean 'ur5'"),
+        (["simulate", "two_arm"], "no robot or scene is called 'two_arm'", "'two_arms'"),
+        (["simulate", "nowhere/arm.urdf"], "nowhere/arm.urdf", ""),
+        (["simulate", "nowhere.toml"], "there is no such scene file", "check the path"),
+        (["simulate", "ur5", "--q0", "1,2"], "--q0 has 2 numbers, expected 6", "psiphi info"),
+        (["simulate", "ur5", "--q0", "1,a"], "expected numbers", "with 6 of them"),
+        (["simulate", "ur5", "--method", "rk5"], "method is 'rk5'", "rk4"),
+        (["simulate", "ur5", "--duration", "-1"], "duration is -1.0", "seconds"),
+        (["simulate", "ur5", "--batch", "5"], "--batch 5 needs --random", "--random"),
+        (["simulate", "ur5", "-o", "x.txt"], "ends in '.txt'", "endings"),
+        (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "make it first"),
+        (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
+        (["simulate", "two_arms", "--random"], "does not close the loops", "scene"),
+        (["view", "motion.npz"], "holds numbers, not its robot", "--robot"),
+        (["view", "ur55"], "no robot is called 'ur55'", "ur5"),
+        (["emit", "ur5", "forwarddynamics"], "no function is called", "'forward_dynamics'"),
+        (["emit", "ur5", "jacobian"], "of one frame", "--frame"),
+        (["emit", "ur5", "gravity", "--name", "2x"], "is no name in C", "letters"),
+        (["count", "ur5", "nothing"], "no function is called 'nothing'", "Known are"),
+        (["count", "ur5", "jacobian"], "of one frame", "--frame"),
+    ],
+)
+def test_wrong_words_get_a_sentence_and_a_hint(argv, sentence, hint, capsys):
+    got, advice = refused(capsys, *argv)
+    assert sentence in got and hint in advice
+
+
+@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130), (ZeroDivisionError, 2)])
+def test_a_simulation_that_breaks_off_is_kept(raised, code, tmp_path, monkeypatch, capsys):
+    """Ctrl-C, or an error within: what was computed is summed up and written."""
+
+    def law(kind, system, *_):
+        def tau(t, q, v):
+            if t > 0.05:
+                raise raised
+            return np.zeros(system.nv)
+
+        return tau
+
+    monkeypatch.setattr("psiphi.scenes.control.law", law)
+    file = tmp_path / "part.npz"
+    assert cli.main(["simulate", "acrobot", "--controller", "pd", "--duration", "1", "-o", str(file)]) == code
+    out, err = capsys.readouterr()
+    assert "wrote" in out and "Traceback" not in err
+    assert 0.04 < Trajectory.load(file).t[-1] < 0.06
+
+
+def test_a_refused_simulation_has_no_traceback():
+    done = run("simulate", "ur5", "--dt", "0.3", "--duration", "1")
+    assert done.returncode == 2 and "Traceback" not in done.stderr and "hint: " in done.stderr
+
+
+def test_progress_shows_numbers_to_people_only(capsys):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        with Bar(2.0, stream) as bar:
+            bar(1.0, np.zeros(2), np.array([0.5, -3.0]))
+        text = stream.getvalue()
+        assert ("50%" in text and "largest speed 3" in text) is shown
+        assert not text or text.endswith("\r"), "the line is wiped"
+
+
+# -- view, count, emit, demo ------------------------------------------------------------------------------------------------
+
+
+def test_view_writes_a_page(tmp_path, capsys):
+    page = tmp_path / "panda.html"
+    assert cli.main(["view", "panda", "--html", str(page), "--no-meshes"]) == 0
+    assert page.stat().st_size > 10_000 and str(page) in capsys.readouterr().out
+
+
+def test_view_of_a_kept_motion(tmp_path, capsys):
+    kept, page = tmp_path / "m.npz", tmp_path / "m.html"
+    assert cli.main(["simulate", "acrobot", "--duration", "0.1", "-o", str(kept)]) == 0
+    assert cli.main(["view", str(kept), "--robot", "acrobot", "--html", str(page)]) == 0
+    assert "constraint" not in page.read_text() and "<figcaption>energy" in page.read_text()
+
+
+def test_view_without_the_extra_names_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert cli.main(["view", "acrobot"]) == 0
+    out, err = capsys.readouterr()
+    assert "wrote acrobot.html" in out and "pip install 'psiphi[viewer]'" in err
+    assert (tmp_path / "acrobot.html").stat().st_size > 10_000
+
+
+def test_count_prints_the_robots_own_counts(capsys):
+    assert cli.main(["count", "ur5", "forward_dynamics", "gravity"]) == 0
+    robot = psiphi.load("ur5")
+    count = robot.function("forward_dynamics").count
+    expected = [count.flops, count.mul, count.add, count.div, count.sqrt, count.trig]
+    assert ["forward_dynamics", *map(str, expected)] in rows(capsys.readouterr().out)
+    assert cli.main(["count", "acrobot"]) == 0
+    assert "mass_matrix" in capsys.readouterr().out
+
+
+def test_count_alone_prints_the_tables(capsys):
+    assert cli.main(["count", "--table", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "Table 3: forward dynamics of the general arm" in out and "Table 2" not in out and "psiphi" in out
+
+
+def test_emit_prints_or_writes(tmp_path, capsys):
+    assert cli.main(["emit", "acrobot", "gravity"]) == 0
+    assert "void gravity(const double *q, double *tau)" in capsys.readouterr().out
+    file = tmp_path / "j.c"
+    assert cli.main(["emit", "ur5", "jacobian", "--frame", "tool", "--name", "tool_jacobian", "-o", str(file)]) == 0
+    assert "void tool_jacobian(const double *q, double *J)" in file.read_text()
+    assert cli.main(["emit", "acrobot", "gravity", "--target", "llvm"]) == 0
+    assert "define void @loop(" in capsys.readouterr().out
+
+
+def test_the_demo_sums_up_and_writes_its_page(tmp_path, capsys):
+    page = tmp_path / "demo.html"
+    assert cli.main(["demo", "-o", str(page), "--duration", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "constraint residual" in out and "energy change" in out and page.as_uri() in out
+    assert page.stat().st_size < 1_000_000
+
+
+def test_the_demo_needs_no_optional_package():
+    hidden = ("viser", "matplotlib", "scipy", "rich", "trimesh", "mujoco", "pinocchio", "pandas", "xarray")
+    code = f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\nfrom psiphi import demo\ndemo.main(sys.argv[1], 0.05)"
+    with tempfile.TemporaryDirectory() as folder:
+        words = [sys.executable, "-c", code, os.path.join(folder, "d.html")]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SRC)})
+    assert done.returncode == 0, done.stderr

@@ -109,17 +109,6 @@ def test_stanford_arm_s_moments_about_its_link_frames_are_paul_s():
         assert np.allclose(I, np.diag(moments), atol=1e-15)
 
 
-@pytest.mark.parametrize("name", robots.names())
-def test_every_bundled_robot_is_one_function(name):
-    robot = getattr(robots, name)()
-    assert isinstance(robot, Model) and robot.name == name and name in robots.__all__
-    assert "tool" in robot.frames
-    q = robot.random(0)
-    lower, upper = (np.concatenate([getattr(j, key) for j in robot.joints]) for key in ("lower", "upper"))
-    assert ((lower <= q) & (q <= upper)).all()
-    assert np.linalg.eigvalsh(reference.mass_matrix(robot, q)).min() > 0
-
-
 def second_moments(model: Model) -> np.ndarray:
     """S = tr(I)/2 - I of every body: positive definite exactly when some full body has this inertia."""
     I = np.array([body.inertia for body in model.bodies])

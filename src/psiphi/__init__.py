@@ -40,12 +40,15 @@ _HOME = {  # public name -> where it lives
     "vector": "operators",
     "prove": "rewriting",
     "dot_test": "operators",
+    "time_derivative": "operators",
     "Expression": "operators",
     "estimation": "",
     "set_threads": "functions.threads",
     "get_threads": "functions.threads",
     "robots": "",
     "interop": "",
+    "viewer": "",
+    "scenes": "",
     "simulate": "simulation",
     "rollout": "simulation",
     "Trajectory": "simulation",
@@ -91,13 +94,16 @@ __all__ = [
     "prove",
     "robots",
     "rollout",
+    "scenes",
     "set_threads",
     "simulate",
+    "time_derivative",
     "vector",
+    "viewer",
 ]
 
 if TYPE_CHECKING:
-    from psiphi import estimation, interop, robots
+    from psiphi import estimation, interop, robots, scenes, viewer
     from psiphi.closed import Contact, Loop, System, connect, grasp
     from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
     from psiphi.functions.expressions import function
@@ -106,7 +112,7 @@ if TYPE_CHECKING:
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose
-    from psiphi.operators import Expression, dot_test, vector
+    from psiphi.operators import Expression, dot_test, time_derivative, vector
     from psiphi.rewriting import prove
     from psiphi.simulation import (
         PD,

@@ -1,49 +1,49 @@
-"""`psiphi demo`: a PUMA 560, its dynamics, and what they cost."""
+"""`psiphi demo`: two arms carry a box. Simulated, summed up, and written as one page with the animation and the plots."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 
-import psiphi as pp
+from psiphi import scenes, viewer
 
-BATCH = 4096
+SCENE = "two_arms"
 
 
-def main() -> int:
-    """Print a small table: one state, then a batch."""
-    robot = pp.robots.puma560()
-    pp.set_threads(1)
-    q, v = robot.random(0, BATCH), np.random.default_rng(1).normal(size=(BATCH, robot.nv))
-    tau = robot.gravity(q)
-    print(f"{robot.name}: {len(robot.bodies)} bodies, nv = {robot.nv}; batch of {BATCH} random states, one core\n")
-    print(f"{'function':22}{'flops':>7}{'compile':>11}{'one call':>12}{'in a batch':>13}{'a second':>12}")
-    calls = {
-        "forward_dynamics": lambda s: robot.forward_dynamics(q[s], v[s], tau[s]),
-        "inverse_dynamics": lambda s: robot.inverse_dynamics(q[s], v[s], tau[s]),
-        "mass_matrix": lambda s: robot.mass_matrix(q[s]),
-        "mass_matrix_inverse": lambda s: robot.mass_matrix_inverse(q[s]),
-        "gravity": lambda s: robot.gravity(q[s]),
-        "energy": lambda s: robot.energy(q[s], v[s]),
-    }
-    for name, call in calls.items():
-        first = _seconds(lambda c=call: c(0), 1)
-        single, batch = _seconds(lambda c=call: c(0), 2000), _seconds(lambda c=call: c(slice(None)), 10) / BATCH
-        row = f"{robot.flops(name):>7}{first * 1e3:>8.0f} ms{single * 1e6:>9.2f} us{batch * 1e6:>10.4f} us{1 / batch:>12.2g}"
-        print(f"{name:22}{row}")
-    a = robot.forward_dynamics(q, v, tau)
-    error = np.abs(robot.inverse_dynamics(q, v, a) - tau).max() / np.abs(tau).max()
-    print(f"\ninverse dynamics of forward dynamics gives the torques back to {error:.0e} relative")
+def main(
+    output: str | os.PathLike = "psiphi-demo.html",
+    duration: float | None = None,
+    watched: Callable[[float], Any] = lambda duration: nullcontext(),
+) -> int:
+    """Simulate the scene, print what happened, write the page. `watched(duration)` makes a progress bar."""
+    start = time.perf_counter()
+    case = scenes.load(SCENE)
+    system = case.system
+    print(f"{case.title}: {len(system.bodies)} bodies, {system.nv} coordinates, {system.nc} constraint rows.")
+    print(f"Its forward dynamics, loops closed, was derived and compiled for it: {system.flops()} operations.\n")
+    options = {} if duration is None else {"duration": duration}
+    ready = time.perf_counter()
+    with watched(duration or case.options["duration"]) as bar:
+        motion = case.run(**options, progress=bar)
+    done = time.perf_counter()
+    print(motion.summary())
+    print(f"power and energy       {_balance(motion)}")
+    page = viewer.html(motion, output, title=case.title)
+    size = page.stat().st_size / 1000
+    print(f"\nset up in {ready - start:.1f} s, simulated in {done - ready:.1f} s")
+    print(f"The page with the animation and the plots ({size:.0f} kB, opens in any browser, no server, no network):")
+    print(f"  {page.resolve().as_uri()}")
     return 0
 
 
-def _seconds(call, repeat: int) -> float:
-    """The best of several runs, per call."""
-    best = float("inf")
-    for _ in range(1 if repeat == 1 else 5):
-        start = time.perf_counter()
-        for _ in range(repeat):
-            call()
-        best = min(best, (time.perf_counter() - start) / repeat)
-    return best
+def _balance(motion) -> str:
+    """E(t) - E(0) must be the work of the motors, sum tau . (v + v') h / 2 of torques held within a step: contacts do none."""
+    tau, v, steps = motion.tau[:-1], motion.v, np.diff(motion.t)
+    work = np.concatenate([[0.0], np.cumsum(0.5 * steps * np.einsum("ti,ti->t", tau, v[1:] + v[:-1]))])
+    gap = np.abs(motion.energy - motion.energy[0] - work).max()
+    return f"motors did {np.abs(np.diff(work)).sum():.4g} J of work; the energy differs from it by {gap:.2g} J at most"

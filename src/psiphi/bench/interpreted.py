@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from psiphi.closed.system import System
-from psiphi.functions.dynamics import CATALOGUE
+from psiphi.functions.dynamics import EVERY
 from psiphi.functions.robot import Robot
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
@@ -25,8 +25,8 @@ class Interpreted(Robot):
         return self._call(name, dict(q=q), out, dtype, check)
 
     def _call(self, name, state, out, dtype, check, frames=(), axes="world"):
-        tree = _tree(self, CATALOGUE[name].rods)
-        results = interpret(CATALOGUE[name].program(tree, frames, axes), tree, *state.values())
+        tree = _tree(self, EVERY[name].rods)
+        results = interpret(EVERY[name].program(tree, frames, axes), tree, *state.values())
         return results[0] if len(results) == 1 else results
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from psiphi.functions import kinematics as kin
+from psiphi.functions.diagonal import DIAGONAL, QuasiQuantity
 from psiphi.functions.equations import FORMS, Equation
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, vector
@@ -251,4 +252,4 @@ METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for
     ),
     "kalman": Quantity("FD4 as a filter and smoother: innovations, residuals", _kalman, ("tau",), rods=None, written=True),
 }
-EVERY: dict[str, Quantity | Sum] = {**CATALOGUE, **METHODS}
+EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **DIAGONAL}

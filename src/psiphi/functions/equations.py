@@ -19,12 +19,12 @@ from psiphi.errors import StateError
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops
 from psiphi.lowering.matrices import LoweredMatrix
-from psiphi.lowering.schedule import VELOCITY
+from psiphi.lowering.schedule import RATED, VELOCITY
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import letter
+from psiphi.operators.letters import BIAS, MOVING, letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.operators.printing import show_poly
 from psiphi.rewriting.derivation import Chain, Derivation
@@ -82,10 +82,10 @@ class Equation:
         """Inputs and outputs of the function: q, then v where a or b need it, then the vectors by first appearance."""
         model = self.model
         vectors = {
-            x[4:].split("@")[0]: x.rstrip("*") for x in self.letters if x.startswith("vec:") and x.rstrip("*") not in (A, B)
+            x[4:].split("@")[0]: x.rstrip("*") for x in self.letters if x.startswith("vec:") and x.rstrip("*") not in BIAS
         }
         names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = not self.at_rest and any(x in self.letters for x in (A, B, *VELOCITY))
+        moving = not self.at_rest and any(x in self.letters for x in (*MOVING, *VELOCITY, *RATED))
         names = list(dict.fromkeys((["v"] if moving else []) + names))
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:

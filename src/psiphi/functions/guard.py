@@ -9,6 +9,7 @@ import numpy as np
 
 from psiphi.errors import Error, StateError
 from psiphi.functions.compiler import Request
+from psiphi.functions.diagonal import DIAGONAL
 from psiphi.functions.dynamics import CATALOGUE, EVERY, METHODS
 from psiphi.model.arguments import read
 from psiphi.model.model import Model
@@ -22,8 +23,10 @@ ON_FRAMES = {  # how many; 0: as many as you like
     "frame_acceleration": 1,
     "jacobian": 1,
     "operational_compliance": 0,
+    **{name: 1 for name, quantity in DIAGONAL.items() if quantity.on_frame},
 }
-WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS)
+LOADED = tuple(name for name, quantity in DIAGONAL.items() if quantity.loaded)
+WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS, *LOADED)
 
 
 # -- what is asked for --------------------------------------------------------------------------------------------------------

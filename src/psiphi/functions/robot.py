@@ -12,10 +12,12 @@ from psiphi.errors import ModelError, SingularError, StateError
 from psiphi.functions import check as checked
 from psiphi.functions import columns, guard, operational
 from psiphi.functions.compiler import Function
+from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.dynamics import METHODS
 from psiphi.functions.equations import LARGE
 from psiphi.functions.threads import run
 from psiphi.model.model import Model
+from psiphi.model.shapes import Shape
 from psiphi.model.words import shown
 from psiphi.operators import Operators
 
@@ -29,6 +31,7 @@ class Robot(Model):
     out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
     """
 
+    shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
     _one_step: Any  # forward dynamics of one state without NumPy's overhead, after the first call
 
     @classmethod
@@ -51,6 +54,11 @@ class Robot(Model):
     def operators(self) -> Operators:
         """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
         return Operators(self._model)
+
+    @property
+    def diagonalised(self) -> Diagonalised:
+        """This robot in the velocities nu, where the mass matrix is the identity (`.unnormalised`: xi, where it is D)."""
+        return Diagonalised(self)
 
     def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Function:
         """The compiled quantity `name` of the catalogue; its `.ufunc` is a NumPy gufunc."""

@@ -5,7 +5,7 @@
 Words are grouped by their first letter, again and again; what remains behind a letter is a polynomial of its own, and equal
 polynomials (up to a factor) are one node. Three groups have names because one local step does them together:
 
-    Causal      psi (w + K x)        one message a body: phi (z + G (x - H z)), with H z+ = x
+    Causal      psi (w + K x + E_phi y)    one message a body: phi (z + G (x - H z) + y), with H z+ = x
     Anticausal  psi* (w + H* u)      alpha = lambda+ + H* (u - G* lambda+) + w
     BodyForce   M phi* (H* u + a) + b    Newton and Euler at one body, without a or b written out
 """
@@ -52,11 +52,12 @@ class Apply(Node):
 
 @dataclass(frozen=True, eq=False)
 class Causal(Node):
-    """phi or psi on w + K x."""
+    """phi or psi on w + K x + E_phi y."""
 
     kind: str
     w: Node | None
     x: Node | None
+    y: Node | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +126,10 @@ class Graph:
 
     def _applied(self, letter: str, inner: Poly) -> Node:
         if letter in CAUSAL:
-            x, w = self._split(inner, "K")
-            return self._make(Causal, letter, w, x)
+            behind = {word: c for word, c in inner.items() if word[0] != "E_phi"}
+            x, w = self._split(behind, "K")
+            y = self.of({word[1:]: c for word, c in inner.items() if word[0] == "E_phi"})
+            return self._make(Causal, letter, w, x, y)
         if letter in ANTICAUSAL:
             u, w = self._split(inner, "H*")
             return self._make(Anticausal, letter, w, u)
@@ -162,7 +165,7 @@ def arguments(node: Node) -> list[Node]:
     if isinstance(node, Apply):
         return [node.argument]
     if isinstance(node, Causal):
-        return [n for n in (node.w, node.x) if n is not None]
+        return [n for n in (node.w, node.x, node.y) if n is not None]
     if isinstance(node, Anticausal):
         return [n for n in (node.w, node.u) if n is not None]
     if isinstance(node, BodyForce):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from psiphi.lowering.rates import half_rate, half_rate_adjoint, rate_of, turning
 from psiphi.spatial import dense
-from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root
+from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
 from psiphi.sweeps.program import Site
 
 ZERO3 = [0.0, 0.0, 0.0]
@@ -121,7 +122,7 @@ def articulate(site: Site) -> None:
     if below is not None:
         P = P + below
     joint_gain, P_plus = gain(P, site.H, site.link.armature)
-    site.keep(P=P, gain=joint_gain)
+    site.keep(P=P, P_plus=P_plus, gain=joint_gain)
     site.send(**{"P+": inertia(site.path, P_plus)})
 
 
@@ -145,15 +146,47 @@ def keep_velocity(site: Site) -> None:
     w, v = V[:3], V[3:]
     if site.gauge is not None:
         v = add(v, cross(w, site.gauge.inv.translation.tolist()))
-    site.keep(V=V, c=ZERO3 + cross(w, v), pull=ZERO6)
+    site.keep(V=V, v=site.of("v"), c=ZERO3 + cross(w, v), pull=ZERO6)
+
+
+def local_acceleration(site: Site) -> list:
+    """a(k) of S1 and S2: V x V_d + Hdot v, as a derivative in body axes."""
+    v = site.kept["v"]
+    a = motion_cross(site.kept["V"], adjoint_map(site.H, v))
+    return a if site.link.row.Hdot is None else add(a, adjoint_map(joint_rates(site), v))
+
+
+def local_force(site: Site) -> list:
+    """b(k) of S1 and S2: V x* M V - M [0; g] = [w x I w + m p x s; m s + w x (w x m p)], s = w x v - g."""
+    V, link = site.kept["V"], site.link
+    w, g = V[:3], gravity(site)[3:]
+    s, p = subtract(cross(w, V[3:]), g), link.moment
+    N = add(cross(w, dense.apply(link.inertia.I, w)), cross(p, s))
+    return N + [link.mass * x + y for x, y in zip(s, cross(w, cross(w, p)), strict=True)]
+
+
+def gravity(site: Site) -> list:
+    """[0; g] in the link's axes."""
+    g = unrotate(site.path, site.parent["down"])
+    site.keep(down=g)
+    return ZERO3 + g
+
+
+def couple(site: Site) -> list:
+    """(H V x* - Hdot) P+ V+, V+ = phi* V(p): what the joint does not carry, seen by the joint as it moves.
+
+    One coordinate moves the body along h: there h* V x* = h* V+ x*, and the couple is a quadratic form of V+.
+    """
+    P, above = site.kept["P_plus"], motion(site.path, site.parent["V"])
+    if len(site.H) == 1 and site.link.row.Hdot is None:
+        return [turning(P, above, site.H[0])]
+    felt = P @ above
+    return subtract(dense.apply(site.H, force_cross(site.kept["V"], felt)), dense.apply(joint_rates(site), felt))
 
 
 def bias_acceleration(site: Site) -> list:
     """a(k): V x V_d + Hdot v, as an inertial derivative; at a root also gravity, as the world's pseudo-acceleration."""
-    v = site.of("v")
-    a = motion_cross(site.kept["V"], adjoint_map(site.H, v))
-    if site.link.row.Hdot is not None:
-        a = add(a, adjoint_map(site.link.row.Hdot(site.of("q"), v, site.link), v))
+    a = local_acceleration(site)
     a = add(a, subtract(site.kept["c"], motion(site.path, site.parent["c"])))
     return add(a, motion(site.path, site.parent["pull"]))
 
@@ -168,7 +201,7 @@ def joint_rates(site: Site) -> list:
     """d/dt H, by rows."""
     if site.link.row.Hdot is None:
         return [[0.0] * 6 for _ in site.H]
-    return site.link.row.Hdot(site.of("q"), site.of("v"), site.link)
+    return site.link.row.Hdot(site.of("q"), site.kept["v"], site.link)
 
 
 def gyration(site: Site, x) -> list:
@@ -178,10 +211,29 @@ def gyration(site: Site, x) -> list:
     return [0.5 * y for y in total]
 
 
+def _ring(site: Site) -> list:
+    """d(P H*)/dt + V x* P H*, one row a degree of freedom."""
+    V, P = site.kept["V"], site.kept["P"]
+    return [add(u, force_cross(V, P @ h)) for u, h in zip(site.kept["U_dot"], site.H, strict=True)]
+
+
 LOCAL: dict[str, Callable] = {
     "spin": lambda s, x: motion_cross(s.kept["V"], x),
     "gyro": gyration,
+    "spin*": lambda s, x: [-y for y in force_cross(s.kept["V"], x)],
+    "H_dot": lambda s, x: dense.apply(joint_rates(s), x),
     "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),
+    "Omega_d": lambda s, x: force_cross(adjoint_map(s.H, s.kept["v"]), x),
+    "Omega_d*": lambda s, x: motion_cross(x, adjoint_map(s.H, s.kept["v"])),
+    "P_plus": lambda s, x: s.kept["P_plus"] @ x,
+    "P_dot": lambda s, x: s.kept["P_dot"] @ x,
+    "lambda_dot": lambda s, x: add(s.kept["P_dot"] @ x, rate_of(s.kept["P"], adjoint_map(s.H, s.kept["v"])) @ x),
+    "U_ring": lambda s, x: dense.apply(dense.transpose(_ring(s)), x),
+    "U_ring*": lambda s, x: dense.apply(_ring(s), x),
+    "D_rate": lambda s, x: half_rate(s, x),
+    "D_rate*": lambda s, x: half_rate_adjoint(s, x),
+    "Pi": lambda s, x: dense.apply(s.kept["Pi"], x),
+    "Pi*": lambda s, x: dense.apply(dense.transpose(s.kept["Pi"]), x),
     "H": lambda s, x: dense.apply(s.H, x),
     "H*": lambda s, x: adjoint_map(s.H, x),
     "M": lambda s, x: s.link.inertia @ x,

@@ -51,6 +51,8 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
         lines.append("for k = base .. tips:" if direction is BASE_TO_TIP else "for k = tips .. base:")
         if stage == lowered.schedule.articulate:
             lines += ARTICULATE
+        if stage == lowered.schedule.differentiate:
+            lines += DIFFERENTIATE
         work = [line for node in lowered.schedule.stages[stage] for line in _lines(node, name)]
         lines += [f"    {line}" for line in work]
     return lines
@@ -59,6 +61,10 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
 ARTICULATE = [
     "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
     "    D(k) = H P H* (+ Jₘ),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
+]
+DIFFERENTIATE = [
+    "    Ṗ(k) = Σ_c φ(k,c) {Ṗ⁺(c) + Ω_δ P⁺ + P⁺ Ω_δ*} φ*(k,c)",
+    "    Ḋ(k) = H Ṗ H* (+ Ḣ P H* + H P Ḣ*),  Ṗ⁺(k) = Ṗ - W G* - G W*,  W = Ṗ H* + P Ḣ* - G Ḋ / 2",
 ]
 
 
@@ -91,7 +97,8 @@ def _causal(node: Causal, name: Names) -> str:
     me = name(node)
     w = f"{name(node.w)}(k) + " if node.w is not None else ""
     x = f" + φ(k,c) G {name(node.x)}(c)" if node.x is not None else ""
-    return f"{me}(k) = {w}Σ_c [{spell(node.kind)}(k,c) {me}(c){x}]"
+    y = f" + φ(k,c) {name(node.y)}(c)" if node.y is not None else ""
+    return f"{me}(k) = {w}Σ_c [{spell(node.kind)}(k,c) {me}(c){x}{y}]"
 
 
 def _sum(node: Sum, name: Names) -> str:

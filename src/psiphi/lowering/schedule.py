@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Leaf, Node, arguments
+from psiphi.operators.letters import BIAS
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
 ARTICULATED = {
@@ -31,31 +32,48 @@ ARTICULATED = {
     "tau_bar*",
     "L",
     "L*",
+    "P_plus",
 }
-VELOCITY = {"spin", "gyro", "H_dot*"}  # made of the links' velocities
+VELOCITY = {"spin", "spin*", "gyro", "H_dot", "H_dot*", "Omega_d", "Omega_d*"}  # made of the links' velocities
+RATED = {"P_dot", "lambda_dot", "U_ring", "U_ring*", "D_rate", "D_rate*", "Pi", "Pi*"}  # made of the derivative of P
+LOCAL_BIAS = ("vec:a_local@link", "vec:b_local@link", COUPLE := "vec:couple@joint")
 GATHER = {"K", "E_phi", "E_psi", "S"}
 ABOVE = {"K*", "E_phi*", "E_psi*", "S*"}  # read the parent's value
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Directions of the sweeps, and the nodes of each in order; `articulate` is the sweep that makes P, or None."""
+    """Directions of the sweeps, and the nodes of each in order; `articulate` is the sweep that makes P, `differentiate` the
+    one that makes its derivative, or None."""
 
     directions: tuple[Direction, ...]
     stages: tuple[tuple[Node, ...], ...]
     articulate: int | None
+    differentiate: int | None = None
 
 
-def schedule(nodes: list[Node], articulated: bool = False, placed: bool = False, fused: bool = True) -> Schedule:
-    """`articulated`: P is needed by itself; `placed`: world poses are needed, first thing, base to tip."""
-    options = [_schedule(nodes, start, articulated, placed, fused) for start in (TIP_TO_BASE, BASE_TO_TIP)]
+def schedule(
+    nodes: list[Node], articulated: bool = False, placed: bool = False, fused: bool = True, motion: tuple[Node, ...] = ()
+) -> Schedule:
+    """`articulated`: P is needed by itself; `placed`: world poses are needed, first thing, base to tip; `motion`: the nodes
+    that make the velocities, where they are not given."""
+    options = [_schedule(nodes, start, articulated, placed, fused, motion) for start in (TIP_TO_BASE, BASE_TO_TIP)]
     return min(options, key=lambda s: len(s.directions))
+
+
+def needs_motion(node: Node) -> bool:
+    """Whether a node's own letter is made of velocities."""
+    if isinstance(node, Leaf):
+        return node.letter in LOCAL_BIAS
+    return isinstance(node, Apply) and node.letter in VELOCITY | RATED
 
 
 def needs_articulation(node: Node) -> bool:
     """Whether a node's own letter is made of P."""
     if isinstance(node, Apply):
-        return node.letter in ARTICULATED
+        return node.letter in ARTICULATED | RATED
+    if isinstance(node, Leaf):
+        return node.letter == COUPLE
     return isinstance(node, (Causal, Anticausal)) and (
         node.kind in ARTICULATED or (isinstance(node, Causal) and node.x is not None)
     )
@@ -65,12 +83,14 @@ def _wanted(node: Node) -> Direction | None:
     if isinstance(node, Causal) or (isinstance(node, Apply) and node.letter in GATHER):
         return TIP_TO_BASE
     outward = isinstance(node, (Anticausal, BodyForce)) or (
-        isinstance(node, Leaf) and node.letter in ("vec:a@link", "vec:b@link")
+        isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE
     )
     return BASE_TO_TIP if outward else None
 
 
-def _schedule(nodes: list[Node], start: Direction, articulated: bool, placed: bool, fused: bool) -> Schedule:
+def _schedule(
+    nodes: list[Node], start: Direction, articulated: bool, placed: bool, fused: bool, motion: tuple[Node, ...]
+) -> Schedule:
     def next_in(direction: Direction, earliest: int) -> int:
         offset = 0 if start is direction else 1
         return earliest if (earliest - offset) % 2 == 0 else earliest + 1
@@ -81,32 +101,44 @@ def _schedule(nodes: list[Node], start: Direction, articulated: bool, placed: bo
     inward = next_in(TIP_TO_BASE, 0)
     if articulated and bodies and inward < min(bodies):
         inward = next_in(TIP_TO_BASE, min(bodies))
+    rated = any(isinstance(n, Apply) and n.letter in RATED for n in nodes)
     stage: dict[int, int] = {}
+
+    def moving() -> int:
+        """The sweep in which the velocities are known."""
+        return max((stage[n.number] for n in motion), default=next_in(BASE_TO_TIP, 0))
+
     for node in nodes:
         earliest = max([stage[a.number] for a in arguments(node)], default=0)
         if needs_articulation(node):
             earliest = max(earliest, inward)
-        if isinstance(node, Apply) and node.letter in VELOCITY:
-            earliest = max(earliest, next_in(BASE_TO_TIP, 0))
+        if needs_motion(node):
+            earliest = max(earliest, moving())
+        if isinstance(node, Apply) and node.letter in RATED:
+            earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
         if isinstance(node, Apply) and node.letter.startswith("B["):
             earliest = max(earliest, poses)
         if isinstance(node, Apply) and node.letter in ABOVE and stage[node.argument.number] == earliest:
             earliest = next_in(BASE_TO_TIP, earliest)  # the parent's value must be there already
         direction = _wanted(node)
         stage[node.number] = earliest if direction is None else next_in(direction, earliest)
+    rates = next_in(TIP_TO_BASE, max(inward, moving())) if rated else None
     count = 1 + max([*stage.values(), inward if articulated else 0, poses if placed else 0], default=0)
     directions = [start if i % 2 == 0 else _other(start) for i in range(count)]
     stages = [tuple(n for n in nodes if stage[n.number] == i) for i in range(count)]
-    return Schedule(*_trim(directions, stages, inward if articulated else None, poses if placed else None))
+    return _trim(Schedule(tuple(directions), tuple(stages), inward if articulated else None, rates), poses if placed else None)
 
 
-def _trim(directions, stages, articulate, poses):
+def _trim(full: Schedule, poses: int | None) -> Schedule:
     """Drop a first sweep that has nothing to do."""
+    directions, stages, articulate = full.directions, full.stages, full.articulate
     idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and articulate != 0 and poses != 0
+    moves = directions[0] is BASE_TO_TIP and any(needs_motion(n) for stage in stages for n in stage)
+    idle = idle and not moves  # the first sweep outward makes the velocities
     if idle and len(stages) > 1:
-        moved = [(*stages[0], *stages[1]), *stages[2:]]
-        return tuple(directions[1:]), tuple(moved), None if articulate is None else articulate - 1
-    return tuple(directions), tuple(stages), articulate
+        moved = ((*stages[0], *stages[1]), *stages[2:])
+        return Schedule(directions[1:], moved, None if articulate is None else articulate - 1)
+    return full
 
 
 def _other(direction: Direction) -> Direction:

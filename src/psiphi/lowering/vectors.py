@@ -9,10 +9,24 @@ from typing import Any
 
 from psiphi.lowering import frames
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Graph, Leaf, Node, Sum, arguments
-from psiphi.lowering.local import LOCAL, ZERO6, adjoint_map, articulate, bias_acceleration, bias_force, keep_velocity, subtract
+from psiphi.lowering.local import (
+    LOCAL,
+    ZERO6,
+    adjoint_map,
+    articulate,
+    bias_acceleration,
+    bias_force,
+    couple,
+    gravity,
+    keep_velocity,
+    local_acceleration,
+    local_force,
+    subtract,
+)
 from psiphi.lowering.newton import accelerate, world_at_rest
-from psiphi.lowering.schedule import VELOCITY, Schedule, schedule
-from psiphi.operators.letters import letter
+from psiphi.lowering.rates import differentiate, split
+from psiphi.lowering.schedule import Schedule, needs_motion, schedule
+from psiphi.operators.letters import BIAS, MOVING, letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
@@ -36,24 +50,35 @@ class Lowered:
     graph: Graph = field(default_factory=Graph)
 
     def __post_init__(self):
+        self.motion = self._motion()
         self.roots = [self.graph.of(result.poly) for result in self.results]
-        live = _live([root for root in self.roots if root is not None])
+        live = _live([root for root in (*self.motion, *self.roots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
         self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
         self.kinds = _kinds(word for result in self.results for word in result.poly)
-        self.schedule: Schedule = schedule(self.nodes, placed=any("|frame" not in x for x in self.frames), fused=self.fused)
+        placed = any("|frame" not in x for x in self.frames)
+        self.schedule: Schedule = schedule(self.nodes, placed=placed, fused=self.fused, motion=tuple(self.motion))
+
+    def _motion(self) -> dict[Node, str]:
+        """The nodes of velocities that are computed, and the names local letters know them by; none: v is given."""
+        return {}
 
     @property
     def explicit_bias(self) -> bool:
-        bias = any(isinstance(n, Leaf) and n.letter in BIAS for n in self.nodes)
-        return bias or any(isinstance(n, Apply) and n.letter in VELOCITY for n in self.nodes)
+        return any((isinstance(n, Leaf) and n.letter in MOVING) or needs_motion(n) for n in self.nodes)
+
+    @property
+    def splits(self) -> bool:
+        """Whether Pi is needed."""
+        return any(isinstance(n, Apply) and n.letter in ("Pi", "Pi*") for n in self.nodes)
 
     @property
     def rods(self) -> bool:
         """Whether inertia may change sides of joints: where M shows only inside H phi M phi* H*, or in body forces."""
         applied = {n.letter for n in self.nodes if isinstance(n, Apply)}
-        shows = "P" in applied or ("M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly))
+        alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
+        shows = alone or bool({"P", "P_plus"} & applied)
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
@@ -81,6 +106,7 @@ class Lowered:
 
         def world(site: Site) -> None:
             site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-float(g) for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
+            site.keep(down=[float(g) for g in gravity])
             for node in self.nodes:
                 if isinstance(node, BodyForce):
                     site.keep(**{f"motion{node.number}": world_at_rest(gravity)})
@@ -100,8 +126,15 @@ class Lowered:
                 frames.locate(site)
             if stage == self.schedule.articulate:
                 articulate(site)
+            if stage == self.schedule.differentiate:
+                differentiate(site)
+                if self.splits:
+                    split(site)
             for node in nodes:
-                site.keep(**{f"n{node.number}": _value(site, node, self.kinds)})
+                value = _value(site, node, self.kinds)
+                site.keep(**{f"n{node.number}": value})
+                if node in self.motion:
+                    site.keep(**{self.motion[node]: value})
             for result, root in roots:
                 if root in nodes:
                     _write(site, result, site.kept[f"n{root.number}"])
@@ -117,9 +150,6 @@ class Lowered:
 def _inside_mass(word: Word) -> bool:
     """Every M of the word stands in H phi M phi* H*."""
     return all(word[max(i - 2, 0) : i + 3] == ("H", "phi", "M", "phi*", "H*") for i, x in enumerate(word) if x == "M")
-
-
-BIAS = ("vec:a@link", "vec:b@link")
 
 
 def _kinds(words) -> dict[str, str]:
@@ -160,11 +190,19 @@ def _value(site: Site, node: Node, kinds: dict[str, str]) -> Any:
     return _applied(site, node, get(node.argument))
 
 
+BIASES = {
+    "vec:a@link": bias_acceleration,
+    "vec:b@link": bias_force,
+    "vec:a_local@link": local_acceleration,
+    "vec:b_local@link": local_force,
+    "vec:couple@joint": couple,
+    "vec:g@link": gravity,
+}
+
+
 def _leaf(site: Site, letter: str, kinds: dict[str, str]) -> Any:
-    if letter == "vec:a@link":
-        return bias_acceleration(site)
-    if letter == "vec:b@link":
-        return bias_force(site)
+    if letter in BIASES:
+        return BIASES[letter](site)
     name, space = letter[4:].split("@")
     if space.startswith("frame"):
         return frames.inputs_here(site, name)
@@ -196,6 +234,7 @@ def _causal(site: Site, node: Causal, get) -> list:
         passed = site.kept["gain"].through(site.H, z)
     elif node.x is not None:
         passed = add(z, LOCAL["G"](site, get(node.x)))
+    passed = passed if node.y is None else add(passed, get(node.y))
     site.send(**{name: force(site.path, passed)})
     return z
 

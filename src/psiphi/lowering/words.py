@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.lowering.local import LOCAL
+from psiphi.lowering.schedule import RATED, VELOCITY
 from psiphi.operators.letters import adjoint_letter
 from psiphi.operators.polynomial import Word
 
@@ -62,7 +63,8 @@ def adjoint(word: Word) -> Word:
 
 
 def is_local(letter: str) -> bool:
-    return letter in LOCAL or letter.startswith("B[")
+    """A letter that acts body by body, and needs no sweep for velocities first."""
+    return (letter in LOCAL and letter not in VELOCITY | RATED) or letter.startswith("B[")
 
 
 def shape_of(word: Word) -> Any:

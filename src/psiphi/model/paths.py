@@ -1,4 +1,4 @@
-"""Where a mesh may lie: inside the description's own folder or package, or a package named by the caller.
+"""Where a mesh may lie: inside the description's own folder or package, a package named by the caller, or an installed one.
 
 The package of a file is the nearest folder above it with a package.xml, else the folder above it when that has a folder
 called meshes (the usual pkg/urdf, pkg/meshes). Everything else - `..`, absolute paths, file:, http:, ~, links that lead
@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
+
+from psiphi.model.packages import find_package
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://)?(.*)", re.DOTALL)
 Packages = Mapping[str, str | os.PathLike] | Iterable[str | os.PathLike] | None
@@ -65,7 +67,7 @@ class Roots:
         raise Outside("an absolute path", path)
 
     def _find(self, package: str) -> str | None:
-        """The folder of a package: as named by the caller, or a folder of that name above the description."""
+        """The folder of a package: as named by the caller, a folder of that name above the description, or an installed one."""
         if package in self.named:
             return self.named[package]
         for shelf in self.shelves:
@@ -74,7 +76,7 @@ class Roots:
         for folder in _above(self.home) if self.home else ():
             if os.path.basename(folder) == package:
                 return folder
-        return None
+        return find_package(package)
 
 
 def _decoded(name: str) -> str:

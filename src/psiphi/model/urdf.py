@@ -57,20 +57,24 @@ def load_urdf(
     max_depth: int = CAPS.max_depth,
     max_elements: int = CAPS.max_elements,
     max_bodies: int = CAPS.max_bodies,
+    shapes: list[Shape] | None = None,
 ) -> Model:
     """The robot of a URDF file, or of URDF text that starts with '<'.
 
     base "fixed" or "free"; `repair` names faults to mend (checks.py); `packages` maps package names to folders, or lists
     folders that hold packages; `allow_outside` accepts meshes outside them; `armature` is rotor inertia, for all moving
-    joints or by name. A file larger, deeper or longer than the caps is refused.
+    joints or by name. A file larger, deeper or longer than the caps is refused. A list given as `shapes` is filled with what
+    viewers draw.
 
     >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
     0
     """
     caps = Caps(max_bytes, max_depth, max_elements, max_bodies)
-    builder, shapes = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
+    builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
     model = builder.build(base, repair, order="name")
-    _confine(builder, shapes, packages, allow_outside)
+    found = _confine(builder, found, packages, allow_outside)
+    if shapes is not None:
+        shapes.extend(found)
     return model
 
 

@@ -19,6 +19,7 @@ from psiphi.operators.questions import (
     is_strictly_causal,
     random_values,
 )
+from psiphi.operators.rates import RATES, time_derivative
 from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "dot_test",
     "DotTest",
     "random_values",
+    "time_derivative",
+    "RATES",
     "has_rotors",
     "is_chain",
 ]

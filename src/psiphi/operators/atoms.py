@@ -13,16 +13,13 @@ import numpy as np
 
 from psiphi.errors import SingularError
 from psiphi.model.model import WORLD, Model
+from psiphi.operators import moving
 from psiphi.operators.kinematics import motions, transmission
 from psiphi.operators.letters import frame_parts
+from psiphi.operators.moving import t
 from psiphi.spatial.quaternion import skew
 
 Matrix = np.ndarray
-
-
-def t(x: Matrix) -> Matrix:
-    """Transpose of the last two axes."""
-    return np.swapaxes(x, -1, -2)
 
 
 class Atoms:
@@ -37,7 +34,8 @@ class Atoms:
 
     def __getitem__(self, name: str) -> Matrix:
         if name not in self.known:
-            self.known[name] = self._frames(name) if name.startswith("B[") else BUILD[name](self)
+            build = next((make for family, make in FAMILIES.items() if name.startswith(family)), None)
+            self.known[name] = build(self, name) if build else {**BUILD, **moving.BUILD}[name](self)
         return self.known[name]
 
     @property
@@ -105,7 +103,7 @@ class Atoms:
             out.append(motion.R if joint.parent == WORLD else out[joint.parent] @ motion.R)
         return out
 
-    def _frames(self, name: str) -> Matrix:
+    def frames(self, name: str) -> Matrix:
         """B: a wrench at each frame, in world or frame axes -> the link that carries it."""
         frames, axes = frame_parts(name)
         out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(frames)))
@@ -160,22 +158,16 @@ class Atoms:
         """(V×* M - M V× + (M V)×̄) / 2, with (f ×̄) x = x ×* f."""
         out = []
         for V, M in zip(self.velocities, self.inertias, strict=True):
-            X, f = motion_cross(V), (M @ V[..., None])[..., 0]
+            X, f = moving.motion_cross(V), (M @ V[..., None])[..., 0]
             n, F = skew(f[..., :3]), skew(f[..., 3:])
             bar = -np.concatenate([np.concatenate([n, F], -1), np.concatenate([F, np.zeros_like(F)], -1)], -2)
             out.append(0.5 * (-t(X) @ M - M @ X + bar))
         return out
 
 
-def motion_cross(V: Matrix) -> Matrix:
-    """V× = [[w~, 0], [v~, w~]]."""
-    w, v = skew(V[..., :3]), skew(V[..., 3:])
-    return np.concatenate([np.concatenate([w, np.zeros_like(w)], -1), np.concatenate([v, w], -1)], -2)
-
-
 BUILD = {
     "H_dot": lambda s: s.diagonal([t(m.S_dot) for m in s.motions]),
-    "spin": lambda s: s.diagonal([motion_cross(V) for V in s.velocities]),
+    "spin": lambda s: s.diagonal([moving.motion_cross(V) for V in s.velocities]),
     "gyro": lambda s: s.diagonal(s.gyroscopic()),
     "H": lambda s: s.diagonal([t(m.S) for m in s.motions]),
     "M": lambda s: s.diagonal(s.inertias),
@@ -202,3 +194,4 @@ BUILD = {
     "vec:a@link": lambda s: s.bias[0][..., None],
     "vec:b@link": lambda s: s.bias[1][..., None],
 }
+FAMILIES = {"B[": Atoms.frames, "Bdot[": moving.frames}

@@ -12,8 +12,9 @@ import numpy as np
 from psiphi.errors import SingularError, StateError
 from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
-from psiphi.operators.atoms import Atoms, t
-from psiphi.operators.letters import symbol_parts, vector_parts
+from psiphi.operators.atoms import Atoms
+from psiphi.operators.letters import BIAS, MOVING, symbol_parts, vector_parts
+from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
 from psiphi.operators.terms import Term
@@ -47,7 +48,7 @@ def _letter(name: str, atoms: Atoms, given: Mapping[str, Any]) -> Value:
         return Fraction(1)
     if name.endswith("*"):
         return t(_letter(name[:-1], atoms, given))
-    if name in ("vec:a@link", "vec:b@link"):
+    if name in BIAS:
         return atoms[name]
     if parts := vector_parts(name):
         return _given_vector(*parts, atoms.model, given)[..., None]
@@ -124,12 +125,12 @@ OPERATIONS = {
 def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
     """Every vector of the term must be given, and nothing else."""
     letters = {x.removesuffix("*") for x in terms.letters(term)}
-    parts = (vector_parts(x) or symbol_parts(x) for x in letters - {"vec:a@link", "vec:b@link"})
+    parts = (vector_parts(x) or symbol_parts(x) for x in letters - set(BIAS))
     needed = {p[0] for p in parts if p}
     if missing := sorted(needed - set(given)):
         names = ", ".join(missing)
         raise StateError(f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)")
     if strange := sorted(set(given) - needed - {"v"}):
         raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", suggest(strange[0], sorted(needed) or ["none"]))
-    if not moving and letters & {"vec:a@link", "vec:b@link"}:
+    if not moving and letters & set(MOVING):
         raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

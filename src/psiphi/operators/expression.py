@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
 from numbers import Rational, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class Expression:
 
     term: Term
     model: Model | None = None
+
+    dot: ClassVar[Callable[..., Expression]]  # x.dot(frame, held): the time derivative; see `rates.py`, written in expressions
 
     __array_ufunc__ = None  # NumPy arrays leave the operators to us
 

@@ -68,12 +68,31 @@ LETTERS: dict[str, Letter] = dict(
         _row("H_dot", JOINT, LINK, "Ḣ", r"\dot H", MEMORYLESS, FORCE, FORCE, "time derivative of H in body axes"),
         _row("spin", LINK, LINK, "V×", r"V\times", MEMORYLESS, MOTION, MOTION, "cross product with the link's velocity"),
         _row("gyro", LINK, LINK, "B_V", "B_V", MEMORYLESS, FORCE, MOTION, "gyroscopic matrix: B_V V = V×* M V"),
+        _row("P_plus", LINK, LINK, "P⁺", "P^+", MEMORYLESS, FORCE, MOTION, "τ̄ P: what the parent feels of P", True),
+        _row("Omega_d", LINK, LINK, "Ω_δ", r"\Omega_\delta", MEMORYLESS, FORCE, FORCE, "V_d ×*, V_d the velocity in the joint"),
+        _row("omega", LINK, LINK, "ω̃", r"\tilde\omega", MEMORYLESS, EITHER, EITHER, "diag(w~, w~), w the link's spin"),
+        _row("P_dot", LINK, LINK, "Ṗ", r"\dot P", MEMORYLESS, FORCE, MOTION, "time derivative of P in body axes", True),
+        _row("lambda_dot", LINK, LINK, "λ̇", r"\dot\lambda", MEMORYLESS, FORCE, MOTION, "Ṗ seen from the inboard side", True),
+        _row("Pi", LINK, LINK, "Π", r"\Pi", MEMORYLESS, FORCE, MOTION, "Π + Π* = Ṗ: the half that skew C is made of"),
+        _row("U_ring", LINK, JOINT, "Ů", r"\mathring{U}", MEMORYLESS, FORCE, MOTION, "d(P H*)/dt as the link moves: U̇ + V×* U"),
+        _row("D_rate", JOINT, JOINT, "Θ", r"\Theta", MEMORYLESS, EITHER, EITHER, "(D^½)⁻¹ times the derivative of D^½"),
+        _row("Om_dot", LINK, LINK, "Ω̇", r"\dot\Omega", MEMORYLESS, MOTION, FORCE, "time derivative of Ω in body axes", True),
         _row("Om", LINK, LINK, "Ω", r"\Omega", MEMORYLESS, MOTION, FORCE, "block diagonal of ψ* H* D⁻¹ H ψ", True),
     ]
 )
 
-RATES = {"v", "qd", "dq", "thetadot", "beta", "V", "a", "alpha", "qdd", "thetaddot"}  # vectors known to be motions
-TORQUES = {"tau", "T", "f", "b", "z", "eps", "f_ext", "u"}  # vectors known to be forces
+BIAS = (  # vectors made of q and v, not given
+    "vec:a@link",
+    "vec:b@link",
+    "vec:a_local@link",
+    "vec:b_local@link",
+    "vec:couple@joint",
+    "vec:g@link",
+)
+MOVING = BIAS[:-1]  # those that depend on the velocity
+
+RATES = {"a_local", "g", "v", "qd", "dq", "thetadot", "beta", "V", "a", "alpha", "qdd", "thetaddot"}  # motions
+TORQUES = {"b_local", "couple", "tau", "T", "f", "b", "z", "eps", "f_ext", "u"}  # forces
 
 _VECTOR = re.compile(r"vec:(.+)@(joint|link|frame)")
 _SYMBOL = re.compile(r"sym:(.+)@(joint|link)")
@@ -100,6 +119,9 @@ def letter(name: str) -> Letter:
         inside = ", ".join(frames) + (" in own axes" if axes == "frame" else "")
         latex = rf"B_{{\text{{{_escaped(inside)}}}}}"
         return Letter(name, LINK, FRAME(len(frames)), f"B({inside})", latex, ANYWHERE, FORCE, FORCE, "frames to links")
+    if name.startswith("Bdot["):
+        row = letter(name.replace("Bdot[", "B[", 1))
+        return Letter(name, row.rows, row.cols, f"Ḃ{row.symbol[1:]}", rf"\dot {row.latex}", ANYWHERE, FORCE, FORCE, "dB/dt")
     if name.startswith("inv:"):
         number = name.removeprefix("inv:")
         return Letter(

@@ -39,16 +39,31 @@ class Operators:
     H_dot: Expression
     spin: Expression
     gyro: Expression
+    P_plus: Expression
+    Omega_d: Expression
+    omega: Expression
+    P_dot: Expression
+    lambda_dot: Expression
+    Pi: Expression
+    U_ring: Expression
+    D_rate: Expression
+    Om_dot: Expression
     Om: Expression
     I: Expression
     a: Expression
     b: Expression
+    a_local: Expression
+    b_local: Expression
+    couple: Expression
+    g: Expression
 
     def __init__(self, model: Model | None = None):
         self.model = model
         for name in LETTERS:
             setattr(self, name, self._letter(name))
         self.a, self.b = self._letter("vec:a@link"), self._letter("vec:b@link")
+        self.a_local, self.b_local = self._letter("vec:a_local@link"), self._letter("vec:b_local@link")
+        self.couple, self.g = self._letter("vec:couple@joint"), self._letter("vec:g@link")
 
     def _letter(self, name: str) -> Expression:
         return Expression(terms.of_letter(name), self.model)
@@ -92,10 +107,15 @@ class Operators:
         return "\n".join(f"{row.name:12} {row.symbol:6} {row.meaning}" for row in LETTERS.values())
 
     def __getattr__(self, name: str) -> Expression:
+        if name.endswith("_dot") and name.removesuffix("_dot") in (*LETTERS, *DERIVED):  # s.phi_dot, s.mass_half_dot, ...
+            return getattr(self, name.removesuffix("_dot")).dot()
         raise StateAttributeError(f"no operator {name!r}", suggest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
 
     def __repr__(self) -> str:
         return f"<operators of {self.model.name!r}>" if self.model is not None else "<operators of no robot>"
+
+
+DERIVED = ("mass", "mass_half")
 
 
 class StateAttributeError(StateError, AttributeError):

@@ -1,26 +1,143 @@
 """Robots that come with psiphi, one function each, and generators of chains and trees for tests and benchmarks.
 
 Comes in: a name, or a size and a seed. Goes out: a `Robot`.
-Read `data/puma560.toml` first (what a table looks like), then `tables.py` (how it is read), then `made.py` (the generators).
+Read `data/ur5.toml` first (what a table looks like), then `tables.py` and `trees.py` (how it is read), then `made.py` (the
+generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=` (rotor inertia,
+for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
 """
 
+from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
+from psiphi.model.words import listed, nearest
 from psiphi.robots import made
-from psiphi.robots.tables import from_table, table_names
+from psiphi.robots.tables import from_table, read, shapes_of, table_names
 
-__all__ = ["chain", "names", "puma560", "random_tree", "stanford_arm"]
+__all__ = [
+    "acrobot",
+    "anymal_c",
+    "cartpole",
+    "chain",
+    "free_flyer",
+    "g1",
+    "iiwa14",
+    "names",
+    "panda",
+    "pelican",
+    "puma560",
+    "random_tree",
+    "source",
+    "stanford_arm",
+    "ur10",
+    "ur5",
+]
+
+OPTIONS = ("base", "gravity", "armature")
 
 
 def names() -> list[str]:
-    """The bundled robots: each name is a function here, to be called without arguments.
+    """The bundled robots: each name is a function here.
 
-    >>> names()
-    ['puma560', 'stanford_arm']
+    >>> len(names())
+    12
     """
     return table_names()
 
 
-def puma560() -> Robot:
+def source(name: str) -> dict[str, str]:
+    """What a bundled robot is, where its figures are from, and under which licence they are published.
+
+    >>> source("acrobot")["source"]
+    'Spong (1995), IEEE Control Systems Magazine 15(1), Table 1'
+    """
+    table = read(name)
+    return {key: table[key] for key in ("title", "source", "licence")}
+
+
+def _robot(name: str, **options) -> Robot:
+    for option in options:
+        if option not in OPTIONS:
+            raise ModelError(
+                f"the bundled {name} has no option {option!r}",
+                f"{nearest(option, OPTIONS)} ({listed(OPTIONS)} are its options)",
+            )
+    robot = Robot.of(from_table(name, **options))
+    robot.__dict__["shapes"] = shapes_of(name, robot.frames)
+    return robot
+
+
+def acrobot(**options) -> Robot:
+    """Two rods in a vertical plane with a motor at the elbow only; q = 0 hangs down. Spong (1995).
+
+    >>> acrobot().nv
+    2
+    """
+    return _robot("acrobot", **options)
+
+
+def anymal_c(**options) -> Robot:
+    """ANYbotics ANYmal C: a free-flying trunk on four legs; feet "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT".
+
+    >>> anymal_c().nv
+    18
+    """
+    return _robot("anymal_c", **options)
+
+
+def cartpole(**options) -> Robot:
+    """A cart on a track and a pole on a hinge; q = 0 is upright. Barto, Sutton & Anderson (1983).
+
+    >>> [joint.kind for joint in cartpole().joints]
+    ['prismatic', 'continuous']
+    """
+    return _robot("cartpole", **options)
+
+
+def free_flyer(**options) -> Robot:
+    """A weightless satellite of 200 kg with two UR5 arms, tools "left_tool" and "right_tool".
+
+    >>> free_flyer().nv
+    18
+    """
+    return _robot("free_flyer", **options)
+
+
+def g1(**options) -> Robot:
+    """Unitree G1: a humanoid of 29 joints on a free-flying pelvis; frames "left_foot", "left_hand" and the right ones.
+
+    >>> g1().nv
+    35
+    """
+    return _robot("g1", **options)
+
+
+def iiwa14(**options) -> Robot:
+    """KUKA LBR iiwa 14 R820: seven revolute joints.
+
+    >>> iiwa14().nv
+    7
+    """
+    return _robot("iiwa14", **options)
+
+
+def panda(**options) -> Robot:
+    """Franka Emika Panda with its hand: seven revolute joints and two sliding fingers. Gaz et al. (2019).
+
+    >>> panda().nv
+    9
+    """
+    return _robot("panda", **options)
+
+
+def pelican(**options) -> Robot:
+    """A vertical two-link arm; q = 0 hangs down. Kelly, Santibáñez & Loría (2005), Table 5.1.
+
+    >>> pelican().nv
+    2
+    """
+    return _robot("pelican", **options)
+
+
+def puma560(**options) -> Robot:
     """Unimation PUMA 560: six revolute joints, measured masses and inertias, motors' inertia as armature.
 
     Armstrong, Khatib & Burdick (1986), "The explicit dynamic model and inertial parameters of the PUMA 560 arm", Proc. IEEE
@@ -30,10 +147,10 @@ def puma560() -> Robot:
     >>> puma560().nv
     6
     """
-    return Robot.of(from_table("puma560"))
+    return _robot("puma560", **options)
 
 
-def stanford_arm() -> Robot:
+def stanford_arm(**options) -> Robot:
     """Stanford (Scheinman) arm: joint 3 slides; actuators' inertia as armature; "tool" lies between the finger tips.
 
     Frames: Paul (1972), Stanford AIM-177. Masses and inertias: Bejczy (1974), "Robot arm dynamics and control", JPL TM
@@ -42,7 +159,25 @@ def stanford_arm() -> Robot:
     >>> [joint.kind for joint in stanford_arm().joints].index("prismatic")
     2
     """
-    return Robot.of(from_table("stanford_arm"))
+    return _robot("stanford_arm", **options)
+
+
+def ur5(**options) -> Robot:
+    """Universal Robots UR5: six revolute joints.
+
+    >>> ur5(base="free").nv
+    12
+    """
+    return _robot("ur5", **options)
+
+
+def ur10(**options) -> Robot:
+    """Universal Robots UR10: six revolute joints.
+
+    >>> ur10().nv
+    6
+    """
+    return _robot("ur10", **options)
 
 
 def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> Robot:

@@ -1,22 +1,26 @@
-"""Arms kept as tables: `data/<robot>.toml`, one column a link, in the units of the papers.
+"""Robots kept as tables: `data/<robot>.toml`, figures as their sources print them.
 
-A table has `convention` ("modified", "standard"), `inertia_about` ("com", "origin": of the link frame), maybe `tool` (its
-place in the last frame), and `[links]` with columns named as the fields of `psiphi.model.dh.DH`. Two differ: angles are in
-degrees, and `range` holds [lower, upper]. A new arm is a new file and one function in `__init__.py`.
+An arm in Denavit-Hartenberg rows has `[links]`, one column a link (`rows.py`); any other robot has `[link.<name>]` and
+`[joint.<name>]` (`trees.py`). Common to both: `title`, `source`, `licence` of the figures, `base` ("fixed" unless given),
+`gravity` where it is not the Earth's, and `[shapes]`, what viewers draw. A new robot is a new file and one function in
+`__init__.py`.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
 from importlib.resources import files
-from math import radians
 
-import numpy as np
-
-from psiphi.model.dh import DH, from_dh
-from psiphi.model.model import Model, Pose
+from psiphi.errors import ModelError
+from psiphi.model.model import Model
+from psiphi.model.shapes import SIZES, Shape
+from psiphi.model.words import nearest, shown
+from psiphi.robots import rows, trees
 
 _DATA = files("psiphi.robots") / "data"
+GRAVITY = (0.0, 0.0, -9.81)
 
 
 def table_names() -> list[str]:
@@ -24,28 +28,49 @@ def table_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _DATA.iterdir() if entry.name.endswith(".toml"))
 
 
-def from_table(name: str) -> Model:
-    """The arm of `data/<name>.toml`."""
+@lru_cache(maxsize=32)
+def read(name: str) -> dict:
+    """The table of a robot, with the arms that it names in `[[arm]]` put on."""
+    if name not in table_names():
+        raise ModelError(f"no bundled robot {shown(name)}", nearest(name, table_names()))
     table = tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
-    columns = table["links"]
-    links = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    rows = [_row(link, about_origin=table["inertia_about"] == "origin") for link in links]
-    tool = Pose(np.eye(3), np.array(table.get("tool", (0.0, 0.0, 0.0)), dtype=float))
-    return from_dh(rows, name=name, tool=tool, convention=table["convention"])
+    for arm in table.pop("arm", ()):
+        trees.mount(table, read(arm["robot"]), arm)
+    return table
 
 
-def _row(link: dict, about_origin: bool) -> DH:
-    """A column of the table as a DH row: radians, limits, inertia about the centre of mass."""
-    lower, upper = link.pop("range")
-    if link.get("kind", "revolute") != "prismatic":
-        lower, upper = radians(lower), radians(upper)
-    for angle in ("alpha", "theta"):
-        link[angle] = radians(link.get(angle, 0.0))
-    if about_origin:
-        link["inertia"] = _central(link["mass"], np.array(link["com"], dtype=float), np.diag(link["inertia"]))
-    return DH(**link, lower=lower, upper=upper)
+def from_table(name: str, base=None, gravity=None, armature: float | Mapping[str, float] | None = None) -> Model:
+    """The robot of `data/<name>.toml`; base "fixed" or "free", None for the robot's own."""
+    table = read(name)
+    base = table.get("base", "fixed") if base is None else base
+    if not isinstance(base, str) or base not in ("fixed", "free"):
+        raise ModelError(f"base is {shown(base)}, expected 'fixed' or 'free'", nearest(base, ("fixed", "free")), element="base")
+    gravity = table.get("gravity", GRAVITY) if gravity is None else gravity
+    kind = rows if "links" in table else trees
+    _check_armature(name, armature, kind.joints(table))
+    return kind.build(name, table, base, gravity, armature)
 
 
-def _central(mass: float, c: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """I_com = I_origin - m (|c|^2 - c c*)."""
-    return inertia - mass * (c @ c * np.eye(3) - np.outer(c, c))
+def shapes_of(name: str, frames: Mapping) -> tuple[Shape, ...]:
+    """The primitive shapes of a robot, on links that are among `frames`; a pedestal stands on the world when it is fixed."""
+    shapes = []
+    for link, rows_ in read(name).get("shapes", {}).items():
+        on = link if link in frames else "world"
+        shapes += [_shape(on, row) for row in rows_]
+    return tuple(shapes)
+
+
+def _shape(link: str, row: dict) -> Shape:
+    """{ box = [x, y, z], xyz = [...], rpy = [...], color = [r, g, b] } and the like as a `Shape`."""
+    kind = next(kind for kind in SIZES if kind in row)
+    size = tuple(float(x) for x in (row[kind] if isinstance(row[kind], list) else [row[kind]]))
+    color = tuple(float(x) for x in (*row["color"], 1.0)) if "color" in row else None
+    return Shape(link, "visual", kind, trees.place(row), size, color=color)
+
+
+def _check_armature(name: str, armature, joints: list[str]) -> None:
+    for joint in armature if isinstance(armature, Mapping) else ():
+        if joint not in joints:
+            raise ModelError(
+                f"armature names {shown(joint)}, which is no moving joint of {name}", nearest(joint, joints), element="armature"
+            )

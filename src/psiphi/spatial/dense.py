@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from psiphi.spatial.screws import dot
 
 
@@ -15,7 +17,7 @@ def factor(A) -> tuple[list, list]:
         d = A[j][j]
         for k in range(j):
             d = d - L[j][k] * scaled[j][k]
-        d_inv.append(1.0 / d)
+        d_inv.append(inf if isinstance(d, float) and d == 0.0 else 1.0 / d)  # a pivot that is zero in every state
         for i in range(j + 1, n):
             s = A[i][j]
             for k in range(j):

@@ -1,0 +1,63 @@
+"""`psiphi count`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from psiphi.cli.robots import ROBOT, base_argument, load
+from psiphi.cli.text import nearest, sentence, table
+from psiphi.errors import Error
+
+EXAMPLES = """\
+examples:
+  psiphi count                                        general arms of N links: psiphi beside the published tables
+  psiphi count --table 3                              forward dynamics alone, against the literature
+  psiphi count ur5                                    every function of the catalogue that needs no frame
+  psiphi count ur5 forward_dynamics mass_matrix       these
+  psiphi count panda jacobian --frame panda_hand      of a frame
+
+Counts are exact: of the straight-line code that runs, after every zero and one of this robot has been used. flops are
+multiplications, additions, divisions and roots; sines and cosines stand apart, as in the literature.
+"""
+COLUMNS = ("mul", "add", "div", "sqrt", "trig")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", metavar="ROBOT", nargs="?", help=f"{ROBOT} (default: general arms, beside the literature)")
+    base_argument(parser)
+    parser.add_argument("--table", type=int, choices=(2, 3), help="without ROBOT: only this table of the paper")
+    parser.add_argument("--case", type=int, choices=(1, 2), help="without ROBOT: only this case of Table 2")
+    parser.add_argument("functions", metavar="FUNCTION", nargs="*", help="functions of the robot (default: all without frames)")
+    parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a row of counts for each function, or the tables of the literature with psiphi beside them."""
+    if args.robot is None:
+        from psiphi.counting.report import report
+
+        print(report(args.table, args.case))
+        return 0
+    robot = load(args.robot, args.base)
+    found = list(rows(robot, args.functions, tuple(args.frame)))
+    print(f"{robot.name}: {len(robot.bodies)} bodies, nv={robot.nv}")
+    for line in table([("function", "flops", *COLUMNS), *found]):
+        print(line)
+    return 0
+
+
+def rows(robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """One row a function; those that cannot be had say why, if they were asked for."""
+    from psiphi.functions.dynamics import CATALOGUE, EVERY
+
+    for name in names or CATALOGUE:
+        if name not in EVERY:
+            raise Error(f"no function is called {name!r}", nearest(name, EVERY))
+        try:
+            count = robot.function(name, frames).count
+        except Error as error:
+            if names:
+                raise Error(sentence(error), "add --frame NAME; psiphi info lists the frames") from error
+            continue
+        yield name, str(count.flops), *(str(getattr(count, column)) for column in COLUMNS)

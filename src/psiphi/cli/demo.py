@@ -1,0 +1,26 @@
+"""`psiphi demo`."""
+
+from __future__ import annotations
+
+import argparse
+
+EXAMPLES = """\
+examples:
+  psiphi demo                          six seconds; writes psiphi-demo.html
+  psiphi demo -o box.html --duration 3
+
+Open the page in any browser: it needs no server and no network.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", default="psiphi-demo.html", help="the page (default: %(default)s)")
+    parser.add_argument("--duration", type=float, metavar="S", help="seconds to simulate (default: 6)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The first minute with psiphi."""
+    from psiphi import demo
+    from psiphi.cli.progress import Bar
+
+    return demo.main(args.output, args.duration, Bar)

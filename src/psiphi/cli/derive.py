@@ -1,0 +1,31 @@
+"""`psiphi derive`."""
+
+from __future__ import annotations
+
+import argparse
+
+from psiphi.cli.robots import ROBOT, base_argument, load
+
+EXAMPLES = """\
+examples:
+  psiphi derive "J @ mass.inv @ J.T" --robot puma560      the operational-space inertia's inverse, in O(N)
+  psiphi derive "mass.inv @ tau"                          joint accelerations of torques, without the matrix
+  psiphi derive "mass.inv @ (tau - H @ phi @ (M @ phi.T @ a + b))"
+
+Operators: H phi psi M P D G K E_phi E_psi tau_bar rotor I mass; vectors a b tau v qdd x; J and B of a frame, as in J('tool').
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("expression", metavar="EXPRESSION", help='operators with @ + - .T .inv, such as "J @ mass.inv @ J.T"')
+    parser.add_argument("--robot", default="puma560", help=f"{ROBOT} (default: %(default)s)")
+    base_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print how an operator expression becomes loops on a robot."""
+    robot = load(args.robot, args.base)
+    from psiphi.functions.derive import derive
+
+    print(derive(robot, args.expression).explain())
+    return 0

@@ -1,0 +1,96 @@
+"""The door: the parser out of the table of commands, errors as a sentence and a hint, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from psiphi.cli.commands import COMMANDS, EXAMPLES
+from psiphi.cli.text import nearest, sentence
+from psiphi.errors import Error
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaints are a sentence and a hint."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Error(message, f"{self.prog} --help shows what is possible")
+
+    def print_help(self, file=None) -> None:
+        super().print_help(file)
+        sys.stdout.flush()  # so that a reader who has left is noticed here, not when the interpreter closes
+
+
+def parser() -> Parser:
+    """The whole command line, from the rows of `COMMANDS`."""
+    top = _parser(Parser, prog="psiphi", description="Dynamics of robots, written as algebra and compiled.", epilog=EXAMPLES)
+    top.add_argument("--version", action="store_true", help="print the version and leave")
+    rows = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    for name, row in COMMANDS.items():
+        about = row.help[0].upper() + row.help[1:] + "."
+        row.arguments(_parser(rows.add_parser, name, help=row.help, description=about, epilog=row.epilog))
+    return top
+
+
+def _parser(make: Callable, *args, **options) -> Parser:
+    return make(*args, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+
+def version() -> str:
+    """The installed version."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        return metadata("psiphi")["Version"]
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def dispatch(argv: list[str]) -> int:
+    """Parse and run; errors pass through."""
+    word = next((word for word in argv if not word.startswith("-")), "demo")
+    if word not in COMMANDS:
+        raise Error(f"no command is called {word!r}", f"{nearest(word, COMMANDS)} psiphi --help explains them")
+    args = parser().parse_args(argv)
+    if args.version:
+        print("psiphi", version())
+    elif args.command is None:
+        parser().print_help()
+    else:
+        return COMMANDS[args.command].run(args)
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code; a refusal is a sentence and a hint, never a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
+    try:
+        code = dispatch(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+        return code
+    except Error as error:
+        return _refuse(sentence(error), error.remedy)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        return 141
+    except OSError as error:
+        return _refuse(str(error), "check the path and its permissions")
+    except ModuleNotFoundError as error:
+        if (error.name or "psiphi").startswith("psiphi"):
+            raise
+        return _refuse(f"this needs {error.name}, which is not installed", "pip install 'psiphi[bench]' brings the peers")
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+
+
+def _refuse(sentence: str, hint: str) -> int:
+    print(f"psiphi: {sentence}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
+    return 2

@@ -1,0 +1,63 @@
+"""`psiphi emit`."""
+
+from __future__ import annotations
+
+import argparse
+
+from psiphi.cli.robots import load, robot_argument
+from psiphi.cli.text import nearest
+from psiphi.errors import Error
+
+EXAMPLES = """\
+examples:
+  psiphi emit ur5 forward_dynamics                    C99 on the screen
+  psiphi emit ur5 jacobian --frame tool -o jac.c      of a frame, into a file
+  psiphi emit panda inverse_dynamics --name panda_id  under another name
+  psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
+
+The C is one function `void NAME(const double *in, ..., double *out, ...)`: no loops, no memory, nothing but <math.h>. Its
+comment lists the arguments. Compile with `cc -O2 -c file.c`.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    robot_argument(parser, metavar="ROBOT")
+    parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
+    parser.add_argument("--target", choices=("c", "llvm"), default="c", help="the language (default: %(default)s)")
+    parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
+    parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
+    parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead of on the screen")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or write the code."""
+    text = code(load(args.robot, args.base), args)
+    if args.output is None:
+        print(text, end="")
+        return 0
+    with open(args.output, "w", encoding="utf-8") as file:
+        file.write(text)
+    print(f"wrote {args.output}")
+    return 0
+
+
+def code(robot, args: argparse.Namespace) -> str:
+    """The text of one function."""
+    from psiphi.emitters.c import c_source
+    from psiphi.functions.dynamics import EVERY
+    from psiphi.sweeps.unroll import Straight
+
+    if args.function not in EVERY:
+        raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
+    try:
+        source, char = robot.function(args.function, tuple(args.frame)).source, args.type[0]
+    except Error as error:
+        hint = f"add --frame NAME, one of {', '.join(list(robot.frames)[-4:])}, ... (psiphi info lists all)"
+        raise Error(error.cause, hint) from error
+    if args.target == "llvm":
+        return source.ir(char)
+    if not isinstance(source.code, Straight):
+        raise Error(f"{robot.name} has {len(robot.bodies)} bodies, C is written for up to 64", "use --target llvm")
+    about = f"{source.text} of {robot.name}"
+    return c_source(source.code, args.name or args.function, about, char)

@@ -1,0 +1,103 @@
+"""`psiphi info`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from psiphi.cli.advice import advice
+from psiphi.cli.robots import load, robot_argument
+from psiphi.cli.text import sentence, table, wrapped
+from psiphi.errors import Error
+
+COUNTED = (  # the functions whose operations are counted
+    "forward_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "bias",
+    "gravity",
+)
+
+EXAMPLES = """\
+examples:
+  psiphi info puma560
+  psiphi info arm.urdf --base free
+
+The table lists bodies base to tip; a body that branches off is indented. `q` and `v` are the places of a joint's
+coordinates in the configuration and velocity vectors. Units: kg, m, rad.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    robot_argument(parser, metavar="ROBOT")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what a robot is: tree, coordinates, checks, what would be slow or wrong, operation counts."""
+    for line in describe(load(args.robot, args.base)):
+        print(line)
+    return 0
+
+
+def describe(robot) -> Iterator[str]:
+    """The lines of `psiphi info`: one row a body, then frames, checks and operation counts."""
+    mass = sum(body.mass for body in robot.bodies)
+    yield f"{robot.name}: {len(robot.bodies)} bodies, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
+    yield ""
+    yield from table([("", "body", "joint", "kind", "parent", "mass", "q", "v", "limits"), *_body_rows(robot)])
+    yield ""
+    yield from wrapped(f"frames ({len(robot.frames)})", ", ".join(robot.frames))
+    yield ""
+    yield "checks"
+    yield from (f"  {line}" for line in robot.report or ("passed, nothing to report",))
+    yield ""
+    yield "good to know"
+    yield from (f"  {line}" for line in advice(robot) or ("nothing that would be slow or surprising",))
+    yield ""
+    yield "operations per call"
+    yield from (f"  {line}" for line in table((name, _flops(robot, name)) for name in COUNTED))
+
+
+def _body_rows(robot) -> Iterator[tuple[str, ...]]:
+    for k, depth in tree_order([joint.parent for joint in robot.joints]):
+        body, joint = robot.bodies[k], robot.joints[k]
+        parent = "world" if joint.parent < 0 else robot.bodies[joint.parent].name
+        places = _places(joint.q_slice), _places(joint.v_slice)
+        yield str(k), "  " * depth + body.name, joint.name, joint.kind, parent, f"{body.mass:.4g}", *places, _limits(joint)
+
+
+def tree_order(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Bodies depth first, each with its indentation: the number of branchings above it.
+
+    >>> list(tree_order([-1, 0, 1, 1, 3]))  # a trunk 0-1 that splits into 2 and 3-4
+    [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]
+    """
+    children: list[list[int]] = [[] for _ in range(len(parents) + 1)]  # the last entry, -1, is the world
+    for k, parent in enumerate(parents):
+        children[parent].append(k)
+    stack = [(k, 0) for k in reversed(children[-1])]
+    while stack:
+        k, depth = stack.pop()
+        yield k, depth
+        depth += len(children[k]) > 1
+        stack += [(child, depth) for child in reversed(children[k])]
+
+
+def _places(where: slice) -> str:
+    size = where.stop - where.start
+    return "-" if size == 0 else str(where.start) if size == 1 else f"{where.start}:{where.stop}"
+
+
+def _limits(joint) -> str:
+    pairs = list(zip(joint.lower, joint.upper, strict=True))
+    if all(low == -high and abs(high) == float("inf") for low, high in pairs):
+        return "-"
+    return ", ".join(f"{low:.4g} .. {high:.4g}" for low, high in pairs)
+
+
+def _flops(robot, name: str) -> str:
+    try:
+        return str(robot.flops(name))
+    except Error as error:
+        return f"none: {sentence(error)}"

@@ -1,0 +1,69 @@
+"""Robots and scenes by the words a user types."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from psiphi.cli.text import nearest
+from psiphi.errors import Error, ModelError
+
+ROBOT = "the name of a bundled robot, or a path to a URDF file"
+
+
+def robot_argument(parser: argparse.ArgumentParser, name: str = "robot", **options) -> None:
+    """ROBOT and --base."""
+    parser.add_argument(name, help=ROBOT, **options)
+    base_argument(parser)
+
+
+def base_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--base", choices=("fixed", "free"), help="bolted down or floating (default: as the robot comes)")
+
+
+def load(robot: str, base: str | None = None):
+    """The robot of that name or file; an unknown name is answered with the nearest ones."""
+    import psiphi
+
+    try:
+        return psiphi.load(robot, base=base)
+    except (Error, OSError) as error:
+        names = psiphi.robots.names()
+        if robot in names or is_path(robot):
+            raise
+        raise ModelError(f"no robot is called {robot!r}", f"{nearest(robot, names)} Or give a path to a URDF file") from error
+
+
+def is_path(text: str) -> bool:
+    return os.path.exists(text) or os.path.basename(text) != text or text.lower().endswith((".urdf", ".xml", ".toml"))
+
+
+def is_scene(text: str) -> bool:
+    """A .toml file, or the name of a bundled scene."""
+    if text.lower().endswith(".toml"):
+        return True
+    from psiphi import scenes
+
+    return text in scenes.names() and not os.path.exists(text)
+
+
+def load_case(target: str, base: str | None = None):
+    """The scene of that name or file, or a scene of the one robot that the words mean."""
+    from psiphi import robots, scenes
+    from psiphi.viewer.motions import resting
+
+    if is_scene(target):
+        if base is not None:
+            raise Error("--base is for robots, not for scenes", "write base = ... into the scene")
+        return scenes.load(target)
+    try:
+        robot = load(target, base)
+    except ModelError as error:
+        if is_path(target):
+            raise
+        known = [*robots.names(), *scenes.names()]
+        hint = f"{nearest(target, known)} Or give a path to a URDF or scene file"
+        raise ModelError(f"no robot or scene is called {target!r}", hint) from error
+    import numpy as np
+
+    return scenes.Case(robot.name, robot, resting(robot), np.zeros(robot.nv))

@@ -1,0 +1,164 @@
+"""`psiphi simulate`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from psiphi.cli.robots import base_argument, load_case
+from psiphi.errors import Error
+
+LAWS = ("none", "hold", "pd", "computed")
+ENDINGS = (".npz", ".csv", ".html")
+
+EXAMPLES = """\
+examples:
+  psiphi simulate ur5                                       falls for five seconds; writes ur5.npz and ur5.html
+  psiphi simulate ur5 --controller hold --q0 0,-1,1,0,0,0   stands still
+  psiphi simulate panda --random --seed 3 --damping         from a random state, with the joints' damping
+  psiphi simulate arm.urdf --base free --duration 2 -o fall.csv -o fall.html
+  psiphi simulate ur5 --random --batch 1000 --dt 2e-3       a thousand motions at once
+  psiphi simulate two_arms                                  a bundled scene: two arms carry a box
+  psiphi simulate my_scene.toml --method lie                a scene of your own
+
+A scene is a small TOML file: [robots.NAME], [object], [[grasps]], [[loops]], [controller]; docs/viewer.md lists its keys, and
+two_arms and four_bar come with psiphi. Files: .npz and .csv hold every number, .html is a page with the animation.
+Methods: euler, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA with steps of their own.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "target", metavar="SCENE|ROBOT", help="a scene (.toml or a bundled name), a bundled robot or a URDF file"
+    )
+    base_argument(parser)
+    parser.add_argument("--duration", type=float, metavar="S", help="seconds to simulate (default: 5, or the scene's)")
+    parser.add_argument("--dt", type=float, metavar="S", help="time step in seconds (default: 0.001, or the scene's)")
+    parser.add_argument("--method", help="euler, rk4, lie, or a SciPy integrator (default: rk4, or the scene's)")
+    parser.add_argument("--controller", choices=LAWS, help="what drives the joints (default: none, or the scene's)")
+    parser.add_argument("--kp", type=float, default=100.0, help="stiffness of pd and computed (default: %(default)s)")
+    parser.add_argument("--kd", type=float, default=20.0, help="damping of pd and computed (default: %(default)s)")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--q0", metavar="NUMBERS", help="the configuration at the start, as 0,0.5,... (nq numbers)")
+    start.add_argument("--random", action="store_true", help="a random configuration and velocity at the start")
+    parser.add_argument("--v0", metavar="NUMBERS", help="the velocity at the start (nv numbers)")
+    parser.add_argument("--seed", type=int, default=0, help="of --random (default: %(default)s)")
+    parser.add_argument("--batch", type=int, metavar="N", help="so many motions at once, with --random")
+    parser.add_argument("--damping", action="store_true", help="the joints' damping acts")
+    parser.add_argument("--friction", action="store_true", help="the joints' friction acts")
+    parser.add_argument(
+        "--limits", choices=("ignore", "record", "stop", "block"), help="what joint limits do (default: ignore)"
+    )
+    parser.add_argument("--every", type=int, metavar="N", help="keep every Nth step (default: 1)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        help="a result file; may be repeated (default: NAME.npz and NAME.html)",
+    )
+    parser.add_argument("--no-files", action="store_true", help="print the summary only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate, sum up, write the files."""
+    from psiphi.cli.progress import Bar
+
+    files = outputs(args)
+    case = load_case(args.target, args.base)
+    options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
+    options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
+    options |= {name: True for name in ("damping", "friction") if getattr(args, name)}
+    options |= start(args, case)
+    with Bar(options["duration"]) as bar:
+        motion, failure = kept(case, options, bar)
+    print(motion.summary())
+    for path in files or defaults(args, case):
+        write(motion, path, case.title)
+        print(f"wrote {path}")
+    if failure is not None:
+        raise failure
+    return 0
+
+
+def kept(case, options: dict, bar) -> tuple[Any, BaseException | None]:
+    """The motion; one that broke off, or was broken off, as far as it went, with what stopped it."""
+    from psiphi.simulation.failure import Interrupted, SimulationError
+
+    try:
+        return case.run(**options, progress=bar), None
+    except Interrupted as stopped:
+        return stopped.trajectory, stopped
+    except SimulationError as broken:
+        if broken.trajectory is None:
+            raise
+        return broken.trajectory, Error(broken.cause, "what is written above is the motion until then")
+
+
+def start(args: argparse.Namespace, case) -> dict:
+    """q0, v0 and tau as the words say."""
+    import numpy as np
+
+    from psiphi.scenes.control import law
+
+    system, out = case.system, {}
+    if args.batch is not None and (args.batch < 1 or not args.random):
+        raise Error(
+            f"--batch {args.batch} needs --random and at least 1", "add --random: a batch of equal motions shows nothing"
+        )
+    size = () if args.batch is None else (args.batch,)
+    if args.random:
+        rng = np.random.default_rng(args.seed)
+        out = {"q0": system.random(rng, size), "v0": rng.uniform(-1.0, 1.0, (*size, system.nv))}
+        if hasattr(system, "assemble"):
+            raise Error("--random does not close the loops of a scene", "write the start into the scene")
+    if args.q0 is not None:
+        out["q0"] = numbers("--q0", args.q0, system.nq)
+    if args.v0 is not None:
+        out["v0"] = numbers("--v0", args.v0, system.nv)
+    if args.controller is not None:
+        out["tau"] = law(args.controller, system, out.get("q0", case.q0), args.kp, args.kd)
+    return out
+
+
+def numbers(option: str, text: str, size: int) -> list[float]:
+    """'0, 0.5 1' as numbers.
+
+    >>> numbers("--q0", "0,0.5 1", 3)
+    [0.0, 0.5, 1.0]
+    """
+    try:
+        values = [float(word) for word in re.split(r"[,;\s]+", text.strip("[]() ")) if word]
+    except ValueError:
+        raise Error(f"{option} is {text!r}, expected numbers", f"write {option}=0,0.5,... with {size} of them") from None
+    if len(values) != size:
+        raise Error(f"{option} has {len(values)} numbers, expected {size}", "psiphi info ROBOT lists the coordinates")
+    return values
+
+
+def outputs(args: argparse.Namespace) -> list[Path]:
+    """The files that were asked for, refused before anything is computed."""
+    paths = [Path(name) for name in args.output or ()]
+    for path in paths:
+        if path.suffix.lower() not in ENDINGS:
+            raise Error(f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}", "choose one of these endings")
+        if not path.resolve().parent.is_dir():
+            raise Error(f"there is no folder {str(path.parent)!r}", "make it first, or write elsewhere")
+    return paths
+
+
+def defaults(args: argparse.Namespace, case) -> list[Path]:
+    name = Path(args.target).stem or re.sub(r"\W+", "_", case.title)
+    return [] if args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
+
+
+def write(motion, path: Path, title: str) -> None:
+    """One result file, by its ending."""
+    from psiphi import viewer
+
+    if path.suffix.lower() == ".html":
+        viewer.html(motion, path, title=title)
+    else:
+        motion.save(path)

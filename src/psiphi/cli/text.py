@@ -1,0 +1,50 @@
+"""Words and tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from psiphi.errors import Error
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What was probably meant.
+
+    >>> nearest("pand", ["panda", "ur5"])
+    "Did you mean 'panda'?"
+    >>> nearest("xyz", ["panda", "ur5"])
+    'Known are panda, ur5.'
+    """
+    from difflib import get_close_matches
+
+    known = list(known)
+    close = get_close_matches(word, known, n=3, cutoff=0.5)
+    if close:
+        return "Did you mean " + " or ".join(map(repr, close)) + "?"
+    return "Known are " + ", ".join(known[:12]) + (", ..." if len(known) > 12 else ".")
+
+
+def table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Rows as aligned columns.
+
+    >>> print(*table([("a", "b"), ("long", "c")]), sep="\\n")
+    a     b
+    long  c
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def wrapped(title: str, text: str) -> Iterator[str]:
+    """A title, and text in lines under it."""
+    from textwrap import wrap
+
+    yield title
+    yield from wrap(text or "none", width=100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def sentence(error: Error) -> str:
+    """What an error says, on one line and without its remedy."""
+    return " ".join(str(error).removesuffix(f". Remedy: {error.remedy}").split())

@@ -1,0 +1,99 @@
+"""The tables as text: for `psiphi count`, and as Markdown for the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psiphi.counting import papers, tables
+from psiphi.counting.arms import CASES
+from psiphi.counting.formulas import Formula
+from psiphi.errors import StateError
+
+NAMES = {True: "normalised (nu)", False: "unnormalised (xi)"}
+Grid = list[list[str]]
+
+
+def report(table: int | None = None, case: int | None = None) -> str:
+    """`psiphi count`: Table 2 (case 1, 2 or both) and Table 3, or one of them."""
+    if table not in (None, 2, 3):
+        raise StateError(f"table is {table!r}, expected 2 or 3", "leave it out for both")
+    if case not in (None, *CASES):
+        raise StateError(f"case is {case!r}, expected 1 or 2", "leave it out for both")
+    parts = []
+    if table in (None, 2):
+        for which in CASES if case is None else (case,):
+            for normalised in NAMES:
+                parts += [_title(normalised, which), _columns(_grid_2(normalised, which))]
+    if table in (None, 3):
+        parts += ["Table 3: forward dynamics of the general arm", _columns(_grid_3())]
+        parts += ["Inverse dynamics of the general arm", _columns(_grid_inverse())]
+    return "\n\n".join(parts)
+
+
+def markdown() -> str:
+    """The tables of docs/counts.md."""
+    parts = []
+    for case in CASES:
+        for normalised in NAMES:
+            parts += [f"### {_title(normalised, case)}", _pipes(_grid_2(normalised, case))]
+    parts += ["### Table 3: forward dynamics of the general arm", _pipes(_grid_3())]
+    parts += ["### Inverse dynamics of the general arm", _pipes(_grid_inverse())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(normalised: bool, case: int) -> str:
+    return f"Table 2, {NAMES[normalised]}, case {case}: {CASES[case]}; N > {tables.LENGTHS[case].start - 1}"
+
+
+def _grid_2(normalised: bool, case: int) -> Grid:
+    lines = tables.table_2(normalised, case)
+    grid = [["recursion", "psiphi mul/div", "psiphi add", "S1 mul/div", "S1 add", "makes"]]
+    whole = tables.total(lines)
+    for row in (*lines, whole):
+        name = "+".join(tables.ROWS[row.name][0]) if row.name in tables.ROWS else row.name
+        grid.append([name, *map(str, (*row.ours, *row.theirs)), row.meaning])
+    ours, theirs = whole.ours[0] + whole.ours[1], whole.theirs[0] + whole.theirs[1]
+    at = ", ".join(f"N = {n}: {_at(ours, theirs, n)}" for n in (6, 12))
+    return [*grid, ["all operations", str(ours), "", str(theirs), "", at]]
+
+
+def _at(ours: Formula, theirs: Formula, n: int) -> str:
+    return f"{ours(n)} beside {theirs(n)}"
+
+
+def _grid_3() -> Grid:
+    grid = [["method", "operations", "N = 6", "N = 12", "psiphi", "N = 6", "N = 12", "source"]]
+    for row, ours, fewer in tables.table_3():
+        assert fewer, f"psiphi's forward dynamics takes more operations than {row.method}"
+        name = f"{row.method} ({row.note})" if row.note else row.method
+        grid.append([name, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source])
+    for normalised, verb in ((True, "diagonalised"), (False, "unnormalised")):
+        own = tables.flops(f"{verb}_motion")
+        grid.append([f"psiphi, {NAMES[normalised]}: v and the rate", str(own), *_values(own), "", "", "", "counted here"])
+    return grid
+
+
+def _grid_inverse() -> Grid:
+    ours = tables.flops("inverse_dynamics")
+    grid = [["method", "operations", "N = 6", "N = 12", "psiphi", "N = 6", "N = 12", "source"]]
+    for row in papers.INVERSE:
+        grid.append([row.method, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source])
+    return grid
+
+
+def _values(count: Formula) -> list[str]:
+    return [f"{float(count(n)):.0f}" for n in (6, 12)]
+
+
+def _columns(grid: Grid) -> str:
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in grid)
+
+
+def _pipes(grid: Grid) -> str:
+    head, *rows = grid
+    return "\n".join(map(_pipe, (head, ["---"] * len(head), *rows)))
+
+
+def _pipe(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

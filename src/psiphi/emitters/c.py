@@ -1,0 +1,101 @@
+"""C99 from a tape: one straight-line function without loops, branches, memory or libraries other than <math.h>.
+
+    void forward_dynamics(const double *q, const double *v, const double *tau, double *a)
+
+takes the inputs of the quantity in their order, then its outputs; matrices are row by row. Results are stored last, so
+that an output may be one of the inputs' arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from psiphi.errors import StateError
+from psiphi.model.words import shown
+from psiphi.sweeps.program import Argument
+from psiphi.sweeps.unroll import Straight
+from psiphi.tape.ops import BINARY, Op
+
+SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/"}
+FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}
+REAL = {"d": ("double", ""), "f": ("float", "f")}  # the type, and the suffix of its constants and functions
+NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def c_source(straight: Straight, name: str, about: str = "", char: str = "d") -> str:
+    """The text of one C function.
+
+    >>> import psiphi as pp
+    >>> code = pp.robots.pelican().function("gravity").code
+    >>> print(c_source(code, "gravity"))  # doctest: +ELLIPSIS
+    /* ...
+    void gravity(const double *q, double *tau)
+    {
+    ...
+    """
+    if not NAME.fullmatch(name):
+        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _")
+    real, suffix = REAL[char]
+    program = straight.program
+    inputs, outputs = program.inputs, program.outputs
+    arguments = [f"const {real} *{arg.name}" for arg in inputs] + [f"{real} *{arg.name}" for arg in outputs]
+    lines = [
+        *_comment(straight, about),
+        "#include <math.h>",
+        "",
+        f"void {name}({', '.join(arguments)})",
+        "{",
+        *(f"    {line}" for line in _body(straight, real, suffix)),
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _comment(straight: Straight, about: str) -> Iterator[str]:
+    count = straight.count
+    yield f"/* {about or straight.program.name}".replace("*/", "* /")
+    for kind, group in (("in", straight.program.inputs), ("out", straight.program.outputs)):
+        for arg in group:
+            yield f" *   {kind:<4}{arg.name:<6} {_shape(arg)}"
+    yield f" * {count.mul} *, {count.add} + or -, {count.div} /, {count.sqrt} sqrt, {count.trig} sin or cos. SI units."
+    yield " */"
+
+
+def _shape(arg: Argument) -> str:
+    words = "one number" if not arg.shape else f"{arg.shape[0]} numbers" if len(arg.shape) == 1 else ""
+    return words or " x ".join(map(str, arg.shape)) + " numbers, row by row"
+
+
+def _body(straight: Straight, real: str, suffix: str) -> Iterator[str]:
+    tape, inputs, outputs = straight.tape, straight.program.inputs, straight.program.outputs
+    text: dict[int, str] = {}
+    for node in tape.live(node for *_, node in straight.stores):
+        op, a, b = tape.nodes[node]
+        if op is Op.LEAF:
+            text[node] = f"{inputs[int(a)].name}[{b}]"
+            continue
+        if op is Op.CONST:
+            text[node] = f"{a!r}{suffix}"
+            continue
+        if op in BINARY:
+            value = f"{text[a]} {SIGN[op]} {_operand(text[b])}"
+        elif op is Op.NEG:
+            value = f"-{_operand(text[a])}"
+        else:
+            value = f"{FUNCTION[op]}{suffix}({text[a]})"
+        text[node] = f"t{node}"
+        yield f"const {real} t{node} = {value};"
+    last = {(number, index): text[node] for number, index, node in straight.stores}
+    kept = {}
+    for place, value in last.items():  # an input that goes out is read before anything is written
+        if value.endswith("]"):
+            kept[place] = f"c{place[0]}_{place[1]}"
+            yield f"const {real} {kept[place]} = {value};"
+    for (number, index), value in last.items():
+        yield f"{outputs[number].name}[{index}] = {kept.get((number, index), value)};"
+
+
+def _operand(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text

@@ -1,0 +1,170 @@
+"""`robot.diagonalised`: the robot's verbs in the velocities nu, in which the mass matrix is the identity; in xi, it is D."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.functions.diagonal import NAMES
+
+if TYPE_CHECKING:
+    from psiphi.functions.robot import Robot
+
+
+class Diagonalised:
+    """A robot in quasi-velocities: nu (normalised: kinetic energy nu* nu / 2) or xi (unnormalised: xi* D(q) xi / 2).
+
+        nu' + C(q, nu) = eps         D xi' + C(q, xi) = kappa
+
+    Configurations q stay what they are; nu is no derivative of coordinates, v = rates(q, nu) is. Everything takes leading
+    batch axes, `out=`, `dtype=` and `check=`, as the robot does. `unnormalised` is the same robot in xi.
+
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> q, v = robot.random(0), np.ones(6)
+    >>> d = robot.diagonalised
+    >>> nu = d.velocities(q, v)
+    >>> bool(np.isclose(0.5 * nu @ nu, robot.kinetic_energy(q, v)))
+    True
+    """
+
+    def __init__(self, robot: Robot, normalised: bool = True):
+        self.robot, self.normalised = robot, normalised
+
+    @cached_property
+    def unnormalised(self) -> Diagonalised:
+        """The same robot in xi = D^-1/2* nu: no square roots, D on the left."""
+        return Diagonalised(self.robot, False) if self.normalised else self
+
+    @property
+    def nq(self) -> int:
+        return self.robot.nq
+
+    @property
+    def nv(self) -> int:
+        return self.robot.nv
+
+    def name(self, verb: str) -> str:
+        """The quantity behind a verb: robot.function(d.name("forward_dynamics")), robot.flops(...)."""
+        return f"{NAMES[self.normalised]}_{verb}"
+
+    def flops(self, verb: str) -> int:
+        """Exact operation count of one evaluation: d.flops("motion") is what one step of a simulation costs."""
+        return self.robot.flops(self.name(verb))
+
+    # -- between v and nu, tau and eps
+
+    def velocities(self, q, v, *, out=None, dtype=None, check=False):
+        """nu = (D^1/2)* (I + H phi K)* v; unnormalised xi = (I + H phi K)* v. -> (..., nv)"""
+        return self._call("velocities", dict(q=q, v=v), out, dtype, check)
+
+    def rates(self, q, nu, *, out=None, dtype=None, check=False):
+        """v = (I - H psi K)* (D^-1/2)* nu: what `robot.integrate` takes. -> (..., nv)"""
+        return self._call("rates", dict(q=q, nu=nu), out, dtype, check)
+
+    def forces(self, q, tau, *, out=None, dtype=None, check=False):
+        """eps = D^-1/2 (I - H psi K) tau; unnormalised kappa = (I - H psi K) tau: eps* nu = tau* v. -> (..., nv)"""
+        return self._call("forces", dict(q=q, tau=tau), out, dtype, check)
+
+    def torques(self, q, eps, *, out=None, dtype=None, check=False):
+        """tau = (I + H phi K) D^1/2 eps: the undoing of `forces`. -> (..., nv)"""
+        return self._call("torques", dict(q=q, eps=eps), out, dtype, check)
+
+    def acceleration(self, q, nu, nu_dot, *, out=None, dtype=None, check=False):
+        """dv/dt of a motion with nu and d nu/dt. -> (..., nv)"""
+        return self._call("acceleration", dict(q=q, nu=nu, nu_dot=nu_dot), out, dtype, check)
+
+    def reference(self, q, nu, v_ref, a_ref, *, out=None, dtype=None, check=False):
+        """(nu_ref, d nu_ref/dt) for a joint velocity and acceleration wanted at the robot's own q, moving with nu:
+        nu_ref = m* v_ref, d nu_ref/dt = m* a_ref + (dm/dt)* v_ref. -> (..., nv) twice"""
+        return self._call("reference", dict(q=q, nu=nu, v_ref=v_ref, v_ref_dot=a_ref), out, dtype, check)
+
+    # -- dynamics
+
+    def forward_dynamics(self, q, nu, tau, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+        """nu' = eps - C(q, nu); unnormalised xi' = D^-1 (kappa - C(q, xi)); tau and f_ext as the robot's. -> (..., nv)"""
+        return self._loaded("forward_dynamics", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check)
+
+    def motion(self, q, nu, tau, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+        """(v, nu') in one go: everything a simulation in (q, nu) asks for. -> (..., nv), (..., nv)"""
+        return self._loaded("motion", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check)
+
+    def inverse_dynamics(self, q, nu, nu_dot, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+        """tau of the motion: tau = (I + H phi K) D^1/2 (nu' + C(q, nu)). -> (..., nv)"""
+        return self._loaded("inverse_dynamics", dict(q=q, nu=nu, nu_dot=nu_dot), f_ext, axes, out, dtype, check)
+
+    def bias(self, q, nu, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+        """C(q, nu): the forces eps that keep nu constant, gravity included. Without gravity nu* C = 0. -> (..., nv)"""
+        return self._loaded("bias", dict(q=q, nu=nu), f_ext, axes, out, dtype, check)
+
+    def gravity(self, q, *, out=None, dtype=None, check=False):
+        """C(q, 0) = -D^-1/2 H P g = D^-1/2 (I - H psi K) g(q). -> (..., nv)"""
+        return self._call("gravity", dict(q=q), out, dtype, check)
+
+    def coriolis(self, q, nu, *, dtype=None, check=False):
+        """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
+        q, nu = np.asarray(q)[..., None, :], np.asarray(nu)[..., None, :]
+        columns = self._call("coriolis_product", dict(q=q, nu=nu, x=np.eye(self.nv)), None, dtype, check)
+        return np.swapaxes(columns, -1, -2)
+
+    def mass_matrix(self, q, *, dtype=None, check=False):
+        """The identity in nu; D(q), block diagonal, in xi. -> (..., nv, nv)"""
+        _, D = self.robot.mass_matrix_factors(q, dtype=dtype, check=check)
+        return np.broadcast_to(np.eye(self.nv, dtype=D.dtype), D.shape).copy() if self.normalised else D
+
+    # -- energy and frames
+
+    def kinetic_energy(self, q, nu, *, dtype=None, check=False):
+        """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
+        if not self.normalised:
+            return self.robot.kinetic_energy(q, self.rates(q, nu, dtype=dtype, check=check), dtype=dtype)
+        nu = np.asarray(nu, dtype=dtype)
+        q = np.asarray(q)
+        half = 0.5 * np.einsum("...i,...i->...", nu, nu)
+        return np.broadcast_to(half, np.broadcast_shapes(half.shape, q.shape[:-1])).copy()[()]
+
+    def energy(self, q, nu, *, dtype=None, check=False):
+        """Kinetic and potential energy together. -> (...)"""
+        return self.kinetic_energy(q, nu, dtype=dtype, check=check) + self.robot.potential_energy(q, dtype=dtype, check=check)
+
+    def at_energy(self, q, nu, energy):
+        """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
+        since the mass matrix is the identity. -> (..., nv)"""
+        nu = np.asarray(nu, dtype=float)
+        kinetic, left = self.kinetic_energy(q, nu), np.asarray(energy) - self.robot.potential_energy(q)
+        if np.any(left < 0.0) or np.any((kinetic == 0.0) & (left > 0.0)):
+            cause = f"at_energy: {np.min(left):.6g} is left for motion with kinetic energy {np.min(kinetic):.6g}"
+            raise StateError(cause, "ask for an energy this configuration can have, of a robot that moves")
+        scale = np.sqrt(
+            np.divide(left, kinetic, out=np.zeros(np.broadcast_shapes(left.shape, np.shape(kinetic))), where=kinetic > 0.0)
+        )
+        return scale[..., None] * nu
+
+    def potential_energy(self, q, *, out=None, dtype=None, check=False):
+        """- sum m g.c. -> (...)"""
+        return self.robot.potential_energy(q, out=out, dtype=dtype, check=check)
+
+    def jacobian(self, q, frame: str, *, axes="world", out=None, dtype=None, check=False):
+        """B* psi* H* (D^-1/2)*: [w; v] of the frame's origin per nu. In nu, J J* is the operational-space compliance.
+        -> (..., 6, nv)"""
+        return self._call("jacobian", dict(q=q), out, dtype, check, (self.robot.frame(frame).name,), axes)
+
+    def frame_velocity(self, q, nu, frame: str, *, axes="world", out=None, dtype=None, check=False):
+        """V = [w; v] of the frame's origin. -> (..., 6)"""
+        return self._call("frame_velocity", dict(q=q, nu=nu), out, dtype, check, (self.robot.frame(frame).name,), axes)
+
+    def integrate(self, q, nu):
+        """q after unit time at the constant joint velocity that nu is at q."""
+        return self.robot.integrate(q, self.rates(q, nu))
+
+    def _call(self, verb: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
+        return self.robot._call(self.name(verb), state, out, dtype, check, frames, axes)
+
+    def _loaded(self, verb: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
+        return self.robot._loaded(self.name(verb), state, f_ext, axes, out, dtype, check)
+
+    def __repr__(self) -> str:
+        return f"<{self.robot.name} in {'nu' if self.normalised else 'xi'}>"

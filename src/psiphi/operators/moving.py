@@ -1,0 +1,190 @@
+"""The letters that need a velocity, as matrices: time derivatives in body axes, local bias vectors. Dense: the definitions.
+
+With V_d = H* v, Ω_δ = V_d ×* and φ̇ = φ Ω_δ in body axes, the recursion of P differentiates to
+
+    Ṗ(k) = Σ φ {Ṗ⁺ + Ω_δ P⁺ + P⁺ Ω_δ*} φ*,   Ṗ⁺ = Ṗ - Ġ H P - G (Ḣ P + H Ṗ),   Ġ = (Ṗ H* + P Ḣ* - G Ḋ) D⁻¹
+    Π(k) = Σ φ {τ̄ Π τ̄* + P⁺ (Ω_δ* - Ḣ* G*)} φ*,   Π + Π* = Ṗ
+
+(theory.md section 6, for joints of any kind; Π is the sum of S1 (48)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psiphi.model.model import WORLD
+from psiphi.operators.letters import frame_parts
+from psiphi.spatial.quaternion import skew
+
+Matrix = np.ndarray
+
+
+def t(x: Matrix) -> Matrix:
+    """Transpose of the last two axes."""
+    return np.swapaxes(x, -1, -2)
+
+
+def motion_cross(V: Matrix) -> Matrix:
+    """V× = [[w~, 0], [v~, w~]]."""
+    w, v = skew(V[..., :3]), skew(V[..., 3:])
+    return np.concatenate([np.concatenate([w, np.zeros_like(w)], -1), np.concatenate([v, w], -1)], -2)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One body: Ω_δ, P⁺ and the derivatives of P, D, G."""
+
+    Omega_d: Matrix
+    P_plus: Matrix
+    P_dot: Matrix
+    Pi: Matrix
+    D_dot: Matrix
+    G_dot: Matrix
+
+
+def rates(atoms: Any) -> list[Rate]:
+    """Tip to base."""
+    if "rates" not in atoms.known:
+        atoms.known["rates"] = _rates(atoms)
+    return atoms.known["rates"]
+
+
+def _rates(atoms: Any) -> list[Rate]:
+    model = atoms.model
+    zero = np.zeros((*atoms.lead, 6, 6))
+    P_dot, Pi = [zero] * len(model.joints), [zero] * len(model.joints)
+    out: list = [None] * len(model.joints)
+    for k in reversed(range(len(model.joints))):
+        motion, joint, (P, _, D_inv, G) = atoms.motions[k], model.joints[k], atoms.articulated[k]
+        S, S_dot = motion.S, motion.S_dot
+        Omega_d = -t(motion_cross((S @ atoms.v[..., joint.v_slice, None])[..., 0]))
+        U_dot = P_dot[k] @ S + P @ S_dot
+        D_dot = t(S) @ U_dot + t(S_dot) @ P @ S
+        G_dot = (U_dot - G @ D_dot) @ D_inv
+        P_plus = P - G @ t(S) @ P
+        plus_dot = P_dot[k] - G_dot @ t(S) @ P - G @ t(U_dot)
+        out[k] = Rate(Omega_d, P_plus, P_dot[k], Pi[k], D_dot, G_dot)
+        if joint.parent != WORLD:
+            phi, tau_bar = motion.phi, np.eye(6) - G @ t(S)
+            turned = Omega_d @ P_plus
+            half = tau_bar @ Pi[k] @ t(tau_bar) + P_plus @ (t(Omega_d) - S_dot @ t(G))
+            P_dot[joint.parent] = P_dot[joint.parent] + phi @ (plus_dot + turned + t(turned)) @ t(phi)
+            Pi[joint.parent] = Pi[joint.parent] + phi @ half @ t(phi)
+    return out
+
+
+def half_rate(D: Matrix, D_dot: Matrix) -> Matrix:
+    """Θ = L⁻¹ L̇ for D = L L*: the lower triangle of L⁻¹ Ḋ L⁻*, its diagonal halved."""
+    L = np.linalg.cholesky(D)
+    X = np.linalg.solve(L, t(np.linalg.solve(L, D_dot)))
+    return np.tril(X) - 0.5 * X * np.eye(X.shape[-1])
+
+
+def _omega_dot(atoms: Any) -> list[Matrix]:
+    """Ω̇(k) = d/dt (ψ* Ω ψ + H* D⁻¹ H), base to tip."""
+    out: list[Matrix] = []
+    for joint, motion, (_, _, D_inv, G), rate in zip(
+        atoms.model.joints, atoms.motions, atoms.articulated, rates(atoms), strict=True
+    ):
+        S, S_dot = motion.S, motion.S_dot
+        half = S_dot @ D_inv @ t(S)
+        Om_dot = half + t(half) - S @ D_inv @ rate.D_dot @ D_inv @ t(S)
+        if joint.parent != WORLD:
+            psi = motion.phi @ (np.eye(6) - G @ t(S))
+            psi_dot = motion.phi @ rate.Omega_d @ (np.eye(6) - G @ t(S)) - motion.phi @ (rate.G_dot @ t(S) + G @ t(S_dot))
+            half = t(psi_dot) @ atoms.omega[joint.parent] @ psi
+            Om_dot = Om_dot + half + t(half) + t(psi) @ out[joint.parent] @ psi
+        out.append(Om_dot)
+    return out
+
+
+def _spins(atoms: Any) -> list[Matrix]:
+    """diag(w~, w~) of each link."""
+    zero = np.zeros((*atoms.lead, 3, 3))
+    return [
+        np.concatenate([np.concatenate([skew(V[..., :3]), zero], -1), np.concatenate([zero, skew(V[..., :3])], -1)], -2)
+        for V in atoms.velocities
+    ]
+
+
+def _lambda_dot(rate: Rate, P: Matrix) -> Matrix:
+    X = rate.Omega_d @ P
+    return rate.P_dot + X + t(X)
+
+
+def _a_local(atoms: Any) -> Matrix:
+    """V× H* v + (dH*/dt) v."""
+    parts = []
+    for joint, motion, V in zip(atoms.model.joints, atoms.motions, atoms.velocities, strict=True):
+        Vd = motion.S @ atoms.v[..., joint.v_slice, None]
+        parts.append((motion_cross(V) @ Vd)[..., 0] + motion.rate)
+    return np.concatenate(parts, axis=-1)
+
+
+def _b_local(atoms: Any) -> Matrix:
+    """V×* M V - M [0; g]."""
+    parts = []
+    for V, M, R in zip(atoms.velocities, atoms.inertias, atoms.rotations, strict=True):
+        g = t(R) @ atoms.model.gravity_vector[:, None]
+        pull = np.concatenate([np.zeros_like(g), g], axis=-2)
+        parts.append((-t(motion_cross(V)) @ M @ V[..., None] - M @ pull)[..., 0])
+    return np.concatenate(parts, axis=-1)
+
+
+def _couple(atoms: Any) -> Matrix:
+    """(H V×* - Ḣ) P⁺ V⁺, V⁺ = V - H* v."""
+    parts = []
+    for joint, motion, V, rate in zip(atoms.model.joints, atoms.motions, atoms.velocities, rates(atoms), strict=True):
+        felt = rate.P_plus @ (V[..., None] - motion.S @ atoms.v[..., joint.v_slice, None])
+        parts.append((-t(motion.S) @ t(motion_cross(V)) @ felt - t(motion.S_dot) @ felt)[..., 0])
+    return np.concatenate(parts, axis=-1)
+
+
+def _gravity(atoms: Any) -> Matrix:
+    """[0; g] at each link, in its axes."""
+    down = [(t(R) @ atoms.model.gravity_vector[:, None])[..., 0] for R in atoms.rotations]
+    return np.concatenate([x for g in down for x in (np.zeros_like(g), g)], axis=-1)
+
+
+def _U_ring(atoms: Any) -> list[Matrix]:
+    out = []
+    for motion, V, rate, (P, *_) in zip(atoms.motions, atoms.velocities, rates(atoms), atoms.articulated, strict=True):
+        out.append(rate.P_dot @ motion.S + P @ motion.S_dot - t(motion_cross(V)) @ P @ motion.S)
+    return out
+
+
+def frames(atoms: Any, name: str) -> Matrix:
+    """dB/dt: B turns with the link where its frames are in world axes; B(frames in their own axes) is constant."""
+    B = atoms.frames(name.replace("Bdot[", "B[", 1))
+    places, axes = frame_parts(name.replace("Bdot[", "B[", 1))
+    if axes == "frame":
+        return np.zeros_like(B)
+    out = np.zeros_like(B)
+    for i, frame in enumerate(map(atoms.model.frame, places)):
+        if frame.body != WORLD:
+            rows, cols = slice(6 * frame.body, 6 * frame.body + 6), slice(6 * i, 6 * i + 6)
+            w = atoms.rotations[frame.body] @ atoms.velocities[frame.body][..., :3, None]  # the link's spin in world axes
+            turn, zero = skew(w[..., 0]), np.zeros((*atoms.lead, 3, 3))
+            both = np.concatenate([np.concatenate([turn, zero], -1), np.concatenate([zero, turn], -1)], -2)
+            out[..., rows, cols] = -B[..., rows, cols] @ both
+    return out
+
+
+BUILD = {
+    "P_plus": lambda s: s.diagonal([r.P_plus for r in rates(s)]),
+    "Omega_d": lambda s: s.diagonal([r.Omega_d for r in rates(s)]),
+    "omega": lambda s: s.diagonal(_spins(s)),
+    "P_dot": lambda s: s.diagonal([r.P_dot for r in rates(s)]),
+    "lambda_dot": lambda s: s.diagonal([_lambda_dot(r, P) for r, (P, *_) in zip(rates(s), s.articulated, strict=True)]),
+    "Pi": lambda s: s.diagonal([r.Pi for r in rates(s)]),
+    "D_rate": lambda s: s.diagonal([half_rate(D, r.D_dot) for r, (_, D, *_) in zip(rates(s), s.articulated, strict=True)]),
+    "U_ring": lambda s: s.diagonal(_U_ring(s)),
+    "vec:couple@joint": lambda s: _couple(s)[..., None],
+    "vec:g@link": lambda s: _gravity(s)[..., None],
+    "Om_dot": lambda s: s.diagonal(_omega_dot(s)),
+    "vec:a_local@link": lambda s: _a_local(s)[..., None],
+    "vec:b_local@link": lambda s: _b_local(s)[..., None],
+}

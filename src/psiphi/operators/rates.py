@@ -1,0 +1,175 @@
+"""Time derivatives of operators: one row a letter, and the product rule. Table 1 of S1, corrected, for joints of any kind.
+
+    d(A B) = dA B + A dB     d(A*) = (dA)*     d(A⁻¹) = -A⁻¹ dA A⁻¹
+
+Local derivatives are of components in body axes; DX/Dt, the inertial one (also in body axes), adds ω̃ X for rows over
+links and -X ω̃ for columns over links: [ω̃, X] for an operator from links to links. With V_d = H* v, Ω_δ = V_d ×*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from psiphi.errors import StateError
+from psiphi.operators.expression import Expression
+from psiphi.operators.letters import BIAS, LETTERS, symbol_parts, vector_parts
+from psiphi.operators.operators import Operators
+from psiphi.operators.spaces import LINK
+from psiphi.operators.terms import Term, adjoint, of_letter, product, scaled, total
+
+_s = Operators()
+H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
+phi, psi, E_phi, E_psi, Delta_phi, S, Omega_d = _s.phi, _s.psi, _s.E_phi, _s.E_psi, _s.Delta_phi, _s.S, _s.Omega_d
+U_dot = P_dot @ H.T + P @ H_dot.T  # d(P H*)/dt
+D_DOT = H @ U_dot + H_dot @ P @ H.T
+G_DOT = tau_bar @ U_dot @ D.inv - G @ H_dot @ G
+TAU_BAR_DOT = -(G_DOT @ H) - G @ H_dot
+E_PSI_DOT = E_phi @ (Omega_d @ tau_bar + TAU_BAR_DOT)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The local derivative of a letter, and where it stands; None: constant in body axes."""
+
+    value: Expression | None
+    source: str
+
+
+RATES: dict[str, Rate] = {
+    "I": Rate(None, ""),
+    "E_phi": Rate(E_phi @ Omega_d, "S1 Table 1"),
+    "Delta_phi": Rate(Delta_phi @ Omega_d, "S1 Table 1"),
+    "phi": Rate(phi @ E_phi @ Omega_d @ phi, "S1 Table 1"),
+    "S": Rate(None, "only ones and zeros"),
+    "H": Rate(H_dot, "S1 Table 1; zero but for universal joints"),
+    "M": Rate(None, "S1 Table 1"),
+    "rotor": Rate(None, "a number of the model"),
+    "P": Rate(P_dot, "S1 (17), any joint: theory g.3"),
+    "D": Rate(D_DOT, "S1 Table 1, theory g.4"),
+    "D_inv": Rate(-(D.inv @ D_DOT @ D.inv), "D D⁻¹ = I"),
+    "D_half": Rate(D_half @ _s.D_rate, "D^½ (D^½)* = D"),
+    "D_half_inv": Rate(-(_s.D_rate @ D_half.inv), "D^½ D^-½ = I"),
+    "G": Rate(G_DOT, "S1 Table 1, theory g.5"),
+    "tau_bar": Rate(TAU_BAR_DOT, "S1 Table 1"),
+    "E_psi": Rate(E_PSI_DOT, "S1 Table 1"),
+    "Delta_psi": Rate(Delta_phi @ (Omega_d @ tau_bar + TAU_BAR_DOT), "S1 Table 1"),
+    "psi": Rate(psi @ E_PSI_DOT @ psi, "ψ⁻¹ = I - ℰ_ψ"),
+    "K": Rate(E_phi @ (Omega_d @ G + G_DOT), "K = ℰ_φ G"),
+    "L": Rate(Delta_phi @ (Omega_d @ G + G_DOT), "L = Δ_φ G"),
+    "P_plus": Rate(TAU_BAR_DOT @ P + tau_bar @ P_dot, "P⁺ = τ̄ P"),
+    "Phi": Rate(phi @ E_phi @ Omega_d @ phi @ S, "Φ = φ S"),
+    "Psi": Rate(psi @ E_PSI_DOT @ psi @ S, "Ψ = ψ S"),
+    "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
+}
+FRAMES = ("local", "inertial")
+MIXED = {"S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"}
+
+
+def time_derivative(expression: Expression, frame: str = "local", held: Collection[str] = ()) -> Expression:
+    """d/dt of an expression along the motion of the robot: an expression again, with the same spaces.
+
+    frame="inertial" gives DX/Dt in body axes. A vector x becomes x_dot, a symbol X becomes X_dot; those named in `held` are
+    constant. Operators made of velocities (spin, gyro, Ω_δ, the bias vectors) would need accelerations: they are refused.
+
+    >>> str(time_derivative(_s.phi)), str(time_derivative(_s.M, "inertial"))
+    ('φ ℰ_φ Ω_δ φ', 'ω̃ M - M ω̃')
+    """
+    if not isinstance(expression, Expression):
+        raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
+    if frame not in FRAMES:
+        raise StateError(f"frame is {frame!r}, expected 'local' or 'inertial'", "leave it out for body axes")
+    parts = [_rate(expression.term, frozenset(held))]
+    if frame == "inertial":
+        if mixed := sorted({x.removesuffix("*") for x in expression.letters} & MIXED):
+            cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
+            raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
+        omega = of_letter("omega")
+        parts += [product(omega, expression.term)] if expression.rows == LINK else []
+        parts += [scaled(Fraction(-1), product(expression.term, omega))] if expression.cols == LINK else []
+    found = [part for part in parts if part is not None]
+    return Expression(total(*found) if found else scaled(Fraction(0), expression.term), expression.model)
+
+
+Expression.dot = time_derivative
+
+
+def _rate(term: Term, held: frozenset[str]) -> Term | None:
+    """The derivative of a term; None where it is zero."""
+    return OPERATIONS[term.op](term, held)
+
+
+def _letter(term: Term, held: frozenset[str]) -> Term | None:
+    name = term.args[0]
+    if name.endswith("*"):
+        inner = _letter(of_letter(name[:-1]), held)
+        return None if inner is None else adjoint(inner)
+    return _named(name, held)
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str, held: frozenset[str]) -> Term | None:
+    if name in RATES:
+        value = RATES[name].value
+        return None if value is None else value.term
+    if name.startswith("B["):
+        return None if name.endswith("|frame]") else of_letter("Bdot" + name[1:])
+    for parts, family in ((vector_parts(name), "vec"), (symbol_parts(name), "sym")):
+        if parts is not None and name not in BIAS:
+            return None if parts[0] in held else of_letter(f"{family}:{parts[0]}_dot@{parts[1]}")
+    symbol = LETTERS[name].symbol if name in LETTERS else name
+    raise StateError(
+        f"the time derivative of {symbol} needs accelerations", "differentiate before you multiply with what velocities make"
+    )
+
+
+def _product(term: Term, held: frozenset[str]) -> Term | None:
+    factors, parts = term.args, []
+    for i, factor in enumerate(factors):
+        rate = _rate(factor, held)
+        if rate is not None:
+            parts.append(product(*factors[:i], rate, *factors[i + 1 :]))
+    return total(*parts) if parts else None
+
+
+def _sum(term: Term, held: frozenset[str]) -> Term | None:
+    parts = [rate for rate in (_rate(x, held) for x in term.args) if rate is not None]
+    return total(*parts) if parts else None
+
+
+def _scale(term: Term, held: frozenset[str]) -> Term | None:
+    rate = _rate(term.args[1], held)
+    return None if rate is None else scaled(term.args[0], rate)
+
+
+def _adjoint(term: Term, held: frozenset[str]) -> Term | None:
+    rate = _rate(term.args[0], held)
+    return None if rate is None else adjoint(rate)
+
+
+def _inverse(term: Term, held: frozenset[str]) -> Term | None:
+    rate = _rate(term.args[0], held)
+    return None if rate is None else scaled(Fraction(-1), product(term, rate, term))
+
+
+OPERATIONS: dict[str, Callable[[Term, frozenset[str]], Term | None]] = {
+    "letter": _letter,
+    "product": _product,
+    "sum": _sum,
+    "scale": _scale,
+    "adjoint": _adjoint,
+    "inverse": _inverse,
+}
+
+
+def table() -> list[tuple[str, str, str, str]]:
+    """Table 1: (letter, local derivative, what the inertial one adds, source), printed."""
+    rows = []
+    for name, rate in RATES.items():
+        letter = getattr(_s, name)
+        turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
+        if name != "I":
+            rows.append((str(letter), str(rate.value or 0), "" if name in MIXED else " ".join(turns), rate.source))
+    return rows

@@ -1,0 +1,186 @@
+"""From a scene file to a system that can be simulated: robots, the object they hold, loops, the start, the controller."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.making import Contact, Loop, connect, grasp
+from psiphi.errors import ModelError
+from psiphi.model.model import Body, Joint, Pose
+from psiphi.model.words import nearest
+from psiphi.scenes.control import CONTROLLERS, controller
+from psiphi.scenes.placing import Placed, pose, read_placed
+from psiphi.scenes.reading import Table, read
+from psiphi.simulation.simulate import simulate
+from psiphi.simulation.trajectory import Trajectory
+from psiphi.spatial import quaternion as quat
+
+DATA = files("psiphi.scenes") / "data"
+CONTACTS = ("rigid", "line", "soft", "point")
+LOOPS = ("weld", "ball", "hinge", "universal", "cylindrical", "planar", "distance")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A scene, built: `run()` simulates it, other `simulate` options may be given or overridden."""
+
+    title: str
+    system: Any
+    q0: np.ndarray
+    v0: np.ndarray
+    tau: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, **options) -> Trajectory:
+        """The simulated motion."""
+        own = {"q0": self.q0, "v0": self.v0, "tau": self.tau, **self.options, **options}
+        return simulate(self.system, own.pop("q0"), own.pop("v0"), own.pop("tau"), **own)
+
+
+def names() -> list[str]:
+    """The bundled scenes.
+
+    >>> names()
+    ['four_bar', 'two_arms']
+    """
+    return sorted(entry.name.removesuffix(".toml") for entry in DATA.iterdir() if entry.name.endswith(".toml"))
+
+
+def load(source: str | os.PathLike) -> Case:
+    """The scene of a file, or the bundled one of that name."""
+    text = os.fspath(source)
+    if text in names():
+        source = Path(str(DATA / f"{text}.toml"))
+    elif os.path.basename(text) == text and not text.endswith(".toml") and not os.path.exists(text):
+        raise ModelError(f"no bundled scene {text!r}, and no such file", nearest(text, names()))
+    top = read(source)
+    title = top.text("title", Path(text).stem)
+    robots = [read_placed(name, row, Path(source).parent) for name, row in top.table("robots").items()]
+    if not robots:
+        top.fail("robots", "is empty", 'add [robots.arm] with robot = "ur5"')
+    system, q0, v0 = _system(top, title, robots)
+    tau = _controller(top, system, q0)
+    options = _options(top)
+    top.done()
+    return Case(title, system, q0, v0, tau, options)
+
+
+def _options(top: Table) -> dict[str, Any]:
+    out: dict[str, Any] = {"duration": top.number("duration", 5.0, 0.0), "dt": top.number("dt", 1e-3, 0.0)}
+    out["method"] = top.text("method", "rk4")
+    out["limits"] = top.text("limits", "ignore")
+    out["every"] = int(top.number("every", 1.0, 0.0))
+    for key in ("damping", "friction", "hold"):
+        out[key] = top.flag(key, False)
+    return out
+
+
+def _system(top: Table, title: str, robots: list[Placed]) -> tuple[Any, np.ndarray, np.ndarray]:
+    grasps, loops = top.tables("grasps"), top.tables("loops")
+    if grasps and loops:
+        top.fail("loops", "stands beside grasps", "write one scene for each")
+    if grasps:
+        return _held(top, title, robots, grasps)
+    if "object" in top:
+        top.fail("object", "is there, but nothing holds it", "add [[grasps]] with robot and frame")
+    if loops:
+        return _closed(title, robots, loops)
+    if len(robots) > 1:
+        top.fail("robots", f"there are {len(robots)}, and nothing joins them", "add [[grasps]] and [object], or [[loops]]")
+    only = robots[0]
+    if np.any(only.base.translation) or not np.allclose(only.base.rotation, np.eye(3)):
+        top.fail(f"robots.{only.name}", "a single robot stands at the world's origin", "leave out at and rpy")
+    return only.robot, only.q, only.v
+
+
+def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table]) -> tuple[Any, np.ndarray, np.ndarray]:
+    row = top.table("object")
+    body, where = _body(row), pose(row)
+    row.done()
+    by_name = {robot.name: robot for robot in robots}
+    frames: dict[str, list[str]] = {robot.name: [] for robot in robots}
+    at: dict[tuple[str, str], Pose] = {}
+    contacts: dict[tuple[str, str], Contact] = {}
+    for grip in grasps:
+        name = grip.text("robot", among=tuple(by_name))
+        arm = by_name[name]
+        frame = grip.text("frame", among=tuple(arm.robot.frames))
+        there = arm.frame_pose(frame)
+        at[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ there
+        contacts[name, frame] = _contact(grip)
+        frames[name].append(frame)
+        grip.done()
+    idle = [name for name, own in frames.items() if not own]
+    if idle:
+        top.fail("grasps", f"robot {idle[0]!r} holds nothing", "add a grasp for it, or leave it out")
+    hands = [(robot.name, frame) for robot in robots for frame in frames[robot.name]]
+    arms = [(robot.renamed(), robot.base, tuple(frames[robot.name])) for robot in robots]
+    cell = grasp(arms, body, [at[hand] for hand in hands], [contacts[hand] for hand in hands], name=title)
+    free = np.concatenate([where.translation, quat.from_matrix(where.rotation)])
+    q = cell.assemble(np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,))
+    v = np.concatenate([*(robot.v for robot in robots), np.zeros(6)])
+    return cell, *cell.project(q, v)
+
+
+def _body(row: Table) -> Body:
+    mass, name = row.number("mass", above=0.0), row.text("name", "box")
+    if "sphere" in row:
+        return Body.sphere(mass, row.number("sphere", above=0.0), name)
+    size = row.numbers("box", 3)
+    if min(size) <= 0.0:
+        row.fail("box", f"has the edges {size}", "give three positive lengths")
+    return Body.box(mass, size, name)
+
+
+def _contact(grip: Table) -> Contact:
+    kind = grip.text("contact", "rigid", CONTACTS)
+    axis, normal = (grip.numbers(key, 3, None) for key in ("axis", "normal"))
+    friction, torsion = (grip.number(key, None, 0.0) for key in ("friction", "torsion"))
+    return Contact(kind, axis, normal, friction, torsion)
+
+
+def _closed(title: str, robots: list[Placed], loops: list[Table]) -> tuple[Any, np.ndarray, np.ndarray]:
+    wanted = []
+    for row in loops:
+        kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
+        axis, axis2 = (row.numbers(key, 3, None) for key in ("axis", "axis2"))
+        wanted.append(Loop(kind, first, second, axis, axis2, row.number("length", None, 0.0), row.text("name", "")))
+        row.done()
+    alone = len(robots) == 1
+    system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title)
+
+    def named(which: str) -> tuple[str, ...]:
+        return tuple(joint if alone else f"{p.name}/{joint}" for p in robots for joint in getattr(p, which))
+
+    held = named("given")
+    q = system.assemble(np.concatenate([p.q for p in robots]), hold=held if len(held) < len(system.joints) else ())
+    return system, *system.project(q, _closing(system, q, np.concatenate([p.v for p in robots]), named("driven")))
+
+
+def _closing(system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]) -> np.ndarray:
+    """Velocities that keep the loops closed while the driven joints have theirs: the others, least, from Jc v = 0."""
+    own = np.array([i for name in driven for i in _indices(system.robot.joint(name))], dtype=int)
+    rest = np.setdiff1d(np.arange(system.nv), own)
+    Jc, out = system.constraint_jacobian(q), v.copy()
+    out[rest] = -np.linalg.pinv(Jc[:, rest], rcond=1e-9) @ Jc[:, own] @ v[own]
+    return out
+
+
+def _indices(joint: Joint) -> range:
+    return range(joint.v_slice.start, joint.v_slice.stop)
+
+
+def _controller(top: Table, system: Any, q0: np.ndarray) -> Any:
+    if "controller" not in top:
+        return None
+    row = top.table("controller")
+    kind = row.text("kind", among=tuple(CONTROLLERS))
+    law = controller(kind, row, system, q0)
+    row.done()
+    return law

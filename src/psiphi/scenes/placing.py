@@ -1,0 +1,101 @@
+"""The robots of a scene, each with its base and its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from psiphi.errors import Error
+from psiphi.functions.robot import Robot
+from psiphi.loading import load as load_robot
+from psiphi.model.model import Joint, Pose
+from psiphi.model.words import nearest
+from psiphi.scenes.reading import Table
+from psiphi.viewer.motions import resting
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A robot of the scene: where its base stands, and how its joints stand and move at the start."""
+
+    name: str
+    robot: Robot
+    base: Pose
+    q: np.ndarray
+    v: np.ndarray
+    given: tuple[str, ...]  # joints whose place was given
+    driven: tuple[str, ...]  # joints whose velocity was given
+
+    def frame_pose(self, frame: str) -> Pose:
+        """A frame of the robot at the start, in the world."""
+        T = self.robot.frame_pose(self.q, frame)
+        return self.base @ Pose(T[:3, :3], T[:3, 3])
+
+    def renamed(self) -> Robot:
+        """The robot under its name in the scene: the system's names are "left/tool"."""
+        fields = {name: getattr(self.robot, name) for name in ("bodies", "joints", "frames", "gravity_vector", "report")}
+        robot = Robot(name=self.name, **fields)
+        robot.__dict__["shapes"] = self.robot.shapes
+        return robot
+
+
+def read_placed(name: str, row: Table, folder: Path) -> Placed:
+    """A table [robots.NAME]."""
+    robot = _robot(row, folder)
+    base = pose(row, "at")
+    q, given = _coordinates(row, "q", robot, resting(robot))
+    v, driven = _coordinates(row, "v", robot, np.zeros(robot.nv))
+    row.done()
+    return Placed(name, robot, base, q, v, given, driven)
+
+
+def _robot(row: Table, folder: Path) -> Robot:
+    source = row.text("robot")
+    beside = folder / source
+    base = row.text("base", None, ("fixed", "free"))
+    try:
+        return load_robot(beside if source.endswith((".urdf", ".xml")) and beside.exists() else source, base=base)
+    except (Error, OSError) as error:
+        remedy = getattr(error, "remedy", "") or "name a bundled robot, or a URDF file beside the scene"
+        row.fail("robot", f"is {source!r}: {getattr(error, 'cause', error)}", remedy)
+
+
+def _coordinates(row: Table, key: str, robot: Robot, start: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A list of all coordinates, or a table { joint = value }."""
+    value = row.get(key, None)
+    if value is None:
+        return start, ()
+    if not isinstance(value, Mapping):
+        return np.array(row.numbers(key, len(start))), tuple(joint.name for joint in robot.joints)
+    out, table = start.copy(), row.table(key)
+    for name in value:
+        joint = _joint(table, robot, name)
+        own = joint.q_slice if key == "q" else joint.v_slice
+        size = own.stop - own.start
+        out[own] = [table.number(name)] if size == 1 else table.numbers(name, size)
+    return out, tuple(value)
+
+
+def _joint(table: Table, robot: Robot, name: str) -> Joint:
+    for joint in robot.joints:
+        if joint.name == name:
+            return joint
+    table.fail(name, f"{robot.name} has no joint {name!r}", nearest(name, [joint.name for joint in robot.joints]))
+
+
+def pose(row: Table, key: str = "at") -> Pose:
+    """`at` is x y z, `rpy` roll, pitch and yaw in radians: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    place = np.array(row.numbers(key, 3, [0.0, 0.0, 0.0]))
+    roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
+    R = np.eye(3)
+    for axis, angle in ((2, yaw), (1, pitch), (0, roll)):
+        i, j = (axis + 1) % 3, (axis + 2) % 3
+        turn = np.eye(3)
+        turn[i, i] = turn[j, j] = np.cos(angle)
+        turn[j, i] = np.sin(angle)
+        turn[i, j] = -turn[j, i]
+        R = R @ turn
+    return Pose(R, place)

@@ -1,0 +1,194 @@
+"""The parts of a compiled step: straight-line tapes over named places of one frame.
+
+    forward_dynamics, gravity, inverse_dynamics      from the catalogue
+    feedback     u = kp (q_ref - q) + kd (v_ref - v) [+ a_ref] [+ g]
+    total        force = tau - damping v - friction v / sqrt(v^2 + speed^2)
+    stages       what `methods.py` does between two evaluations, the state (Q, V) and the stage (q, v, a) in the frame
+
+No block stores a bare input over a place it also reads: a store may come before the load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psiphi.functions.robot import Robot
+from psiphi.simulation.manifold import Manifold
+from psiphi.simulation.torques import Losses
+from psiphi.spatial.screws import root
+from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.unroll import Straight
+from psiphi.tape.tape import Tape
+
+Values = dict[str, list]
+
+
+def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Straight:
+    """The tape of `rule(**inputs)`, lists in, named lists out."""
+    tape = Tape()
+    inputs = tuple(Argument(key, (size,)) for key, size in sizes.items())
+    leaves = {arg.name: [tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(inputs)}
+    results = rule(**leaves)
+    outputs = tuple(Argument(key, (len(values),)) for key, values in results.items())
+    stores = tuple(
+        (number, index, tape.operand(value))
+        for number, values in enumerate(results.values())
+        for index, value in enumerate(values)
+    )
+    return Straight(Program(name, inputs, outputs, ()), tape, stores)
+
+
+def catalogued(robot: Robot, name: str) -> Straight:
+    """A quantity of the catalogue."""
+    code = robot.function(name).source.code
+    assert isinstance(code, Straight)
+    return code
+
+
+def feedback(m: Manifold, accelerates: bool, floats: bool) -> Straight:
+    """u from the state, the reference and the gains; `floats` adds g."""
+    sizes: dict[str, int] = dict.fromkeys(("q", "v", "kp", "kd", "q_ref", "v_ref"), m.nv)
+    sizes |= {"a_ref": m.nv} if accelerates else {}
+    sizes |= {"g": m.nv} if floats else {}
+
+    def rule(q, v, kp, kd, q_ref, v_ref, a_ref=None, g=None) -> Values:
+        u = [p * (x1 - x) + d * (r1 - r) for p, d, x, x1, r, r1 in zip(kp, kd, q, q_ref, v, v_ref, strict=True)]
+        for more in (a_ref, g):
+            u = u if more is None else _sum(u, more)
+        return {"u": u}
+
+    return trace("feedback", sizes, rule)
+
+
+def total(losses: Losses, nv: int) -> Straight:
+    """tau less damping and friction; the robot's zeros cost nothing."""
+    floor = losses.speed**2
+
+    def rule(tau, v) -> Values:
+        out = []
+        for torque, rate, d, f in zip(tau, v, losses.damping.tolist(), losses.friction.tolist(), strict=True):
+            less = torque - d * rate
+            out.append(less - f * (rate / root(rate * rate + floor)) if f else less)
+        return {"force": out}
+
+    return trace("total", {"tau": nv, "v": nv}, rule)
+
+
+def start(m: Manifold) -> Straight:
+    """The first stage's state becomes the step's."""
+    return trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v})
+
+
+def euler(m: Manifold) -> dict[str, Straight]:
+    """v1 = v + h a; q1 = q exp(h v1)."""
+
+    def rule(Q, V, a, h) -> Values:
+        v = _along(V, h[0], a)
+        q = m.units(m.moved(Q, _times(h[0], v)))
+        return {"Q": q, "V": v, "q": q, "v": v}
+
+    return {"step": trace("step", _sizes(m, "Q V a h"), rule)}
+
+
+def rk4(m: Manifold) -> dict[str, Straight]:
+    """`kept` and `half` after stage 1, `second` and `third` after stages 2 and 3, `fourth` ends the step."""
+
+    def kept(q, v, a) -> Values:
+        return {"K": m.rates(q, v), "A": a}
+
+    def half(Q, V, K, A, h) -> Values:
+        return {"q": _along(Q, 0.5 * h[0], K), "v": _along(V, 0.5 * h[0], A)}
+
+    def middle(far: float) -> Callable[..., Values]:
+        def rule(Q, V, K, A, q, v, a, h) -> Values:
+            k = m.rates(q, v)
+            sums = {"K": _along(K, 2.0, k), "A": _along(A, 2.0, a)}
+            return {**sums, "q": _along(Q, far * h[0], k), "v": _along(V, far * h[0], a)}
+
+        return rule
+
+    def fourth(Q, V, K, A, q, v, a, h) -> Values:
+        sixth = h[0] * (1.0 / 6.0)
+        q1 = m.units(_along(Q, sixth, _sum(K, m.rates(q, v))))
+        v1 = _along(V, sixth, _sum(A, a))
+        return {"Q": q1, "V": v1, "q": q1, "v": v1}
+
+    every = _sizes(m, "Q V K A q v a h")
+    return {
+        "kept": trace("kept", _sizes(m, "q v a"), kept),
+        "half": trace("half", _sizes(m, "Q V K A h"), half),
+        "second": trace("second", every, middle(0.5)),
+        "third": trace("third", every, middle(1.0)),
+        "fourth": trace("fourth", every, fourth),
+    }
+
+
+def lie(m: Manifold) -> dict[str, Straight]:
+    """The same names, on the group; P is the configuration of stage 2, U the sum of the velocities 2 and 3."""
+
+    def kept(a) -> Values:
+        return {"A": a}
+
+    def half(Q, V, A, h) -> Values:
+        near = 0.5 * h[0]
+        q = m.moved(Q, _times(near, V))
+        return {"q": q, "P": q, "v": _along(V, near, A)}
+
+    def second(Q, V, A, v, a, h) -> Values:
+        near = 0.5 * h[0]
+        q, stage = m.moved(Q, _times(near, v)), _along(V, near, a)
+        return {"A": _along(A, 2.0, a), "q": q, "v": stage}
+
+    def third(P, V, A, U, v, a, h) -> Values:
+        turn = [h[0] * x - (0.5 * h[0]) * y for x, y in zip(v, V, strict=True)]
+        return {"U": _sum(U, v), "A": _along(A, 2.0, a), "q": m.moved(P, turn), "v": _along(V, h[0], a)}
+
+    def fourth(Q, V, A, U, v, a, h) -> Values:
+        twelfth = h[0] * (1.0 / 12.0)
+        early = [twelfth * (3.0 * x + 2.0 * y - z) for x, y, z in zip(V, U, v, strict=True)]
+        late = [twelfth * (2.0 * y - x + 3.0 * z) for x, y, z in zip(V, U, v, strict=True)]
+        q1 = m.units(m.moved(m.moved(Q, early), late))
+        v1 = _along(V, h[0] * (1.0 / 6.0), _sum(A, a))
+        return {"Q": q1, "V": v1, "q": q1, "v": v1}
+
+    return {
+        "kept": trace("kept", _sizes(m, "a"), kept),
+        "half": trace("half", _sizes(m, "Q V A h"), half),
+        "passed": trace("passed", _sizes(m, "v"), lambda v: {"U": v}),
+        "second": trace("second", _sizes(m, "Q V A v a h"), second),
+        "third": trace("third", _sizes(m, "P V A U v a h"), third),
+        "fourth": trace("fourth", _sizes(m, "Q V A U v a h"), fourth),
+    }
+
+
+STAGES: dict[str, Callable[[Manifold], dict[str, Straight]]] = {"euler": euler, "rk4": rk4, "lie": lie}
+ORDER: dict[str, tuple[str | int, ...]] = {  # a number: evaluate the dynamics, at that many half steps
+    "euler": (0, "step"),
+    "rk4": (0, "kept", "half", 1, "second", 1, "third", 2, "fourth"),
+    "lie": (0, "kept", "half", 1, "passed", "second", 1, "third", 2, "fourth"),
+}
+CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref")  # of size nq
+NUMBERS = ("h", "S", "strain")  # one; all others have size nv
+
+
+def size(m: Manifold, name: str) -> int:
+    """Numbers in a place."""
+    return 1 if name in NUMBERS else m.nq if name in CONFIGURATIONS else m.nv
+
+
+def _sizes(m: Manifold, names: str) -> dict[str, int]:
+    return {name: size(m, name) for name in names.split()}
+
+
+def _sum(x: list, y: list) -> list[Any]:
+    return [a + b for a, b in zip(x, y, strict=True)]
+
+
+def _times(c: Any, x: list) -> list[Any]:
+    return [c * value for value in x]
+
+
+def _along(x: list, c: Any, y: list) -> list[Any]:
+    """x + c y."""
+    return [a + c * b for a, b in zip(x, y, strict=True)]

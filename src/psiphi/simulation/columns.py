@@ -1,0 +1,65 @@
+"""A trajectory as one table: a named column a number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+TABLED = ("q", "v", "a", "tau", "forces", "energy", "residual")
+PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
+
+
+def coordinates(robot: Any) -> dict[str, list[str]]:
+    """Names of the entries of q and of v: the joint's own, numbered where it has several."""
+    names: dict[str, list[str]] = {"q": [], "v": []}
+    for joint in getattr(robot, "joints", ()):
+        for key, own in (("q", joint.q_slice), ("v", joint.v_slice)):
+            size = own.stop - own.start
+            names[key] += [joint.name if size == 1 else f"{joint.name}.{i}" for i in range(size)]
+    return names
+
+
+def shapes(motion: Any) -> dict[str, list[int]]:
+    """The shape of one sample of each array there is."""
+    lead = motion.q.ndim - 1
+    return {name: list(x.shape[lead:]) for name in TABLED if (x := getattr(motion, name)) is not None}
+
+
+def table(motion: Any) -> tuple[list[str], np.ndarray]:
+    """The columns' names, and the numbers (..., n, columns)."""
+    names: list[str] = []
+    blocks = []
+    for name, shape in shapes(motion).items():
+        x = getattr(motion, name)
+        blocks.append(x.reshape(*motion.q.shape[:-1], math.prod(shape)))
+        names += labels(motion.info, name, shape)
+    return names, np.concatenate(blocks, axis=-1)
+
+
+def labels(info: dict[str, Any], name: str, shape: list[int]) -> list[str]:
+    """The names of one array's columns."""
+    if not shape:
+        return [name]
+    if name == "residual" and shape == [2]:
+        return ["residual:position", "residual:velocity"]
+    if name == "forces" and len(shape) == 2 and shape[1] == 6:
+        contacts = _known(info.get("contacts", ()), shape[0])
+        return [f"forces:{contact}.{part}" for contact in contacts for part in PARTS]
+    given = info.get("q" if name == "q" else "v", ())
+    return [f"{name}:{label}" for label in _known(given, math.prod(shape))]
+
+
+def split(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndarray]:
+    """The arrays of a table, by the shape of one sample of each."""
+    arrays, start = {}, 0
+    for name, shape in sizes.items():
+        stop = start + math.prod(shape)
+        arrays[name] = np.ascontiguousarray(numbers[..., start:stop]).reshape(*numbers.shape[:-1], *shape)
+        start = stop
+    return arrays
+
+
+def _known(given: Any, size: int) -> list[str]:
+    return list(given) if len(given) == size else [str(i) for i in range(size)]

@@ -1,0 +1,170 @@
+"""What is watched for, after every step: divergence, limits, lost grasps, and functions of the user's.
+
+A function g(t, q, v) fires where its value, positive before, is zero or less (or, for one that answers True or False, where
+it becomes True); the time is that of the root of the line between the two steps. A limit fires where a coordinate leaves its
+range, "grasp lost" where a contact's ratio exceeds 1, "diverged" where a number is not finite or a speed exceeds 1e9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.model.words import shown
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.torques import shielded
+from psiphi.simulation.trajectory import Event
+
+DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"
+FASTEST = 1e9
+LIMITS = ("ignore", "record", "stop", "block")
+STOP = (DIVERGED, GRASP)
+
+
+class Watch:
+    """All that is watched of one simulation; `events` so far, `alive` (*batch) which elements still run."""
+
+    def __init__(self, system: Plant, batch: tuple[int, ...], limits: str, functions: Mapping[str, Callable], stop: set[str]):
+        self.system, self.functions, self.stop = system, functions, stop
+        self.alive = np.ones(batch, dtype=bool)
+        self.events: list[Event] = []
+        self.limited = limits in ("record", "stop")
+        self.lower, self.upper = limit_rows(system)
+        self.before: dict[str, np.ndarray] = {}  # values of the functions one step ago
+        self.outside = np.zeros((*batch, system.nq), dtype=bool)
+        self.slipping = np.zeros((*batch, len(system.contacts)), dtype=bool)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every step must be seen, not only the samples."""
+        return self.limited or bool(self.functions) or self.system.is_one_sided
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing runs any more."""
+        return self.alive.size > 0 and not self.alive.any()
+
+    def start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """The initial state: what is already outside or negative has not just happened."""
+        if self.limited:
+            self.outside = (q < self.lower) | (q > self.upper)
+        self.before = {name: self._value(name, t, q, v) for name in self.functions}
+
+    def is_quiet(self, q: np.ndarray, v: np.ndarray) -> bool:
+        """Whether nothing can have happened in all these states (of running elements)."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            calm = bool((np.abs(v) <= FASTEST).all() and np.isfinite(q).all())
+            inside = not self.limited or bool(((q >= self.lower) & (q <= self.upper)).all())
+        quiet = calm and inside and not self.functions and bool(self.alive.all())
+        if quiet:  # whatever was outside has come back
+            self.outside = np.zeros_like(self.outside)
+        return quiet
+
+    def check(self, before: float, t: float, q: np.ndarray, v: np.ndarray) -> bool:
+        """Look at the state after a step; True when something stopped."""
+        was = self.alive.copy()
+        with np.errstate(invalid="ignore", over="ignore"):
+            wild = ~((np.abs(v) <= FASTEST).all(axis=-1) & np.isfinite(q).all(axis=-1))
+        self._fire(DIVERGED, wild & was, t)
+        self._check_limits(t, q, was & ~wild)
+        for name in self.functions:
+            self._check_function(name, before, t, q, v, was & ~wild)
+        return bool((was & ~self.alive).any())
+
+    def slips(self, q: np.ndarray, forces: np.ndarray | None) -> bool:
+        """Whether any contact slips or pulls in these states, or did before."""
+        ratio = self.system.ratio(q, forces)
+        return ratio is not None and (bool((ratio > 1.0).any()) or bool(self.slipping.any()))
+
+    def check_contacts(self, t: float, q: np.ndarray, forces: np.ndarray | None) -> bool:
+        """Look at the contact forces of a state; True when something stopped."""
+        ratio = self.system.ratio(q, forces)
+        if ratio is None:
+            return False
+        was = self.alive.copy()
+        lost = ratio > 1.0
+        for place in np.argwhere(lost & ~self.slipping & was[..., None]):
+            *where, contact = (int(i) for i in place)
+            name = str(getattr(self.system.contacts[contact], "name", contact))
+            self._add(Event(GRASP, t, name, tuple(where), float(ratio[tuple(place)])))
+        self.slipping = lost
+        return bool((was & ~self.alive).any())
+
+    def _check_limits(self, t: float, q: np.ndarray, on: np.ndarray) -> None:
+        if not self.limited:
+            return
+        outside = (q < self.lower) | (q > self.upper)
+        for place in np.argwhere(outside & ~self.outside & on[..., None]):
+            *where, k = (int(i) for i in place)
+            joint = next(j for j in self.system.robot.joints if j.q_slice.start <= k < j.q_slice.stop)
+            self._add(Event(LIMIT, t, joint.name, tuple(where), float(q[tuple(place)])))
+        self.outside = outside
+
+    def _check_function(self, name: str, before: float, t: float, q: np.ndarray, v: np.ndarray, on: np.ndarray) -> None:
+        old, new = self.before[name], self._value(name, t, q, v)
+        self.before[name] = new
+        for place in np.argwhere((old > 0.0) & (new <= 0.0) & on):
+            where = tuple(int(i) for i in place)
+            g0, g1 = float(old[where]), float(new[where])
+            share = g0 / (g0 - g1) if np.isfinite(g0) and np.isfinite(g1) else 1.0
+            self._add(Event(name, before + share * (t - before), name, where, g1))
+
+    def _value(self, name: str, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        answer = np.asarray(self.functions[name](t, shielded(q), shielded(v)))
+        value = np.where(answer, -np.inf, np.inf) if answer.dtype == bool else answer
+        try:
+            return np.broadcast_to(value.astype(float), self.alive.shape)
+        except (ValueError, TypeError):
+            cause = f"event {name!r} answered {answer.dtype} of shape {answer.shape}, expected shape {self.alive.shape}"
+            raise StateError(cause, "return one number, or True or False, for each batch element") from None
+
+    def _fire(self, name: str, where: np.ndarray, t: float) -> None:
+        for place in np.argwhere(where):
+            self._add(Event(name, t, "", tuple(int(i) for i in place)))
+
+    def _add(self, event: Event) -> None:
+        stops = event.name in self.stop
+        self.events.append(event._replace(stopped=stops))
+        if stops:
+            self.alive[event.where] = False
+
+
+def limit_rows(system: Plant) -> tuple[np.ndarray, np.ndarray]:
+    """The joints' lower and upper limits, (nq,) each."""
+    joints = system.robot.joints
+    return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
+
+
+def read_functions(events: Any) -> dict[str, Callable]:
+    """{name: function}; a list of functions is named by their own names."""
+    if isinstance(events, Mapping):
+        named = dict(events)
+    else:
+        each = (events,) if callable(events) else tuple(events)
+        named = {getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)}
+        if len(named) != len(each):
+            raise StateError("two events have the same name", "give a dict {name: function}")
+    for name, function in named.items():
+        if not callable(function) or name in (DIVERGED, LIMIT, GRASP):
+            cause = f"event {shown(name)} is {shown(function)}, expected a function under a name of its own"
+            raise StateError(cause, "give {name: g} with g(t, q, v)")
+    return named
+
+
+def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
+    """The names of the events that stop a motion."""
+    known = {DIVERGED, GRASP, *functions}
+    named = known if stop is True else () if stop is False else (stop,) if isinstance(stop, str) else stop
+    chosen = set(named)
+    if chosen - known - {LIMIT}:
+        raise StateError(f"stop names {shown(sorted(chosen - known))}", f"there are {', '.join(sorted(known | {LIMIT}))}")
+    return chosen | ({LIMIT} if limits == "stop" else set())
+
+
+def check_limits_word(limits: Any) -> str:
+    if limits not in LIMITS:
+        raise StateError(f"limits is {shown(limits)}, expected one of {', '.join(LIMITS)}", '"ignore" is the default')
+    return limits

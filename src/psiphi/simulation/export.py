@@ -1,0 +1,78 @@
+"""Trajectories for other tools: pandas, xarray, matplotlib; each imported when asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.model.words import nearest
+from psiphi.simulation import columns
+from psiphi.simulation.optional import need
+
+UNITS = {"q": "rad, m", "v": "rad/s, m/s", "a": "rad/s^2, m/s^2", "tau": "N m, N", "energy": "J", "residual": "m, rad"}
+
+
+def to_pandas(motion: Any) -> Any:
+    """A DataFrame indexed by t; by the batch element and t for a batch."""
+    pandas = need("pandas", "to_pandas", "pandas")
+    names, table = columns.table(motion)
+    rows = table.reshape(math.prod(table.shape[:-1]), len(names))
+    if not motion.batch:
+        return pandas.DataFrame(rows, index=pandas.Index(motion.t, name="t"), columns=names)
+    index = pandas.MultiIndex.from_product([range(math.prod(motion.batch)), motion.t], names=["element", "t"])
+    return pandas.DataFrame(rows, index=index, columns=names)
+
+
+def to_xarray(motion: Any) -> Any:
+    """A Dataset: axes batch0, batch1, ..., t, then q, v, contact, part."""
+    xarray = need("xarray", "to_xarray", "xarray")
+    lead = [*(f"batch{i}" for i in range(len(motion.batch))), "t"]
+    axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
+    axes |= {"residual": ["error"], "forces": ["contact", "part"]}
+    data = {}
+    for name in columns.shapes(motion):
+        data[name] = (lead + axes[name], getattr(motion, name), {"units": UNITS.get(name, "")})
+    coordinates: dict[str, Any] = {"t": motion.t}
+    for key in ("q", "v"):
+        if len(motion.info.get(key, ())) == getattr(motion, key).shape[-1]:
+            coordinates[f"{key}_index"] = motion.info[key]
+    if "forces" in data:
+        coordinates["part"] = list(columns.PARTS)
+    return xarray.Dataset(data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]})
+
+
+def plot(motion: Any, what: str, path: str | os.PathLike | None) -> Any:
+    """One pair of axes a quantity; a batch shows at most eight motions."""
+    wanted = what.replace(",", " ").split()
+    known = columns.shapes(motion)
+    unknown = [name for name in wanted if name not in columns.TABLED]
+    if unknown or not wanted:
+        raise StateError(f"cannot plot {what!r}", nearest(unknown[0] if unknown else what, list(known)))
+    shown = [name for name in wanted if name in known]
+    figures = need("matplotlib.figure", "a plot", "psiphi[plot]")
+    figure = figures.Figure(figsize=(8.0, 1.0 + 2.2 * max(1, len(shown))), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(max(1, len(shown)), 1, sharex=True)), shown, strict=False):
+        _draw(axes, motion, name, known[name])
+    if path is not None:
+        figure.savefig(os.fspath(path))
+    return figure
+
+
+def _draw(axes: Any, motion: Any, name: str, shape: list[int]) -> None:
+    labels = columns.labels(motion.info, name, shape)
+    lines = getattr(motion, name).reshape(math.prod(motion.batch), len(motion), len(labels))
+    for element, line in enumerate(lines[:8]):
+        for column, label in enumerate(labels):
+            text = label.partition(":")[2] if element == 0 and len(labels) > 1 else None
+            axes.plot(motion.t, line[:, column], color=f"C{column % 10}", alpha=1.0 if element == 0 else 0.4, label=text)
+    for event in motion.events[:20]:
+        axes.axvline(event.t, color="0.6", linestyle=":", linewidth=0.8)
+    axes.set_ylabel(f"{name} [{UNITS[name]}]" if name in UNITS else name)
+    axes.set_xlabel("t [s]")
+    axes.label_outer()
+    if 1 < len(labels) <= 12:
+        axes.legend(fontsize="x-small", ncols=2, loc="upper right")

@@ -1,0 +1,27 @@
+"""When a simulation breaks off: the error keeps what was computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.errors import Error
+
+
+class SimulationError(Error):
+    """A torque, an event function or the system itself failed; `.trajectory` is the motion so far, the cause is chained."""
+
+    def __init__(self, cause: str, remedy: str = "", *, trajectory: Any = None):
+        super().__init__(cause, remedy)
+        self.trajectory = trajectory
+
+
+class Strained(Exception):
+    """A compiled rollout of a closed chain met a singular Omega, which only the steps in Python can mend."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Control-C during a simulation; `.trajectory` is the motion so far."""
+
+    def __init__(self, trajectory: Any):
+        super().__init__(f"interrupted at t = {trajectory.t[-1]:g} s; .trajectory has the motion so far")
+        self.trajectory = trajectory

@@ -1,0 +1,149 @@
+"""Simulations by compiled rollouts: the kernel in pieces of about a third of a second, events looked for in between."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.errors import StateError
+from psiphi.simulation import drive
+from psiphi.simulation.drive import Drive
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.record import finish
+from psiphi.simulation.rollout import Runner
+from psiphi.simulation.task import Run, Task
+from psiphi.simulation.trajectory import Trajectory
+
+MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
+
+
+def obstacle(plant: Plant, tau: Any, method: str, effort: np.ndarray | None, limits: str) -> str:
+    """Why these steps must run in Python; empty when they need not."""
+    if limits == "block":
+        return 'limits="block" acts between the steps'
+    if effort is not None and callable(tau):
+        return "effort limits act on a controller"
+    return drive.obstacle(plant.given, tau, method)
+
+
+def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
+    """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
+    reason = obstacle(task.plant, tau, task.method, task.field.effort, task.limits)
+    if compiled and reason:
+        raise StateError(f"compiled=True, and {reason}", "leave it out: the same steps then run in Python")
+    if reason or not task.steps or compiled is False:
+        return False
+    return bool(compiled) or worthwhile(task.plant, task.steps, math.prod(task.batch))
+
+
+def worthwhile(plant: Plant, steps: int, count: int) -> bool:
+    """Whether compiling takes less time than these steps in Python: about 0.1 ms an operation of the dynamics, against 0.2 ms
+    a step and a microsecond for each motion in it. It depends on nothing else, so that the same call gives the same bits."""
+    closed = isinstance(plant.given, System)
+    dynamics = plant.given._dynamics("", (), "world") if closed else plant.robot.function("forward_dynamics")
+    dynamics.prepare()
+    return steps * (1.0 + count / 200.0) >= (1.0 if closed else 0.5) * dynamics.count.flops
+
+
+class Fast(Run):
+    """One simulation by a compiled kernel."""
+
+    def __init__(self, task: Task, controller: Any):
+        super().__init__(task)
+        self.drive = Drive(self.field.torque, controller)
+        self.times: list[np.ndarray] = []
+        self.parts: list[tuple[np.ndarray, ...]] = []
+        self.whole: tuple[np.ndarray, ...] | None = None  # room for all samples, while every part is a stretch of it
+
+    def _run(self, q: np.ndarray, v: np.ndarray) -> None:
+        plan = self.drive.plan(self.plant, self.method, self.field.hold, self.field.losses)
+        runner = Runner(self.plant.given, self.drive, plan, self.dt, self.batch)
+        self.watch.start(0.0, q, v)
+        self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
+        if not self.watch.dense:
+            samples = 1 + -(-self.steps // self.every)
+            self.whole = tuple(np.empty((runner.count, samples, x.shape[-1])) for x in (q, v))
+            for room, x in zip(self.whole, (q, v), strict=True):
+                room[:, 0] = x.reshape(room[:, 0].shape)
+        self._keep(np.zeros(1), q[..., None, :], v[..., None, :])
+        grain = 1 if self.watch.dense else self.every
+        size = runner.piece(grain, MEMORY if self.watch.dense else math.inf)
+        done = 0
+        while done < self.steps and not self.watch.over:
+            count = min(size, self.steps - done)
+            whole = count - count % grain or count  # the last, short piece ends in one sample
+            every = grain if whole % grain == 0 else whole
+            q, v = self._piece_of(runner, q, v, done, whole, every)
+            done += whole
+            self.progress(done * self.dt, q, v, now=done == self.steps)
+
+    def _piece_of(self, runner: Runner, q, v, start: int, steps: int, every: int) -> tuple[np.ndarray, np.ndarray]:
+        """Run some steps, look at them, keep their samples; the last state."""
+        n, m = runner.count, steps // every
+        out = tuple(np.empty((n, m, size)) for size in (self.plant.nq, self.plant.nv))
+        if self.whole is not None:
+            filled = sum(map(len, self.times))
+            out = tuple(x[:, filled : filled + m] for x in self.whole)
+        if n:
+            runner.advance(q.reshape(n, -1), v.reshape(n, -1), start, steps, every, out)
+        Q, V = (x.reshape(*self.batch, m, x.shape[-1]) for x in out)
+        index = start + every * np.arange(1, m + 1)
+        forces = self._forces(index * self.dt, Q, V)
+        if self.watch.is_quiet(Q, V) and not self.watch.slips(Q, forces):
+            on = (index % self.every == 0) | (index == self.steps)
+            self._keep(index[on] * self.dt, *((Q, V) if on.all() else (Q[..., on, :], V[..., on, :])))
+        else:
+            self.whole = None
+            self._look(index, every, Q, V, forces)
+        return Q[..., -1, :], V[..., -1, :]
+
+    def _forces(self, t: np.ndarray, Q: np.ndarray, V: np.ndarray, at: int | None = None) -> np.ndarray | None:
+        """Forces of contacts that may slip, at all these states (or at one)."""
+        if not self.plant.is_one_sided:
+            return None
+        tau = self.drive.at_samples(self.plant.robot, t, self.dt, Q, V)
+        with np.errstate(all="ignore"):
+            _, forces = self.plant.forces(Q, V, self.field.total(tau, V))
+        return forces if at is None or forces is None else forces[..., at, :, :]
+
+    def _look(self, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces: np.ndarray | None) -> None:
+        """State by state: something happened among them, or may have."""
+        watch = self.watch
+        for k, step in enumerate(index.tolist()):
+            if watch.over:
+                return
+            q, v, was, t = Q[..., k, :], V[..., k, :], watch.alive.copy(), step * self.dt
+            stopped = watch.check(t - every * self.dt, t, q, v)
+            if forces is not None:
+                stopped = watch.check_contacts(t, q, forces[..., k, :, :]) or stopped
+            shown = was & (watch.alive | (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)))
+            if shown.any() and (step % self.every == 0 or stopped or step == self.steps):
+                kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
+                self._keep(np.array([t]), *kept)
+
+    def _keep(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+        self.times.append(t)
+        self.parts.append((q, v))
+
+    def _states(self, count: int) -> tuple[np.ndarray, ...]:
+        """q and v of all samples, copied only where they do not already lie side by side."""
+        if not self.parts:
+            return np.zeros((*self.batch, 0, self.plant.nq)), np.zeros((*self.batch, 0, self.plant.nv))
+        if self.whole is not None:
+            return tuple(x[:, :count].reshape(*self.batch, count, x.shape[-1]) for x in self.whole)
+        return tuple(np.concatenate(x, axis=-2) for x in zip(*self.parts, strict=True))
+
+    def motion(self) -> Trajectory:
+        """What there is; torques and accelerations are computed for all samples at once."""
+        t = np.concatenate(self.times) if self.times else np.zeros(0)
+        q, v = self._states(len(t))
+        rows = {"t": t, "q": q, "v": v}
+        if self.parts:
+            with np.errstate(all="ignore"):
+                tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
+                a, forces = self.plant.forces(q, v, self.field.total(tau, v))
+                rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
+        return finish(self.plant, rows, self.watch.events, self.task.info)

@@ -1,0 +1,39 @@
+"""The right side of the equations of motion: dq/dt and dv/dt at a time and a state, with the torques asked along the way."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.torques import Losses, Torque
+
+
+class Field:
+    """(t, q, v) -> (joint velocity, a). `begin` opens a step, and remembers what a sample of it holds."""
+
+    def __init__(self, system: Plant, torque: Torque, losses: Losses, effort: np.ndarray | None, hold: bool):
+        self.system, self.torque, self.effort, self.hold = system, torque, effort, hold
+        self.losses = losses
+        self.step = 0
+        self.tau = self.a = np.zeros(system.nv)
+        self.forces: np.ndarray | None = None
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tau, u = self.tau if self.hold else self.control(t, q, v), self.system.velocity(q, v)
+        return u, self.system.acceleration(q, v, self.total(tau, u))
+
+    def begin(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first stage of a step."""
+        self.step = step
+        self.tau, u = self.control(t, q, v), self.system.velocity(q, v)
+        self.a, self.forces = self.system.forces(q, v, self.total(self.tau, u))
+        return u, self.a
+
+    def control(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The torque asked for, cut to the effort limits where these act."""
+        tau = self.torque(self.step, t, q, v)
+        return tau if self.effort is None else np.clip(tau, -self.effort, self.effort)
+
+    def total(self, tau: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Less what the joints lose at the velocity u."""
+        return tau if self.losses.none else tau + self.losses(u)

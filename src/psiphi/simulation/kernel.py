@@ -1,0 +1,174 @@
+"""A rollout as LLVM IR: the loop over steps inside the loop over groups of lanes, the state in one frame on the stack.
+
+    rollout(ptr call)     call: n, steps, every, then for every array its address and strides (element, row, column) in bytes
+
+Arrays come in the order of the plan: what is packed once, what is packed every step (row: the step), then the samples (row:
+the sample). One element runs on plain doubles, more in lanes; padding lanes repeat the last element.
+"""
+
+from __future__ import annotations
+
+from psiphi.emitters.llvm import Emitter, Width, function
+from psiphi.emitters.pack import pack, pack_declarations, unpack
+from psiphi.emitters.trig import sincos, sincos_loop
+from psiphi.simulation.machine import Machine, Placed
+
+ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
+WORDS = 4  # of an array in `call`
+
+
+def module(machine: Machine, lanes: int, fma: bool) -> str:
+    """The IR of one rollout for single elements and for `lanes` at a time."""
+    widths = [Width("double", 1)] + ([Width("double", lanes)] if lanes > 1 else [])
+    parts = [_declarations(widths)]
+    for w in widths:
+        parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
+        parts += [_block(block, w, fma) for block in machine.placed.values()]
+        parts.append(_range(machine, w))
+    return "\n".join([*parts, _door(widths)])
+
+
+def _declarations(widths: list[Width]) -> str:
+    lines = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
+    lines += [f"declare double @{name}(double)" for name in ("sin", "cos")]
+    for w in widths:
+        lines.append(f"declare {w.type} @llvm.fma.{w.suffix}({w.type}, {w.type}, {w.type})")
+        lines.append(f"declare {w.type} @llvm.sqrt.{w.suffix}({w.type})")
+        lines += pack_declarations(w)
+    return "\n".join(lines) + "\n"
+
+
+def _block(block: Placed, w: Width, fma: bool) -> str:
+    """@<block>: the arguments of sines and cosines, these in a loop, then the rest."""
+    text = [function(f"{s.name}.{w.suffix}", ["frame"], Emitter(s, w, fma).body()) for s in block.segments]
+    calls = [f"call void @{s.name}.{w.suffix}(ptr %frame)" for s in block.segments]
+    if block.angles:
+        first = f"%first = getelementptr i8, ptr %frame, i64 {block.angle_base * w.bytes}"
+        calls[1:1] = [first, f"call void @psiphi.angles.{w.suffix}(ptr %first, i64 {block.angles})"]
+    else:
+        text, calls = text[1:], calls[1:]
+    return "\n".join([*text, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
+
+
+def _door(widths: list[Width]) -> str:
+    scalar, wide = widths[0].suffix, widths[-1].suffix
+    return f"""define void @rollout(ptr %call) nounwind {{
+  %n = load i64, ptr %call
+  %single = icmp eq i64 %n, 1
+  br i1 %single, label %one, label %many
+one:
+  call void @range.{scalar}(ptr %call)
+  ret void
+many:
+  call void @range.{wide}(ptr %call)
+  ret void
+}}
+"""
+
+
+class _Array:
+    """One array of the call: its registers, and the lines that move one row of it."""
+
+    def __init__(self, machine: Machine, w: Width, index: int, name: str):
+        self.index, self.w = index, w
+        self.cells, self.offset = machine.sizes[name], machine.places[name] * w.bytes
+
+    def load(self) -> list[str]:
+        i, lines = self.index, []
+        for word, (what, kind) in enumerate((("base", "ptr"), ("outer", "i64"), ("row", "i64"), ("column", "i64"))):
+            lines.append(f"%{what}p{i} = getelementptr i64, ptr %call, i64 {3 + WORDS * i + word}")
+            lines.append(f"%{what}{i} = load {kind}, ptr %{what}p{i}")
+        return lines
+
+    def move(self, verb: str, row: str) -> list[str]:
+        """Pack or unpack row %row of the elements from %i on."""
+        i = self.index
+        return [
+            f"%jump{i} = mul i64 %i, %outer{i}",
+            f"%down{i} = mul i64 {row}, %row{i}",
+            f"%way{i} = add i64 %jump{i}, %down{i}",
+            f"%at{i} = getelementptr i8, ptr %base{i}, i64 %way{i}",
+            f"%place{i} = getelementptr i8, ptr %frame, i64 {self.offset}",
+            f"call void @{verb}.{self.w.suffix}(ptr %at{i}, ptr %place{i}, i64 1, i64 {self.cells}, "
+            f"i64 %outer{i}, i64 0, i64 %column{i}, i64 %count)",
+        ]
+
+
+def _range(machine: Machine, w: Width) -> str:
+    plan = machine.plan
+    names = [*plan.given, *plan.tables, *plan.results]
+    arrays = [_Array(machine, w, i, name) for i, name in enumerate(names)]
+    first, last = len(plan.given), len(names) - len(plan.results)
+    once, each, out = arrays[:first], arrays[first:last], arrays[last:]
+    take, give = _memory((machine.frame + 2 * w.lanes) * w.bytes)
+    n = "\n  "
+    lines = {
+        "load": n.join([line for array in arrays for line in array.load()] + take),
+        "once": n.join(line for array in once for line in array.move("pack", "0")),
+        "each": n.join(line for array in each for line in array.move("pack", "%s")),
+        "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
+        "step": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in machine.order),
+    }
+    return f"""define internal void @range.{w.suffix}(ptr %call) nounwind {{
+entry:
+  %n = load i64, ptr %call
+  %stepsp = getelementptr i64, ptr %call, i64 1
+  %steps = load i64, ptr %stepsp
+  %everyp = getelementptr i64, ptr %call, i64 2
+  %every = load i64, ptr %everyp
+  {lines["load"]}
+  br label %groups
+groups:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %group.done ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %group, label %done
+group:
+  %full = icmp sge i64 %left, {w.lanes}
+  %count = select i1 %full, i64 {w.lanes}, i64 %left
+  {lines["once"]}
+  call void @start.{w.suffix}(ptr %frame)
+  br label %steps.test
+steps.test:
+  %s = phi i64 [ 0, %group ], [ %s.next, %step.done ]
+  %due = phi i64 [ %every, %group ], [ %due.next, %step.done ]
+  %sample = phi i64 [ 0, %group ], [ %sample.next, %step.done ]
+  %running = icmp slt i64 %s, %steps
+  br i1 %running, label %step, label %group.done
+step:
+  {lines["each"]}
+  {lines["step"]}
+  %due.less = sub i64 %due, 1
+  %now = icmp eq i64 %due.less, 0
+  br i1 %now, label %store, label %step.done
+store:
+  {lines["out"]}
+  %sample.up = add i64 %sample, 1
+  br label %step.done
+step.done:
+  %due.next = phi i64 [ %due.less, %step ], [ %every, %store ]
+  %sample.next = phi i64 [ %sample, %step ], [ %sample.up, %store ]
+  %s.next = add i64 %s, 1
+  br label %steps.test
+group.done:
+  %i.next = add i64 %i, {w.lanes}
+  br label %groups
+done:
+  {n.join(give)}
+  ret void
+}}
+"""
+
+
+def _memory(size: int) -> tuple[list[str], list[str]]:
+    """The frame, on the stack or, a large one, on the heap."""
+    if size <= ON_STACK:
+        return [f"%frame = alloca [{size} x i8], align 64"], []
+    take = [
+        f"%raw = call ptr @malloc(i64 {size + 64})",
+        "%whole = ptrtoint ptr %raw to i64",
+        "%up = add i64 %whole, 63",
+        "%aligned = and i64 %up, -64",
+        "%frame = inttoptr i64 %aligned to ptr",
+    ]
+    return take, ["call void @free(ptr %raw)"]

@@ -1,0 +1,96 @@
+"""The door: `pp.simulate(system, q0, v0, tau, duration=...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psiphi.errors import StateError
+from psiphi.model.arguments import whole
+from psiphi.model.words import nearest, shown
+from psiphi.simulation import adaptive, fast
+from psiphi.simulation.events import STOP, check_limits_word, read_functions, read_stop
+from psiphi.simulation.failure import Strained
+from psiphi.simulation.field import Field
+from psiphi.simulation.march import March
+from psiphi.simulation.methods import METHODS
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.states import check_closed, initial_state, step_count, step_size
+from psiphi.simulation.task import Task
+from psiphi.simulation.torques import read_effort, read_losses, read_torque
+from psiphi.simulation.trajectory import Trajectory
+
+
+def simulate(
+    system: Any,
+    q0: Any,
+    v0: Any = None,
+    tau: Any = None,
+    duration: float = 1.0,
+    dt: float = 1e-3,
+    method: str = "rk4",
+    *,
+    every: int = 1,
+    hold: bool = False,
+    damping: Any = False,
+    friction: Any = False,
+    friction_speed: float = 0.01,
+    effort: Any = False,
+    limits: str = "ignore",
+    events: Any = (),
+    stop: Any = STOP,
+    projection: bool = True,
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    compiled: bool | None = None,
+    progress: Callable | None = None,
+) -> Trajectory:
+    """The motion dq/dt = v, M dv/dt = tau - C v - g - losses from (q0, v0), sampled every `every` steps of dt.
+
+    system      a robot, or a closed-chain system
+    q0, v0      (..., nq), (..., nv), any batch axes; v0 left out is rest
+    tau         nothing, (..., nv), (..., steps, nv), a function tau(t, q, v) or a controller; `hold=True` asks it once a step
+    method      "euler" (semi-implicit), "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
+                chooses for rtol and atol, sampled every dt
+    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `torques.py` for the laws
+    limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
+    events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
+    projection  a closed chain goes back onto its constraints after each step
+    compiled    rollouts run as one compiled kernel where they can and it saves time; True insists, False never
+
+    >>> import psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> motion = pp.simulate(robot, robot.neutral(), duration=0.2)
+    >>> float(motion.drift) < 1e-9
+    True
+    """
+    plant = Plant(system)
+    q, v = initial_state(plant, q0, v0)
+    check_closed(plant, q, v)
+    if not projection:
+        plant.project = None
+    dt, batch = step_size(dt), q.shape[:-1]
+    steps = step_count(duration, dt)
+    functions, limits = read_functions(events), check_limits_word(limits)
+    cut = read_effort(plant, effort)
+    torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
+    field, every = Field(plant, torque, losses, cut, bool(hold)), max(1, whole("every", every))
+    stops = read_stop(stop, limits, functions)
+    task = Task(plant, field, batch, dt, steps, every, _method(method), limits, functions, stops, progress)
+    if method not in METHODS:
+        return adaptive.Solve(task, rtol, atol).run(q, v)
+    if fast.wanted(task, tau, compiled):
+        try:
+            return fast.Fast(task, tau if callable(tau) else None).run(q, v)
+        except Strained:
+            if compiled:
+                cause = "compiled=True, and the constraints are redundant, or a motion came to a singularity"
+                raise StateError(cause, "leave it out: such steps run in Python") from None
+    return March(task).run(q, v)
+
+
+def _method(method: Any) -> str:
+    known = (*METHODS, *adaptive.METHODS)
+    if not isinstance(method, str) or method not in known:
+        raise StateError(f"method is {shown(method)}, expected one of {', '.join(known)}", nearest(method, known))
+    return method

@@ -1,0 +1,153 @@
+"""A robot without shapes, drawn out of its kinematics and inertias.
+
+Links are rods from their joint to the joints they carry, first along the own axis and then across it; joints are cylinders
+about their axis (slides are boxes along it); a body that flies alone is the uniform box of its mass and inertia.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from psiphi.model.model import WORLD, Body, Joint, Model, Pose
+from psiphi.viewer.pieces import JOINT, OBJECT, PALETTE, RAIL, Piece, at, box, capsule, cylinder, sphere
+from psiphi.viewer.poses import turned_to
+
+THICK = 0.13  # a rod's radius over the typical link length
+
+
+def drawn(model: Model) -> list[Piece]:
+    """The pieces of a whole model."""
+    children = _children(model)
+    scale, tree, depth = typical_length(model), roots(model), _depths(model)
+    deepest = max(depth, default=0) or 1
+    out: list[Piece] = []
+    for k in range(len(model.bodies)):
+        color = PALETTE[tree[k] % len(PALETTE)]
+        radius = THICK * scale * (1.0 - 0.45 * depth[k] / deepest)
+        if model.joints[k].kind == "free" and not children[k]:
+            out += flying(model, k, scale)
+        else:
+            out += _joint(model, k, radius)
+            out += _link(model, k, children[k], radius, color)
+    return out
+
+
+def typical_length(model: Model) -> float:
+    """The middle one of the distances between neighbouring joints (and to frames and centres of mass at the tips)."""
+    steps = [np.linalg.norm(j.pose.translation) for j in model.joints if j.parent != WORLD]
+    steps += [np.linalg.norm(frame.pose.translation) for frame in model.frames.values() if frame.body != WORLD]
+    steps = [s for s in steps if s > 1e-3] or [2 * np.linalg.norm(b.com) for b in model.bodies if np.any(b.com)]
+    return float(np.median(steps)) if steps else 0.3
+
+
+def roots(model: Model) -> list[int]:
+    """For each body, the number of the tree it stands in."""
+    out: list[int] = []
+    for joint in model.joints:
+        out.append(max(out, default=-1) + 1 if joint.parent == WORLD else out[joint.parent])
+    return out
+
+
+def flying(model: Model, k: int, scale: float) -> list[Piece]:
+    """A body alone: the uniform box of the same mass and inertia, or a ball where no box has them."""
+    found = inertia_box(model.bodies[k])
+    if found is None:
+        return [sphere(k, 0.3 * scale, model.bodies[k].com, OBJECT)]
+    return [box(k, found[0], found[1], OBJECT)]
+
+
+def inertia_box(body: Body) -> tuple[np.ndarray, Pose] | None:
+    """Sides a with a_x^2 = 6 (I_y + I_z - I_x) / m, and their principal axes at the centre of mass."""
+    if body.mass <= 0.0:
+        return None
+    moments, axes = np.linalg.eigh(body.inertia)
+    squares = 6.0 * (moments.sum() - 2.0 * moments) / body.mass
+    if squares.max() <= 0.0:
+        return None
+    axes = axes * np.sign(np.linalg.det(axes))
+    sides = np.sqrt(np.maximum(squares, 1e-3 * squares.max()))
+    return sides, Pose(axes, np.asarray(body.com))
+
+
+def _children(model: Model) -> list[list[int]]:
+    out: list[list[int]] = [[] for _ in model.joints]
+    for joint in model.joints:
+        if joint.parent != WORLD:
+            out[joint.parent].append(joint.index)
+    return out
+
+
+def _depths(model: Model) -> list[int]:
+    out: list[int] = []
+    for joint in model.joints:
+        out.append(0 if joint.parent == WORLD else out[joint.parent] + 1)
+    return out
+
+
+def _joint(model: Model, k: int, r: float) -> Iterator[Piece]:
+    joint, here = model.joints[k], np.zeros(3)
+    if joint.kind in ("revolute", "continuous", "helical"):
+        yield cylinder(k, 1.3 * r, 2.9 * r, here, joint.axis, JOINT)
+    elif joint.kind == "cylindrical":
+        yield cylinder(k, 1.15 * r, 4.5 * r, here, joint.axis, JOINT)
+    elif joint.kind == "prismatic":
+        yield box(k, (2.3 * r, 2.3 * r, 3.6 * r), Pose(turned_to(joint.axis), here), JOINT)
+        yield _rail(joint, r)
+    elif joint.kind == "universal":
+        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis, JOINT)
+        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis2, JOINT)
+    elif joint.kind == "planar":
+        yield cylinder(k, 1.8 * r, 0.9 * r, here, joint.axis, JOINT)
+    else:
+        yield sphere(k, 1.5 * r, here, JOINT)
+
+
+def _rail(joint: Joint, r: float) -> Piece:
+    """What a slide runs on, fixed to the parent: from its zero to its limits."""
+    low, high = max(float(joint.lower[0]), -40 * r), min(float(joint.upper[0]), 40 * r)
+    direction = joint.pose.rotation @ joint.axis
+    start, end = (joint.pose.translation + x * direction for x in (min(low, 0.0), max(high, 0.0)))
+    return capsule(joint.parent, 0.5 * r, start, end, RAIL)
+
+
+def _link(model: Model, k: int, children: list[int], r: float, color: str) -> Iterator[Piece]:
+    joint, body = model.joints[k], model.bodies[k]
+    for end in _ends(model, k, children, r):
+        turn = (end @ joint.axis) * joint.axis if joint.row.axes else np.zeros(3)
+        if np.linalg.norm(turn) < 0.4 * r or np.linalg.norm(end - turn) < 0.4 * r:
+            yield capsule(k, r, np.zeros(3), end, color)
+        else:
+            yield capsule(k, r, np.zeros(3), turn, color)
+            yield capsule(k, r, turn, end, color)
+    if not children and not _ends(model, k, children, r):
+        found = inertia_box(body)
+        if found is not None and found[0].max() > 0.5 * r:
+            yield box(k, np.clip(found[0], 0.5 * r, 8 * r), found[1], color)
+
+
+def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarray]:
+    """Where the link leads: to its children's joints, else to its frames, else through its centre of mass."""
+    ends = [model.joints[c].pose.translation for c in children]
+    if not any(np.linalg.norm(end) > 0.5 * r for end in ends):
+        ends += [f.pose.translation for f in model.frames.values() if f.body == k]
+    if not children and not any(np.linalg.norm(end) > 0.5 * r for end in ends):
+        ends.append(2.0 * np.asarray(model.bodies[k].com))
+    out: list[np.ndarray] = []
+    for end in ends:
+        if np.linalg.norm(end) > 0.5 * r and not any(np.allclose(end, other) for other in out):
+            out.append(np.asarray(end))
+    return out
+
+
+def pedestals(model: Model, ground: float, trees: set[int]) -> Iterator[Piece]:
+    """Columns from the ground to the first joints of these trees of the forest."""
+    r, tree = THICK * typical_length(model), roots(model)
+    for joint in model.joints:
+        if joint.parent == WORLD and tree[joint.index] in trees and joint.kind not in ("free", "planar", "prismatic"):
+            x, y, z = joint.pose.translation
+            if z - ground > 0.3 * r:
+                yield Piece(WORLD, "cylinder", (1.5 * r, z - ground), at((x, y, (z + ground) / 2)), JOINT)
+            plate = max(0.35 * r, 1e-3)
+            yield Piece(WORLD, "cylinder", (2.8 * r, plate), at((x, y, ground + plate / 2)), JOINT)

@@ -1,0 +1,110 @@
+"""The shapes of a URDF description as pieces on the bodies of a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from psiphi.errors import ModelError, StateError
+from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
+from psiphi.model.shapes import Shape
+from psiphi.model.urdf import load_shapes
+from psiphi.model.words import shown
+from psiphi.viewer.drawing import drawn, roots
+from psiphi.viewer.mesh_files import read_mesh, readable
+from psiphi.viewer.meshes import Mesh
+from psiphi.viewer.pieces import PALETTE, Piece
+
+SOLIDS = ("box", "cylinder", "capsule", "sphere")
+
+
+def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece], set[int], list[str]]:
+    """What to draw; which trees of the forest had no shapes and were drawn from their kinematics; notes on what is missing.
+
+    `shapes` is a URDF file, its text or a list of `Shape`; without, the model's own.
+    """
+    given = getattr(model, "shapes", ()) if shapes is None else _listed(shapes)
+    out, notes = _pieces(model, chosen(given, meshes), meshes)
+    tree, clad = roots(model), {piece.body for piece in out}
+    bare = set(tree) - {tree[body] for body in clad if body != WORLD}
+    wanted = {frame.body for shape in given if (frame := _frame(model, shape.link))}  # had a shape, but none could be drawn
+    rest = [piece for piece in drawn(model) if tree[piece.body] in bare or piece.body in wanted - clad]
+    return out + rest, bare, notes
+
+
+def _listed(shapes) -> Sequence[Shape]:
+    if isinstance(shapes, str | os.PathLike):
+        return load_shapes(shapes)
+    if not isinstance(shapes, Iterable):
+        raise StateError(f"shapes is {shown(shapes)}, expected a URDF file or shapes", "leave it out to draw the kinematics")
+    return list(shapes)
+
+
+def chosen(shapes: Sequence[Shape], meshes: bool = True) -> list[Shape]:
+    """Per link: visual shapes that can be drawn, else collision shapes."""
+    out = []
+    for link in dict.fromkeys(shape.link for shape in shapes):
+        own = [s for s in shapes if s.link == link and (s.kind in SOLIDS or (s.path and meshes and readable(s.path)))]
+        visual = [s for s in own if s.role == "visual"]
+        out += visual or own
+    return out
+
+
+def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[Piece], list[str]]:
+    out: list[Piece] = []
+    notes: list[str] = []
+    tree, order = roots(model), {name: i for i, name in enumerate(dict.fromkeys(s.link for s in shapes))}
+    for shape in shapes:
+        frame = _frame(model, shape.link)
+        if frame is None:
+            notes.append(f"link {shown(shape.link)} is not on {model.name}; its shape is left out")
+            continue
+        paint = PALETTE[tree[frame.body] % len(PALETTE)] if frame.body != WORLD else "#5b6270"
+        color = hex_color(shape.color) if shape.color else shaded(paint, order[shape.link])
+        pose = frame.pose @ Pose(np.asarray(shape.pose.rotation), np.asarray(shape.pose.translation))
+        if shape.kind in SOLIDS:
+            out.append(Piece(frame.body, shape.kind, shape.size, pose, color))
+        elif meshes and shape.path:
+            try:
+                for mesh, own in _meshes(shape.path, os.stat(shape.path).st_mtime_ns):
+                    paint = color if shape.color or own is None else own
+                    out.append(Piece(frame.body, "mesh", shape.size, pose, paint, mesh.scaled(shape.size)))
+            except (ModelError, OSError) as error:
+                notes.append(str(error))
+    return out, notes
+
+
+@lru_cache(maxsize=128)
+def _meshes(path: str, changed: int) -> list[tuple[Mesh, str | None]]:
+    """The meshes of a file, read once until it changes."""
+    return read_mesh(path)
+
+
+def _frame(model: Model, link: str) -> Frame | None:
+    """The frame of a link: of its own name, or the body's; the world's links stand at the world."""
+    if link in model.frames:
+        return model.frames[link]
+    for k, body in enumerate(model.bodies):
+        if body.name == link:
+            return Frame(link, k, IDENTITY)
+    return None
+
+
+def hex_color(rgba: Sequence[float]) -> str:
+    """0..1 numbers as #rrggbb.
+
+    >>> hex_color((1.0, 0.5, 0.0, 1.0))
+    '#ff8000'
+    """
+    return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgba[:3])
+
+
+def shaded(color: str, k: int) -> str:
+    """Every other link a little lighter, so that neighbours can be told apart."""
+    if k % 2 == 0:
+        return color
+    rgb = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+    return "#" + "".join(f"{int(c + 0.35 * (255 - c)):02x}" for c in rgb)

@@ -1,0 +1,161 @@
+"""A scene as one HTML file: data, plots, styles and the program that draws, with nothing to fetch."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.viewer.meshes import Mesh, reduced
+from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
+from psiphi.viewer.poses import quaternions
+from psiphi.viewer.scene import Scene
+
+PAGE = files("psiphi.viewer") / "page"
+SCRIPTS = ("algebra.js", "solids.js", "draw.js", "page.js")
+TRIANGLES = 18_000  # of all meshes of a page together
+
+
+def page(scene: Scene) -> str:
+    """The text of the page.
+
+    >>> import psiphi as pp
+    >>> from psiphi.viewer import scene
+    >>> text = page(scene(pp.load("puma560")))
+    >>> "https:" in text, len(text) < 1_000_000
+    (False, True)
+    """
+    parts = {
+        "title": escape(scene.title),
+        "words": escape(_words(scene)),
+        "style": _file("page.css"),
+        "facts": _facts(scene),
+        "plots": "\n".join([*_figures(scene), *(f'<p class="note">{escape(note)}</p>' for note in scene.notes[:20])]),
+        "data": json.dumps(data(scene), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        "script": "\n".join(_file(name) for name in SCRIPTS),
+    }
+    text = _file("page.html")
+    pieces = text.split("{{")
+    return pieces[0] + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:]))
+
+
+def write(scene: Scene, path: str | os.PathLike) -> Path:
+    """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
+    target = Path(path)
+    if target.is_dir():
+        raise StateError(f"{os.fspath(path)!r} is a folder, expected a file to write", "name a file that ends in .html")
+    text = page(scene)
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return target
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def data(scene: Scene) -> dict:
+    """What the page's program reads."""
+    center, radius = scene.extent
+    meshes: list[dict] = []
+    solid = sum(len(p.mesh.faces) for p in scene.pieces if p.mesh is not None)
+    pieces = []
+    for piece in scene.pieces:
+        row = {"body": piece.body, "kind": piece.kind, "color": piece.color}
+        row["at"] = _seven(piece.pose.rotation, piece.pose.translation)
+        if piece.mesh is None:
+            row["size"] = _round(piece.size)
+        else:
+            row["mesh"] = len(meshes)
+            meshes.append(
+                _packed(reduced(piece.mesh, max(100, int(TRIANGLES * len(piece.mesh.faces) / max(solid, TRIANGLES)))))
+            )
+        pieces.append(row)
+    return {
+        "title": scene.title,
+        "t": _round(scene.t),
+        "bodies": [body.name for body in scene.model.bodies],
+        "poses": _seven(scene.rotation, scene.position, flat=True),
+        "pieces": pieces,
+        "meshes": meshes,
+        "frames": [{"name": f.name, "body": f.body, "at": _seven(f.pose.rotation, f.pose.translation)} for f in scene.frames],
+        "arrows": _arrows(scene),
+        "plots": [[_numbers(row) for row in np.atleast_2d(plot.values)] for plot in scene.motion.plots],
+        "margins": [LEFT, RIGHT, WIDTH],
+        "ground": None if scene.ground is None else round(scene.ground, 5),
+        "center": _round(center),
+        "radius": round(radius, 5),
+    }
+
+
+def _words(scene: Scene) -> str:
+    seconds = f", {scene.t[-1] - scene.t[0]:.3g} s" if len(scene.t) > 1 else ""
+    return f"{len(scene.model.bodies)} bodies, {scene.freedom}{seconds}"
+
+
+def _facts(scene: Scene) -> str:
+    if not scene.motion.facts:
+        return ""
+    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in scene.motion.facts)
+    return f'<table class="facts">{rows}</table>\n'
+
+
+def _figures(scene: Scene) -> Iterator[str]:
+    for plot in scene.motion.plots:
+        head = f"<figcaption>{escape(plot.title)}<span>{escape(plot.unit)} over s</span></figcaption>"
+        yield f"<figure>{head}{plot.svg(scene.t)}{_keys(plot)}</figure>"
+
+
+def _keys(plot: Plot) -> str:
+    chip = '<span><i class="chip" style="background:{}"></i>{} <b></b></span>'
+    return (
+        f'<div class="keys">{"".join(chip.format(COLORS[i % len(COLORS)], escape(n)) for i, n in enumerate(plot.names))}</div>'
+    )
+
+
+def _arrows(scene: Scene) -> dict | None:
+    if scene.motion.arrows is None:
+        return None
+    at, force = (np.nan_to_num(x) for x in (scene.motion.arrows.at, scene.motion.arrows.force))
+    return {"names": list(scene.motion.arrows.names), "at": _round(at), "force": np.round(force, 3).tolist()}
+
+
+def _seven(R, p, flat: bool = False) -> list:
+    """x y z, qx qy qz qw of poses; `flat` runs the bodies of a time together."""
+    seven = np.concatenate([np.asarray(p, dtype=float), quaternions(R)], axis=-1)
+    seven = np.round(seven, 5) + 0.0
+    return (seven.reshape(len(seven), -1) if flat else seven).tolist()
+
+
+def _round(values) -> list:
+    return (np.round(np.asarray(values, dtype=float), 5) + 0.0).tolist()
+
+
+def _numbers(row: np.ndarray) -> list:
+    return [float(f"{x:.4g}") if math.isfinite(x) else None for x in row.tolist()]
+
+
+def _packed(mesh: Mesh) -> dict:
+    """Vertices as 16-bit steps of the mesh's box."""
+    low = mesh.vertices.min(axis=0)
+    step = np.maximum(np.ptp(mesh.vertices, axis=0), 1e-9) / 65535.0
+    grid = np.round((mesh.vertices - low) / step).astype("<u2")
+    text = {
+        name: base64.b64encode(x.tobytes()).decode() for name, x in (("vertices", grid), ("faces", mesh.faces.astype("<u4")))
+    }
+    return {**text, "low": low.tolist(), "step": step.tolist()}
+
+
+def _file(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")

@@ -1,0 +1,71 @@
+"""What is drawn: coloured solids, each fixed to a body (or to the world)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psiphi.model.model import Pose
+from psiphi.viewer.meshes import Mesh
+from psiphi.viewer.poses import turned_to
+
+JOINT = "#3a4150"
+OBJECT = "#d6a15f"
+RAIL = "#aab2bf"
+PALETTE = ("#e8743b", "#3f7cac", "#5f9e6e", "#8e6fb0", "#c9566b", "#4aa3a2")  # a colour for each tree of the forest
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One solid: `size` is x y z of a "box", the radius of a "sphere", radius and length (along z) of a "cylinder" or
+    "capsule" (a capsule's length is that of its straight part); a "mesh" carries its triangles. `pose` is in the body's link
+    frame."""
+
+    body: int
+    kind: str
+    size: tuple[float, ...]
+    pose: Pose
+    color: str
+    mesh: Mesh | None = None
+
+    @property
+    def reach(self) -> float:
+        """The radius of a ball about the piece's origin that holds it."""
+        if self.kind == "box":
+            return float(np.linalg.norm(self.size) / 2)
+        if self.kind == "mesh":
+            return 0.0 if self.mesh is None else float(np.linalg.norm(self.mesh.vertices, axis=1).max(initial=0.0))
+        if self.kind == "sphere":
+            return self.size[0]
+        radius, length = self.size
+        return radius + length / 2 if self.kind == "capsule" else float(np.hypot(radius, length / 2))
+
+
+def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> Piece:
+    """A box centred on the pose."""
+    return Piece(body, "box", tuple(map(float, size)), pose, color)
+
+
+def sphere(body: int, radius: float, center, color: str) -> Piece:
+    """A ball."""
+    return Piece(body, "sphere", (float(radius),), at(center), color)
+
+
+def cylinder(body: int, radius: float, length: float, center, axis, color: str) -> Piece:
+    """A cylinder about an axis."""
+    return Piece(body, "cylinder", (float(radius), float(length)), at(center, axis), color)
+
+
+def capsule(body: int, radius: float, start, end, color: str) -> Piece:
+    """A rod with round ends between two points."""
+    start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+    return Piece(
+        body, "capsule", (float(radius), float(np.linalg.norm(end - start))), at((start + end) / 2, end - start), color
+    )
+
+
+def at(center, axis=(0.0, 0.0, 1.0)) -> Pose:
+    """A pose at a point, its z along the axis."""
+    return Pose(turned_to(axis), np.asarray(center, dtype=float))

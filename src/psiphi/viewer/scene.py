@@ -1,0 +1,142 @@
+"""A scene: pieces on bodies, where the bodies are at each time, forces, frames and plots. What every viewer shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from psiphi.errors import Error, StateError
+from psiphi.model.model import WORLD, Frame, Model
+from psiphi.model.words import shown
+from psiphi.viewer.drawing import pedestals
+from psiphi.viewer.looks import dressed
+from psiphi.viewer.motions import Motion, of_configurations, of_trajectory, resting
+from psiphi.viewer.pieces import Piece
+from psiphi.viewer.plots import sampled
+from psiphi.viewer.poses import link_poses
+
+FRAMES = 900  # most pictures of an animation
+RATE = 60.0  # and at most so many a second
+GUESSES = 8  # random starts from which a closed chain is assembled
+POSES = 14_000  # poses of bodies, in all pictures together
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Everything that is shown: `rotation` (times, bodies, 3, 3) and `position` (times, bodies, 3) of link frames."""
+
+    title: str
+    model: Model
+    motion: Motion
+    rotation: np.ndarray
+    position: np.ndarray
+    pieces: tuple[Piece, ...]
+    ground: float | None = 0.0
+    notes: tuple[str, ...] = ()
+    freedom: str = ""  # how it can move, in words
+
+    @property
+    def t(self) -> np.ndarray:
+        return self.motion.t
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The named frames that can be shown."""
+        return [frame for frame in self.model.frames.values() if frame.name != "world"]
+
+    @cached_property
+    def extent(self) -> tuple[np.ndarray, float]:
+        """Centre and radius of a ball that holds the pieces at all times."""
+        points = [self.track(piece) for piece in self.pieces]
+        if not points:
+            return np.zeros(3), 1.0
+        reach = [piece.reach for piece in self.pieces]
+        low = np.min([x.min(axis=0) - r for x, r in zip(points, reach, strict=True)], axis=0)
+        high = np.max([x.max(axis=0) + r for x, r in zip(points, reach, strict=True)], axis=0)
+        center = (low + high) / 2
+        far = [float(np.linalg.norm(x - center, axis=1).max()) + 0.8 * r for x, r in zip(points, reach, strict=True)]
+        return center, max(far) or 1.0
+
+    def track(self, piece: Piece) -> np.ndarray:
+        """Where a piece's origin is at each time, (times, 3)."""
+        if piece.body == WORLD:
+            return np.asarray(piece.pose.translation)[None]
+        return self.position[:, piece.body] + self.rotation[:, piece.body] @ piece.pose.translation
+
+
+def scene(
+    thing, *, q=None, t=None, shapes=None, meshes: bool = True, title: str | None = None, element: int = 0, frames: int = FRAMES
+) -> Scene:
+    """The scene of a robot, a closed chain or a trajectory.
+
+    A robot or closed chain may come with configurations `q` (times, nq) and times `t`; without, every joint of a robot swings
+    in turn, and a closed chain is assembled.
+    `shapes` is a URDF file (or a list of shapes) to dress it in; without, its own shapes are drawn, and what has none is drawn
+    from its kinematics. `meshes=False` leaves mesh files unread. `element` picks one rollout of a batch, `frames` is how many
+    pictures are kept at most.
+    """
+    if is_trajectory(thing):
+        system = thing.system
+        model = model_of(system)
+        motion = of_trajectory(thing, model, element)
+    else:
+        system, model = thing, model_of(thing)
+        motion = of_configurations(model, _closed(system, model) if q is None else q, t)
+    span = float(motion.t[-1] - motion.t[0])
+    most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
+    motion = motion[sampled(len(motion.t), max(2, int(most)))]
+    R, p = link_poses(model, motion.q)
+    pieces, bare, notes = dressed(model, shapes, meshes)
+    ground = _ground(model, R, p, pieces)
+    if ground is not None:
+        pieces += pedestals(model, ground, bare)
+    name = title or str(getattr(system, "name", "") or model.name)
+    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), _freedom(system, model))
+
+
+def is_trajectory(thing) -> bool:
+    return all(hasattr(thing, name) for name in ("t", "q", "v", "system"))
+
+
+def model_of(thing) -> Model:
+    """The model that is drawn: the robot itself, or the forest of arms and object of a closed chain."""
+    model = getattr(thing, "robot", thing)
+    if isinstance(model, Model):
+        return model
+    if thing is None:
+        raise StateError("the trajectory does not know its system", "load it with Trajectory.load(path, system=robot)")
+    raise StateError(f"{shown(thing)} cannot be shown", "give a robot, a closed chain or a trajectory")
+
+
+def _closed(system, model: Model) -> np.ndarray | None:
+    """A configuration that closes the loops of a closed chain; None for a robot."""
+    assemble = getattr(system, "assemble", None)
+    if assemble is None:
+        return None
+    reason: Error | None = None
+    for guess in (resting(model), *model.random(0, GUESSES)):
+        try:
+            return assemble(guess)
+        except Error as error:
+            reason = reason or error
+    cause = "" if reason is None else reason.cause
+    raise StateError(f"no configuration of {model.name} was found: {cause}", "give one: q=...") from reason
+
+
+def _freedom(system, model: Model) -> str:
+    rows = getattr(system, "nc", None)
+    return f"{model.nv} degrees of freedom" if rows is None else f"{model.nv} coordinates, {rows} constraint rows"
+
+
+def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[Piece]) -> float | None:
+    """The floor: z = 0 where nothing reaches below it, else under everything; none where nothing weighs."""
+    if not np.any(model.gravity_vector) or not pieces:
+        return None
+    low = 0.0
+    for piece in pieces:
+        if piece.body != WORLD:
+            z = p[:, piece.body, 2] + R[:, piece.body, 2] @ piece.pose.translation
+            low = min(low, float(z.min()) - piece.reach)
+    return 0.0 if low > -0.05 else low

@@ -1,0 +1,73 @@
+"""A scene's things in viser: bodies with their pieces, frames, plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.model.model import WORLD
+from psiphi.viewer.plots import COLORS, Plot
+from psiphi.viewer.poses import quaternions
+from psiphi.viewer.scene import Scene
+from psiphi.viewer.solids import triangles
+
+
+def bodies(server: Any, scene: Scene) -> list[Any]:
+    """A handle for each body, its pieces fixed to it; the ground."""
+    world = server.scene
+    world.set_up_direction("+z")
+    if scene.ground is not None:
+        center, radius = scene.extent
+        place = (float(center[0]), float(center[1]), scene.ground)
+        world.add_grid("/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, position=place)
+    handles = [world.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.model.bodies))]
+    for i, piece in enumerate(scene.pieces):
+        mesh = triangles(piece)
+        world.add_mesh_simple(
+            f"{_owner(piece.body)}/piece{i}",
+            mesh.vertices.astype(np.float32),
+            mesh.faces.astype(np.uint32),
+            color=tuple(int(piece.color[j : j + 2], 16) for j in (1, 3, 5)),
+            flat_shading=piece.kind in ("mesh", "cylinder", "box"),
+            side="double" if piece.kind == "mesh" else "front",
+            wxyz=wxyz(piece.pose.rotation),
+            position=np.asarray(piece.pose.translation),
+        )
+    return handles
+
+
+def frames(server: Any, scene: Scene) -> list[Any]:
+    """A handle for each named frame, not shown yet."""
+    size = 0.1 * scene.extent[1]
+    options = {"axes_length": size, "axes_radius": 0.05 * size, "visible": False}
+    out = []
+    for frame in scene.frames:
+        name = f"{_owner(frame.body)}/frame {frame.name.replace('/', ':')}"
+        place = {"wxyz": wxyz(frame.pose.rotation), "position": np.asarray(frame.pose.translation)}
+        out.append(server.scene.add_frame(name, **place, **options))
+    return out
+
+
+def plot(server: Any, scene: Scene, plot: Plot) -> None:
+    """Curves over time in the panel."""
+    from viser import uplot
+
+    series = [uplot.Series(label="t")]
+    series += [uplot.Series(label=name, stroke=COLORS[i % len(COLORS)], width=1.5) for i, name in enumerate(plot.names)]
+    rows = np.atleast_2d(np.asarray(plot.values, dtype=float))
+    if plot.log:
+        rows = np.log10(np.where(rows == 0.0, np.nan, np.abs(rows)))
+    unit = f"log10, {plot.unit}" if plot.log else plot.unit
+    plain = {"x": uplot.Scale(time=False)}  # seconds, not dates
+    data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in rows))
+    server.gui.add_uplot(data, tuple(series), title=f"{plot.title} [{unit}]", aspect=2.0, scales=plain)
+
+
+def _owner(body: int) -> str:
+    return "/fixed" if body == WORLD else f"/robot/{body}"
+
+
+def wxyz(R: np.ndarray) -> np.ndarray:
+    """A rotation as viser writes it."""
+    return quaternions(R)[[3, 0, 1, 2]]

@@ -1,0 +1,158 @@
+"""Time derivatives of operators: every row of the table against differences, local and inertial, every joint kind and tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import psiphi as pp
+from psiphi.operators import RATES, Operators
+from psiphi.operators.kinematics import motions
+from psiphi.operators.rates import MIXED, table
+from zoo import ZOO, random_state, trees
+
+EACH = pytest.mark.parametrize("make", [make for _, make in ZOO], ids=[name for name, _ in ZOO])
+
+
+def slope(value, h=2e-4):
+    """d/dt at 0, exact to h^4: central differences at h and 2h."""
+    near, far = value(h) - value(-h), value(2 * h) - value(-2 * h)
+    return (8 * near - far) / (12 * h)
+
+
+def close(got, want, message, tolerance=1e-8):
+    scale = 1.0 + np.abs(want).max(initial=0.0)
+    assert np.abs(got - want).max(initial=0.0) <= tolerance * scale, message
+
+
+@EACH
+def test_every_letter(make):
+    model = make()
+    s, (q, v, *_) = Operators(model), random_state(model, 1)
+    for name in RATES:
+        if name != "I":
+            letter = getattr(s, name)
+            close(letter.dot().dense(q, v), slope(lambda t, x=letter: x.dense(model.integrate(q, t * v))), name)
+
+
+@EACH
+def test_in_inertial_axes(make):
+    """D/Dt in body axes, turned into world axes, is the derivative of the components there."""
+    model = make()
+    s, (q, v, *_) = Operators(model), random_state(model, 2)
+
+    def turned(e, q, rates=None):
+        A = axes(model, q)
+        left = A if e.rows.name == "link" else np.eye(model.nv)
+        right = A if e.cols.name == "link" else np.eye(model.nv)
+        return left @ e.dense(q, rates) @ right.T
+
+    for name in RATES:
+        letter = getattr(s, name)
+        if name != "I" and name not in MIXED:
+            want = slope(lambda t, x=letter: turned(x, model.integrate(q, t * v)))
+            close(turned(letter.dot("inertial"), q, v), want, name)
+
+
+def axes(model, q):
+    """diag(R, R) of every link, R: link axes -> world axes."""
+    turns, out = [], np.zeros((6 * len(model.bodies), 6 * len(model.bodies)))
+    for k, (parent, joint) in enumerate(zip(model.parent, motions(model, q, np.zeros(model.nv)), strict=True)):
+        turns.append(joint.R if parent < 0 else turns[parent] @ joint.R)
+        for at in (6 * k, 6 * k + 3):
+            out[at : at + 3, at : at + 3] = turns[k]
+    return out
+
+
+@settings(max_examples=15)
+@given(trees(max_bodies=6), st.integers(0, 999))
+def test_any_expression_on_random_trees(model, seed):
+    """Products, adjoints, inverses, frames, vectors: one derivative."""
+    s, (q, v, a, x) = Operators(model), random_state(model, seed)
+    W = s.I - s.H @ s.psi @ s.K
+    vector, held = pp.vector("x"), pp.vector("a")
+    expressions = [s.mass, s.mass.inv, s.mass_half, s.mass_half.inv, W.T @ s.D.inv @ W, (s.I + s.H @ s.phi @ s.K).inv]
+    expressions += [s.J("tool", "elbow"), s.J("tool", axes="frame"), s.J("tool") @ s.mass.inv @ s.J("tool").T]
+    expressions += [s.mass @ vector - 2 * (s.D @ held), s.phi.T @ s.H.T @ vector / 3]
+    for e in expressions:
+        given = {name: value for name, value in (("x", x), ("a", a)) if f"vec:{name}@joint" in e.letters}
+        rate = e.dot(held=("a",))
+        along = {"x_dot": a} if "vec:x_dot@joint" in rate.letters else {}
+        left = {name: value for name, value in given.items() if f"vec:{name}@joint" in rate.letters}
+
+        def value(t, e=e, given=given):
+            moved = {name: array + t * a if name == "x" else array for name, array in given.items()}
+            return e.dense(model.integrate(q, t * v), **moved)
+
+        close(rate.dense(q, v, **left, **along), slope(value), str(e), 1e-6)
+
+
+def test_table_1_as_printed():
+    """S1's rows, with the corrections of theory.md section 6, where H is constant."""
+    model = dict(ZOO)["mixed_arm"]()
+    s, (q, v, *_) = Operators(model), random_state(model, 3)
+    X = s.Omega_d @ s.P
+    I, lam = s.I, s.lambda_dot
+    claims = {
+        "(4)": (s.E_phi_dot, s.E_phi @ s.Omega_d),
+        "D": (s.D_dot, s.H @ lam @ s.H.T),
+        "G": (s.G_dot, s.tau_bar @ s.P_dot @ s.H.T @ s.D.inv),
+        "tau_bar": (s.tau_bar_dot, -(s.G_dot @ s.H)),
+        "E_psi": (s.E_psi_dot, s.E_psi @ (s.Omega_d @ s.tau_bar - s.P_dot @ s.H.T @ s.D.inv @ s.H)),
+        "(13)": (s.P_dot, s.E_psi @ lam @ s.E_psi.T),
+        "(18)": (lam, s.E_psi @ lam @ s.E_psi.T + X + X.T),
+        "lambda": (lam, s.P_dot + X + X.T),
+        "(29)": (
+            s.mass_half_dot,
+            s.H @ s.phi @ (s.Omega_d @ s.phi @ s.P + (I + s.tau_bar) @ s.P_dot / 2) @ s.H.T @ s.D_half.inv.T,
+        ),
+        "(30)": (
+            s.mass_half_dot,
+            s.H @ s.phi @ (s.Omega_d @ (s.phi - I) @ s.P + (I + s.tau_bar) @ lam / 2) @ s.H.T @ s.D_half.inv.T,
+        ),
+        "Pi": (s.Pi + s.Pi.T, s.P_dot),
+    }
+    for name, (left, right) in claims.items():
+        close(left.dense(q, v), right.dense(q, v), name, 1e-11)
+
+
+def test_the_mass_matrix_rate_is_coriolis():
+    """dM/dt = C + C*, with C the operator of `robot.coriolis`."""
+    for name in ("every_kind", "rotors", "forest"):
+        model = dict(ZOO)[name]()
+        s, (q, v, *_) = Operators(model), random_state(model, 4)
+        C = s.coriolis.dense(q, v)
+        close(s.mass_dot.dense(q, v), C + C.T, name, 1e-11)
+
+
+def test_frames_that_move():
+    """dJ/dt v is what `frame_acceleration` answers at zero acceleration."""
+    robot = pp.robots.puma560()
+    s, (q, v, *_) = robot.operators, random_state(robot, 5)
+    close(s.J("tool").dot().dense(q, v) @ v, robot.frame_acceleration(q, v, 0 * v, "tool"), "J", 1e-12)
+    compiled = pp.function(s.mass_half_dot @ pp.vector("x"))
+    close(compiled(q, v, v), s.mass_half_dot.dense(q, v) @ v, "compiled", 1e-12)
+
+
+def test_what_is_refused():
+    s = pp.robots.puma560().operators
+    for e in (s.spin, s.gyro, s.Omega_d, s.P_dot, s.H @ s.phi @ s.a):
+        with pytest.raises(pp.StateError, match="needs accelerations"):
+            pp.time_derivative(e)
+    with pytest.raises(pp.StateError, match="expected 'local' or 'inertial'"):
+        s.phi.dot("world")
+    with pytest.raises(pp.StateError, match="no inertial derivative of its own"):
+        s.L.dot("inertial")
+    with pytest.raises(pp.StateError, match="time_derivative of a int"):
+        pp.time_derivative(3)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match="no operator 'Q_dot'"):
+        s.Q_dot
+
+
+def test_the_table_prints():
+    rows = {row[0]: row for row in table()}
+    assert rows["φ"][1:3] == ("φ ℰ_φ Ω_δ φ", "ω̃ φ - φ ω̃") and rows["M"][1] == "0"
+    assert all(source for *_, source in rows.values())
+    assert (0 * pp.robots.puma560().operators.M).dense(np.zeros(6)).shape == (36, 36)

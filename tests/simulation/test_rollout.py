@@ -1,0 +1,192 @@
+"""Compiled rollouts: the same numbers as step by step, for every method, law, joint and batch."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.errors import StateError
+from psiphi.functions import cache
+from simulation.motions import juggler, puma, state
+
+CLOSE = 1e-11
+
+
+def swing(t):
+    return np.sin(t) * np.ones(6), np.cos(t) * np.ones(6), -np.sin(t) * np.ones(6)
+
+
+def both(robot, q, v, tau=None, **options):
+    options = {"duration": 0.02} | options
+    return [pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False)]
+
+
+def agree(one, other):
+    for name in ("t", "q", "v", "a", "tau", "energy"):
+        x, y = getattr(one, name), getattr(other, name)
+        np.testing.assert_allclose(x, y, rtol=CLOSE, atol=CLOSE * (1.0 + np.abs(y).max()), err_msg=name)
+
+
+@pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
+@pytest.mark.parametrize("robot", [puma, juggler], ids=["puma", "juggler"])
+def test_compiled_is_interpreted(method, robot):
+    for size in ((), 3, (2, 9)):
+        q, v = state(robot(), 1, size)
+        agree(*both(robot(), q, v, method=method))
+
+
+LAWS = {
+    "constant": lambda r: np.arange(6.0),
+    "table": lambda r: np.random.default_rng(0).standard_normal((20, 6)),
+    "tables": lambda r: np.random.default_rng(0).standard_normal((5, 20, 6)),
+    "gravity": pp.GravityCompensation,
+    "pd": lambda r: pp.PD(r, np.ones(6), 50, 5),
+    "pd moving": lambda r: pp.PD(r, swing, np.arange(6.0), 5, gravity=True),
+    "computed": lambda r: pp.ComputedTorque(r, np.zeros(6)),
+    "computed moving": lambda r: pp.ComputedTorque(r, swing),
+}
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+def test_every_law_is_the_same_compiled(law):
+    robot = puma()
+    q, v = state(robot, 2, 5)
+    agree(*both(robot, q, v, LAWS[law](robot)))
+
+
+@pytest.mark.parametrize("options", [dict(hold=True), dict(method="euler"), dict(damping=0.4, friction=2.0), dict(every=3)])
+def test_options_are_the_same_compiled(options):
+    robot = puma()
+    q, v = state(robot, 3, 2)
+    agree(*both(robot, q, v, pp.ComputedTorque(robot, swing), **options))
+
+
+def test_results_do_not_depend_on_the_batch():
+    """To the last bit: alone, in lanes, in a part of a lane, on several threads."""
+    robot = puma()
+    q, v = state(robot, 4, 333)
+    whole = pp.rollout(robot, q, v, steps=30)
+    for some in (slice(5, 6), slice(3, 12)):
+        for x, y in zip(pp.rollout(robot, q[some], v[some], steps=30), whole, strict=True):
+            assert (x == y[some]).all()
+    before = pp.get_threads()
+    try:
+        for threads in (1, 2, 3):
+            pp.set_threads(threads)
+            assert all((x == y).all() for x, y in zip(pp.rollout(robot, q, v, steps=30), whole, strict=True))
+    finally:
+        pp.set_threads(before)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 16])
+def test_results_do_not_depend_on_the_width_of_the_machine(lanes, monkeypatch):
+    robot = puma()
+    q, v = state(robot, 9, 21)
+    wanted = pp.rollout(robot, q, v, steps=5)
+    monkeypatch.setattr(sys.modules["psiphi.simulation.rollout"], "host_lanes", lambda fp: lanes)
+    assert all((x == y).all() for x, y in zip(pp.rollout(robot, q, v, steps=5), wanted, strict=True))
+
+
+def test_every_element_has_its_own_reference():
+    robot = puma()
+    q, v = state(robot, 4, 3)
+    goals, _ = state(robot, 5, 3)
+    for reference in (goals, lambda t: np.cos(t) * goals):
+        one, other = both(robot, q, v, pp.PD(robot, reference, 50.0, 5.0))
+        agree(one, other)
+    with pytest.raises(StateError, match=r"batch axes \(3,\), the initial state \(\)"):
+        pp.simulate(robot, q[0], tau=pp.PD(robot, goals, 50.0, 5.0), duration=0.01, compiled=True)
+
+
+def test_pieces_join(monkeypatch):
+    """A rollout cut into pieces is the rollout."""
+    robot = puma()
+    q, v = state(robot, 5, 3)
+    control = pp.ComputedTorque(robot, swing)
+    whole = pp.simulate(robot, q, v, control, duration=0.05, compiled=True, every=2)
+    monkeypatch.setattr(sys.modules["psiphi.simulation.rollout"], "PIECE", 1e-9)
+    pieces = pp.simulate(robot, q, v, control, duration=0.05, compiled=True, every=2)
+    assert (pp.rollout(robot, q, v, control, steps=50, every=2)[0] == whole.q).all()
+    assert (pieces.q == whole.q).all() and (pieces.tau == whole.tau).all() and (pieces.t == whole.t).all()
+
+
+def test_rollout_is_simulate():
+    robot = puma()
+    q, v = state(robot, 6, (2, 3))
+    motion = pp.simulate(robot, q, v, duration=0.03, every=4, compiled=True)
+    Q, V = pp.rollout(robot, q, v, steps=30, every=4)
+    assert Q.shape == (2, 3, 8, 6)
+    assert (motion.q[..., :8, :] == Q).all() and (motion.v[..., :8, :] == V).all()
+    assert motion.t[-1] == 0.03, "simulate keeps the last state too"
+    out = np.empty_like(Q), np.empty_like(V)
+    assert pp.rollout(robot, q, v, steps=30, every=4, out=out)[0] is out[0] and (out[0] == Q).all()
+
+
+def test_strided_and_read_only_inputs():
+    robot = puma()
+    q, v = state(robot, 7, 4)
+    wide = np.zeros((8, 12))
+    wide[::2, ::2] = q
+    view = wide[::2, ::2]
+    view.flags.writeable = False
+    assert (pp.rollout(robot, view, v, steps=5)[0] == pp.rollout(robot, q, v, steps=5)[0]).all()
+
+
+def test_the_second_process_finds_it_in_the_cache(monkeypatch):
+    robot = puma()
+    q, _ = state(robot, 8)
+    first = pp.rollout(robot, q, steps=3, damping=0.123)[0]
+    module = sys.modules["psiphi.simulation.rollout"]
+    module._kept.clear()
+    monkeypatch.setattr(module, "_pack", lambda *_: pytest.fail("compiled again"))
+    assert cache.directory() is not None
+    assert (pp.rollout(robot, q, steps=3, damping=0.123)[0] == first).all()
+
+
+class Mine(pp.PD):
+    """A controller of somebody else's."""
+
+    def __call__(self, t, q, v):
+        return super().__call__(t, q, v) + 1.0
+
+
+@pytest.mark.parametrize(
+    ("system", "tau", "options", "why"),
+    [
+        (puma, lambda r: lambda t, q, v: 0 * v, {}, "function of Python"),
+        (puma, lambda r: Mine(r, np.zeros(6), 1, 1), {}, "function of Python"),
+        (puma, lambda r: pp.PD(pp.robots.stanford_arm(), np.zeros(6), 1, 1), {}, "another robot"),
+        (juggler, lambda r: pp.PD(r, r.neutral(), 1, 1), {}, "quaternions"),
+        (lambda: pp.robots.chain(65), lambda r: None, {}, "65 bodies"),
+        (puma, lambda r: None, {"limits": "block"}, "between the steps"),
+        (puma, lambda r: pp.GravityCompensation(r), {"effort": 1.0}, "effort"),
+    ],
+)
+def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why):
+    robot = system()
+    with pytest.raises(StateError, match=why):
+        pp.simulate(robot, robot.neutral(), tau=tau(robot), duration=0.01, compiled=True, **options)
+    assert len(pp.simulate(robot, robot.neutral(), tau=tau(robot), duration=0.002, **options)) == 3
+
+
+def test_what_rollout_refuses():
+    robot = puma()
+    for options, why in (
+        (dict(method="DOP853"), "its own choosing|of its own"),
+        (dict(tau=lambda t, q, v: 0 * v), "function of Python"),
+        (dict(steps=-1), "steps"),
+        (dict(dt=0.0), "dt"),
+        (dict(steps=2, out=np.empty(3)), "out"),
+        (dict(steps=2, out=(np.empty((3, 6)), np.empty((3, 5)))), "out"),
+    ):
+        with pytest.raises(StateError, match=why):
+            pp.rollout(robot, robot.neutral(), **options)
+
+
+def test_no_motion_and_no_steps():
+    robot = puma()
+    assert pp.rollout(robot, np.zeros((0, 6)), steps=3)[0].shape == (0, 4, 6)
+    assert pp.rollout(robot, np.zeros((2, 6)), steps=0)[0].shape == (2, 1, 6)
+    assert len(pp.simulate(robot, np.zeros(6), duration=0.0)) == 1
+    assert pp.simulate(robot, np.zeros((0, 6)), duration=0.01).q.shape == (0, 11, 6)

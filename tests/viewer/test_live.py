@@ -1,0 +1,99 @@
+"""The live viewer: on this machine only, with sliders, and refused kindly without its extra."""
+
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi import scenes, viewer
+from psiphi.errors import Error
+from viewer.browser import colors, differing, page, picture
+from viewer.robots import swing
+
+
+@pytest.fixture
+def viser():
+    return pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
+
+
+def test_it_listens_on_this_machine_only(viser):
+    with viewer.view(pp.load("ur5"), port=8411) as shown:
+        assert shown.url.startswith("http://127.0.0.1:") and shown.server.get_host() == "127.0.0.1"
+        assert b"<html" in urllib.request.urlopen(shown.url, timeout=20).read(10_000).lower()
+        shown.pose(np.full(6, 0.3))
+        T = pp.load("ur5").frame_pose(np.full(6, 0.3), "wrist_3_link")
+        assert np.allclose(shown._bodies[-1].position, T[:3, 3], atol=1e-9)
+    shown.close()  # twice is no harm
+
+
+def test_a_motion_is_placed_at_its_times(viser):
+    motion = swing(0.2)
+    with viewer.view(motion, port=8412) as shown:
+        shown.seek(0.2)
+        T = motion.system.frame_pose(motion.final.q, motion.system.bodies[-1].name)
+        assert np.allclose(shown._bodies[-1].position, T[:3, 3], atol=1e-9)
+        assert shown.time.value == pytest.approx(0.2)
+
+
+def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):
+    case = scenes.load("four_bar")
+    with viewer.view(case.system, q=case.q0, port=8415) as shown:
+        asked = []
+        shown.pose = asked.append
+        shown._turn(case.q0, 0, 0.3, "motor")
+        (q,) = asked
+        assert q[0] == pytest.approx(case.q0[0] + 0.3) and np.abs(case.system.constraint_residual(q)).max() < 1e-9
+
+
+def test_in_the_browser_the_slider_moves_the_robot(viser):
+    with page() as opened, viewer.view(swing(0.5), port=8413) as shown:
+        opened.goto(shown.url)
+        box = (0, 150, 600, 560)
+        first = _settled(opened, box)
+        assert colors(first) > 300
+        slider = opened.locator("[role=slider]").first
+        slider.focus()
+        slider.press("End")
+        for _ in range(50):
+            if shown.now == pytest.approx(0.5):
+                break
+            opened.wait_for_timeout(100)
+        assert shown.now == pytest.approx(0.5), "the slider's word has arrived"
+        opened.wait_for_timeout(500)
+        assert differing(first, _settled(opened, box)) > 1500
+
+
+def _settled(opened, box) -> np.ndarray:
+    """The picture once it stays the same."""
+    last = picture(opened, box)
+    for _ in range(60):
+        opened.wait_for_timeout(500)
+        now = picture(opened, box)
+        if colors(now) > 300 and differing(last, now) < 20:
+            return now
+        last = now
+    return last
+
+
+def test_without_the_extra_a_sentence_names_it():
+    lines = ["import sys", "sys.modules['viser'] = None", "import psiphi as pp", "from psiphi import viewer"]
+    code = "\n".join([*lines, "viewer.view(pp.load('acrobot'))"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "pip install 'psiphi[viewer]'" in done.stderr
+    assert issubclass(Error, ValueError)
+
+
+def test_the_command_serves_until_it_is_interrupted(viser):
+    words = [sys.executable, "-m", "psiphi.cli", "view", "acrobot", "--port", "8414"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout and child.stderr
+        line = child.stdout.readline()
+        assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
+        assert b"<html" in urllib.request.urlopen(line.split()[0], timeout=20).read(10_000).lower()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=30) in (0, 130)
+        assert "Traceback" not in child.stderr.read()

@@ -1,28 +1,17 @@
 """Exact operation counts: formulas of general arms against the literature, and golden numbers of the bundled ones."""
 
-from fractions import Fraction
-
 import pytest
 
+import psiphi as pp
+from pages import ROOT
 from psiphi import robots
 from psiphi.bench.counts import formula
+from psiphi.counting import Formula, fitted, markdown, papers, report, table_2, table_3
+from psiphi.counting import tables as counted
+from psiphi.counting.arms import arm
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
 LENGTHS = range(3, 25)
-
-# theory.md section 7: forward dynamics of a general arm, multiplications and additions (Table 3), as printed
-TABLE_3 = {
-    "articulated body": lambda n: 579 * n - 526,
-    "Walker-Orin 1": lambda n: Fraction(n**3, 3) + Fraction(261, 2) * n**2 + Fraction(1183, 6) * n - 33,
-    "Walker-Orin 2": lambda n: Fraction(n**3, 3) + Fraction(133, 2) * n**2 + Fraction(1567, 6) * n - 33,
-    "Walker-Orin 3": lambda n: Fraction(n**3, 3) + Fraction(43, 2) * n**2 + Fraction(2149, 6) * n - 113,
-    "Walker-Orin 4": lambda n: Fraction(265, 2) * n**2 + 207 * n - 31,
-    "Brandl, Johanni, Otter": lambda n: 470 * n - 420,
-    "numerical solution": lambda n: Fraction(n**3, 3) + Fraction(41, 2) * n**2 + Fraction(2047, 6) * n - 395,
-    "Kalman filter and smoother": lambda n: 477 * n - 503,
-    "diagonalized, normalized": lambda n: 1135 * n - 910,
-    "diagonalized, unnormalized": lambda n: 926 * n - 605,
-}
 
 # (mul, add, div, trig) of each function of the bundled arms
 GOLDEN = {
@@ -69,27 +58,68 @@ def test_below_the_target(n):
     assert flops("inverse_dynamics", n, 0) <= 174 * n - 134, "Balafoutis and Patel"
 
 
-@pytest.mark.parametrize("method", TABLE_3)
-def test_below_every_row_of_table_3(method):
+@pytest.mark.parametrize("row", papers.FORWARD, ids=lambda row: row.method)
+def test_below_every_row_of_table_3(row):
     for n in LENGTHS:
-        assert flops("forward_dynamics", n, 0) < TABLE_3[method](n), f"N = {n}"
+        assert flops("forward_dynamics", n, 0) < row.count(n), f"N = {n}"
+    assert all(fewer for _, _, fewer in table_3())
 
 
 def test_table_3_as_printed():
-    """The transcription gives the printed totals at N = 6 and 12 (Walker-Orin 4's are misprints of the source)."""
-    printed = {
-        "articulated body": (2948, 6422),
-        "Walker-Orin 1": (5920, 21701),
-        "Walker-Orin 2": (4000, 13253),
-        "Walker-Orin 3": (2882, 7857),
-        "Brandl, Johanni, Otter": (2400, 5220),
-        "numerical solution": (2462, 7227),
-        "Kalman filter and smoother": (2359, 5221),
-        "diagonalized, normalized": (5900, 12710),
-        "diagonalized, unnormalized": (4951, 10507),
-    }
-    for method, totals in printed.items():
-        assert tuple(TABLE_3[method](n) for n in (6, 12)) == totals, method
+    """The transcription gives the printed totals (Walker and Orin 4's are misprints of the source)."""
+    counts = {row.method: row.count for row in papers.FORWARD}
+    for method, totals in papers.PRINTED.items():
+        assert tuple(counts[method](n) for n in (6, 12)) == totals, method
+    for (normalised, case), whole in papers.TOTALS.items():
+        total = counted.total(table_2(normalised, case))
+        assert total.theirs[0] + total.theirs[1] == whole
+
+
+DIAGONALISED = {  # (normalised?, case): what issue and theory ask for at most, and what it is
+    (True, 1): (Formula(0, 700), Formula(-920, 576)),
+    (True, 2): (Formula(0, 500), Formula(-797, 416)),
+    (False, 1): (Formula(0, 600), Formula(-917, 571)),
+    (False, 2): (Formula(0, 420), Formula(-794, 411)),
+}
+
+
+@pytest.mark.parametrize(("normalised", "case"), DIAGONALISED)
+def test_diagonalised_dynamics(normalised, case):
+    """(q, nu, tau) -> (v, nu'), exactly; the table by recursion adds up to what `robot.flops` says."""
+    target, exact = DIAGONALISED[normalised, case]
+    name = f"{'diagonalised' if normalised else 'unnormalised'}_motion"
+    assert counted.flops(name, case) == exact
+    assert exact.coefficients[1] <= target.coefficients[1]
+    total = counted.total(table_2(normalised, case))
+    assert total.ours[0] + total.ours[1] == exact
+    for n in (3, 10, 17):
+        assert arm(n, case).flops(name) <= target(n), n
+    assert arm(10, case, seed=2).flops(name) == arm(10, case).flops(name) == exact(10)
+
+
+def test_the_page_shows_the_tables():
+    """docs/counts.md is what is counted today."""
+    page = (ROOT / "docs" / "counts.md").read_text(encoding="utf-8")
+    start, end = "<!-- counted: begin -->\n\n", "\n<!-- counted: end -->"
+    assert page[page.index(start) + len(start) : page.index(end)] == markdown(), "paste psiphi.counting.markdown() again"
+
+
+def test_the_report():
+    text = report()
+    assert "576N - 920" in text and "416N - 797" in text and "379N - 587" in text
+    assert "Table 3" not in report(table=2, case=2) and "case 1" not in report(table=2, case=2)
+    for wrong in (dict(table=4), dict(case=3)):
+        with pytest.raises(pp.StateError, match="expected"):
+            report(**wrong)
+    with pytest.raises(pp.StateError, match="expected 1 or 2"):
+        arm(3, 5)
+
+
+def test_formulas():
+    assert str(Formula(-33, papers.F(1183, 6), papers.F(261, 2), papers.F(1, 3))) == "1/3 N^3 + (130+1/2)N^2 + (197+1/6)N - 33"
+    assert str(Formula(0)) == "0" and str(Formula(-1, 1)) == "N - 1" and str(Formula(2, -1)) == "-N + 2"
+    with pytest.raises(pp.StateError, match="not linear"):
+        fitted({3: 1, 4: 2, 5: 4})
 
 
 @pytest.mark.parametrize(("robot", "function"), [(robot, f) for robot, counts in GOLDEN.items() for f in counts])

@@ -1,4 +1,4 @@
-"""S1's recursions as they stand there (corrected: theory.md section 6), on dense blocks: an oracle for joints of one coordinate."""
+"""S1's recursions (corrected: theory.md section 6) on dense blocks: an oracle for joints of one coordinate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Recursed(NamedTuple):
 
 def cross_force(V):
     """V x* = [[w~, v~], [0, w~]]."""
-    w, v = (np.cross(np.eye(3), -x) for x in (V[:3], V[3:]))
+    w, v = (np.cross(np.eye(3), x) for x in (V[:3], V[3:]))
     return np.block([[w, v], [np.zeros((3, 3)), w]])
 
 

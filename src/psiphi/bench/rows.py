@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.bench import checks, closed, counts, large, motion, speed, starts
+from psiphi.bench import checks, closed, counts, diagonal, large, motion, speed, starts
 from psiphi.bench.row import Row
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
@@ -44,4 +44,9 @@ ROWS = (  # what takes minutes stands last
     Row("momentum", "momentum drift in 10 s, RK4 at 1 kHz", 1e-8, "", motion.momentum_drift(adaptive=False)),
     Row("momentum-adaptive", "momentum drift in 10 s, adaptive", 1e-11, "", motion.momentum_drift(adaptive=True)),
     Row("motion-mujoco", "a second of motion beside MuJoCo's", 1e-6, "", motion.same_motion),
+    Row("flops-nu", "flops in nu, v and its rate, of 700N", 1, "x", diagonal.flops("diagonalised", 1, 700)),
+    Row("flops-nu-2", "flops in nu, case 2, of 500N", 1, "x", diagonal.flops("diagonalised", 2, 500)),
+    Row("flops-xi", "flops in xi, v and its rate, of 600N", 1, "x", diagonal.flops("unnormalised", 1, 600)),
+    Row("flops-xi-2", "flops in xi, case 2, of 420N", 1, "x", diagonal.flops("unnormalised", 2, 420)),
+    Row("agreement-nu", "accelerations from nu and xi", 1e-10, "", diagonal.agreement),
 )

@@ -19,7 +19,7 @@ from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.program import Site
 from psiphi.tape.ops import Count
 
-LENGTHS = {1: range(3, 9), 2: range(4, 9)}  # N > 2; in case 2 N > 3: what an arm of three links saves at tip and base overlaps
+LENGTHS = {1: range(3, 9), 2: range(4, 9)}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,10 @@ class QuasiEquation(Equation):
         inputs, outputs = super().arguments()
         return tuple(arg for arg in inputs if arg.name != "v"), outputs
 
+    def _unfused(self) -> str:
+        """The velocities' sweeps are part of the equation: there is nothing to compare with."""
+        return ""
+
     def _lower(self, polys: dict[str, Poly]) -> QuasiLowered:
         results = [Result(n, polys[n], self._space(n, polys[n])) for n in self.results]
         movable = self.rods is not None

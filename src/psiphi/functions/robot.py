@@ -39,7 +39,17 @@ class Robot(Model):
         """The model, with its functions."""
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)})
+        robot = cls(**{f.name: getattr(model, f.name) for f in fields(Model)})
+        return robot._dressed(getattr(model, "shapes", ()))
+
+    def _dressed(self, shapes: tuple[Shape, ...]) -> Robot:
+        """This new robot, with these shapes."""
+        if shapes:
+            self.__dict__["shapes"] = tuple(shapes)
+        return self
+
+    def __getstate__(self) -> dict:
+        return super().__getstate__() | ({"shapes": self.shapes} if self.shapes else {})
 
     @cached_property
     def _model(self) -> Model:

@@ -9,6 +9,16 @@ from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
 from psiphi.sweeps.program import BASE_TO_TIP
 
 GREEK = {"phi": "φ", "psi": "ψ", "D_inv": "D⁻¹", "tau_bar": "τ̄", "E_phi": "ℰφ", "E_psi": "ℰψ", "rotor": "Jₘ"}
+GREEK |= {
+    "P_plus": "P⁺",
+    "P_dot": "Ṗ",
+    "lambda_dot": "λ̇",
+    "U_ring": "Ů",
+    "D_rate": "Θ",
+    "Omega_d": "Ω_δ",
+    "Pi": "Π",
+    "H_dot": "Ḣ",
+}
 
 
 def spell(letter: str) -> str:

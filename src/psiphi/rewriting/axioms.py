@@ -1,6 +1,6 @@
 """The axioms, one row each, written in the algebra itself, with their sources. Everything else is derived from them.
 
-S0 ... S4 are the papers (see the room's `__init__.py`). HALVES adds the Cholesky factor of D;
+S0 ... S4 are the papers (see the room's `__init__.py`). HALVES adds the Cholesky factor of D, IN_MOTION derivatives in time;
 WITHOUT_ROTORS and ON_CHAINS hold only for such robots.
 """
 
@@ -17,6 +17,7 @@ H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s
 E_phi, E_psi, tau_bar, rotor, S, L = _s.E_phi, _s.E_psi, _s.tau_bar, _s.rotor, _s.S, _s.L
 Delta_phi, Delta_psi, Phi, Psi, Om = _s.Delta_phi, _s.Delta_psi, _s.Phi, _s.Psi, _s.Om
 D_half = _s.D_half
+P_plus, P_dot, lambda_dot, Omega_d, H_dot, Theta = _s.P_plus, _s.P_dot, _s.lambda_dot, _s.Omega_d, _s.H_dot, _s.D_rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,15 @@ HALVES = (
     axiom(D_half.inv @ D_half, I, "S1 (26)"),
 )
 
+# along the motion: P⁺ = τ̄ P, and the Riccati equation of P differentiated, for joints of any kind
+_half = E_phi @ P_plus @ (Omega_d.T - H_dot.T @ G.T) @ E_phi.T
+IN_MOTION = (
+    axiom(P_plus, tau_bar @ P, "S0 (4.5)"),
+    axiom(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)"),
+    axiom(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: theory g.3"),
+    axiom(Theta + Theta.T, D_half.inv @ (H @ P_dot @ H.T + H_dot @ P @ H.T + H @ P @ H_dot.T) @ D_half.inv.T, "S1 (26), d/dt"),
+)
+
 WITHOUT_ROTORS = (axiom(rotor, 0 * rotor, "no rotor inertia"),)
 
 ON_CHAINS = (axiom(Om, H.T @ D.inv @ H + E_psi.T @ Om @ E_psi, "S3 (20)"),)
@@ -101,6 +111,11 @@ WEIGHT = {
     "Phi": 60,
     "Psi": 60,
     "Om": 80,
+    "P_plus": 40,
+    "lambda_dot": 40,
+    "P_dot": 8,
+    "Omega_d": 2,
+    "D_rate": 2,
 }
 
 

@@ -9,11 +9,12 @@ from psiphi.model.model import Model
 from psiphi.operators import Expression, has_rotors, is_chain
 from psiphi.operators.letters import frame_parts
 from psiphi.operators.terms import of_letter
-from psiphi.rewriting.axioms import AXIOMS, HALVES, ON_CHAINS, WITHOUT_ROTORS, at_frame
+from psiphi.rewriting.axioms import AXIOMS, HALVES, IN_MOTION, ON_CHAINS, WITHOUT_ROTORS, at_frame
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.lemmas import name_of
 from psiphi.rewriting.rules import Rules
 
+MOVING = frozenset({"P_plus", "lambda_dot", "P_dot", "D_rate", "D_rate*"})  # letters with axioms IN_MOTION
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
 
 
@@ -33,9 +34,17 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[str, ...]) -> Rules:
     return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
 
 
+@lru_cache
+def moving_rules(rotors: bool) -> Rules:
+    """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives."""
+    return complete(IN_MOTION, rules(rotors))
+
+
 def rules_for(model: Model | None, letters: frozenset[str] = frozenset()) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
+    if letters & MOVING:
+        return moving_rules(rotors)
     if "Om" not in letters:
         return rules(rotors)
     singles = {x.removesuffix("*") for x in letters if x.startswith("B[") and len(frame_parts(x)[0]) == 1}

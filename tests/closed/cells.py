@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, pinocchio_answer, random_cell
+from psiphi.bench.cells import (
+    CONTACTS,
+    Closed,
+    at_work,
+    dense_answer,
+    facing_pumas,
+    four_bar,
+    held,
+    pinocchio_answer,
+    random_cell,
+)
 from psiphi.bench.interpreted import Interpreted, uncompiled
 from psiphi.closed import Loop, System, connect
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
 from psiphi.robots import random_tree
 
-__all__ = ["CONTACTS", "Closed", "Interpreted", "dense_answer", "four_bar", "held", "pair", "pinocchio_answer", "random_cell"]
-__all__ += ["uncompiled"]
+__all__ = ["CONTACTS", "Closed", "Interpreted", "at_work", "dense_answer", "facing_pumas", "four_bar", "held"]
+__all__ += ["inertia_at_object", "pair", "pinned_arm", "pinocchio_answer", "random_cell", "uncompiled"]
 
 
 def pair(*kinds: str, seed: int = 3) -> Closed:
@@ -22,17 +32,31 @@ def pair(*kinds: str, seed: int = 3) -> Closed:
     return held(arms, kinds, rng)
 
 
-def four_bar(kind: str = "hinge", lengths=(1.0, 0.4, 0.9, 0.7), axis=(0.0, 0.0, 1.0)) -> System:
-    """Ground, crank, coupler, rocker: three hinges about z, the last joint closed by a loop."""
-    ground, crank, coupler, rocker = lengths
-    b = Builder("four bar", gravity=(0.0, -9.81, 0.0))
-    for name, length, mass in (("crank", crank, 1.0), ("coupler", coupler, 2.0), ("rocker", rocker, 1.5)):
-        b.body(name, mass=mass, com=(length / 2, 0, 0), inertia=np.diag([0.01, 0.02, 0.02]) * mass)
-    b.joint("motor", "revolute", "world", "crank", axis=(0, 0, 1))
-    b.joint("crank pin", "revolute", "crank", "coupler", xyz=(crank, 0, 0), axis=(0, 0, 1))
-    b.joint("pivot", "revolute", "world", "rocker", xyz=(ground, 0, 0), axis=(0, 0, 1))
-    b.frame("coupler end", "coupler", xyz=(coupler, 0, 0))
-    b.frame("rocker end", "rocker", xyz=(rocker, 0, 0))
-    given = {"axis": axis} if kind == "hinge" else {}
-    loop = Loop(kind, "coupler end", "rocker end", **given)
-    return connect(Robot.of(b.build()), [loop], passive=["crank pin", "pivot"])
+def pinned_arm(pin=(1.2, 0.4, 0.0), gravity=(0.0, -9.81, 0.0)) -> System:
+    """Two links of one metre in the plane, the tip held to a pin."""
+    b = Builder("pinned", gravity=gravity)
+    for name in ("upper", "lower"):
+        b.body(name, mass=1.0, com=(0.5, 0, 0), inertia=np.diag([0.01, 0.1, 0.1]))
+    b.joint("shoulder", "revolute", "world", "upper")
+    b.joint("elbow", "revolute", "upper", "lower", xyz=(1, 0, 0))
+    b.frame("tip", "lower", xyz=(1, 0, 0))
+    b.frame("pin", "world", xyz=pin)
+    return connect(Robot.of(b.build()), [Loop("ball", "tip", "pin")])
+
+
+def inertia_at_object(cell: System, q: np.ndarray) -> np.ndarray:
+    """S4 for rigid grasps: M(C) + sum A_i* Lambda_i A_i with Lambda_i = (J_i M_i^-1 J_i*)^-1."""
+    body, T = cell.bodies[-1], cell.frame_pose(q, cell.object)
+    R = T[:3, :3]
+    c, I = R @ body.com, R @ body.inertia @ R.T
+    cx = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
+    total = np.block([[I - body.mass * cx @ cx, body.mass * cx], [-body.mass * cx, body.mass * np.eye(3)]])
+    mass = cell.robot.mass_matrix(q)
+    for contact in cell.contacts:
+        J = cell.robot.jacobian(q, contact.first)
+        arm = np.linalg.inv(J @ np.linalg.solve(mass, J.T))
+        l = cell.frame_pose(q, contact.second)[:3, 3] - T[:3, 3]
+        A = np.eye(6)
+        A[3:, :3] = -np.array([[0, -l[2], l[1]], [l[2], 0, -l[0]], [-l[1], l[0], 0]])
+        total = total + A.T @ arm @ A
+    return total

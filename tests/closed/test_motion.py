@@ -6,23 +6,17 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import four_bar
+from closed.cells import at_work, facing_pumas, four_bar
 
 
 @pytest.fixture(scope="module")
 def cell():
-    """Two PUMAs facing each other, a box between their hands."""
-    puma = pp.robots.puma560()
-    facing = np.diag([-1.0, -1.0, 1.0, 1.0])
-    facing[0, 3] = 1.2
-    arms = [(puma, None, "tool"), (puma, facing, "tool")]
-    return pp.grasp(arms, pp.Body.box(3.0, (0.5, 0.2, 0.2)), [(-0.25, 0, 0), (0.25, 0, 0)])
+    return facing_pumas()
 
 
 @pytest.fixture(scope="module")
 def start(cell):
-    posture = [0.0, -0.8, 0.6, 0.0, 0.5, 0.0]
-    return cell.assemble([*posture, *posture, 0.6, 0.0, 0.3, 0, 0, 0, 1])
+    return at_work(cell)
 
 
 def test_two_arms_drop_a_box_and_keep_it(cell, start):
@@ -58,12 +52,8 @@ def test_a_four_bar_turns_over_with_redundant_rows():
 
 def test_a_lost_grasp_is_an_event_with_its_ratio(cell, start):
     """A box gripped by friction alone slips when nobody squeezes it."""
-    puma = pp.robots.puma560()
-    facing = np.diag([-1.0, -1.0, 1.0, 1.0])
-    facing[0, 3] = 1.2
     grips = [pp.Contact("rigid", normal=(side, 0, 0), friction=0.5) for side in (1, -1)]
-    arms = [(puma, None, "tool"), (puma, facing, "tool")]
-    held = pp.grasp(arms, pp.Body.box(3.0, (0.5, 0.2, 0.2)), [(-0.25, 0, 0), (0.25, 0, 0)], grips)
+    held = facing_pumas(grips)
     tau = held.inverse_dynamics(start, np.zeros(held.nv), np.zeros(held.nv))
     motion = pp.simulate(held, start, tau=tau, duration=0.05)
     lost = [event for event in motion.events if event.name == "grasp lost"]

@@ -61,6 +61,34 @@ def held(mechanisms: Sequence, kinds: Sequence[str], rng: np.random.Generator, w
     return Closed(cell, q, v, 5.0 * rng.standard_normal(cell.nv))
 
 
+def facing_pumas(contacts: Sequence = (), mass: float = 3.0, width: float = 0.2) -> System:
+    """Two PUMA 560 that face each other, 1.2 m apart, a box half a metre long between their hands."""
+    puma, facing = pp.robots.puma560(), np.diag([-1.0, -1.0, 1.0, 1.0])
+    facing[0, 3] = 1.2
+    arms = [(puma, None, "tool"), (puma, facing, "tool")]
+    return pp.grasp(arms, pp.Body.box(mass, (0.5, width, width)), [(-0.25, 0, 0), (0.25, 0, 0)], contacts)
+
+
+def at_work(cell: System) -> np.ndarray:
+    """Facing PUMAs with their elbows up."""
+    posture = [0.0, -0.8, 0.6, 0.0, 0.5, 0.0]
+    return cell.assemble([*posture, *posture, 0.6, 0.0, 0.3, 0, 0, 0, 1])
+
+
+def four_bar(kind: str = "hinge") -> System:
+    """Ground, crank, coupler, rocker: three hinges about z; the loop that closes them has rows to spare."""
+    b = pp.Builder("four bar", gravity=(0.0, -9.81, 0.0))
+    for name, length, mass in (("crank", 0.4, 1.0), ("coupler", 0.9, 2.0), ("rocker", 0.7, 1.5)):
+        b.body(name, mass=mass, com=(length / 2, 0, 0), inertia=np.diag([0.01, 0.02, 0.02]) * mass)
+    b.joint("motor", "revolute", "world", "crank")
+    b.joint("crank pin", "revolute", "crank", "coupler", xyz=(0.4, 0, 0))
+    b.joint("pivot", "revolute", "world", "rocker", xyz=(1.0, 0, 0))
+    b.frame("coupler end", "coupler", xyz=(0.9, 0, 0))
+    b.frame("rocker end", "rocker", xyz=(0.7, 0, 0))
+    loop = pp.Loop(kind, "coupler end", "rocker end", axis=(0, 0, 1) if kind == "hinge" else None)
+    return pp.connect(b.build(), [loop], passive=["crank pin", "pivot"])
+
+
 def _anywhere(rng: np.random.Generator, far: float) -> np.ndarray:
     """A random pose, 4x4."""
     T = np.eye(4)

@@ -9,7 +9,17 @@ from itertools import pairwise
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench.cells import Closed, dense_answer, held, pinocchio_answer, pinocchio_call, random_cell
+from psiphi.bench.cells import (
+    Closed,
+    at_work,
+    dense_answer,
+    facing_pumas,
+    four_bar,
+    held,
+    pinocchio_answer,
+    pinocchio_call,
+    random_cell,
+)
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.bench.timing import best
 from psiphi.closed import circuits
@@ -42,22 +52,9 @@ def two_arms(wrap=lambda system: system) -> Closed:
     return held([arm, arm], ["rigid", "rigid"], rng, wrap)
 
 
-def four_bar() -> System:
-    """Crank, coupler and rocker in the plane, closed by a ball: one row too many."""
-    b = pp.Builder("four_bar", gravity=(0.0, -9.81, 0.0))
-    for name, length in (("crank", 0.4), ("coupler", 0.9), ("rocker", 0.7)):
-        b.body(name, mass=1.0, com=(length / 2, 0, 0), inertia=np.diag([0.01, 0.02, 0.02]))
-    b.joint("motor", "revolute", "world", "crank")
-    b.joint("crank_pin", "revolute", "crank", "coupler", xyz=(0.4, 0, 0))
-    b.joint("pivot", "revolute", "world", "rocker", xyz=(1.0, 0, 0))
-    b.frame("coupler_end", "coupler", xyz=(0.9, 0, 0))
-    b.frame("rocker_end", "rocker", xyz=(0.7, 0, 0))
-    return pp.connect(b.build(), [pp.Loop("ball", "coupler_end", "rocker_end")])
-
-
 def with_pinocchio(size: Size) -> Iterator[Measured]:
     """Two arms with a box, and a four-bar with a redundant row, against both of Pinocchio's algorithms."""
-    bar = four_bar()
+    bar = four_bar("ball")
     q = bar.assemble([0.9, -0.4, 1.9], hold=["motor"])
     q, v = bar.project(q, np.array([1.0, 0.0, 0.0]))
     for name, closed in (("two arms", two_arms()), ("four-bar", Closed(bar, q, v, np.array([2.0, 0.1, -0.3])))):
@@ -112,13 +109,8 @@ def growth_in_arms(size: Size) -> Iterator[Measured]:
 
 def residual(size: Size) -> Iterator[Measured]:
     """Two PUMA 560 drop and swing a box for ten seconds, RK4 at 1 kHz, put back on the constraints after each step."""
-    puma = pp.robots.puma560()
-    facing = np.diag([-1.0, -1.0, 1.0, 1.0])
-    facing[0, 3] = 1.2
-    arms = [(puma, None, "tool"), (puma, facing, "tool")]
-    cell = pp.grasp(arms, pp.Body.box(3.0, (0.5, 0.2, 0.2)), [(-0.25, 0, 0), (0.25, 0, 0)])
-    posture = [0.0, -0.8, 0.6, 0.0, 0.5, 0.0]
-    q = cell.assemble([*posture, *posture, 0.6, 0.0, 0.3, 0, 0, 0, 1])
+    cell = facing_pumas()
+    q = at_work(cell)
     motion = pp.simulate(cell, q, duration=1.0 if size.quick else 10.0, dt=1e-3)
     note = f"energy drift {float(motion.drift):.1e} of the largest kinetic energy"
     yield Measured("two PUMA 560 and a box", float(np.abs(np.asarray(motion.residual)).max()), note=note)

@@ -6,41 +6,74 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.singular import STRAIN, direction, least_norm
+from psiphi.closed import dense
+from psiphi.closed.reading import names, positive
+from psiphi.closed.singular import CLOSE, STRAIN, direction, element, least_norm
 from psiphi.errors import StateError
 
 STEPS = 300  # damped Gauss-Newton steps before giving up
 LONGEST = 0.5  # the most a coordinate moves in one step: radians, metres
+STUCK = 1e9  # damping at which no step helps any more
+WORTH = 1 - 1e-9  # a step that closes less of the gap than this is none
+STARTS = np.concatenate([[0.0], np.linspace(0.2, 2.0, 15)])  # how far from the guess it is tried, one after the other
+NEWTON = 8  # steps of a projection
 
 
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
-    """min |e(q)|: dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W leaves out the held joints."""
+    """min |e(q)|: dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W leaves out the held joints.
+
+    An element that gets stuck starts again from its guess, shaken a little, then more.
+    """
     (q,) = system._state(q=q_guess)
+    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = q.shape[:-1]
-    q = system.normalize(q).reshape(-1, system.nq)
+    with np.errstate(all="ignore"):
+        guess = system.normalize(q).reshape(-1, system.nq)
     move = np.ones(system.nv)
-    for name in (hold,) if isinstance(hold, str) else hold:
+    for name in names("hold", hold):
         move[system.robot.joint(name).v_slice] = 0.0
-    if not np.isfinite(q).all():
-        raise StateError("the guess is not finite", "give numbers")
+    if not np.isfinite(guess).all():
+        where = element(_place(~np.isfinite(guess).all(axis=-1), lead))
+        raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
+    q, e = np.array(guess), np.full((len(guess), system.nc), np.inf)
+    rng = np.random.default_rng(0)
+    for far in STARTS:
+        todo = np.flatnonzero(~(_worst(e) <= tolerance))
+        if not len(todo):
+            break
+        start = system.integrate(guess[todo], far * move * rng.standard_normal((len(todo), system.nv))) if far else guess[todo]
+        new, left = _descend(system, np.array(start), move, tolerance)
+        better = _worst(left) < _worst(e[todo])
+        q[todo[better]], e[todo[better]] = new[better], left[better]
+    _check_closed(system, q, e, tolerance, lead)
+    return system.normalize(q).reshape(*lead, system.nq)
+
+
+def _descend(system: Any, q: np.ndarray, move: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
     q, e = _off_half_turns(system, q, move)
     mu = np.full(len(q), 1e-3)
     for _ in range(STEPS):
-        todo = np.abs(e).max(axis=-1, initial=0.0) > 0.1 * tolerance
-        if not todo.any():
+        at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
+        if not len(at):
             break
-        step = _step(system.constraint_jacobian(q[todo]), e[todo], mu[todo], move)
-        trial = system.integrate(q[todo], step)
+        step = _step(system.constraint_jacobian(q[at]), e[at], mu[at], move)
+        trial = system.integrate(q[at], step)
         with np.errstate(all="ignore"):
             new = system.constraint_residual(trial)
-            better = (new**2).sum(axis=-1) < (e[todo] ** 2).sum(axis=-1)
-        at = np.flatnonzero(todo)
+            better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
         q[at[better]], e[at[better]] = trial[better], new[better]
-        mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), np.minimum(mu[at] * 4.0, 1e9))
-        if (mu[at] >= 1e9).all():
-            break
-    _check_closed(system, e, tolerance, lead)
-    return system.normalize(q).reshape(*lead, system.nq)
+        mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
+    return q, e
+
+
+def _worst(e: np.ndarray) -> np.ndarray:
+    return np.abs(e).max(axis=-1, initial=0.0)
+
+
+def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the first lost element of a flat batch stands."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
 
 
 def _off_half_turns(system: Any, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +82,11 @@ def _off_half_turns(system: Any, q: np.ndarray, move: np.ndarray) -> tuple[np.nd
     for _ in range(10):
         with np.errstate(all="ignore"):
             e = system.constraint_residual(q)
-        lost = ~(np.abs(e).max(axis=-1, initial=0.0) < 1e3)
+        lost = ~(_worst(e) < 1e3)
         if not lost.any():
             break
         q[lost] = system.integrate(q[lost], 0.1 * move * rng.standard_normal(system.nv))
-    return q, e
+    return q, np.where(np.isfinite(e), e, 1e6)
 
 
 def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np.ndarray:
@@ -66,33 +99,45 @@ def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np
     return step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))
 
 
-def _check_closed(system: Any, e: np.ndarray, tolerance: float, lead: tuple[int, ...]) -> None:
-    worst = np.abs(e).max(axis=-1, initial=0.0)
-    if (worst <= tolerance).all():
+def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]) -> None:
+    lost = ~(_worst(e) <= tolerance)
+    if not lost.any():
         return
-    element = int(np.argmax(~(worst <= tolerance)))
-    row = int(np.argmax(np.abs(e[element])))
-    where = f" (batch element {element})" if lead else ""
+    i = int(np.argmax(lost))
+    what = direction(system, q[i], e[i])
     raise StateError(
-        f"the loops do not close{where}: {direction(system.closure, row)} stays open by {abs(e[element, row]):.3g}",
+        f"the loops do not close{element(_place(lost, lead))}: {what}, stays open by {_worst(e[i]):.3g}",
         "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
     )
 
 
 def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Newton in the metric of the mass matrix: first q, until every row is closed to `tolerance`, then v once."""
+    """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
     q, v = system._state(q=q, v=v)
-    for _ in range(8):
-        e = system.constraint_residual(q)
-        if not np.abs(e).max(initial=0.0) > tolerance:
+    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-12")
+    for _ in range(NEWTON):
+        todo = _worst(system.constraint_residual(q)) > tolerance
+        if not np.any(todo):
             break
-        dq, _ = _newton(system, q, v)
-        q = system.integrate(q, dq)
-    _, dv = _newton(system, q, v)
-    return q, v + dv
+        q = np.array(q)
+        q[todo] = system.integrate(q[todo], _newton(system, q[todo], np.zeros(system.nv))[0])
+    return q, _at_rest(system, q, v, tolerance)
+
+
+def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.ndarray:
+    """v without what opens the constraints."""
+    v = v + _newton(system, q, v)[1]
+    for _ in range(NEWTON - 1):
+        todo = _worst(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, _worst(v))
+        if not np.any(todo):
+            break
+        there = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo]
+        v[todo] = v[todo] + _newton(system, there, v[todo])[1]
+    return v
 
 
 def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One step of q and of v; where Omega is singular by least norm, and what that leaves open by the dense system."""
     dq, dv, strain = system._call(system._projection, (q, v))
     bad = ~(strain < STRAIN)
     if not np.any(bad):
@@ -100,7 +145,13 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
     lead = np.shape(strain)
     q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
     Omega, rows = system._call(system._omega, (q,)), system.constraint_residual(q, v)
-    mended = [system._corrected(q, least_norm(Omega, -rows[..., i, :]).multipliers)[0] for i in range(2)]
-    dq, dv = np.array(dq), np.array(dv)
-    dq[bad], dv[bad] = mended
-    return dq, dv
+    steps = np.array(dq), np.array(dv)
+    for i, step in enumerate(steps):
+        right = -rows[..., i, :]
+        least = least_norm(Omega, right)
+        mended = system._corrected(q, least.multipliers)[0]
+        unsure = _worst(least.left) > CLOSE * _worst(right)
+        if unsure.any():
+            mended[unsure] = dense.least_motion(system, q[unsure], right[unsure])
+        step[bad] = mended
+    return steps

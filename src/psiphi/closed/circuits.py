@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
@@ -15,6 +16,7 @@ from psiphi.functions.compiler import Function, Request
 from psiphi.sweeps.framing import Tree, frame_tree
 from psiphi.sweeps.program import Argument, Program, Site
 from psiphi.sweeps.unroll import unroll
+from psiphi.tape.ops import Count
 
 Fill = Callable[[Coupling], dict[str, list]]
 
@@ -45,16 +47,25 @@ class Circuit:
         request = Request(self.name, (self.algebra.closure.key,))
         return Function(self.algebra.closure.model, request, quantity=self)
 
+    @cached_property
+    def count(self) -> Count:
+        tree = frame_tree(self.algebra.closure.model, self.rods)
+        return unroll(self.program(tree), tree).count
+
     @property
     def flops(self) -> int:
-        tree = frame_tree(self.algebra.closure.model, self.rods)
-        return unroll(self.program(tree), tree).count.flops
+        return self.count.flops
 
 
 def _inputs(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
     model, m = algebra.closure.model, algebra.closure.size
     known = {"q": Argument("q", (model.nq,), "q"), "lam": Argument("lam", (m,))}
     return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
+
+
+def given(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
+    """q, v, tau, and wrenches on frames where there are any."""
+    return _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
 
 
 def _wrenches(closure: Closure) -> Argument:
@@ -72,9 +83,10 @@ def dynamics(algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: 
         _wrenches(closure),
         Argument("strain", ()),
     )
-    inputs = _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
     name = f"closed dynamics {method} {axes} {','.join(frames)}"
-    return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, lambda c: run(method, stages, c))
+    return Circuit(
+        name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, lambda c: run(method, stages, c)
+    )
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
@@ -89,8 +101,8 @@ def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -
 
     m, nv = closure.size, closure.model.nv
     outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
-    inputs = _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
-    return Circuit(f"closed terms {axes} {','.join(frames)}", "Omega = Jc M^-1 Jc*", inputs, outputs, algebra, fill)
+    name = f"closed terms {axes} {','.join(frames)}"
+    return Circuit(name, "Omega = Jc M^-1 Jc*", given(algebra, frames), outputs, algebra, fill)
 
 
 def omega(algebra: Algebra) -> Circuit:
@@ -174,29 +186,3 @@ def jacobian(algebra: Algebra) -> Circuit:
 
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
     return Circuit("closed jacobian", "Jc = Z [J; F]", _inputs(algebra, "q"), outputs, algebra, fill)
-
-
-def compliance(algebra: Algebra, frames: tuple[str, ...], axes: str) -> Circuit:
-    """What a wrench on `frames` does to them and to the constraint rows, before the constraints answer:
-
-    X = J M^-1 J*        Y = Jc M^-1 J*        Omega = Jc M^-1 Jc*
-    """
-    s, closure = algebra.s, algebra.closure
-    J = s.J(*frames, axes=axes)
-    own = algebra.equation(X=J @ s.mass.inv @ J.T)
-    sensed = algebra.equation(A=algebra.J @ s.mass.inv @ J.T) if closure.frames else None
-    joints = algebra.equation(a=s.mass.inv @ J.T) if closure.follows else None
-    width = 6 * len(frames)
-
-    def fill(c: Coupling) -> dict[str, list]:
-        A = evaluate(sensed, c.tree, c.inputs)["A"] if sensed is not None else []
-        a = evaluate(joints, c.tree, c.inputs)["a"] if joints is not None else []
-        columns = [c.sense(A[j::width], a[j::width]) for j in range(width)]
-        Y = [columns[j][i] for i in range(closure.size) for j in range(width)]
-        Omega = [x for row in c.omega for x in row]
-        return {"X": evaluate(own, c.tree, c.inputs)["X"], "Y": Y, "Omega": Omega}
-
-    m = closure.size
-    outputs = (Argument("X", (width, width)), Argument("Y", (m, width)), Argument("Omega", (m, m)))
-    name = f"closed compliance {axes} {','.join(frames)}"
-    return Circuit(name, "X - Y* Omega^-1 Y", _inputs(algebra, "q"), outputs, algebra, fill)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -83,11 +82,6 @@ class Closure:
         """(follower's, leader's) velocity coordinate of every joint that follows."""
         at = lambda name: self.model.joint(name).v_slice.start  # noqa: E731
         return tuple((at(f.joint), at(f.leader)) for f in self.follows)
-
-    def owner(self, row: int) -> str:
-        """The name of the constraint a row belongs to."""
-        names: Sequence[str] = [c.name for c in (*self.constraints, *self.follows)]
-        return next(name for name, own in zip(names, self.slices, strict=True) if own.start <= row < own.stop)
 
     @cached_property
     def key(self) -> str:

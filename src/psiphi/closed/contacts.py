@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.model.arguments import real
 from psiphi.model.words import shown
 from psiphi.spatial.quaternion import from_matrix
 
@@ -18,22 +19,18 @@ def _axes(system: Any, q, frame: str) -> np.ndarray:
 def configuration(system: Any, q, contact: int | str) -> np.ndarray:
     """The quaternion of R2* R1."""
     names = [c.name for c in system.contacts]
-    number = names.index(contact) if contact in names else contact
-    if not isinstance(number, int) or not -len(names) <= number < len(names):
-        raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}")
+    number = names.index(contact) if isinstance(contact, str) and contact in names else contact
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -len(names) <= number < len(names):
+        raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}, or their numbers from 0")
     c = system.contacts[number]
     return from_matrix(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
 
 
 def ratio(system: Any, q, forces) -> np.ndarray:
     """max(|f_t| / (mu f_n), |m_n| / (torsion f_n)); infinite where f_n <= 0, zero for contacts without friction."""
-    forces = np.asarray(forces, dtype=float)
-    if forces.shape[-2:] != (len(system.contacts), 6):
-        raise StateError(
-            f"forces have shape {forces.shape}, expected (..., {len(system.contacts)}, 6)",
-            "take them from forward_dynamics(..., forces=True)",
-        )
-    out = np.zeros(forces.shape[:-1])
+    forces = real("forces", forces, (len(system.contacts), 6), "take them from forward_dynamics(..., forces=True)")
+    (q,) = system._state(q=q)
+    out = np.zeros((*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), len(system.contacts)))
     for i, c in enumerate(system.contacts):
         if c.friction is not None:
             out[..., i] = _used(c.friction, np.swapaxes(_axes(system, q, c.second), -1, -2), forces[..., i, :])
@@ -49,4 +46,5 @@ def _used(friction: Any, back: np.ndarray, wrench: np.ndarray) -> np.ndarray:
         used = sideways / (friction.mu * normal)
         if friction.torsion is not None:
             used = np.maximum(used, np.abs(moment @ n) / (friction.torsion * normal))
-    return np.where(normal > 0.0, used, np.where((normal == 0.0) & (sideways == 0.0), 0.0, np.inf))
+    pulled = np.where((normal == 0.0) & (sideways == 0.0), 0.0, np.inf)
+    return np.where(np.isnan(normal), np.nan, np.where(normal > 0.0, used, pulled))

@@ -75,7 +75,7 @@ class Algebra:
         if self.closure.follows:
             found["Y"] = self.equation(Y=s.mass.inv)
             if self.closure.frames:
-                found["Z"] = self.equation(Z=self.J @ s.mass.inv)
+                found["U"] = self.equation(U=self.J @ s.mass.inv)
         return found
 
     @cached_property
@@ -176,10 +176,10 @@ class Coupling:
                 start = r * width + 6 * frame
                 motions[r] = motions[r] + dot(X["X"][start : start + 6], z)
             for i in joints:
-                joints[i] = joints[i] + dot([X["Z"][(6 * frame + k) * nv + i] for k in range(6)], z)
+                joints[i] = joints[i] + dot([X["U"][(6 * frame + k) * nv + i] for k in range(6)], z)
         for j, c in pull.torques:
             for r in range(width):
-                motions[r] = motions[r] + X["Z"][r * nv + j] * c
+                motions[r] = motions[r] + X["U"][r * nv + j] * c
             for i in joints:
                 joints[i] = joints[i] + X["Y"][i * nv + j] * c
         return motions, joints

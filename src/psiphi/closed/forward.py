@@ -1,4 +1,6 @@
-"""Forward dynamics with loops: the compiled answer, and elements with a singular Omega again by eigenvalues."""
+"""Forward dynamics with loops: the compiled answer; elements with a singular Omega again by eigenvalues; what that cannot
+answer (nothing keeps the constraints, or the mass matrix is singular too) by the dense system, whose word is the last.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import dense
+from psiphi.closed import circuits, dense
 from psiphi.closed.methods import PAPER
-from psiphi.closed.singular import STRAIN, direction, least_norm
+from psiphi.closed.singular import STRAIN, direction, element, least_norm
 from psiphi.errors import SingularError, StateError
+from psiphi.functions import check as checked
 from psiphi.functions import guard
 from psiphi.model.words import nearest, shown
 
+Found = dict[str, Any]
 
-def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> dict[str, Any]:
+
+def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Found:
     """a, forces, multipliers; unique, rank and solvable per element."""
     guard.check_axes(axes)
     frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext else ()
     values = system._state(q=q, v=v, tau=tau)
     if frames:
         values = (*values, guard.stack_wrenches(guard.mapping(f_ext)))
+    if checked.wanted(check):
+        checked.before(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
     if method == "KKT":
         a, lam, wrenches, strain = dense.solve(system, values, frames, axes)
     else:
@@ -30,8 +37,7 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     found |= {"unique": np.ones(lead, bool), "rank": np.full(lead, system.nc), "solvable": np.ones(lead, bool)}
     bad = ~(strain < STRAIN)
     if np.any(bad):
-        _mend(system, found, bad, values, frames, axes)
-        _judge(system, found, check)
+        _mend(system, found, bad, values, frames, axes, check)
     return found
 
 
@@ -41,29 +47,55 @@ def method_name(method: Any) -> str:
         return ""
     if method in PAPER:
         return method
+    if method == "KKT":
+        raise StateError("KKT is the dense system: it has no sweeps to explain or count", f"ask for {', '.join(PAPER)}")
     raise StateError(f"no method {shown(method)} for closed chains", nearest(str(method), (*PAPER, "KKT")))
 
 
-def _mend(system: Any, found: dict[str, Any], bad: np.ndarray, values, frames, axes) -> None:
+def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, check: bool) -> None:
+    """The elements `bad` again, with multipliers of least norm."""
     lead = np.shape(bad)
     picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
     free, Omega, gap = system._call(system._terms(frames, axes), picked)
     least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
     extra, wrenches = system._corrected(picked[0], least.multipliers)
-    lost = least.open[..., None]
     new = {
-        "a": np.where(lost, np.nan, free + extra),
-        "forces": np.where(lost[..., None], np.nan, wrenches),
+        "a": free + extra,
+        "forces": wrenches,
         "multipliers": least.multipliers,
         "rank": least.rank,
         "unique": least.rank == system.nc,
         "solvable": ~least.open,
-        "left": least.left,
     }
+    lost = least.open | ~np.isfinite(new["a"]).all(axis=-1)
+    verdicts = _last_word(system, new, lost, picked, frames, axes)
     for name, value in new.items():
-        whole = np.array(found.get(name, np.zeros((*lead, system.nc))))
+        whole = np.array(found[name])
         whole[bad] = value
         found[name] = whole if lead else whole[()]
+    if verdicts and (not lead or check):
+        i, verdict = next(iter(verdicts.items()))
+        place = tuple(int(x) for x in np.argwhere(bad)[i])
+        raise _error(system, picked[0][i], verdict, place)
+
+
+def _last_word(system: Any, new: Found, lost: np.ndarray, values, frames, axes) -> dict[int, dense.Verdict]:
+    """Judge each lost element by the dense system; those of a finite state without an answer come back."""
+    unanswered: dict[int, dense.Verdict] = {}
+    if not lost.any():
+        return unanswered
+    where = np.flatnonzero(lost)
+    rows = dense.pieces(system, tuple(x[where] for x in values), frames, axes)
+    verdicts = [dense.judge(*(x[i] for x in rows)) for i in range(len(where))]
+    forces = system._corrected(values[0][where], np.stack([v.multipliers for v in verdicts]))[1]
+    for i, verdict, force in zip(where.tolist(), verdicts, forces, strict=True):
+        if verdict.loose.any() or verdict.left.any():
+            unanswered[i] = verdict
+        unique = verdict.is_answer and verdict.rank == system.nc
+        entry = (verdict.a, force, verdict.multipliers, verdict.rank, unique, verdict.is_answer)
+        for name, value in zip(("a", "forces", "multipliers", "rank", "unique", "solvable"), entry, strict=True):
+            new[name][i] = value
+    return unanswered
 
 
 def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: int) -> np.ndarray:
@@ -71,15 +103,19 @@ def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: i
     return np.broadcast_to(array, (*lead, *array.shape[array.ndim - core :]))[where]
 
 
-def _judge(system: Any, found: dict[str, Any], check: bool) -> None:
-    """A single state without a solution, or any with check: an error that names contact and direction."""
-    lost = ~np.asarray(found["solvable"])
-    if not lost.any() or (lost.ndim and not check and not lost.all()):
-        return
-    place: Any = tuple(int(i) for i in np.argwhere(lost)[0])
-    row = int(np.argmax(np.abs(found["left"][place])))
-    where = f" (batch element {place if len(place) > 1 else place[0]})" if place else ""
-    raise SingularError(
-        f"no acceleration keeps {direction(system.closure, row)}{where}: the mechanism is at a singularity of that direction",
+def _error(system: Any, q: np.ndarray, verdict: dense.Verdict, place: tuple[int, ...]) -> SingularError:
+    """Which contact and direction no acceleration keeps, or which joint none determines."""
+    where = element(place)
+    if verdict.loose.any():
+        worst = int(np.argmax(np.abs(verdict.loose)))
+        joint = next(j for j in system.joints if j.v_slice.start <= worst < j.v_slice.stop)
+        axis = ", ".join(f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0)
+        return SingularError(
+            f"the acceleration of joint {joint.name} along ({axis}) is not unique{where}: nothing that moves so has inertia, "
+            "and no constraint holds it",
+            "give the links there mass and inertia, the joint armature, or hold that motion with a contact",
+        )
+    return SingularError(
+        f"no acceleration keeps {direction(system, q, verdict.left)}{where}: the mechanism is singular in that direction",
         "start from another configuration, slow down, or free that direction with another kind of contact",
     )

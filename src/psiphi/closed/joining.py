@@ -31,7 +31,7 @@ def join(parts: Sequence[Part], name: str) -> Model:
     _same_gravity(parts)
     bodies: list[Body] = []
     joints: list[Joint] = []
-    frames: dict[str, Frame] = {}
+    frames = {"world": Frame("world", WORLD, IDENTITY)}
     for part in parts:
         first, nq, nv = len(joints), _stop(joints, "q_slice"), _stop(joints, "v_slice")
         bodies += [replace(body, name=part.named(body.name)) for body in part.model.bodies]

@@ -8,6 +8,8 @@ T' = T - H phi (M phi* a + b). Wrenches f act on the frames here (S4's f(0) acts
     RCCFD1      a_f = W* D^-1 W T';  a = a_f + W* D^-1 H psi B f
     RCCFD2      J a_f = B* psi* H* D^-1 W T';  a = W* D^-1 (T' - H psi (K T' - B f))
     RCCFD3      e = W T';  J a_f = B* psi* H* D^-1 e;  a = W* (D^-1 e + D^-1 H psi B f)
+
+Where joints follow others (F of Jc = Z [J; F]), torques u on them stand beside f: H psi B f becomes H psi B f + W u.
 """
 
 from __future__ import annotations
@@ -31,13 +33,6 @@ def _load(s: Operators, frames: tuple[str, ...], axes: str) -> Expression:
 
 def _torque(s: Operators, frames: tuple[str, ...], axes: str) -> Expression:
     return tau - s.H @ s.phi @ _load(s, frames, axes)
-
-
-def _pulled(algebra: Algebra) -> Expression:
-    """J* f + u of the constraints."""
-    closure = algebra.closure
-    parts = [algebra.J.T @ f] * bool(closure.frames) + [u] * bool(closure.follows)
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def _sensed(algebra: Algebra, acceleration: Expression, **more: Expression) -> dict[str, Expression]:
@@ -73,29 +68,46 @@ def _torques(algebra: Algebra, frames: tuple[str, ...], axes: str) -> Equation:
     return algebra.equation(T=_torque(algebra.s, frames, axes))
 
 
+def _innovation(algebra: Algebra, W: Expression) -> Expression:
+    """H psi B f + W u: what wrenches on frames and torques on joints that follow give each joint."""
+    s, closure = algebra.s, algebra.closure
+    if not closure.frames:
+        return W @ u
+    pushed = s.H @ s.psi @ algebra.B @ f
+    return pushed + W @ u if closure.follows else pushed
+
+
 def _rccfd1(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
     s = algebra.s
     W = _whitening(s)
     free = W.T @ s.D.inv @ W @ T
     first = algebra.equation(True, **_sensed(algebra, free, a=free))
-    second = W.T @ s.D.inv @ s.H @ s.psi @ algebra.B @ f
+    second = W.T @ s.D.inv @ _innovation(algebra, W)
     return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
 
 
 def _rccfd2(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
-    s, B = algebra.s, algebra.B
+    s, closure = algebra.s, algebra.closure
     W = _whitening(s)
-    first = algebra.equation(True, A=B.T @ s.psi.T @ s.H.T @ s.D.inv @ W @ T)
-    second = W.T @ s.D.inv @ (T - s.H @ s.psi @ (s.K @ T - B @ f))
-    return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
+    pushed = T + u if closure.follows else T
+    inner = s.K @ pushed - algebra.B @ f if closure.frames else s.K @ pushed
+    second = W.T @ s.D.inv @ (pushed - s.H @ s.psi @ inner)
+    return _torques(algebra, frames, axes), algebra.equation(True, **_felt(algebra, W)), algebra.equation(True, a=second)
 
 
 def _rccfd3(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
-    s, B = algebra.s, algebra.B
+    s = algebra.s
     W = _whitening(s)
-    first = algebra.equation(True, A=B.T @ s.psi.T @ s.H.T @ s.D.inv @ W @ T, e=W @ T)
-    second = W.T @ (s.D.inv @ e + s.D.inv @ s.H @ s.psi @ B @ f)
+    second = W.T @ (s.D.inv @ e + s.D.inv @ _innovation(algebra, W))
+    first = algebra.equation(True, **_felt(algebra, W), e=W @ T)
     return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
+
+
+def _felt(algebra: Algebra, W: Expression) -> dict[str, Expression]:
+    """J a_f = B* psi* H* D^-1 W T of the constrained frames, and a_f itself where joints follow others."""
+    s, closure = algebra.s, algebra.closure
+    motions = {"A": algebra.B.T @ s.psi.T @ s.H.T @ s.D.inv @ W @ T} if closure.frames else {}
+    return motions | ({"a": W.T @ s.D.inv @ W @ T} if closure.follows else {})
 
 
 METHODS: dict[str, Stages] = {"free": _free, "whole": _whole, "RCCFD1": _rccfd1, "RCCFD2": _rccfd2, "RCCFD3": _rccfd3}

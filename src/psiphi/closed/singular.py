@@ -1,8 +1,9 @@
 """States where Omega has no inverse: redundant constraints, an arm at a singularity, parallel arms.
 
-The mass matrix of the forest is positive definite, so that accelerations are unique wherever constraints can be kept at all;
+Where the mass matrix of the forest is positive definite, accelerations are unique wherever constraints can be kept at all;
 what may not be unique are the forces: null(Omega) are the multipliers that do nothing, Jc* lambda = 0. The answer here has
-least norm. Where the right side is not in the image of Omega no acceleration keeps the constraints: `open` says so.
+least norm. Where the right side is not in the image of Omega no acceleration keeps the constraints; where bodies are very light
+beside others, Omega has the right rank and too few digits. `open` tells of both, and `dense.judge` has the last word.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.constraints import Closure, Constraint
-from psiphi.closed.kinds import Relative
+from psiphi.closed.constraints import Constraint
 
-STRAIN = 1e16  # a pivot of Omega below 1e-8 of its diagonal counts as singular, and is looked at with eigenvalues
+STRAIN = 1e14  # a pivot of Omega below 1e-7 of its diagonal counts as singular, and is looked at with eigenvalues
 RANK = 1e-10  # eigenvalues of the scaled Omega below this, relative to the largest, are zeros
-UNMET = 1e-6  # rows left open by more than this, relative to the accelerations asked for, cannot be met
+CLOSE = 1e-9  # rows left open by more than this, relative to the accelerations asked for, need the dense system
+UNMET = 1e-6  # rows it leaves open by more than this cannot be met
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Least:
 
     @property
     def open(self) -> np.ndarray:
-        """Where no multipliers meet the right side."""
-        return np.abs(self.left).max(axis=-1, initial=0.0) > UNMET * self.scale
+        """Where these multipliers do not meet the right side."""
+        return np.abs(self.left).max(axis=-1, initial=0.0) > CLOSE * self.scale
 
 
 def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float = 0.0) -> Least:
@@ -59,17 +60,24 @@ def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float =
     return Least(np.where(finite[..., None], answer, np.nan), kept.sum(axis=-1), np.where(finite[..., None], left, 0.0), scale)
 
 
-def direction(closure: Closure, row: int) -> str:
-    """A row in words: "contact 2 (weld), turning about (0, 0, 1) of left/tool"."""
-    for constraint, own in zip((*closure.constraints, *closure.follows), closure.slices, strict=True):
-        if own.start <= row < own.stop:
-            if not isinstance(constraint, Constraint):
-                return f"{constraint.name}, {constraint.joint} following {constraint.leader}"
-            p = [constraint.shape.length, 0.0, 0.0]
-            zero = [0.0, 0.0, 0.0]
-            line = constraint.row.rows(constraint.shape, Relative(np.eye(3).tolist(), p, zero, zero))[row - own.start]
-            turns = any(line.turn)
-            axis = ", ".join(f"{x:.3g}" for x in (line.turn if turns else line.slide))
-            verb = "turning about" if turns else "sliding along"
-            return f"{constraint.name} ({constraint.kind}), {verb} ({axis}) of {constraint.second}"
-    raise IndexError(row)
+def direction(system: Any, q: np.ndarray, left: np.ndarray) -> str:
+    """Rows left open, in words: "contact 2 (weld) of left/tool to box/grip2, turning about (0, 0, 1)", in world axes."""
+    parts = (*system.closure.constraints, *system.closure.follows)
+    worst = max(range(len(parts)), key=lambda i: float(np.linalg.norm(left[system.closure.slices[i]])))
+    constraint, own = parts[worst], system.closure.slices[worst]
+    if not isinstance(constraint, Constraint):
+        return f"{constraint.name}, {constraint.joint} following {constraint.leader}"
+    units = np.eye(system.nc)[own]
+    rows = system._corrected(np.broadcast_to(q, (len(units), system.nq)), units)[1][:, worst]
+    turn, slide = (left[own] @ rows).reshape(2, 3)
+    turns = np.linalg.norm(turn) > np.linalg.norm(slide)
+    axis = turn if turns else slide
+    axis = np.round(axis / max(np.linalg.norm(axis), 1e-300) * np.sign(axis[np.argmax(np.abs(axis))] or 1.0), 3) + 0.0
+    verb = "turning about" if turns else "sliding along"
+    where = ", ".join(f"{x:g}" for x in axis)
+    return f"{constraint.name} ({constraint.kind}) of {constraint.first} to {constraint.second}, {verb} ({where})"
+
+
+def element(place: tuple[int, ...]) -> str:
+    """Where in the batch, in words; nothing for a single state."""
+    return f" (batch element {place[0] if len(place) == 1 else place})" if place else ""

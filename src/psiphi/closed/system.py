@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import assembly, circuits, contacts, forward, sharing
+from psiphi.closed import assembly, circuits, contacts, dense, explaining, forward, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
-from psiphi.closed.methods import CORRECTED, METHODS
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.functions.compiler import Function
 from psiphi.functions.robot import Robot
 from psiphi.functions.threads import run
+from psiphi.model.arguments import read
 from psiphi.model.model import Frame, Joint
 from psiphi.model.words import shown
 
@@ -81,8 +81,16 @@ class System:
     def na(self) -> int:
         return len(self.actuated)
 
+    @cached_property
+    def idle(self) -> np.ndarray:
+        """The velocity coordinates without motors."""
+        return np.setdiff1d(np.arange(self.nv), self.actuated)
+
     def frame(self, name: str) -> Frame:
         return self.robot.frame(name)
+
+    def joint(self, name: str) -> Joint:
+        return self.robot.joint(name)
 
     def neutral(self) -> np.ndarray:
         """Every joint at its zero; not assembled."""
@@ -113,8 +121,9 @@ class System:
         return type(self), (self.robot, c.constraints, c.follows, self.passive, self.object)
 
     def __repr__(self) -> str:
-        held = ", ".join(f"{c.name}: {c.kind}" for c in self.contacts)
-        return f"<System {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nc} constraint rows ({held})>"
+        held = ", ".join([*(f"{c.name}: {c.kind}" for c in self.contacts), *(f.name for f in self.closure.follows)])
+        rows = f"{self.nc} constraint row{'s' if self.nc > 1 else ''}"
+        return f"<System {self.name!r}: nq={self.nq}, nv={self.nv}, {rows} ({held})>"
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
@@ -122,9 +131,10 @@ class System:
         """Omega lambda = -(Jc a_f + bias);  a = a_f + M^-1 Jc* lambda
 
         -> a (..., nv); with `forces` also the wrenches [moment; force] (..., l, 6) every contact imparts to the body of its
-        second frame (the object), in world axes, at the contact. `method` is "RCCFD1" .. "RCCFD3" of S4, or "KKT" (dense).
-        Forces are of least norm where constraints are redundant. An element no acceleration fits is NaN; a single state, or
-        any with check=True, raises `SingularError` with the contact and the direction.
+        second frame (the object), in world axes, at the contact (the origin of the first frame). `method` is "RCCFD1" ..
+        "RCCFD3" of S4, or "KKT" (dense). Forces are of least norm where constraints are redundant. An element no acceleration
+        fits, or more than one, is NaN; a single state, or any with check=True, raises `SingularError` with the arm, the
+        contact and the direction.
         """
         details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
         return (details["a"], details["forces"]) if forces else details["a"]
@@ -133,37 +143,41 @@ class System:
         """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
         return forward.details(self, q, v, tau, f_ext, axes, method, check)
 
-    def inverse_dynamics(self, q, v, a, internal=None, share=None, forces: bool = False) -> Any:
-        """M a + C v + g = tau + Jc* lambda, tau zero where there is no motor.
+    def inverse_dynamics(
+        self, q, v, a, internal=None, share=None, forces: bool = False, f_ext=None, axes="world", check=False
+    ) -> Any:
+        """M a + C v + g = tau + Jc* lambda + J* f_ext, tau zero where there is no motor.
 
         Torques (..., nv) for a desired motion that keeps the constraints. What the contacts must carry is shared by least
         sum |f_i|^2 / share_i (`share`: one positive number a contact); `internal` (..., l, 6) are wrenches to squeeze with,
         of which the part that moves nothing is added. With `forces` also the contact wrenches as forward_dynamics gives.
+        An element whose motion no torque makes is NaN; a single state, or any with check=True, raises `StateError`.
         """
-        return sharing.inverse_dynamics(self, q, v, a, internal, share, forces)
+        return sharing.inverse_dynamics(self, q, v, a, internal, share, forces, f_ext, axes, check)
 
-    def complete(self, q, v, a, exactly=()) -> np.ndarray:
-        """The acceleration nearest to `a` that keeps the constraints; joints named in `exactly` accelerate as `a` says.
+    def complete(self, q, v, a, exactly=(), check=False) -> np.ndarray:
+        """The acceleration nearest to `a` with Jc a + bias = 0; joints named in `exactly` accelerate as `a` says.
 
         To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow.
         """
-        return sharing.complete(self, q, v, a, exactly)
+        return sharing.complete(self, q, v, a, exactly, check)
 
     def split_forces(self, q, forces, share=None) -> tuple[np.ndarray, np.ndarray]:
         """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
         return sharing.split(self, q, forces, share)
 
     def effective_compliance(self, q, frame=None, axes: str = "world") -> np.ndarray:
-        """J M^-1 J* - (J M^-1 Jc*) Omega^+ (Jc M^-1 J*): what a wrench on `frame` (the object) does to it, loops closed."""
-        name = self._target(frame)
-        guard.check_axes(axes)
-        function = self._function(("compliance", name, axes), lambda: circuits.compliance(self.algebra, (name,), axes))
-        X, Y, Omega = self._call(function, self._state(q=q))
-        return X - np.swapaxes(Y, -1, -2) @ operational.inverse(Omega, "pseudo", 1e-12) @ Y
+        """J N (N* M N)^-1 N* J*, N = null(Jc): what a wrench on `frame` (the object) does to it, loops closed."""
+        (q,) = self._state(q=q)
+        J = self.robot.jacobian(q, self._target(frame), axes=axes)
+        return dense.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
 
-    def effective_inertia(self, q, frame=None, axes: str = "world") -> np.ndarray:
-        """The inverse of `effective_compliance`: the inertia one feels at `frame`. NaN where the frame cannot move freely."""
-        return operational.inverse(self.effective_compliance(q, frame, axes), "exact")
+    def effective_inertia(self, q, frame=None, axes: str = "world", policy: str = "exact") -> np.ndarray:
+        """The inverse of `effective_compliance`: the inertia one feels at `frame`.
+
+        Where the frame cannot move freely: NaN ("exact"), or the inertia of the directions it can move in ("pseudo").
+        """
+        return operational.inverse(self.effective_compliance(q, frame, axes), policy, 1e-12)
 
     # -- constraints -------------------------------------------------------------------------------------------------------
 
@@ -179,7 +193,7 @@ class System:
         return self._call(self._function("jacobian", lambda: circuits.jacobian(self.algebra)), self._state(q=q))
 
     def assemble(self, q_guess, hold=(), tolerance: float = 1e-11) -> np.ndarray:
-        """A configuration near the guess that closes every loop; joints named in `hold` stay where they are."""
+        """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
         return assembly.assemble(self, q_guess, hold, tolerance)
 
     def project(self, q, v, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:
@@ -225,16 +239,8 @@ class System:
         return self._dynamics(forward.method_name(method), (), "world").count.flops
 
     def explain(self, method: str | None = None) -> str:
-        """The stages of forward dynamics, each an operator expression, and what they cost together."""
-        circuit = self._circuit(forward.method_name(method), (), "world")
-        name = circuit.name.split()[2]
-        stages = METHODS[name](self.algebra, (), "world")
-        lines = [f"{result} = {e}" for stage in stages[:-1] for result, e in stage.results.items()]
-        lines += [f"Ω = {e.results[n]}  in constraint rows" for n, e in self.algebra.compliances.items()]
-        lines += ["Ω λ = -(Z A + bias),  f = Z* λ    (dense, as large as the constraints)"]
-        sign = "a + " if name in CORRECTED else ""
-        lines += [f"{result} = {sign}{e}" for result, e in stages[-1].results.items()]
-        return "\n".join([*lines, "", f"{circuit.flops} flops ({name})"])
+        """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
+        return explaining.text(self.algebra, self._circuit(forward.method_name(method), (), "world"))
 
     def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> circuits.Circuit:
         if method:
@@ -282,17 +288,20 @@ class System:
         """The arrays as the functions take them; torques of the actuated coordinates are filled up with zeros."""
         out = []
         for name, value in arrays.items():
-            try:
-                array = np.asarray(value, dtype=float)
-            except (TypeError, ValueError):
-                raise StateError(f"{name} is {shown(value)}, expected numbers", "give an array") from None
+            array, fault = read(value, None)
+            if fault:
+                raise StateError(f"{name} {fault}", "give an array")
+            array = array.astype(float, copy=False)
             size = self.nq if name == "q" else self.nv
             if name == "tau" and array.shape[-1:] == (self.na,) and self.na != self.nv:
                 array, part = np.zeros((*array.shape[:-1], self.nv)), array
                 array[..., self.actuated] = part
             if array.shape[-1:] != (size,):
                 also = f" (or {self.na}, the actuated ones)" if name == "tau" and self.na != self.nv else ""
-                raise StateError(f"{name} has shape {array.shape}, expected (..., {size}){also}", f"{self!r}")
+                what = "nq" if name == "q" else "nv"
+                raise StateError(
+                    f"{name} has shape {array.shape}, expected (..., {size}){also}", f"{what} of {self!r} is {size}"
+                )
             out.append(array)
         return tuple(out)
 

@@ -1,0 +1,69 @@
+"""A closed system's forward dynamics, told: the equations, what the identities made of them, the sweeps, the cost."""
+
+from __future__ import annotations
+
+from psiphi.closed.circuits import Circuit
+from psiphi.closed.coupling import Algebra
+from psiphi.closed.methods import CORRECTED, METHODS
+from psiphi.functions.equations import Equation
+from psiphi.operators.printing import show_poly
+
+FREE = {"a": "a_f"}  # accelerations before the constraints act
+
+
+def text(algebra: Algebra, circuit: Circuit) -> str:
+    """Stage by stage, the dense solve in its place before the last."""
+    method = circuit.name.split()[2]
+    *before, last = METHODS[method](algebra, (), "world")
+    lines = _opening(algebra)
+    for stage in (*before, *algebra.compliances.values()):
+        lines += _stage(algebra, stage, FREE)
+    lines += ["", *_coupling(algebra), *_stage(algebra, last, {"a": "Δa"} if method in CORRECTED else {})]
+    lines += ["", "a = a_f + Δa"] if method in CORRECTED else []
+    c = circuit.count
+    lines += ["", "What stages share is computed once; the sweeps are O(N), the solve is O(m³)."]
+    lines += [f"{c.flops} flops ({method}): {c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos"]
+    return "\n".join(lines)
+
+
+def _opening(algebra: Algebra) -> list[str]:
+    """What the letters mean, and what became of the inverse of the mass matrix."""
+    closure = algebra.closure
+    names = [part.name for part in (*closure.constraints, *closure.follows)]
+    lines = [f"c' = Jc a + dJc/dt v = 0, Jc = Z [J; F]: {closure.size} rows of {', '.join(names)}"]
+    if closure.frames:
+        lines += [f"J = B* φ* H*: motions of {', '.join(closure.frames)}, in their own axes"]
+    if closure.follows:
+        lines += [f"F: {', '.join(f'{f.joint} follows {f.leader}' for f in closure.follows)}"]
+    inverses = (line for equation in algebra.compliances.values() for line in equation.inverses())
+    return lines + list(dict.fromkeys(inverses))
+
+
+def _coupling(algebra: Algebra) -> list[str]:
+    """How the results meet in the small dense solve, of the size of the constraints."""
+    frames, joints = bool(algebra.closure.frames), bool(algebra.closure.follows)
+    omega = {(True, False): "Z X Z*", (True, True): "Z [X, U; U*, Y] Z*", (False, True): "F Y F*"}[frames, joints]
+    sensed = {(True, False): "Z A", (True, True): "Z [A; F a_f]", (False, True): "F a_f"}[frames, joints]
+    solve = f"Ω λ = -({sensed} + dJc/dt v),   {'f' if frames else 'u'} of Jc* λ"
+    return [f"Ω = {omega}", f"{solve}        dense, {algebra.closure.size} rows"]
+
+
+def _stage(algebra: Algebra, stage: Equation, named: dict[str, str]) -> list[str]:
+    """name = as written = rewritten, and the loops that run."""
+    lines = [""]
+    for name, e in stage.results.items():
+        written, found = _short(algebra, str(e)), _short(algebra, show_poly(stage.form.polys[name]))
+        head = f"{named.get(name, name)} = "
+        lines += [head + written] + ([f"{'= ':>{len(head)}}{found}"] if found != written else [])
+    loops = "\n".join(f"    {_short(algebra, line)}" for line in stage.loops())
+    for name in stage.results:
+        loops = loops.replace(f" {name}(k) =", f" {named.get(name, name)}(k) =")
+    return [*lines, loops]
+
+
+def _short(algebra: Algebra, words: str) -> str:
+    """B for B(all the frames)."""
+    frames = algebra.closure.frames
+    if not frames:
+        return words
+    return words.replace(str(algebra.B), "B").replace(f"B[{','.join(frames)}|frame]", "B")

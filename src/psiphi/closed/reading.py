@@ -1,0 +1,172 @@
+"""What the ways to a closed system are given, read with care: poses, directions, names, contacts and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.constraints import Constraint, Friction
+from psiphi.closed.kinds import CONTACTS, KINDS, Shape
+from psiphi.errors import StateError
+from psiphi.model.arguments import read
+from psiphi.model.model import IDENTITY, Model, Pose, frozen
+from psiphi.model.words import nearest, shown
+
+LOOPS = tuple(kind for kind in KINDS if kind != "soft")
+
+
+@dataclass(frozen=True)
+class Contact:
+    """How an arm touches the object: "rigid", "line" (axis), "soft" (normal) or "point"; axes in the grasp frame.
+
+    With `friction` the contact is one-sided: it pushes along `normal` (into the object) and holds sideways up to friction
+    times that; `torsion` (metres) bounds the moment about the normal likewise.
+    """
+
+    kind: str
+    axis: Any = None
+    normal: Any = None
+    friction: float | None = None
+    torsion: float | None = None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Two frames held together: kind "weld", "ball", "hinge", "universal", "cylindrical", "planar" or "distance".
+
+    `first` and `second` are frame names of the system ("world" for the world). `axis` is in axes of the second frame (of a
+    plane: its normal), `axis2` of a universal in axes of the first; `length` is the distance kept.
+    """
+
+    kind: str
+    first: str
+    second: str
+    axis: Any = None
+    axis2: Any = None
+    length: float | None = None
+    name: str = ""
+
+
+def several(what: str, values) -> list:
+    """A list of things, not one of them."""
+    if isinstance(values, str | Model) or not isinstance(values, Iterable):
+        raise StateError(f"{what} is {shown(values)}, expected a list", f"give {what}=[...]")
+    return list(values)
+
+
+def names(what: str, values) -> tuple[str, ...]:
+    """One name, or several."""
+    each = (values,) if isinstance(values, str) else tuple(several(what, values))
+    for name in each:
+        if not isinstance(name, str):
+            raise StateError(f"{what} holds {shown(name)}, expected names", f'give {what}="name", or a list of names')
+    return each
+
+
+def pose(what: str, value) -> Pose:
+    """A Pose, a 4x4 matrix, a translation, or None."""
+    if value is None:
+        return IDENTITY
+    if isinstance(value, Pose):
+        rotation, translation = np.asarray(value.rotation, dtype=float), np.asarray(value.translation, dtype=float)
+    else:
+        array, fault = read(value, None)
+        if not fault and array.shape == (3,):
+            rotation, translation = np.eye(3), array.astype(float)
+        elif not fault and array.shape == (4, 4) and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)):
+            rotation, translation = array[:3, :3].astype(float), array[:3, 3].astype(float)
+        else:
+            raise StateError(f"{what} is {shown(value)}", "give a pp.Pose, a 4x4 pose matrix, or x y z")
+    proper = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(rotation) > 0
+    if rotation.shape != (3, 3) or not proper or not np.isfinite(translation).all():
+        raise StateError(f"{what} is no pose: its rotation is not orthonormal, or it is not finite", "check the matrix")
+    U, _, Vt = np.linalg.svd(rotation)
+    return Pose(frozen(U @ Vt), frozen(translation))
+
+
+def unit(what: str, axis) -> list[float]:
+    """The direction, of length one."""
+    array, fault = read(axis, (3,))
+    length = 0.0 if fault or array.ndim != 1 else float(np.linalg.norm(array))
+    if not 0.0 < length < np.inf:
+        raise StateError(f"{what} has the axis {shown(axis)}", "give three numbers, not all zero")
+    return (array / length).tolist()
+
+
+def positive(what: str, value, remedy: str) -> float:
+    """A finite number above zero."""
+    array, fault = read(value, ())
+    if fault or array.ndim or not 0.0 < float(array) < np.inf:
+        raise StateError(f"{what} is {shown(value)}, expected a positive number", remedy)
+    return float(array)
+
+
+def contact(i: int, given, first: str, second: str) -> Constraint:
+    """The i-th contact of a grasp, between a hand and a grip."""
+    what = f"contacts[{i}]"
+    given = Contact(given) if isinstance(given, str) else given
+    if not isinstance(given, Contact):
+        raise StateError(f"{what} is {shown(given)}", f"give {', '.join(CONTACTS)} or a pp.Contact")
+    if not isinstance(given.kind, str) or given.kind not in CONTACTS:
+        raise StateError(f"{what} is of kind {shown(given.kind)}", nearest(given.kind, CONTACTS))
+    if given.kind != "line" and given.axis is not None:
+        raise StateError(f"{what}, a {given.kind} contact, has the axis {shown(given.axis)}", "only a line contact has one")
+    kind = CONTACTS[given.kind]
+    direction = given.normal if given.kind == "soft" else given.axis
+    if "axis" in KINDS[kind].needs and direction is None:
+        word = "normal" if given.kind == "soft" else "axis"
+        raise StateError(f"{what} is a {given.kind} contact without {word}", f"pp.Contact({given.kind!r}, {word}=(0, 0, 1))")
+    shape = Shape.of() if direction is None else Shape.of(unit(what, direction))
+    return Constraint(f"contact {i + 1}", kind, first, second, shape, _friction(what, given))
+
+
+def _friction(what: str, given: Contact) -> Friction | None:
+    if given.friction is None:
+        if given.torsion is not None:
+            raise StateError(f"{what} has torsion {shown(given.torsion)} and no friction", "give friction=, the coefficient mu")
+        return None
+    mu = positive(f"the friction of {what}", given.friction, "give the coefficient mu, say friction=0.5")
+    if given.normal is None:
+        raise StateError(
+            f"{what} has friction and no normal", "a one-sided contact needs the normal along which it pushes the object"
+        )
+    torsion = given.torsion
+    if torsion is not None:
+        torsion = positive(f"the torsion of {what}", torsion, "give the length (metres) of moment over force")
+    return Friction(mu, tuple(unit(what, given.normal)), torsion)
+
+
+def loop(i: int, given, forest: Model) -> Constraint:
+    """The i-th loop of a system."""
+    what = f"loops[{i}]"
+    if not isinstance(given, Loop):
+        raise StateError(f"{what} is {shown(given)}, expected a pp.Loop", 'pp.Loop("weld", "frame", "other frame")')
+    if not isinstance(given.kind, str) or given.kind not in LOOPS:
+        raise StateError(f"{what} is of kind {shown(given.kind)}", nearest(given.kind, LOOPS))
+    _check_needs(what, given)
+    if given.first == given.second:
+        raise StateError(f"{what} holds {given.first} to itself", "name two frames")
+    first, second = forest.frame(given.first), forest.frame(given.second)
+    if first.body == second.body:
+        raise StateError(f"{what}: {given.first} and {given.second} are on one body", "a loop joins two bodies")
+    length = 0.0
+    if given.length is not None:
+        length = positive(f"the distance {what} keeps", given.length, 'two points in one place are a "ball"')
+    axis = (0.0, 0.0, 1.0) if given.axis is None else unit(what, given.axis)
+    axis2 = (1.0, 0.0, 0.0) if given.axis2 is None else unit(what, given.axis2)
+    return Constraint(given.name or f"loop {i + 1}", given.kind, first.name, second.name, Shape.of(axis, axis2, length))
+
+
+def _check_needs(what: str, given: Loop) -> None:
+    """A kind has its constants, and no others."""
+    needs = KINDS[given.kind].needs
+    for name in ("axis", "axis2", "length"):
+        value = getattr(given, name)
+        if name in needs and value is None:
+            raise StateError(f"{what}, a {given.kind}, has no {name}", f"pp.Loop({given.kind!r}, ..., {name}=...)")
+        if name not in needs and value is not None:
+            takes = f"it takes {' and '.join(needs)}" if needs else "it takes nothing but two frames"
+            raise StateError(f"{what}, a {given.kind}, has the {name} {shown(value)}", f"leave it out: {takes}")

@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python 3.11 or newer and make; they set up .venv themselves (with uv where it is present).
+# `make demo`, `make test` and `make docs` need Python 3.11 or newer and make; they set up .venv themselves (with uv where it is present).
 #
 #   make PYTHON=python3.12 test     another interpreter (.venv is made anew)
 #   make test ARGS="-k cli -x"      options for pytest, `psiphi demo` or `psiphi bench`
@@ -16,7 +16,7 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 
 .NOTPARALLEL:
-.PHONY: help demo test lint fmt bench clean
+.PHONY: help demo test lint fmt bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -39,6 +39,10 @@ fmt: $(VENV)/.with-test  ## mend what ruff can mend, and format
 bench: $(VENV)/.with-bench  ## psiphi beside its peers
 	@$(RUN) -m psiphi.cli bench $(ARGS)
 
+docs: $(VENV)/.with-docs  ## the docs site, build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet $(ARGS)
+	@echo "build/site/index.html is the site: open it in any browser"
+
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
 
@@ -47,8 +51,9 @@ clean:  ## remove .venv and caches
 PACKAGE_core := .
 PACKAGE_test := .[test]
 PACKAGE_bench := .[bench]
+PACKAGE_docs := .[docs]
 
-$(VENV)/.with-core $(VENV)/.with-test $(VENV)/.with-bench: $(VENV)/.with-%: pyproject.toml $(VENV)/.made
+$(VENV)/.with-core $(VENV)/.with-test $(VENV)/.with-bench $(VENV)/.with-docs: $(VENV)/.with-%: pyproject.toml $(VENV)/.made
 	@echo "Installing psiphi ($*) into $(VENV): once, and again when pyproject.toml changes"
 	@mv $(VENV)/.made $(VENV)/.unfinished
 	@$(INSTALL) --editable '$(PACKAGE_$*)'

@@ -148,8 +148,11 @@ def test_exit_codes(raised, code, words, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith(words)
 
 
-def test_a_bug_is_not_hidden(monkeypatch):
+def test_a_bug_is_not_hidden(monkeypatch, capsys):
     monkeypatch.setitem(cli.COMMANDS, "demo", cli.Command(lambda args: 1 // 0, "raises"))
+    sentence, hint = refused(capsys, "demo")
+    assert sentence.startswith("psiphi: a mistake of psiphi's own: ZeroDivisionError") and "report" in hint
+    monkeypatch.setenv("PSIPHI_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         cli.main(["demo"])
 
@@ -258,7 +261,7 @@ def test_simulate_writes_its_files(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["simulate", "acrobot", "--duration", "0.2", "--q0", "0.5, -0.2"]) == 0
     out = capsys.readouterr().out
-    assert "energy change" in out and "wrote acrobot.npz" in out and "wrote acrobot.html" in out
+    assert "energy drift" in out and "wrote acrobot.npz" in out and "wrote acrobot.html" in out
     motion = Trajectory.load("acrobot.npz", system=psiphi.load("acrobot"))
     assert motion.q[0].tolist() == [0.5, -0.2] and motion.t[-1] == pytest.approx(0.2) and motion.drift < 1e-8
     assert (tmp_path / "acrobot.html").stat().st_size < 1_000_000
@@ -312,7 +315,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "make it first"),
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
         (["simulate", "two_arms", "--random"], "does not close the loops", "scene"),
-        (["view", "motion.npz"], "holds numbers, not its robot", "--robot"),
+        (["view", "motion.npz"], "there is no file 'motion.npz'", "check the path"),
         (["view", "ur55"], "no robot is called 'ur55'", "ur5"),
         (["emit", "ur5", "forwarddynamics"], "no function is called", "'forward_dynamics'"),
         (["emit", "ur5", "jacobian"], "of one frame", "--frame"),
@@ -376,8 +379,18 @@ def test_view_writes_a_page(tmp_path, capsys):
 def test_view_of_a_kept_motion(tmp_path, capsys):
     kept, page = tmp_path / "m.npz", tmp_path / "m.html"
     assert cli.main(["simulate", "acrobot", "--duration", "0.1", "-o", str(kept)]) == 0
+    assert cli.main(["view", str(kept), "--html", str(page)]) == 0, "a bundled robot is found by the name in the file"
     assert cli.main(["view", str(kept), "--robot", "acrobot", "--html", str(page)]) == 0
     assert "constraint" not in page.read_text() and "<figcaption>energy" in page.read_text()
+
+
+def test_view_of_a_motion_needs_its_own_robot(tmp_path, capsys):
+    kept = tmp_path / "m.npz"
+    assert cli.main(["simulate", "four_bar", "--duration", "0.1", "-o", str(kept)]) == 0
+    capsys.readouterr()
+    sentence, hint = refused(capsys, "view", str(kept))
+    assert "holds the motion of 'A four-bar linkage'" in sentence and "--robot" in hint
+    assert "ur5 has nq=6" in refused(capsys, "view", str(kept), "--robot", "ur5", "--html", "m.html")[0]
 
 
 def test_view_without_the_extra_names_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
@@ -419,7 +432,7 @@ def test_the_demo_sums_up_and_writes_its_page(tmp_path, capsys):
     page = tmp_path / "demo.html"
     assert cli.main(["demo", "-o", str(page), "--duration", "0.1"]) == 0
     out = capsys.readouterr().out
-    assert "constraint residual" in out and "energy change" in out and page.as_uri() in out
+    assert "constraint residual" in out and "energy balance" in out and page.as_uri() in out
     assert page.stat().st_size < 1_000_000
 
 
@@ -430,3 +443,33 @@ def test_the_demo_needs_no_optional_package():
         words = [sys.executable, "-c", code, os.path.join(folder, "d.html")]
         done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SRC)})
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("simulate ur5 --seed -1 --random", "--seed is -1"),
+        ("simulate ur5 --kp -1 --controller pd", "--kp is -1"),
+        ("simulate ur5 --kd nan --controller pd", "--kd is nan"),
+        ("simulate ur5 --duration 1e12", "samples and"),
+        ("simulate ur5 -o no/such.npz", "no folder"),
+        ("demo -o no/such.html", "no folder"),
+        ("info two_arms", "is a scene"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_computed(words, why, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sentence, hint = refused(capsys, *words.split())
+    assert why in sentence and hint
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_package_that_is_missing_names_its_extra(monkeypatch, capsys):
+    def run(args):
+        raise ModuleNotFoundError("no viser", name="viser")
+
+    monkeypatch.setitem(cli.COMMANDS, "demo", cli.Command(run, "raises"))
+    assert refused(capsys, "demo") == (
+        "psiphi: this needs viser, which is not installed",
+        "hint: pip install 'psiphi[viewer]' brings it",
+    )

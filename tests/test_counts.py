@@ -6,6 +6,7 @@ import psiphi as pp
 from pages import ROOT
 from psiphi import robots
 from psiphi.bench.counts import formula
+from psiphi.cli import main
 from psiphi.counting import Formula, fitted, markdown, papers, report, table_2, table_3
 from psiphi.counting import tables as counted
 from psiphi.counting.arms import arm
@@ -108,11 +109,18 @@ def test_the_report():
     text = report()
     assert "576N - 920" in text and "416N - 797" in text and "379N - 587" in text
     assert "Table 3" not in report(table=2, case=2) and "case 1" not in report(table=2, case=2)
-    for wrong in (dict(table=4), dict(case=3)):
-        with pytest.raises(pp.StateError, match="expected"):
+    for wrong in (dict(table=4), dict(case=3), dict(table=3, case=2)):
+        with pytest.raises(pp.StateError, match=r"expected|general arm alone"):
             report(**wrong)
     with pytest.raises(pp.StateError, match="expected 1 or 2"):
         arm(3, 5)
+
+
+@pytest.mark.parametrize("words", ("ur5 --table 3", "--case 1 ur5", "--frame tool0", "--base free", "--table 3 --case 2"))
+def test_options_that_do_not_go_together(words, capsys):
+    """No option is taken and not used."""
+    assert main(["count", *words.split()]) == 2
+    assert "hint:" in capsys.readouterr().err
 
 
 def test_formulas():

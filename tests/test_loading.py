@@ -136,3 +136,12 @@ def test_without_those_packages_the_error_says_where_more_names_are(nowhere):
 
 def test_robots_made_in_python_have_no_shapes():
     assert pp.from_dh([{"mass": 1.0, "com": (0.5, 0, 0)}]).shapes == ()
+
+
+def test_what_is_no_name_is_refused():
+    for load in (pp.load, pp.scenes.load):
+        for thing in (None, 3, b"ur5"):
+            with pytest.raises(pp.ModelError, match="expected a name or a path"):
+                load(thing)
+    with pytest.raises(pp.ModelError, match="did you mean 'panda'"):
+        pp.load("pandaa")

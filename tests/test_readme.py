@@ -22,8 +22,9 @@ ROWS = {
 }
 
 
-def test_the_example_runs_and_its_comments_are_true():
-    (_, code), (_, algebra) = blocks(README)
+def test_the_example_runs_and_its_comments_are_true(tmp_path, monkeypatch):
+    (_, code), (_, algebra), (_, motion) = blocks(README)
+    monkeypatch.chdir(tmp_path)
     here, printed = {}, io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), here)
@@ -37,6 +38,10 @@ def test_the_example_runs_and_its_comments_are_true():
     with contextlib.redirect_stdout(printed):
         exec(compile(algebra, "README.md", "exec"), here)
     assert "B(tool)* ψ* H* D⁻¹ H ψ B(tool)" in printed.getvalue() and here["f"](here["q"]).shape == (10_000, 6, 6)
+    with contextlib.redirect_stdout(printed):
+        exec(compile(motion, "README.md", "exec"), here)
+    assert here["motion"].final.t == 2.0 and not here["motion"].events and here["held"].residual.max() < 1e-11
+    assert {path.name for path in tmp_path.iterdir()} == {"motion.npz", "motion.html"}
 
 
 def test_the_commands_exist():

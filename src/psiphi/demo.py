@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from psiphi import scenes, viewer
 
 SCENE = "two_arms"
@@ -32,18 +30,9 @@ def main(
         motion = case.run(**options, progress=bar)
     done = time.perf_counter()
     print(motion.summary())
-    print(f"power and energy       {_balance(motion)}")
     page = viewer.html(motion, output, title=case.title)
     size = page.stat().st_size / 1000
     print(f"\nset up in {ready - start:.1f} s, simulated in {done - ready:.1f} s")
     print(f"The page with the animation and the plots ({size:.0f} kB, opens in any browser, no server, no network):")
     print(f"  {page.resolve().as_uri()}")
     return 0
-
-
-def _balance(motion) -> str:
-    """E(t) - E(0) must be the work of the motors, sum tau . (v + v') h / 2 of torques held within a step: contacts do none."""
-    tau, v, steps = motion.tau[:-1], motion.v, np.diff(motion.t)
-    work = np.concatenate([[0.0], np.cumsum(0.5 * steps * np.einsum("ti,ti->t", tau, v[1:] + v[:-1]))])
-    gap = np.abs(motion.energy - motion.energy[0] - work).max()
-    return f"motors did {np.abs(np.diff(work)).sum():.4g} J of work; the energy differs from it by {gap:.2g} J at most"

@@ -29,6 +29,8 @@ def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot
     >>> load("puma560").nv, load("puma560", base="free").nv
     (6, 12)
     """
+    if not isinstance(source, str | os.PathLike):
+        raise ModelError(f"the robot is {shown(source)}, expected a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")')
     text = os.fspath(source)
     if text in robots.names():
         return getattr(robots, text)(base=base, **options)
@@ -66,7 +68,8 @@ def _described(name: str) -> str:
     if name in known:
         return known[name]
     hint = "" if known else " More names: pip install example-robot-data"
-    raise ModelError(f"no bundled robot {name!r}, and no such file", f"{suggest(name, [*robots.names(), *known])}{hint}")
+    near = suggest(name, list(dict.fromkeys([*robots.names(), *known])))
+    raise ModelError(f"no bundled robot {name!r}, and no such file", f"{near}{hint}")
 
 
 def from_dh(rows, **options) -> Robot:

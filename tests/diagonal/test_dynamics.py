@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import psiphi as pp
 from diagonal.kozlowski import recurse
 from psiphi.bench.interpreted import Interpreted
-from psiphi.bench.peers import Pin
+from psiphi.bench.peers import Mj, Pin
 from zoo import ZOO, chain, random_state, random_tree, trees
 
 ONE = ("revolute", "continuous", "prismatic", "helical")
@@ -141,6 +141,51 @@ def test_pinocchio_on_a_tree():
     close(d.forward_dynamics(q, nu(0.0), tau), slope, "nu'", 1e-8)
 
 
+@pytest.mark.parametrize("name", ("screwless_tree", "floating", "mixed_rotors"))
+def test_mujoco(name):
+    """Accelerations recovered from nu' and xi' beside mj_forward's, kinetic energies too: rotors, wrenches, free bases."""
+    arm = lambda: chain(name, ["universal", "prismatic", "revolute"], seed=3, armature=True)  # noqa: E731
+    model = {**dict(ZOO), "mixed_rotors": arm}[name]()
+    robot, peer, (q, v, _, tau) = Interpreted.of(model), Mj(model), random_state(model, 4)
+    wrench = {"tool": np.linspace(-1.0, 1.0, 6)}
+    want, energy = peer.forward_dynamics(q, v, tau, f_ext=wrench), peer.energy(q, v) - peer.energy(q, 0 * v)
+    for d in forms(robot):
+        nu = d.velocities(q, v)
+        close(d.acceleration(q, nu, d.forward_dynamics(q, nu, tau, f_ext=wrench)), want, f"{d}: acceleration", 1e-9)
+        close(d.kinetic_energy(q, nu), energy, f"{d}: kinetic energy", 1e-9)
+
+
+def test_axes_of_wrenches():
+    """A wrench in the frame's own axes is the turned one in the world's."""
+    robot = Interpreted.of(random_tree(4, 5))
+    q, v, _, tau = random_state(robot, 5)
+    R, own = robot.frame_pose(q, "tool")[:3, :3], np.linspace(-1.0, 1.0, 6)
+    world = {"tool": np.concatenate([R @ own[:3], R @ own[3:]])}
+    for d in forms(robot):
+        nu = d.velocities(q, v)
+        for verb in (d.forward_dynamics, d.inverse_dynamics):
+            close(verb(q, nu, tau, f_ext={"tool": own}, axes="frame"), verb(q, nu, tau, f_ext=world), verb.__name__, 1e-11)
+        close(d.bias(q, nu, f_ext={"tool": own}, axes="frame"), d.bias(q, nu, f_ext=world), "bias", 1e-11)
+
+
+def test_the_robots_other_verbs():
+    """What the robot answers of v and dv/dt is answered of nu and nu'; what speaks of places is the robot's."""
+    robot = Interpreted.of(random_tree(4, 5))
+    q, v, a, tau = random_state(robot, 6)
+    a = robot.forward_dynamics(q, v, tau)
+    for d in forms(robot):
+        nu = d.velocities(q, v)
+        rate = d.forward_dynamics(q, nu, tau)
+        close(d.frame_acceleration(q, nu, rate, "tool"), robot.frame_acceleration(q, v, a, "tool"))
+        close(d.link_accelerations(q, nu, rate), robot.link_accelerations(q, v, a))
+        close(d.joint_forces(q, nu, rate), robot.joint_forces(q, v, a))
+        close(d.mass_matrix(q) @ d.mass_matrix_inverse(q), np.eye(robot.nv))
+        close(d.center_of_mass(q), robot.center_of_mass(q))
+    with pytest.raises(pp.StateError, match=r"no 'inverse_dynamic'.*inverse_dynamics"):
+        d.inverse_dynamic  # noqa: B018
+    assert not hasattr(d, "joints")
+
+
 def test_frames():
     robot = pp.robots.puma560()
     q, v, *_ = random_state(robot, 6, (3,))
@@ -191,8 +236,19 @@ def test_what_is_said_of_mistakes():
         d.bias(q, nu, f_ext=[1, 2, 3])
     with pytest.raises(pp.StateError, match="expected finite numbers"):
         d.rates(q, nu * np.nan, check=True)
-    with pytest.raises(pp.StateError, match="is left for motion"):
-        d.at_energy(q, nu, -1e6)
+    for energy, cause in ((-1e6, "is left for motion"), (np.nan, "is left for motion"), ("much", "expected real numbers")):
+        with pytest.raises(pp.StateError, match=cause):
+            d.at_energy(q, nu, energy)
+    for verb in (d.kinetic_energy, d.energy, d.coriolis, d.unnormalised.kinetic_energy, lambda q, nu: d.at_energy(q, nu, 9.0)):
+        for wrong in (np.zeros(5), 1.0, "nu"):
+            with pytest.raises(pp.StateError, match=r"(nu|xi) (has shape|is)"):
+                verb(q, wrong)
+        with pytest.raises(pp.StateError, match="q has shape"):
+            verb(np.zeros(5), nu)
+    with pytest.raises(pp.StateError, match="expected finite numbers"):
+        d.kinetic_energy(q, nu * np.nan, check=True)
+    with pytest.raises(pp.StateError, match=r"no function 'moton'.*'motion'"):
+        d.flops("moton")
     assert np.isclose(d.energy(q, d.at_energy(q, nu, 100.0)), 100.0)
     assert repr(d) == "<puma560 in nu>" and d.unnormalised.unnormalised.normalised is False
     assert np.array_equal(d.mass_matrix(q), np.eye(6)) and d.flops("motion") == robot.flops("diagonalised_motion")

@@ -33,3 +33,29 @@ def test_proofs_on_a_robot():
     assert pp.prove((s.psi @ (s.I - s.E_psi)).dot(), 0 * s.P)
     assert pp.prove(s.lambda_dot - s.P_dot, s.Omega_d @ s.P + (s.Omega_d @ s.P).T)
     assert not pp.prove(s.P_dot, s.lambda_dot), "the two derivatives differ by the joint's own motion"
+
+
+def test_table_1_is_proved():
+    """S1's rows and (13), (18), (29), (30) as printed (theory.md section 6), for an arm of joints of one coordinate."""
+    s = Operators(random_tree(2, 4, kinds=("revolute", "prismatic"), armature=False))
+    X, lam, I = s.Omega_d @ s.P, s.lambda_dot, s.I
+    H_P = s.H.T @ s.D_half.inv.T
+    claims = [
+        (s.E_phi_dot, s.E_phi @ s.Omega_d),
+        (s.phi.dot("inertial"), s.phi_dot + s.phi @ (s.omega @ s.E_phi - s.E_phi @ s.omega) @ s.phi),
+        (s.H.dot("inertial"), -(s.H @ s.omega)),
+        (s.M.dot("inertial"), s.omega @ s.M + s.M @ s.omega.T),
+        (s.D_dot, s.H @ s.P_dot @ s.H.T),
+        (s.D_dot, s.H @ lam @ s.H.T),
+        (s.G_dot, s.tau_bar @ s.P_dot @ s.H.T @ s.D.inv),
+        (s.tau_bar_dot, -(s.G_dot @ s.H)),
+        (s.E_psi_dot, s.E_psi @ (s.Omega_d @ s.tau_bar - s.P_dot @ s.H.T @ s.D.inv @ s.H)),
+        (s.P_dot, s.E_psi @ lam @ s.E_psi.T),
+        (lam, s.E_psi @ lam @ s.E_psi.T + X + X.T),
+        (s.mass_half_dot, s.H @ s.phi @ (s.Omega_d @ s.phi @ s.P + (I + s.tau_bar) @ s.P_dot / 2) @ H_P),
+        (s.mass_half_dot, s.H @ s.phi @ (s.Omega_d @ (s.phi - I) @ s.P + (I + s.tau_bar) @ lam / 2) @ H_P),
+    ]
+    for left, right in claims:
+        assert pp.prove(left, right), f"{left} = {right}"
+    turning = Operators(random_tree(2, 3, kinds=("universal",)))
+    assert not pp.prove(turning.tau_bar_dot, -(turning.G_dot @ turning.H)), "a joint map that changes shows"

@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psiphi as pp
+from psiphi.functions.equations import Equation
 from psiphi.operators import RATES, Operators
 from psiphi.operators.kinematics import motions
 from psiphi.operators.rates import MIXED, table
+from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state, trees
 
 EACH = pytest.mark.parametrize("make", [make for _, make in ZOO], ids=[name for name, _ in ZOO])
@@ -78,7 +81,7 @@ def test_any_expression_on_random_trees(model, seed):
     expressions += [s.mass @ vector - 2 * (s.D @ held), s.phi.T @ s.H.T @ vector / 3]
     for e in expressions:
         given = {name: value for name, value in (("x", x), ("a", a)) if f"vec:{name}@joint" in e.letters}
-        rate = e.dot(held=("a",))
+        rate = e.dot(held=("a",) if "a" in given else ())
         along = {"x_dot": a} if "vec:x_dot@joint" in rate.letters else {}
         left = {name: value for name, value in given.items() if f"vec:{name}@joint" in rate.letters}
 
@@ -136,6 +139,48 @@ def test_frames_that_move():
     close(compiled(q, v, v), s.mass_half_dot.dense(q, v) @ v, "compiled", 1e-12)
 
 
+@pytest.mark.parametrize("name", ("every_kind", "rotors", "forest"))
+def test_inertial_derivatives_run_as_sweeps(name):
+    """omega~ is one matrix for forces and motions, at the links' own origins: sweeps, which move these, must know."""
+    model = dict(ZOO)[name]()
+    s, (q, v, x, _) = Operators(model), random_state(model, 8)
+    V = s.phi.T @ s.H.T @ pp.vector("x")
+    for e in (s.H.dot("inertial") @ s.M @ V, s.H @ s.P.dot("inertial") @ V, s.H @ s.phi.dot("inertial") @ s.P @ V):
+        assert not pp.function(e).dense
+        equation = Equation({"out": e}, model, forms=("as written",))
+        tree = frame_tree(model, equation.moves_inertia)
+        close(interpret(equation.program(tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12)
+
+
+def test_velocities_are_asked_for():
+    """No letter made of velocities is taken at rest unasked: not dense, not compiled, not in tests of adjoints and proofs."""
+    robot = pp.robots.puma560()
+    s, (q, v, *_) = robot.operators, random_state(robot, 5)
+    x = np.linspace(-1.0, 1.0, 36)
+    for e in (s.M.dot("inertial"), s.Om_dot, s.P_dot, s.spin, s.omega, s.J("tool").dot()):
+        with pytest.raises(pp.StateError, match="depends on the velocity"):
+            e.dense(q)
+        assert pp.dot_test(e, rng=0).left != 0.0
+    for e in (s.M.dot("inertial"), s.Om_dot):
+        close(pp.function(e @ pp.vector("x", "link"))(q, v, x), e.dense(q, v) @ x, str(e), 1e-12)
+
+
+def test_body_forces_beside_derivatives():
+    """A first sweep with nothing to do is dropped: what differentiates P moves with the rest."""
+    robot = pp.robots.puma560()
+    s, (q, v, x, _) = robot.operators, random_state(robot, 6)
+    e = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b) + s.D_rate @ pp.vector("x")
+    close(pp.function(e)(q, v, x), e.dense(q, v, x=x), "KeyError D_dot", 1e-12)
+
+
+def test_held():
+    s, tau = pp.robots.puma560().operators, pp.vector("tau")
+    assert str((s.D @ tau).dot(held="tau")) == str((s.D @ tau).dot(held=("tau",))) != str((s.D @ tau).dot())
+    for held, cause in (("tua", "no such vector"), (3, "expected names of vectors")):
+        with pytest.raises(pp.StateError, match=cause):
+            (s.D @ tau).dot(held=held)
+
+
 def test_what_is_refused():
     s = pp.robots.puma560().operators
     for e in (s.spin, s.gyro, s.Omega_d, s.P_dot, s.H @ s.phi @ s.a):
@@ -145,6 +190,8 @@ def test_what_is_refused():
         s.phi.dot("world")
     with pytest.raises(pp.StateError, match="no inertial derivative of its own"):
         s.L.dot("inertial")
+    W = s.I - s.H @ s.Psi @ s.L  # from joints to joints: numbers, and every derivative the same
+    assert str(W.dot("inertial")) == str(W.dot())
     with pytest.raises(pp.StateError, match="time_derivative of a int"):
         pp.time_derivative(3)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no operator 'Q_dot'"):

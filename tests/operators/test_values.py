@@ -77,8 +77,8 @@ W = s.I - s.H @ s.psi @ s.K
     ids=str,
 )
 def test_blocks_stand_where_the_structure_says(e):
-    q = BUSHY.random(1)
-    blocks, allowed = e.blocks(q), structure(e.term).relations
+    q, v = BUSHY.random(1), np.linspace(-1.0, 1.0, BUSHY.nv)
+    blocks, allowed = e.blocks(q, v), structure(e.term).relations
     size = np.abs(blocks.matrix).max()
     for i, row in enumerate(blocks.rows):
         for j, col in enumerate(blocks.cols):

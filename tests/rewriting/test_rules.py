@@ -83,10 +83,10 @@ def test_the_adjoint_of_a_rule_holds_too(rotors):
         assert system.reduce(adjoint(rule.poly)) == {}
 
 
-def value(poly, s, q):
+def value(poly, s, q, v=None):
     """The matrix of a polynomial."""
     terms = [c * Expression(product(*map(of_letter, word or ("I",))), s.model) for word, c in poly.items()]
-    return sum(terms[1:], terms[0]).dense(q)
+    return sum(terms[1:], terms[0]).dense(q, v)
 
 
 @pytest.mark.parametrize("armature", [True, False])
@@ -151,8 +151,9 @@ def test_rewriting_keeps_the_value(word):
     p, derivation = normal_form(e)
     system = rules_for(MODEL, e.letters)
     assert all(system.find(left) is None for left in p)
-    dense = e.dense(Q)
-    rewritten = value(p, S, Q) if p else 0.0 * dense
+    v = np.linspace(-1.0, 1.0, MODEL.nv)
+    dense = e.dense(Q, v)
+    rewritten = value(p, S, Q, v) if p else 0.0 * dense
     assert np.abs(dense - rewritten).max() <= 1e-6 * (1.0 + np.abs(dense).max() + np.abs(rewritten).max()), str(e)
     assert normal_form(e.T)[0] == system.reduce(adjoint(p))
     for step in derivation.left.steps:

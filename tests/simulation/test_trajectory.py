@@ -123,7 +123,14 @@ def test_summary_tells(batch, motion):
     text = batch.summary()
     assert "batch" in text and "limit: hinge" in text and "pendulum" in text
     text = motion.summary()
-    for words in ("juggler", "0 to 0.05 s, 51 samples, rk4, dt 0.001 s", "largest speed", "energy change", "events"):
+    for words in (
+        "juggler",
+        "0 to 0.05 s, 51 samples, rk4, dt 0.001 s",
+        "largest speed",
+        "work of torques",
+        "energy balance",
+        "events",
+    ):
         assert words in text
     assert str(Event("limit", 0.1, "hinge", (3,), 1.5, True)) == "limit: hinge (1.5) at t = 0.1 s in batch element 3, stopped"
     assert "none" in motion[:0].summary()

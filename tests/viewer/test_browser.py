@@ -46,6 +46,26 @@ def test_the_robot_is_seen_and_the_slider_moves_it(opened, tmp_path):
     assert not opened.complaints and all(url.startswith(("file:", "about:", "data:")) for url in requests)
 
 
+def test_time_never_runs_backwards(opened, tmp_path):
+    """The first frame of a page that took long to set up is older than the moment play() was called."""
+    path = viewer.html(swing(1.0), tmp_path / "puma.html")
+    show(opened, path, 0.0)
+    assert opened.evaluate("() => { play(true); paint(performance.now() - 5000); play(false); return now }") >= 0.0
+    show(opened, path, mode="t=1e")
+    assert opened.evaluate("() => Number.isFinite(now)")
+
+
+def test_the_controls_fit_any_window(opened, tmp_path):
+    path = viewer.html(swing(0.5), tmp_path / "puma.html")
+    size = opened.viewport_size
+    for width in (870, 500, 1400):
+        opened.set_viewport_size({"width": width, "height": 600})
+        show(opened, path, 0.0)
+        bar, button = opened.locator("#bar").bounding_box(), opened.locator("#reset").bounding_box()
+        assert button["x"] + button["width"] <= bar["x"] + bar["width"], f"at {width} pixels"
+    opened.set_viewport_size(size)
+
+
 def test_play_orbit_zoom_and_frames(opened, tmp_path):
     path = viewer.html(pp.load("ur5"), tmp_path / "ur5.html")
     still = show(opened, path, 0.0)

@@ -39,6 +39,22 @@ def test_a_motion_is_placed_at_its_times(viser):
         assert shown.time.value == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize("port", [-1, 0, 99_999, "a"])
+def test_a_port_that_is_none_is_refused(port):
+    with pytest.raises(Error, match="port is"):
+        viewer.view(pp.load("ur5"), port=port)
+
+
+def test_what_a_viewer_cannot_show_is_refused(viser):
+    with viewer.view(swing(0.1), port=8416) as shown:
+        nq = shown.scene.model.nq
+        for call in (lambda: shown.seek("a"), lambda: shown.seek(np.nan), lambda: shown.pose(np.zeros(nq + 1))):
+            with pytest.raises(Error):
+                call()
+        with pytest.raises(Error, match="finite"):
+            shown.pose(np.full(nq, np.nan))
+
+
 def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):
     case = scenes.load("four_bar")
     with viewer.view(case.system, q=case.q0, port=8415) as shown:

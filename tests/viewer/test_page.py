@@ -58,7 +58,7 @@ def test_plots_and_facts_are_plain_text(motion):
     for title in ("energy", "joint coordinates", "joint velocities"):
         assert f"<figcaption>{title}<span>" in text
     assert text.count('<svg class="plot"') == 3 and text.count('class="cursor"') == 3
-    assert "<td>energy change</td>" in text and "waist" in text
+    assert "<td>energy drift</td>" in text and "waist" in text
 
 
 def test_a_still_robot_and_a_tour():

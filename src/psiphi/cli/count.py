@@ -15,6 +15,7 @@ examples:
   psiphi count --table 3                              forward dynamics alone, against the literature
   psiphi count ur5                                    every function of the catalogue that needs no frame
   psiphi count ur5 forward_dynamics mass_matrix       these
+  psiphi count ur5 diagonalised_motion                one step in the velocities nu (unnormalised_motion: in xi)
   psiphi count panda jacobian --frame panda_hand      of a frame
 
 Counts are exact: of the straight-line code that runs, after every zero and one of this robot has been used. flops are
@@ -37,8 +38,13 @@ def run(args: argparse.Namespace) -> int:
     if args.robot is None:
         from psiphi.counting.report import report
 
+        if args.frame or args.base:
+            raise Error("--frame and --base belong to a robot, and none is given", "psiphi count ROBOT --frame NAME")
+
         print(report(args.table, args.case))
         return 0
+    if args.table or args.case:
+        raise Error("--table and --case are of the general arms, and a robot is given", f"leave them out, or {args.robot} out")
     robot = load(args.robot, args.base)
     found = list(rows(robot, args.functions, tuple(args.frame)))
     print(f"{robot.name}: {len(robot.bodies)} bodies, nv={robot.nv}")

@@ -20,7 +20,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The first minute with psiphi."""
+    from pathlib import Path
+
     from psiphi import demo
     from psiphi.cli.progress import Bar
+    from psiphi.cli.simulate import writable
 
+    writable(Path(args.output))
     return demo.main(args.output, args.duration, Bar)

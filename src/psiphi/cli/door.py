@@ -13,6 +13,9 @@ from psiphi.cli.commands import COMMANDS, EXAMPLES
 from psiphi.cli.text import nearest, sentence
 from psiphi.errors import Error
 
+EXTRAS = {"viser": "viewer", "scipy": "sim", "matplotlib": "plot"}  # package -> the extra that brings it
+TRACE = "PSIPHI_TRACEBACK"  # set: mistakes of psiphi's own show where they happened
+
 
 class Parser(argparse.ArgumentParser):
     """argparse whose complaints are a sentence and a hint."""
@@ -80,13 +83,17 @@ def main(argv: list[str] | None = None) -> int:
         return 141
     except OSError as error:
         return _refuse(str(error), "check the path and its permissions")
-    except ModuleNotFoundError as error:
-        if (error.name or "psiphi").startswith("psiphi"):
-            raise
-        return _refuse(f"this needs {error.name}, which is not installed", "pip install 'psiphi[bench]' brings the peers")
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("psiphi"):
+            extra = EXTRAS.get(error.name.partition(".")[0], "bench")
+            return _refuse(f"this needs {error.name}, which is not installed", f"pip install 'psiphi[{extra}]' brings it")
+        if os.environ.get(TRACE):
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return _refuse(f"a mistake of psiphi's own: {what}", f"please report it, with what {TRACE}=1 in the environment shows")
 
 
 def _refuse(sentence: str, hint: str) -> int:

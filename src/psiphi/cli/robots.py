@@ -31,6 +31,8 @@ def load(robot: str, base: str | None = None):
         names = psiphi.robots.names()
         if robot in names or is_path(robot):
             raise
+        if is_scene(robot):
+            raise ModelError(f"{robot} is a scene, not a robot", f"psiphi simulate {robot}, or psiphi view {robot}") from error
         raise ModelError(f"no robot is called {robot!r}", f"{nearest(robot, names)} Or give a path to a URDF file") from error
 
 

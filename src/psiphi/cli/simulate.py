@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
     files = outputs(args)
     case = load_case(args.target, args.base)
+    files = files or defaults(args, case)
     options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
     options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
     options |= {name: True for name in ("damping", "friction") if getattr(args, name)}
@@ -75,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     with Bar(options["duration"]) as bar:
         motion, failure = kept(case, options, bar)
     print(motion.summary())
-    for path in files or defaults(args, case):
+    for path in files:
         write(motion, path, case.title)
         print(f"wrote {path}")
     if failure is not None:
@@ -92,7 +94,7 @@ def kept(case, options: dict, bar) -> tuple[Any, BaseException | None]:
     except Interrupted as stopped:
         return stopped.trajectory, stopped
     except SimulationError as broken:
-        if broken.trajectory is None:
+        if not broken.trajectory:
             raise
         return broken.trajectory, Error(broken.cause, "what is written above is the motion until then")
 
@@ -109,6 +111,8 @@ def start(args: argparse.Namespace, case) -> dict:
             f"--batch {args.batch} needs --random and at least 1", "add --random: a batch of equal motions shows nothing"
         )
     size = () if args.batch is None else (args.batch,)
+    if args.seed < 0:
+        raise Error(f"--seed is {args.seed}, expected a whole number of at least 0", "give 0, 1, 2, ...")
     if args.random:
         rng = np.random.default_rng(args.seed)
         out = {"q0": system.random(rng, size), "v0": rng.uniform(-1.0, 1.0, (*size, system.nv))}
@@ -118,6 +122,11 @@ def start(args: argparse.Namespace, case) -> dict:
         out["q0"] = numbers("--q0", args.q0, system.nq)
     if args.v0 is not None:
         out["v0"] = numbers("--v0", args.v0, system.nv)
+    for name in ("kp", "kd"):
+        if not 0.0 <= getattr(args, name) < np.inf:
+            raise Error(
+                f"--{name} is {getattr(args, name):g}, expected a finite number of at least 0", "leave it out for the default"
+            )
     if args.controller is not None:
         out["tau"] = law(args.controller, system, out.get("q0", case.q0), args.kp, args.kd)
     return out
@@ -144,14 +153,25 @@ def outputs(args: argparse.Namespace) -> list[Path]:
     for path in paths:
         if path.suffix.lower() not in ENDINGS:
             raise Error(f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}", "choose one of these endings")
-        if not path.resolve().parent.is_dir():
-            raise Error(f"there is no folder {str(path.parent)!r}", "make it first, or write elsewhere")
+        writable(path)
     return paths
+
+
+def writable(path: Path) -> None:
+    """Refuse a file that could not be written, before anything is computed."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise Error(f"there is no folder {str(path.parent)!r}", "make it first, or write elsewhere")
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise Error(f"{str(path)!r} cannot be written", "check its permissions, or write elsewhere with -o FILE")
 
 
 def defaults(args: argparse.Namespace, case) -> list[Path]:
     name = Path(args.target).stem or re.sub(r"\W+", "_", case.title)
-    return [] if args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
+    paths = [] if args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
+    for path in paths:
+        writable(path)
+    return paths
 
 
 def write(motion, path: Path, title: str) -> None:

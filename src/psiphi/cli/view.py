@@ -15,7 +15,7 @@ examples:
   psiphi view panda --html panda.html  one file that opens in any browser; needs nothing else
   psiphi view arm.urdf --no-meshes     drawn from its kinematics and simple shapes
   psiphi view two_arms                 a scene: simulated, then replayed
-  psiphi view motion.npz --robot ur5   a motion that `psiphi simulate` has kept
+  psiphi view ur5.npz                  a motion that `psiphi simulate` has kept (--robot FILE where it is not a bundled robot)
 
 The live viewer comes with `pip install 'psiphi[viewer]'` and listens on this machine only (127.0.0.1); Ctrl-C ends it. Without
 it a page is written instead.
@@ -24,7 +24,7 @@ it a page is written instead.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="ROBOT|SCENE|MOTION", help="a robot, a scene, or an .npz or .csv file of a motion")
-    parser.add_argument("--robot", help="the robot or scene that a kept motion belongs to")
+    parser.add_argument("--robot", help="the robot or scene of a kept motion, where it is not a bundled robot")
     base_argument(parser)
     parser.add_argument("--html", metavar="FILE", help="write one page instead of starting the live viewer")
     parser.add_argument("--no-meshes", action="store_true", help="leave mesh files alone")
@@ -81,12 +81,18 @@ def _thing(args: argparse.Namespace):
 
 
 def _kept(args: argparse.Namespace):
+    from psiphi import robots
     from psiphi.errors import Error
     from psiphi.simulation.trajectory import Trajectory
 
-    if args.robot is None:
-        raise Error(f"{args.target} holds numbers, not its robot", "add --robot NAME, the robot or scene it was simulated with")
-    return Trajectory.load(args.target, system=load_case(args.robot, args.base).system)
+    name = args.robot
+    if name is None:
+        own = Trajectory.load(args.target).info.get("system", "")
+        if own not in robots.names():
+            cause = f"{args.target} holds the motion of {own or 'a robot'!r}, not the robot itself"
+            raise Error(cause, "add --robot NAME, the robot or scene it was simulated with")
+        name = own
+    return Trajectory.load(args.target, system=load_case(name, args.base).system)
 
 
 def _open(address: str) -> None:

@@ -19,6 +19,8 @@ def report(table: int | None = None, case: int | None = None) -> str:
         raise StateError(f"table is {table!r}, expected 2 or 3", "leave it out for both")
     if case not in (None, *CASES):
         raise StateError(f"case is {case!r}, expected 1 or 2", "leave it out for both")
+    if table == 3 and case is not None:
+        raise StateError(f"case is {case!r}, and Table 3 is of the general arm alone", "leave --case out, or ask for table 2")
     parts = []
     if table in (None, 2):
         for which in CASES if case is None else (case,):

@@ -8,10 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.functions.diagonal import NAMES
+from psiphi.functions import check as checked
+from psiphi.functions import guard
+from psiphi.functions.diagonal import DIAGONAL, NAMES
+from psiphi.model.arguments import real
+from psiphi.model.words import nearest
+from psiphi.sweeps.program import Argument
 
 if TYPE_CHECKING:
     from psiphi.functions.robot import Robot
+
+
+OF_PLACES = (  # what velocities have no part in
+    *("neutral", "random", "normalize", "difference", "frame_pose", "center_of_mass"),
+    *("operational_compliance", "operational_space_inertia"),
+)
+
+
+class VerbError(StateError, AttributeError):
+    """A verb that is not there: a StateError, and what `hasattr` expects."""
 
 
 class Diagonalised:
@@ -20,7 +35,8 @@ class Diagonalised:
         nu' + C(q, nu) = eps         D xi' + C(q, xi) = kappa
 
     Configurations q stay what they are; nu is no derivative of coordinates, v = rates(q, nu) is. Everything takes leading
-    batch axes, `out=`, `dtype=` and `check=`, as the robot does. `unnormalised` is the same robot in xi.
+    batch axes, `dtype=` and `check=`, and what is compiled `out=`, as the robot does. `unnormalised` is the same robot in
+    xi. What speaks of q alone (frame_pose, center_of_mass, random, ...) is the robot's, and may be asked here too.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -49,7 +65,10 @@ class Diagonalised:
 
     def name(self, verb: str) -> str:
         """The quantity behind a verb: robot.function(d.name("forward_dynamics")), robot.flops(...)."""
-        return f"{NAMES[self.normalised]}_{verb}"
+        name = f"{NAMES[self.normalised]}_{verb}"
+        if name not in DIAGONAL:
+            raise StateError(f"no function {verb!r} in {self!r}", nearest(verb, [x.split("_", 1)[1] for x in DIAGONAL]))
+        return name
 
     def flops(self, verb: str) -> int:
         """Exact operation count of one evaluation: d.flops("motion") is what one step of a simulation costs."""
@@ -106,8 +125,10 @@ class Diagonalised:
 
     def coriolis(self, q, nu, *, dtype=None, check=False):
         """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
-        q, nu = np.asarray(q)[..., None, :], np.asarray(nu)[..., None, :]
-        columns = self._call("coriolis_product", dict(q=q, nu=nu, x=np.eye(self.nv)), None, dtype, check)
+        q, nu = self._state("coriolis", q, nu, check)
+        columns = self._call(
+            "coriolis_product", dict(q=q[..., None, :], nu=nu[..., None, :], x=np.eye(self.nv)), None, dtype, False
+        )
         return np.swapaxes(columns, -1, -2)
 
     def mass_matrix(self, q, *, dtype=None, check=False):
@@ -115,14 +136,28 @@ class Diagonalised:
         _, D = self.robot.mass_matrix_factors(q, dtype=dtype, check=check)
         return np.broadcast_to(np.eye(self.nv, dtype=D.dtype), D.shape).copy() if self.normalised else D
 
+    def mass_matrix_inverse(self, q, *, dtype=None, check=False):
+        """The identity in nu; D(q)^-1, block diagonal, in xi. -> (..., nv, nv)"""
+        D = self.mass_matrix(q, dtype=dtype, check=check)
+        return D if self.normalised else np.linalg.inv(D)
+
+    def link_accelerations(self, q, nu, nu_dot, *, dtype=None, check=False):
+        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        return self.robot.link_accelerations(q, *self._motion(q, nu, nu_dot, dtype, check), dtype=dtype)
+
+    def joint_forces(self, q, nu, nu_dot, *, f_ext=None, axes="world", dtype=None, check=False):
+        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body. -> (..., bodies, 6)"""
+        v, a = self._motion(q, nu, nu_dot, dtype, check)
+        return self.robot.joint_forces(q, v, a, f_ext=f_ext, axes=axes, dtype=dtype)
+
     # -- energy and frames
 
     def kinetic_energy(self, q, nu, *, dtype=None, check=False):
         """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
+        q, nu = self._state("kinetic_energy", q, nu, check)
         if not self.normalised:
-            return self.robot.kinetic_energy(q, self.rates(q, nu, dtype=dtype, check=check), dtype=dtype)
+            return self.robot.kinetic_energy(q, self.rates(q, nu, dtype=dtype), dtype=dtype)
         nu = np.asarray(nu, dtype=dtype)
-        q = np.asarray(q)
         half = 0.5 * np.einsum("...i,...i->...", nu, nu)
         return np.broadcast_to(half, np.broadcast_shapes(half.shape, q.shape[:-1])).copy()[()]
 
@@ -133,14 +168,13 @@ class Diagonalised:
     def at_energy(self, q, nu, energy):
         """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
         since the mass matrix is the identity. -> (..., nv)"""
-        nu = np.asarray(nu, dtype=float)
-        kinetic, left = self.kinetic_energy(q, nu), np.asarray(energy) - self.robot.potential_energy(q)
-        if np.any(left < 0.0) or np.any((kinetic == 0.0) & (left > 0.0)):
+        q, nu = self._state("at_energy", q, nu, False)
+        wanted = real("at_energy: energy", energy, (), "give a number, or one for each batch element")
+        kinetic, left = self.kinetic_energy(q, nu), wanted - self.robot.potential_energy(q)
+        if not np.all((left >= 0.0) & ((kinetic > 0.0) | (left == 0.0))):
             cause = f"at_energy: {np.min(left):.6g} is left for motion with kinetic energy {np.min(kinetic):.6g}"
             raise StateError(cause, "ask for an energy this configuration can have, of a robot that moves")
-        scale = np.sqrt(
-            np.divide(left, kinetic, out=np.zeros(np.broadcast_shapes(left.shape, np.shape(kinetic))), where=kinetic > 0.0)
-        )
+        scale = np.sqrt(left / np.where(kinetic > 0.0, kinetic, 1.0))
         return scale[..., None] * nu
 
     def potential_energy(self, q, *, out=None, dtype=None, check=False):
@@ -156,6 +190,10 @@ class Diagonalised:
         """V = [w; v] of the frame's origin. -> (..., 6)"""
         return self._call("frame_velocity", dict(q=q, nu=nu), out, dtype, check, (self.robot.frame(frame).name,), axes)
 
+    def frame_acceleration(self, q, nu, nu_dot, frame: str, *, dtype=None, check=False):
+        """J dv/dt + dJ/dt v: [w'; v'] of the frame's origin in world axes. -> (..., 6)"""
+        return self.robot.frame_acceleration(q, *self._motion(q, nu, nu_dot, dtype, check), frame, dtype=dtype)
+
     def integrate(self, q, nu):
         """q after unit time at the constant joint velocity that nu is at q."""
         return self.robot.integrate(q, self.rates(q, nu))
@@ -165,6 +203,25 @@ class Diagonalised:
 
     def _loaded(self, verb: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
         return self.robot._loaded(self.name(verb), state, f_ext, axes, out, dtype, check)
+
+    def _motion(self, q, nu, nu_dot, dtype, check) -> tuple[np.ndarray, np.ndarray]:
+        """v and dv/dt."""
+        return self.rates(q, nu, dtype=dtype), self.acceleration(q, nu, nu_dot, dtype=dtype, check=check)
+
+    def _state(self, verb: str, q, nu, check) -> tuple[Any, ...]:
+        """q and nu as arrays of this robot."""
+        name, velocity = f"{NAMES[self.normalised]}_{verb}", "nu" if self.normalised else "xi"
+        inputs = (Argument("q", (self.nq,), "q"), Argument(velocity, (self.nv,), "v"))
+        values = guard.plain(self.robot, name, inputs, (q, nu))
+        if checked.wanted(check):
+            checked.before(self.robot, name, inputs, values)
+        return values
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_PLACES:
+            return getattr(self.robot, name)
+        known = [x for x in (*dir(type(self)), *OF_PLACES) if not x.startswith("_")]
+        raise VerbError(f"robot.diagonalised has no {name!r}", nearest(name, known))
 
     def __repr__(self) -> str:
         return f"<{self.robot.name} in {'nu' if self.normalised else 'xi'}>"

@@ -19,12 +19,12 @@ from psiphi.errors import StateError
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops
 from psiphi.lowering.matrices import LoweredMatrix
-from psiphi.lowering.schedule import RATED, VELOCITY
+from psiphi.lowering.sides import sided
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import BIAS, MOVING, letter
+from psiphi.operators.letters import BIAS, letter, needs_velocity
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.operators.printing import show_poly
 from psiphi.rewriting.derivation import Chain, Derivation
@@ -85,7 +85,7 @@ class Equation:
             x[4:].split("@")[0]: x.rstrip("*") for x in self.letters if x.startswith("vec:") and x.rstrip("*") not in BIAS
         }
         names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = not self.at_rest and any(x in self.letters for x in (*MOVING, *VELOCITY, *RATED))
+        moving = not self.at_rest and any(map(needs_velocity, self.letters))
         names = list(dict.fromkeys((["v"] if moving else []) + names))
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:
@@ -161,6 +161,7 @@ class Equation:
         return None if lowered is None else Form(name, polys, lowered, derivation)
 
     def _lower(self, polys: dict[str, Poly]) -> Lowered | LoweredMatrix | LoweredColumns | None:
+        polys = {name: sided(poly) for name, poly in polys.items()}
         used = {x for poly in polys.values() for word in poly for x in word}
         if any(not _has_sweeps(x) for x in used) or not all(is_covariant(word) for poly in polys.values() for word in poly):
             return None
@@ -215,7 +216,7 @@ class Equation:
     def _unfused(self) -> str:
         """How many sweeps the equation has before neighbours are fused."""
         written = self.form.lowered.chain if isinstance(self.form.lowered, Lowered) else self.sweeps
-        return f" ({written} as written, fused)" if written != self.sweeps else ""
+        return f" ({written} as written, fused)" if written > self.sweeps else ""
 
     def loops(self) -> list[str]:
         """The sweeps of the chosen form, as the papers' pseudo-code."""
@@ -242,7 +243,7 @@ def is_covariant(word: Word) -> bool:
 
 
 def _has_sweeps(x: str) -> bool:
-    return x in LOWERED or x.startswith(("vec:", "B["))
+    return x in LOWERED or x.startswith(("vec:", "B[", "Bdot["))
 
 
 def fold(poly: Poly) -> Poly:

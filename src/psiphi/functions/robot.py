@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from psiphi.operators import Operators
 _ndarray, _WORLD = np.ndarray, "world"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Robot(Model):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
@@ -32,24 +33,14 @@ class Robot(Model):
     """
 
     shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
-    _one_step: Any  # forward dynamics of one state without NumPy's overhead, after the first call
+    _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
 
     @classmethod
     def of(cls, model: Model) -> Robot:
         """The model, with its functions."""
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        robot = cls(**{f.name: getattr(model, f.name) for f in fields(Model)})
-        return robot._dressed(getattr(model, "shapes", ()))
-
-    def _dressed(self, shapes: tuple[Shape, ...]) -> Robot:
-        """This new robot, with these shapes."""
-        if shapes:
-            self.__dict__["shapes"] = tuple(shapes)
-        return self
-
-    def __getstate__(self) -> dict:
-        return super().__getstate__() | ({"shapes": self.shapes} if self.shapes else {})
+        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=getattr(model, "shapes", ()))
 
     @cached_property
     def _model(self) -> Model:

@@ -10,25 +10,20 @@ from typing import Any
 
 from psiphi.lowering.local import EYE3, ZERO3
 from psiphi.model.model import WORLD
+from psiphi.operators.letters import frame_parts
 from psiphi.spatial import dense
 from psiphi.spatial.screws import add, cross, pose
 from psiphi.sweeps.program import Site
 
-__all__ = ["EYE3", "ZERO3", "inputs_here", "letter_frames", "locate", "marks", "public", "sense", "spread", "working"]
-
-
-def letter_frames(letter: str) -> tuple[tuple[str, ...], bool]:
-    """Frame names of "B[a,b]", and whether it speaks world axes (not "B[a|frame]")."""
-    inside = letter[2 : letter.index("]")]
-    names, _, axes = inside.partition("|")
-    return tuple(names.split(",")), axes != "frame"
+__all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]
 
 
 def marks(tree: Any, letters: list[str]) -> dict[int, tuple]:
     """{body: ((letter, world axes?, ((number, R, p), ...)), ...)} for all bodies on the way to a frame."""
     found: dict[int, dict] = {}
     for letter in letters:
-        names, world = letter_frames(letter)
+        names, axes = frame_parts(letter)
+        world = axes == "world"
         for number, name in enumerate(names):
             spot = tree.model.frame(name)
             if spot.body == WORLD:
@@ -104,22 +99,34 @@ def _axes(site: Site, world: bool, R):
     return dense.transpose(site.kept["R"]) if world else R
 
 
+def of_rate(letter: str) -> str:
+    """B of Ḃ, or of B itself, without its star."""
+    return letter.removesuffix("*").replace("Bdot[", "B[", 1)
+
+
 def spread(site: Site, letter: str, wrenches: Any) -> list:
-    """B x at this body: the sum of the frames' wrenches, moved to the body's origin."""
+    """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
     total = [0.0] * 6
-    for number, world, R, p in here(site, letter):
+    for number, world, R, p in here(site, of_rate(letter)):
         A, x = _axes(site, world, R), wrenches[number]
         n, F = dense.apply(A, x[:3]), dense.apply(A, x[3:])
+        if letter.startswith("Bdot["):
+            w = site.kept["V"][:3]
+            n, F = cross(n, w), cross(F, w)
         total = add(total, add(n, cross(p, F)) + F)
     return total
 
 
 def sense(site: Site, letter: str, V) -> dict[int, list]:
-    """B* V at this body: the motion of each of its frames."""
+    """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
     out = {}
-    for number, world, R, p in here(site, letter):
+    for number, world, R, p in here(site, of_rate(letter)):
         A = dense.transpose(_axes(site, world, R))
-        out[number] = dense.apply(A, V[:3]) + dense.apply(A, add(V[3:], cross(V[:3], p)))
+        turn, move = V[:3], add(V[3:], cross(V[:3], p))
+        if letter.startswith("Bdot["):
+            w = site.kept["V"][:3]
+            turn, move = cross(w, turn), cross(w, move)
+        out[number] = dense.apply(A, turn) + dense.apply(A, move)
     return out
 
 

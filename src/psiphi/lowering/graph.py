@@ -91,7 +91,7 @@ class Graph:
     def _make(self, kind, *parts) -> Node:
         key = (kind, *((id(p) if isinstance(p, Node) else p) for p in parts))
         if kind is Sum:
-            key = (Sum, tuple((c, id(n)) for c, n in parts[0]))
+            key = (Sum, frozenset((c, id(n)) for c, n in parts[0]))
         if key not in self._known:
             node = kind(len(self.nodes), *parts)
             self.nodes.append(node)

@@ -217,7 +217,15 @@ def _ring(site: Site) -> list:
     return [add(u, force_cross(V, P @ h)) for u, h in zip(site.kept["U_dot"], site.H, strict=True)]
 
 
+def _turning(site: Site) -> list:
+    """[w; 0] of the link's public origin, moved to the working one: there ω̃ = diag(w~, w~) is no cross product with w alone."""
+    w = site.kept["V"][:3]
+    return [*w, *(ZERO3 if site.gauge is None else cross(site.gauge.inv.translation.tolist(), w))]
+
+
 LOCAL: dict[str, Callable] = {
+    "omega": lambda s, x: force_cross(_turning(s), x),
+    "omega*": lambda s, x: [-y for y in motion_cross(_turning(s), x)],
     "spin": lambda s, x: motion_cross(s.kept["V"], x),
     "gyro": gyration,
     "spin*": lambda s, x: [-y for y in force_cross(s.kept["V"], x)],

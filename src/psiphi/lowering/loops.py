@@ -18,6 +18,11 @@ GREEK |= {
     "Omega_d": "Ω_δ",
     "Pi": "Π",
     "H_dot": "Ḣ",
+    "omega": "ω̃",
+    "spin": "V×",
+    "gyro": "B_V",
+    "D_half": "D^½",
+    "D_half_inv": "D^-½",
 }
 
 
@@ -27,7 +32,10 @@ def spell(letter: str) -> str:
     bare = letter.rstrip("*")
     if bare.startswith("vec:"):
         return bare[4:].split("@")[0]
-    return GREEK.get(bare, bare) + star
+    if bare.startswith("Bdot["):
+        return f"Ḃ{bare[4:]}{star}"
+    symbol = GREEK.get(bare, bare)
+    return f"({symbol})*" if star and "½" in symbol else symbol + star
 
 
 class Names:
@@ -44,6 +52,7 @@ class Names:
             stem = "f" if isinstance(node, BodyForce) else stem
             counts[stem] += 1
             self._names[node.number] = stem + ("" if counts[stem] == 1 else str(counts[stem]))
+        self._names |= {node.number: name for node, name in lowered.motion.items()}
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
                 self._names[root.number] = result.name
@@ -63,6 +72,8 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
             lines += ARTICULATE
         if stage == lowered.schedule.differentiate:
             lines += DIFFERENTIATE
+        if lowered.explicit_bias and stage == lowered.outward:
+            lines.append(VELOCITIES)
         work = [line for node in lowered.schedule.stages[stage] for line in _lines(node, name)]
         lines += [f"    {line}" for line in work]
     return lines
@@ -72,16 +83,25 @@ ARTICULATE = [
     "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
     "    D(k) = H P H* (+ Jₘ),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
 ]
+VELOCITIES = "    V(k) = φ*(p,k) V(p) + H* v(k)"
 DIFFERENTIATE = [
     "    Ṗ(k) = Σ_c φ(k,c) {Ṗ⁺(c) + Ω_δ P⁺ + P⁺ Ω_δ*} φ*(k,c)",
     "    Ḋ(k) = H Ṗ H* (+ Ḣ P H* + H P Ḣ*),  Ṗ⁺(k) = Ṗ - W G* - G W*,  W = Ṗ H* + P Ḣ* - G Ḋ / 2",
 ]
 
 
+BIASES = {  # vectors made of the state: what their names stand for
+    "vec:a_local@link": "a_local(k) = V × H* v + Ḣ* v",
+    "vec:b_local@link": "b_local(k) = V ×* M V - M g",
+    "vec:couple@joint": "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
+    "vec:g@link": "g(k) = gravity in the axes of k",
+}
+
+
 def _lines(node: Node, name: Names) -> list[str]:
     me = name(node)
     if isinstance(node, Leaf):
-        return []
+        return [BIASES[node.letter]] if node.letter in BIASES else []
     if isinstance(node, Sum):
         return [f"{me}(k) = {_sum(node, name)}"]
     if isinstance(node, BodyForce):

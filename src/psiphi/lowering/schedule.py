@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Leaf, Node, arguments
-from psiphi.operators.letters import BIAS
+from psiphi.operators.letters import BIAS, RATED, needs_velocity
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
 ARTICULATED = {
@@ -34,8 +34,6 @@ ARTICULATED = {
     "L*",
     "P_plus",
 }
-VELOCITY = {"spin", "spin*", "gyro", "H_dot", "H_dot*", "Omega_d", "Omega_d*"}  # made of the links' velocities
-RATED = {"P_dot", "lambda_dot", "U_ring", "U_ring*", "D_rate", "D_rate*", "Pi", "Pi*"}  # made of the derivative of P
 LOCAL_BIAS = ("vec:a_local@link", "vec:b_local@link", COUPLE := "vec:couple@joint")
 GATHER = {"K", "E_phi", "E_psi", "S"}
 ABOVE = {"K*", "E_phi*", "E_psi*", "S*"}  # read the parent's value
@@ -65,13 +63,18 @@ def needs_motion(node: Node) -> bool:
     """Whether a node's own letter is made of velocities."""
     if isinstance(node, Leaf):
         return node.letter in LOCAL_BIAS
-    return isinstance(node, Apply) and node.letter in VELOCITY | RATED
+    return isinstance(node, Apply) and needs_velocity(node.letter)
+
+
+def _rated(node: Node) -> bool:
+    """Whether a node's own letter is made of the derivative of P."""
+    return isinstance(node, Apply) and node.letter.removesuffix("*") in RATED
 
 
 def needs_articulation(node: Node) -> bool:
     """Whether a node's own letter is made of P."""
     if isinstance(node, Apply):
-        return node.letter in ARTICULATED | RATED
+        return node.letter in ARTICULATED or _rated(node)
     if isinstance(node, Leaf):
         return node.letter == COUPLE
     return isinstance(node, (Causal, Anticausal)) and (
@@ -101,7 +104,7 @@ def _schedule(
     inward = next_in(TIP_TO_BASE, 0)
     if articulated and bodies and inward < min(bodies):
         inward = next_in(TIP_TO_BASE, min(bodies))
-    rated = any(isinstance(n, Apply) and n.letter in RATED for n in nodes)
+    rated = any(map(_rated, nodes))
     stage: dict[int, int] = {}
 
     def moving() -> int:
@@ -114,9 +117,9 @@ def _schedule(
             earliest = max(earliest, inward)
         if needs_motion(node):
             earliest = max(earliest, moving())
-        if isinstance(node, Apply) and node.letter in RATED:
+        if _rated(node):
             earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
-        if isinstance(node, Apply) and node.letter.startswith("B["):
+        if isinstance(node, Apply) and node.letter.startswith(("B[", "Bdot[")):
             earliest = max(earliest, poses)
         if isinstance(node, Apply) and node.letter in ABOVE and stage[node.argument.number] == earliest:
             earliest = next_in(BASE_TO_TIP, earliest)  # the parent's value must be there already
@@ -137,7 +140,8 @@ def _trim(full: Schedule, poses: int | None) -> Schedule:
     idle = idle and not moves  # the first sweep outward makes the velocities
     if idle and len(stages) > 1:
         moved = ((*stages[0], *stages[1]), *stages[2:])
-        return Schedule(directions[1:], moved, None if articulate is None else articulate - 1)
+        later = [None if stage is None else stage - 1 for stage in (articulate, full.differentiate)]
+        return Schedule(directions[1:], moved, *later)
     return full
 
 

@@ -26,6 +26,7 @@ from psiphi.lowering.local import (
 from psiphi.lowering.newton import accelerate, world_at_rest
 from psiphi.lowering.rates import differentiate, split
 from psiphi.lowering.schedule import Schedule, needs_motion, schedule
+from psiphi.lowering.sides import TURNING
 from psiphi.operators.letters import BIAS, MOVING, letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
@@ -55,7 +56,7 @@ class Lowered:
         live = _live([root for root in (*self.motion, *self.roots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
-        self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
+        self.frames = sorted({frames.of_rate(x) for x in letters if x.startswith(("B[", "Bdot["))})
         self.kinds = _kinds(word for result in self.results for word in result.poly)
         placed = any("|frame" not in x for x in self.frames)
         self.schedule: Schedule = schedule(self.nodes, placed=placed, fused=self.fused, motion=tuple(self.motion))
@@ -84,7 +85,8 @@ class Lowered:
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         sweeps = tuple(Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions))
         marks = frames.marks(tree, self.frames)
-        return Program(name, inputs, outputs, sweeps, self._world(tree), marks=marks, local=not self._over_links)
+        local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
+        return Program(name, inputs, outputs, sweeps, self._world(tree), marks=marks, local=local)
 
     @property
     def chain(self) -> int:
@@ -116,7 +118,7 @@ class Lowered:
         return world
 
     def _step(self, stage: int) -> Callable[[Site], None]:
-        nodes, first_out = self.schedule.stages[stage], stage == self._outward()
+        nodes, first_out = self.schedule.stages[stage], stage == self.outward
         roots = [(result, root) for result, root in zip(self.results, self.roots, strict=True) if root is not None]
 
         def step(site: Site) -> None:
@@ -141,7 +143,8 @@ class Lowered:
 
         return step
 
-    def _outward(self) -> int:
+    @property
+    def outward(self) -> int:
         """The first base-to-tip sweep."""
         outward = [i for i, d in enumerate(self.schedule.directions) if d.value == "base to tip"]
         return outward[0] if outward else -1
@@ -253,8 +256,8 @@ def _applied(site: Site, node: Apply, x) -> Any:
     letter, name = node.letter, f"n{node.number}"
     if letter in LOCAL:
         return LOCAL[letter](site, x)
-    if letter.startswith("B["):
-        return frames.spread(site, letter, x) if not letter.endswith("*") else frames.sense(site, letter[:-1], x)
+    if letter.startswith(("B[", "Bdot[")):
+        return frames.spread(site, letter, x) if not letter.endswith("*") else frames.sense(site, letter, x)
     if letter in GATHERED:
         site.send(**{name: force(site.path, GATHERED[letter](site, x))})
         return site.children.get(name, [0.0] * site.link.size)

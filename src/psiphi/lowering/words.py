@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.lowering.local import LOCAL
-from psiphi.lowering.schedule import RATED, VELOCITY
-from psiphi.operators.letters import adjoint_letter
+from psiphi.operators.letters import adjoint_letter, needs_velocity
 from psiphi.operators.polynomial import Word
 
 
@@ -64,7 +63,7 @@ def adjoint(word: Word) -> Word:
 
 def is_local(letter: str) -> bool:
     """A letter that acts body by body, and needs no sweep for velocities first."""
-    return (letter in LOCAL and letter not in VELOCITY | RATED) or letter.startswith("B[")
+    return (letter in LOCAL and not needs_velocity(letter)) or letter.startswith("B[")
 
 
 def shape_of(word: Word) -> Any:

@@ -13,7 +13,7 @@ from psiphi.errors import SingularError, StateError
 from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
 from psiphi.operators.atoms import Atoms
-from psiphi.operators.letters import BIAS, MOVING, symbol_parts, vector_parts
+from psiphi.operators.letters import BIAS, needs_velocity, symbol_parts, vector_parts
 from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
@@ -132,5 +132,5 @@ def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
         raise StateError(f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)")
     if strange := sorted(set(given) - needed - {"v"}):
         raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", suggest(strange[0], sorted(needed) or ["none"]))
-    if not moving and letters & set(MOVING):
+    if not moving and any(map(needs_velocity, letters)):
         raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

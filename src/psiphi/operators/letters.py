@@ -70,7 +70,7 @@ LETTERS: dict[str, Letter] = dict(
         _row("gyro", LINK, LINK, "B_V", "B_V", MEMORYLESS, FORCE, MOTION, "gyroscopic matrix: B_V V = V×* M V"),
         _row("P_plus", LINK, LINK, "P⁺", "P^+", MEMORYLESS, FORCE, MOTION, "τ̄ P: what the parent feels of P", True),
         _row("Omega_d", LINK, LINK, "Ω_δ", r"\Omega_\delta", MEMORYLESS, FORCE, FORCE, "V_d ×*, V_d the velocity in the joint"),
-        _row("omega", LINK, LINK, "ω̃", r"\tilde\omega", MEMORYLESS, EITHER, EITHER, "diag(w~, w~), w the link's spin"),
+        _row("omega", LINK, LINK, "ω̃", r"\tilde\omega", MEMORYLESS, FORCE, FORCE, "diag(w~, w~), w the link's spin; skew"),
         _row("P_dot", LINK, LINK, "Ṗ", r"\dot P", MEMORYLESS, FORCE, MOTION, "time derivative of P in body axes", True),
         _row("lambda_dot", LINK, LINK, "λ̇", r"\dot\lambda", MEMORYLESS, FORCE, MOTION, "Ṗ seen from the inboard side", True),
         _row("Pi", LINK, LINK, "Π", r"\Pi", MEMORYLESS, FORCE, MOTION, "Π + Π* = Ṗ: the half that skew C is made of"),
@@ -90,6 +90,8 @@ BIAS = (  # vectors made of q and v, not given
     "vec:g@link",
 )
 MOVING = BIAS[:-1]  # those that depend on the velocity
+VELOCITY = {"spin", "gyro", "H_dot", "Omega_d", "omega"}  # operators made of the links' velocities
+RATED = {"P_dot", "lambda_dot", "Pi", "U_ring", "D_rate", "Om_dot"}  # and those made of the derivative of P
 
 RATES = {"a_local", "g", "v", "qd", "dq", "thetadot", "beta", "V", "a", "alpha", "qdd", "thetaddot"}  # motions
 TORQUES = {"b_local", "couple", "tau", "T", "f", "b", "z", "eps", "f_ext", "u"}  # forces
@@ -162,6 +164,16 @@ def frame_parts(name: str) -> tuple[tuple[str, ...], str]:
     inside = inside.removesuffix("|frame") if axes == "frame" else inside
     parts = re.findall(r"(?:\\.|[^\\,])+", inside)
     return tuple(re.sub(r"\\(.)", r"\1", part) for part in parts), axes
+
+
+def needs_velocity(name: str) -> bool:
+    """Is the letter, or its adjoint, made of velocities?
+
+    >>> needs_velocity("P_dot"), needs_velocity("Bdot[tool]*"), needs_velocity("vec:v@joint")
+    (True, True, False)
+    """
+    bare = name.removesuffix("*")
+    return bare in MOVING or bare in VELOCITY | RATED or bare.startswith("Bdot[")
 
 
 def vector_parts(name: str) -> tuple[str, str] | None:

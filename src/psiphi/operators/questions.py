@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import BIAS, MOVING, letter, symbol_parts, vector_parts
+from psiphi.operators.letters import BIAS, letter, needs_velocity, symbol_parts, vector_parts
 from psiphi.operators.spaces import ANY, JOINT, LINK
 from psiphi.operators.structure import INWARD, OUTWARD, SAME
 
@@ -81,7 +81,7 @@ def random_values(op: Expression, rng: np.random.Generator) -> dict[str, np.ndar
     length = {"joint": model.nv, "link": 6 * len(model.bodies)}
     for name in sorted(op.letters):
         bare = name.removesuffix("*")
-        if bare in MOVING:
+        if needs_velocity(bare):
             values["v"] = rng.standard_normal(model.nv)
         elif (parts := vector_parts(name)) and bare not in BIAS:
             values[parts[0]] = rng.standard_normal(length.get(parts[1]) or 6 * _frames(op, bare))

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi.errors import StateError
+from psiphi.model.model import suggest
 from psiphi.operators.expression import Expression
 from psiphi.operators.letters import BIAS, LETTERS, symbol_parts, vector_parts
 from psiphi.operators.operators import Operators
@@ -68,7 +69,7 @@ FRAMES = ("local", "inertial")
 MIXED = {"S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"}
 
 
-def time_derivative(expression: Expression, frame: str = "local", held: Collection[str] = ()) -> Expression:
+def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
     """d/dt of an expression along the motion of the robot: an expression again, with the same spaces.
 
     frame="inertial" gives DX/Dt in body axes. A vector x becomes x_dot, a symbol X becomes X_dot; those named in `held` are
@@ -81,8 +82,8 @@ def time_derivative(expression: Expression, frame: str = "local", held: Collecti
         raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
     if frame not in FRAMES:
         raise StateError(f"frame is {frame!r}, expected 'local' or 'inertial'", "leave it out for body axes")
-    parts = [_rate(expression.term, frozenset(held))]
-    if frame == "inertial":
+    parts = [_rate(expression.term, _names(held, expression))]
+    if frame == "inertial" and LINK in (expression.rows, expression.cols):
         if mixed := sorted({x.removesuffix("*") for x in expression.letters} & MIXED):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
@@ -94,6 +95,19 @@ def time_derivative(expression: Expression, frame: str = "local", held: Collecti
 
 
 Expression.dot = time_derivative
+
+
+def _names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
+    """The names held constant, all of vectors and symbols of the expression."""
+    known = {parts[0] for x in expression.letters - set(BIAS) if (parts := vector_parts(x) or symbol_parts(x))}
+    names = (held,) if isinstance(held, str) else held
+    try:
+        strange = [name for name in names if name not in known]
+    except TypeError as error:
+        raise StateError(f"held is {held!r}, expected names of vectors", "held=('x',) keeps x constant") from error
+    if strange:
+        raise StateError(f"held names {strange[0]!r}, and {expression} has no such vector", suggest(strange[0], sorted(known)))
+    return frozenset(names)
 
 
 def _rate(term: Term, held: frozenset[str]) -> Term | None:

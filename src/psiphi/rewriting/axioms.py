@@ -71,12 +71,21 @@ HALVES = (
 _half = E_phi @ P_plus @ (Omega_d.T - H_dot.T @ G.T) @ E_phi.T
 IN_MOTION = (
     axiom(P_plus, tau_bar @ P, "S0 (4.5)"),
+    axiom(_s.omega.T, -_s.omega, "ω̃ = diag(w~, w~)"),
     axiom(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)"),
     axiom(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: theory g.3"),
     axiom(Theta + Theta.T, D_half.inv @ (H @ P_dot @ H.T + H_dot @ P @ H.T + H @ P @ H_dot.T) @ D_half.inv.T, "S1 (26), d/dt"),
 )
 
 WITHOUT_ROTORS = (axiom(rotor, 0 * rotor, "no rotor inertia"),)
+
+# what holds of the joints of many robots, and makes Table 1 of S1 what is printed
+FIXED_MAPS = (axiom(H_dot, 0 * H_dot, "no universal joint"),)
+SINGLE = (
+    axiom(H @ Omega_d, 0 * H_dot, "one coordinate a joint: V_d is along h"),
+    axiom(D_half.T, D_half, "one coordinate a joint"),
+    axiom(Theta.T, Theta, "one coordinate a joint"),
+)
 
 ON_CHAINS = (axiom(Om, H.T @ D.inv @ H + E_psi.T @ Om @ E_psi, "S3 (20)"),)
 

@@ -9,12 +9,12 @@ from psiphi.model.model import Model
 from psiphi.operators import Expression, has_rotors, is_chain
 from psiphi.operators.letters import frame_parts
 from psiphi.operators.terms import of_letter
-from psiphi.rewriting.axioms import AXIOMS, HALVES, IN_MOTION, ON_CHAINS, WITHOUT_ROTORS, at_frame
+from psiphi.rewriting.axioms import AXIOMS, FIXED_MAPS, HALVES, IN_MOTION, ON_CHAINS, SINGLE, WITHOUT_ROTORS, at_frame
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.lemmas import name_of
 from psiphi.rewriting.rules import Rules
 
-MOVING = frozenset({"P_plus", "lambda_dot", "P_dot", "D_rate", "D_rate*"})  # letters with axioms IN_MOTION
+MOVING = {"P_plus", "lambda_dot", "P_dot", "D_rate", "H_dot", "Omega_d", "omega"}  # letters with axioms of motion
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
 
 
@@ -35,16 +35,23 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[str, ...]) -> Rules:
 
 
 @lru_cache
-def moving_rules(rotors: bool) -> Rules:
-    """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives."""
-    return complete(IN_MOTION, rules(rotors))
+def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
+    """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives.
+
+    `fixed`: no joint map changes in body axes; `single`: every joint has one coordinate.
+    """
+    if single:
+        return complete(SINGLE, moving_rules(rotors, fixed))
+    return complete(FIXED_MAPS, moving_rules(rotors)) if fixed else complete(IN_MOTION, rules(rotors))
 
 
 def rules_for(model: Model | None, letters: frozenset[str] = frozenset()) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
-    if letters & MOVING:
-        return moving_rules(rotors)
+    if MOVING & {x.removesuffix("*") for x in letters}:
+        rows = [] if model is None else [joint.row for joint in model.joints]
+        fixed, single = (bool(rows) and all(test) for test in ([r.Hdot is None for r in rows], [r.nv == 1 for r in rows]))
+        return moving_rules(rotors, fixed, single)
     if "Om" not in letters:
         return rules(rotors)
     singles = {x.removesuffix("*") for x in letters if x.startswith("B[") and len(frame_parts(x)[0]) == 1}

@@ -13,7 +13,7 @@ import numpy as np
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.model.model import Body, Joint, Pose
-from psiphi.model.words import nearest
+from psiphi.model.words import nearest, shown
 from psiphi.scenes.control import CONTROLLERS, controller
 from psiphi.scenes.placing import Placed, pose, read_placed
 from psiphi.scenes.reading import Table, read
@@ -54,6 +54,8 @@ def names() -> list[str]:
 
 def load(source: str | os.PathLike) -> Case:
     """The scene of a file, or the bundled one of that name."""
+    if not isinstance(source, str | os.PathLike):
+        raise ModelError(f"the scene is {shown(source)}, expected a name or a path", f"there are {', '.join(names())}")
     text = os.fspath(source)
     if text in names():
         source = Path(str(DATA / f"{text}.toml"))

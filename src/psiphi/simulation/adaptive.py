@@ -27,6 +27,7 @@ class Solve(Recorded):
     def __init__(self, task: Task, rtol: Any, atol: Any):
         super().__init__(task)
         self.make = getattr(need("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"), task.method)
+        self.wild = np.zeros(task.batch, dtype=bool)  # elements whose slope, when last asked, was not finite
         self.rtol, self.atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
         if task.limits == "block":
             raise StateError(f'limits="block" has no place in {task.method}', 'use "euler", "rk4" or "lie", or limits="stop"')
@@ -40,6 +41,10 @@ class Solve(Recorded):
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         self.watch.start(0.0, q, v)
         self._sample(0, q, v)
+        if not q.size:
+            for step in range(1, self.steps + 1):
+                self._seen(step, q, v)
+            return
         if not self._pieces:
             self._solve(0, self.steps, q, v)
             return
@@ -53,15 +58,14 @@ class Solve(Recorded):
         """From step `start` to step `stop`; the last state, or None when everything has stopped."""
         if start == stop:
             return q, v
-        self.field.step = start
-        y = np.concatenate([q.reshape(-1), v.reshape(-1)])
-        solver = self.make(self._slope, start * self.dt, y, stop * self.dt, rtol=max(self.rtol, 2.3e-14), atol=self.atol)
-        step = start
-        while solver.status == "running":
-            with np.errstate(all="ignore"):
-                message = solver.step()
-            if solver.status == "failed":
-                raise Error(f"{self.method} gave up at t = {solver.t:g} s: {message}", "loosen rtol and atol")
+        self.field.step = step = start
+        solver = self._solver(start * self.dt, np.concatenate([q.reshape(-1), v.reshape(-1)]), stop * self.dt)
+        while solver is not None and solver.status == "running":
+            failed = self._step(solver)
+            if failed:  # where it was not for NaN, there is nothing to go on with
+                self._stop_wild(solver.t, failed)
+                solver = self._solver(solver.t, solver.y, stop * self.dt)
+                continue
             between = solver.dense_output()
             while step < stop and (step + 1) * self.dt <= solver.t * (1.0 + 1e-15) + 1e-300:
                 step += 1
@@ -71,7 +75,34 @@ class Solve(Recorded):
                     q, v = self.plant.project(q, v)
                 if not self._seen(step, q, v):
                     return None
-        return q, v
+        return None if self.watch.over else (q, v)
+
+    def _solver(self, t: float, y: np.ndarray, end: float) -> Any:
+        """An integrator from (t, y), once what has no finite slope there is stopped; None when nothing runs."""
+        with np.errstate(all="ignore"):
+            self._slope(t, y)
+            if self.wild.any():
+                self._stop_wild(t, "")
+            if self.watch.over:
+                return None
+            return self.make(self._slope, t, y, end, rtol=max(self.rtol, 2.3e-14), atol=self.atol)
+
+    def _step(self, solver: Any) -> str:
+        """One step; why it failed, or nothing."""
+        try:
+            with np.errstate(all="ignore"):
+                message = solver.step()
+        except (ValueError, np.linalg.LinAlgError) as error:  # implicit methods refuse to factorise NaN
+            if isinstance(error, Error) or not self.wild.any():
+                raise
+            message, solver.status = str(error), "failed"
+        return (message or "no step succeeded") if solver.status == "failed" else ""
+
+    def _stop_wild(self, t: float, why: str) -> None:
+        """Elements whose slope is not finite have diverged, and stand still from here on: no step can lead further."""
+        if not self.wild.any():
+            raise Error(f"{self.method} gave up at t = {t:g} s: {why.rstrip('.')}", "loosen rtol and atol")
+        self.watch.diverge(self.wild, t)
 
     def _slope(self, t: float, y: np.ndarray) -> np.ndarray:
         q, v = self._split(y)
@@ -79,6 +110,7 @@ class Solve(Recorded):
         rate, alive = self.plant.manifold.rate(q, u), self.watch.alive
         if not alive.all():  # what has stopped stands still
             rate, a = np.where(alive[..., None], rate, 0.0), np.where(alive[..., None], a, 0.0)
+        self.wild = np.asarray(~(np.isfinite(rate).all(axis=-1) & np.isfinite(a).all(axis=-1)))
         return np.concatenate([rate.reshape(-1), a.reshape(-1)])
 
     def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +134,7 @@ class Solve(Recorded):
 
     def _sample(self, step: int, q: np.ndarray, v: np.ndarray, shown: np.ndarray | None = None, keep: bool = True) -> None:
         f, t = self.field, step * self.dt
-        if shown is not None and not shown.any():
+        if shown is not None and shown.size and not shown.any():
             return
         with np.errstate(all="ignore"):
             f.begin(step, t, q, v)

@@ -13,6 +13,7 @@ import numpy as np
 from psiphi.errors import StateError
 from psiphi.model.arguments import real
 from psiphi.simulation.manifold import Manifold
+from psiphi.simulation.plant import Plant
 from psiphi.simulation.torques import coefficients
 
 
@@ -35,7 +36,15 @@ class Reference:
             raise StateError(f"the reference gave {len(parts)} arrays, expected q, (q, v) or (q, v, a)", "give up to three")
         sizes = (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))
         read = [real(f"reference {n}", x, (k,), f"give {k} numbers") for (n, k), x in zip(sizes, parts, strict=False)]
+        for (name, _), x in zip(sizes, read, strict=False):
+            if not np.isfinite(x).all():
+                raise StateError(f"reference {name} holds numbers that are not finite", "look at where they came from")
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
+
+
+def a_system(given: Any) -> Any:
+    """A robot or a closed chain, as given."""
+    return Plant(given).given
 
 
 def gains(robot: Any, name: str, value: Any) -> np.ndarray:
@@ -72,7 +81,7 @@ class GravityCompensation:
     """
 
     def __init__(self, robot: Any):
-        self.robot = robot
+        self.robot = a_system(robot)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return holding(self.robot, q)
@@ -82,7 +91,7 @@ class PD:
     """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)], the first difference on the configuration manifold."""
 
     def __init__(self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False):
-        self.robot, self.reference, self.gravity = robot, Reference(robot, reference), bool(gravity)
+        self.robot, self.reference, self.gravity = a_system(robot), Reference(robot, reference), bool(gravity)
         self.kp, self.kd, self.motors = gains(robot, "kp", kp), gains(robot, "kd", kd), motors(robot)
         self.is_flat = Manifold(getattr(robot, "robot", robot)).is_flat
 
@@ -117,4 +126,6 @@ class ComputedTorque(PD):
         super().__init__(robot, reference, kp, kd)
 
     def law(self, q: np.ndarray, v: np.ndarray, q_ref: np.ndarray, v_ref: np.ndarray, a_ref: np.ndarray) -> np.ndarray:
-        return self.robot.inverse_dynamics(q, v, a_ref + self.feedback(q, v, q_ref, v_ref))
+        u = a_ref + self.feedback(q, v, q_ref, v_ref)
+        complete = getattr(self.robot, "complete", None)  # of a closed chain: the nearest u that keeps the constraints
+        return self.robot.inverse_dynamics(q, v, u if complete is None else complete(q, v, u))

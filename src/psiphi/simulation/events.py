@@ -74,6 +74,11 @@ class Watch:
             self._check_function(name, before, t, q, v, was & ~wild)
         return bool((was & ~self.alive).any())
 
+    def diverge(self, where: np.ndarray, t: float) -> None:
+        """These elements end here, whatever `stop` says: their next state is not a number."""
+        self._fire(DIVERGED, where & self.alive, t)
+        self.alive &= ~where
+
     def slips(self, q: np.ndarray, forces: np.ndarray | None) -> bool:
         """Whether any contact slips or pulls in these states, or did before."""
         ratio = self.system.ratio(q, forces)
@@ -116,6 +121,8 @@ class Watch:
         answer = np.asarray(self.functions[name](t, shielded(q), shielded(v)))
         value = np.where(answer, -np.inf, np.inf) if answer.dtype == bool else answer
         try:
+            if answer.dtype.kind not in "biuf":
+                raise TypeError
             return np.broadcast_to(value.astype(float), self.alive.shape)
         except (ValueError, TypeError):
             cause = f"event {name!r} answered {answer.dtype} of shape {answer.shape}, expected shape {self.alive.shape}"
@@ -143,6 +150,8 @@ def read_functions(events: Any) -> dict[str, Callable]:
     if isinstance(events, Mapping):
         named = dict(events)
     else:
+        if not (callable(events) or isinstance(events, Iterable)):
+            raise StateError(f"events is {shown(events)}, expected functions", "give {name: g} with g(t, q, v)")
         each = (events,) if callable(events) else tuple(events)
         named = {getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)}
         if len(named) != len(each):
@@ -156,11 +165,18 @@ def read_functions(events: Any) -> dict[str, Callable]:
 
 def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     """The names of the events that stop a motion."""
-    known = {DIVERGED, GRASP, *functions}
-    named = known if stop is True else () if stop is False else (stop,) if isinstance(stop, str) else stop
-    chosen = set(named)
-    if chosen - known - {LIMIT}:
-        raise StateError(f"stop names {shown(sorted(chosen - known))}", f"there are {', '.join(sorted(known | {LIMIT}))}")
+    known = {DIVERGED, LIMIT, GRASP, *functions}
+    words = ", ".join(sorted(map(str, known)))
+    if not isinstance(stop, bool | np.bool_ | str | Iterable):
+        raise StateError(f"stop is {shown(stop)}, expected True, False or names", f"there are {words}")
+    if isinstance(stop, bool | np.bool_):
+        chosen = known if stop else set()
+    else:
+        chosen = {stop} if isinstance(stop, str) else set(stop)
+        if chosen - known:
+            raise StateError(f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}")
+        if LIMIT in chosen and limits == "ignore":
+            raise StateError('stop names "limit", and limits are ignored', 'say limits="stop"')
     return chosen | ({LIMIT} if limits == "stop" else set())
 
 

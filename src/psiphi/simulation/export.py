@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.errors import StateError
-from psiphi.model.words import nearest
+from psiphi.errors import Error, StateError
+from psiphi.model.words import nearest, shown
 from psiphi.simulation import columns
 from psiphi.simulation.optional import need
 
@@ -47,18 +47,25 @@ def to_xarray(motion: Any) -> Any:
 
 def plot(motion: Any, what: str, path: str | os.PathLike | None) -> Any:
     """One pair of axes a quantity; a batch shows at most eight motions."""
+    if not isinstance(what, str) and not (isinstance(what, list | tuple) and all(isinstance(name, str) for name in what)):
+        raise StateError(f"cannot plot {shown(what)}", 'give names, "q tau energy" for instance')
+    what = what if isinstance(what, str) else " ".join(what)
     wanted = what.replace(",", " ").split()
     known = columns.shapes(motion)
     unknown = [name for name in wanted if name not in columns.TABLED]
     if unknown or not wanted:
         raise StateError(f"cannot plot {what!r}", nearest(unknown[0] if unknown else what, list(known)))
-    shown = [name for name in wanted if name in known]
+    drawn = [name for name in wanted if name in known]
     figures = need("matplotlib.figure", "a plot", "psiphi[plot]")
-    figure = figures.Figure(figsize=(8.0, 1.0 + 2.2 * max(1, len(shown))), layout="constrained")
-    for axes, name in zip(np.atleast_1d(figure.subplots(max(1, len(shown)), 1, sharex=True)), shown, strict=False):
+    figure = figures.Figure(figsize=(8.0, 1.0 + 2.2 * max(1, len(drawn))), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(max(1, len(drawn)), 1, sharex=True)), drawn, strict=False):
         _draw(axes, motion, name, known[name])
     if path is not None:
-        figure.savefig(os.fspath(path))
+        try:
+            figure.savefig(os.fspath(path))
+        except (OSError, ValueError) as error:
+            cause = f"cannot write {os.fspath(path)!r}: {getattr(error, 'strerror', None) or error}"
+            raise Error(cause, "end the name in .png, .svg or .pdf, in a folder that exists") from error
     return figure
 
 
@@ -68,11 +75,12 @@ def _draw(axes: Any, motion: Any, name: str, shape: list[int]) -> None:
     for element, line in enumerate(lines[:8]):
         for column, label in enumerate(labels):
             text = label.partition(":")[2] if element == 0 and len(labels) > 1 else None
-            axes.plot(motion.t, line[:, column], color=f"C{column % 10}", alpha=1.0 if element == 0 else 0.4, label=text)
+            color, dashes, faint = f"C{column % 10}", ("-", "--", ":")[column // 10 % 3], 1.0 if element == 0 else 0.4
+            axes.plot(motion.t, line[:, column], color=color, linestyle=dashes, alpha=faint, label=text)
     for event in motion.events[:20]:
         axes.axvline(event.t, color="0.6", linestyle=":", linewidth=0.8)
     axes.set_ylabel(f"{name} [{UNITS[name]}]" if name in UNITS else name)
     axes.set_xlabel("t [s]")
     axes.label_outer()
-    if 1 < len(labels) <= 12:
+    if 1 < len(labels) <= 12 and len(lines):
         axes.legend(fontsize="x-small", ncols=2, loc="upper right")

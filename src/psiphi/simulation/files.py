@@ -11,12 +11,14 @@ import json
 import math
 import os
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from psiphi.errors import Error
+from psiphi.errors import Error, StateError
+from psiphi.model.words import shown
 from psiphi.simulation import columns
 
 ARRAYS = ("t", "q", "v", "a", "tau", "forces", "energy", "residual")
@@ -26,7 +28,7 @@ Loaded = tuple[dict[str, np.ndarray], list, dict[str, Any]]
 
 def save(motion: Any, path: str | os.PathLike) -> None:
     """Write to a temporary name, then rename: a killed writer leaves no half file."""
-    target = Path(path)
+    target = a_path(path)
     writer = {".npz": _write_npz, ".csv": _write_csv}.get(target.suffix.lower())
     if writer is None:
         raise Error(f"cannot save a trajectory as {target.name!r}", "end the name in .npz or .csv")
@@ -34,13 +36,23 @@ def save(motion: Any, path: str | os.PathLike) -> None:
     try:
         writer(motion, half)
         os.replace(half, target)
+    except OSError as error:
+        raise Error(f"cannot write {str(target)!r}: {error.strerror}", "check the folder and its permissions") from error
     finally:
-        half.unlink(missing_ok=True)
+        with suppress(OSError):
+            half.unlink(missing_ok=True)
+
+
+def a_path(given: Any) -> Path:
+    """The path of a file to read or write."""
+    if not isinstance(given, str | os.PathLike):
+        raise StateError(f"the file is {shown(given)}, expected a path", 'give a name like "motion.npz"')
+    return Path(given)
 
 
 def load(path: str | os.PathLike) -> Loaded:
     """(arrays, events, info) of a saved trajectory."""
-    source = Path(path)
+    source = a_path(path)
     reader = {".npz": _read_npz, ".csv": _read_csv}.get(source.suffix.lower())
     if reader is None:
         raise Error(f"{source.name!r} is no saved trajectory", "its name ends in .npz or .csv")
@@ -84,7 +96,7 @@ def _write_npz(motion: Any, path: Path) -> None:
 
 
 def _read_npz(path: Path) -> Loaded:
-    with np.load(path, allow_pickle=False) as file:
+    with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
         events, info = _open_head(json.loads(str(file["head"])))
         return {name: file[name] for name in file.files if name in ARRAYS}, events, info
 
@@ -92,6 +104,8 @@ def _read_npz(path: Path) -> Loaded:
 def _write_csv(motion: Any, path: Path) -> None:
     names, table = columns.table(motion)
     head = _head(motion) | {"batch": list(motion.batch), "shapes": columns.shapes(motion)}
+    if not math.prod(motion.batch):  # no rows below would hold the times
+        head["t"] = motion.t.tolist()
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(MARK + json.dumps(head) + "\n")
         rows = csv.writer(file, lineterminator="\n")
@@ -112,7 +126,7 @@ def _read_csv(path: Path) -> Loaded:
     batch = tuple(int(n) for n in head["batch"])
     width = 1 + sum(math.prod(shape) for shape in head["shapes"].values()) + bool(batch)
     numbers = np.array(rows, dtype=float).reshape(-1, width)[:, bool(batch) :]
-    samples = len(numbers) // math.prod(batch) if math.prod(batch) else 0
+    samples = len(numbers) // math.prod(batch) if math.prod(batch) else len(head["t"])
     whole = numbers.reshape(*batch, samples, width - bool(batch))
-    t = numbers[:samples, 0].copy()
+    t = np.array(head["t"], dtype=float) if "t" in head else numbers[:samples, 0].copy()
     return {"t": t} | columns.split(whole[..., 1:], head["shapes"]), events, info

@@ -36,6 +36,15 @@ def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return v if own is None else np.asarray(own(q, v), dtype=float)
 
 
+def _instead(given: Any) -> str:
+    """What was meant by something that is no system."""
+    if isinstance(given, str):
+        return f"give the robot itself: pp.load({shown(given)})"
+    if hasattr(given, "system") and hasattr(given, "run"):
+        return "a scene runs by itself: case.run(); its system is case.system"
+    return "give a robot (pp.load, pp.Builder) or a closed-chain system"
+
+
 class Plant:
     """A system's answers behind one set of names."""
 
@@ -45,7 +54,7 @@ class Plant:
         missing = [name for name in ASKED if not hasattr(given, name)]
         if missing:
             cause = f"the system is {shown(given)}, which has no {', '.join(missing)}"
-            raise StateError(cause, "give a robot (pp.load, pp.Builder) or a closed-chain system")
+            raise StateError(cause, _instead(given))
         self.given: Any = given
         self.nq, self.nv = int(given.nq), int(given.nv)
         robot = getattr(given, "robot", given)

@@ -33,7 +33,7 @@ from psiphi.simulation.drive import Drive, obstacle
 from psiphi.simulation.failure import Strained
 from psiphi.simulation.machine import Machine, Plan
 from psiphi.simulation.plant import Plant
-from psiphi.simulation.states import check_closed, initial_state, step_size
+from psiphi.simulation.states import check_closed, flag, initial_state, step_size, step_stride
 from psiphi.simulation.torques import read_losses, read_torque
 
 KEPT = 64  # compiled rollouts a process holds on to
@@ -183,10 +183,10 @@ def rollout(
         raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
-    steps, every, dt = whole("steps", steps), max(1, whole("every", every)), step_size(dt)
+    steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
     torque = read_torque(tau, plant, q.shape[:-1], steps)
     drive = Drive(torque, tau if callable(tau) else None)
-    plan = drive.plan(plant, method, bool(hold), read_losses(plant, damping, friction, friction_speed))
+    plan = drive.plan(plant, method, flag("hold", hold), read_losses(plant, damping, friction, friction_speed))
     runner = Runner(plant.given, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from psiphi.errors import StateError
-from psiphi.model.arguments import whole
 from psiphi.model.words import nearest, shown
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.events import STOP, check_limits_word, read_functions, read_stop
@@ -15,7 +14,7 @@ from psiphi.simulation.field import Field
 from psiphi.simulation.march import March
 from psiphi.simulation.methods import METHODS
 from psiphi.simulation.plant import Plant
-from psiphi.simulation.states import check_closed, initial_state, step_count, step_size
+from psiphi.simulation.states import check_closed, check_size, flag, initial_state, step_count, step_size, step_stride
 from psiphi.simulation.task import Task
 from psiphi.simulation.torques import read_effort, read_losses, read_torque
 from psiphi.simulation.trajectory import Trajectory
@@ -67,15 +66,18 @@ def simulate(
     plant = Plant(system)
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
-    if not projection:
+    if not flag("projection", projection):
         plant.project = None
     dt, batch = step_size(dt), q.shape[:-1]
     steps = step_count(duration, dt)
     functions, limits = read_functions(events), check_limits_word(limits)
     cut = read_effort(plant, effort)
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
-    field, every = Field(plant, torque, losses, cut, bool(hold)), max(1, whole("every", every))
+    field, every = Field(plant, torque, losses, cut, flag("hold", hold)), step_stride(every)
     stops = read_stop(stop, limits, functions)
+    if progress is not None and not callable(progress):
+        raise StateError(f"progress is {shown(progress)}, expected a function of (t, q, v)", "leave it out for none")
+    check_size(plant, batch, steps // every + 2)
     task = Task(plant, field, batch, dt, steps, every, _method(method), limits, functions, stops, progress)
     if method not in METHODS:
         return adaptive.Solve(task, rtol, atol).run(q, v)
@@ -92,5 +94,10 @@ def simulate(
 def _method(method: Any) -> str:
     known = (*METHODS, *adaptive.METHODS)
     if not isinstance(method, str) or method not in known:
-        raise StateError(f"method is {shown(method)}, expected one of {', '.join(known)}", nearest(method, known))
+        raise StateError(f"method is {shown(method)}, expected one of {', '.join(known)}", _nearest(method, known))
     return method
+
+
+def _nearest(method: Any, known: tuple[str, ...]) -> str:
+    same = [name for name in known if name.lower() == str(method).lower()]
+    return f"write {same[0]!r}" if same else nearest(method, known)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.functions.check import before
-from psiphi.model.arguments import real
+from psiphi.model.arguments import real, whole
 from psiphi.model.words import shown
 from psiphi.simulation.plant import Plant
 from psiphi.sweeps.program import Argument
 
 CLOSED = 1e-6  # how far open the constraints may be at the start: metres, radians, and the same a second
+LARGEST = 1 << 36  # numbers of a trajectory: 512 GiB
 ROUNDING = 1e-9  # how far duration / dt may be from a whole number
 
 
@@ -51,6 +53,29 @@ def step_count(duration: Any, dt: float) -> int:
         cause = f"duration {float(number):g} is {ratio:.6g} steps of dt {dt:g}, expected a whole number"
         raise StateError(cause, f"give duration={max(1, steps) * dt:g} or dt={float(number) / max(1, steps):g}")
     return steps
+
+
+def step_stride(every: Any) -> int:
+    """How many steps lie between two samples, at least 1."""
+    number = whole("every", every)
+    if not number:
+        raise StateError("every is 0, expected a whole number of at least 1", "1 keeps all steps")
+    return number
+
+
+def check_size(plant: Plant, batch: tuple[int, ...], samples: int) -> None:
+    """Refuse a trajectory that no computer could hold, before anything is computed."""
+    numbers = samples * math.prod(batch) * (plant.nq + 3 * plant.nv)
+    if numbers > LARGEST:
+        cause = f"the trajectory would have {samples:.3g} samples and {8e-9 * numbers:.3g} GB"
+        raise StateError(cause, "keep fewer samples (every=...), or give a shorter duration or a larger dt")
+
+
+def flag(name: str, given: Any) -> bool:
+    """True or False: words like "no" would count as True."""
+    if not isinstance(given, bool | np.bool_ | int) or given not in (0, 1):
+        raise StateError(f"{name} is {shown(given)}, expected True or False", "give one of the two")
+    return bool(given)
 
 
 def check_closed(plant: Plant, q: np.ndarray, v: np.ndarray) -> None:

@@ -6,17 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.simulation.plant import joint_velocity
-
-
-def drift(motion: Any) -> np.ndarray:
-    """max |E(t) - E(0)| / max kinetic energy, of each motion; NaN where energies are not known."""
-    if motion.energy is None or not len(motion):
-        return np.full(motion.batch, np.nan)
-    change = _largest(motion.energy - motion.energy[..., :1])
-    kinetic = getattr(motion.robot, "kinetic_energy", None)
-    scale = _largest(motion.energy if kinetic is None else kinetic(motion.q, joint_velocity(motion.system, motion.q, motion.v)))
-    return np.divide(change, scale, out=np.where(change > 0.0, np.inf, 0.0), where=scale > 0.0)
+from psiphi.simulation import balance
 
 
 def text(motion: Any) -> str:
@@ -33,23 +23,14 @@ def text(motion: Any) -> str:
     if motion.tau is not None and motion.tau.size:
         torques = _by_coordinate(np.abs(motion.tau))
         most = int(np.argmax(torques))
-        rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}"))
-    rows += _energies(motion)
+        rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"))
+    rows += balance.rows(motion)
     if motion.residual is not None:
         position, velocity = _by_coordinate(motion.residual)
         rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
     if motion.forces is not None and motion.forces.size:
         rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
     return _table([*rows, *_events(motion)])
-
-
-def _energies(motion: Any) -> list[tuple[str, str]]:
-    if motion.energy is None or not np.isfinite(motion.energy).any():
-        return []
-    first, last = np.nanmean(motion.energy[..., 0]), np.nanmean(motion.final.energy)
-    worst = float(np.max(drift(motion), initial=0.0))
-    mean = "mean energy" if motion.batch else "energy"
-    return [(mean, f"{first:.6g} J to {last:.6g} J"), ("energy change", f"{worst:.3g} of the largest kinetic energy")]
 
 
 def _events(motion: Any) -> list[tuple[str, str]]:
@@ -82,7 +63,3 @@ def _coordinate(motion: Any, k: int) -> str:
 def _by_coordinate(x: np.ndarray) -> np.ndarray:
     """The largest of each column; NaN left out."""
     return np.nan_to_num(x, nan=0.0).max(axis=tuple(range(x.ndim - 1)), initial=0.0)
-
-
-def _largest(x: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(np.abs(x), nan=0.0).max(axis=-1, initial=0.0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.errors import Error
 from psiphi.simulation.events import Watch
 from psiphi.simulation.failure import Interrupted, SimulationError, Strained
 from psiphi.simulation.field import Field
@@ -50,7 +51,9 @@ class Task:
 
     @property
     def info(self) -> dict[str, Any]:
-        return {"method": self.method, "dt": self.dt}
+        field, table = self.field, self.field.torque.table
+        lossy = not field.losses.none or self.limits == "block"
+        return {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
 
 
 class Run:
@@ -75,10 +78,9 @@ class Run:
             raise Interrupted(so_far) from None
         except Exception as error:
             so_far = self.motion()
-            if not len(so_far):
+            if isinstance(error, Error) and not len(so_far):
                 raise
-            cause = f"the simulation failed after t = {so_far.t[-1]:g} s: {type(error).__name__}: {error}"
-            raise SimulationError(cause, "error.trajectory has the motion until then", trajectory=so_far) from error
+            raise _failure(error, so_far) from error
         return self.motion()
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
@@ -86,6 +88,16 @@ class Run:
 
     def motion(self) -> Trajectory:
         raise NotImplementedError
+
+
+def _failure(error: Exception, so_far: Trajectory) -> SimulationError:
+    """What went wrong, when, and where the motion until then is."""
+    when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
+    kept = "error.trajectory has the motion until then" if len(so_far) else "tau and events are functions of (t, q, v)"
+    own = isinstance(error, Error)
+    what = error.cause if own else f"{type(error).__name__}: {error}"
+    remedy = f"{error.remedy}; {kept}" if own and error.remedy else kept
+    return SimulationError(f"the simulation failed {when}: {what}", remedy, trajectory=so_far)
 
 
 class Recorded(Run):

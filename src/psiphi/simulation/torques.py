@@ -22,6 +22,7 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.arguments import read, real
+from psiphi.model.model import Model
 from psiphi.model.words import shown
 from psiphi.simulation.plant import Plant
 
@@ -68,9 +69,13 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
     if tau is None:
         return Torque(system, batch, np.zeros((1, nv)))
     if callable(tau):
+        own = getattr(tau, "robot", None)
+        if isinstance(own, Model) and (own.nq, own.nv) != (system.robot.nq, system.robot.nv):
+            cause = f"the controller is made for {own.name} (nq={own.nq}, nv={own.nv}), not for {system.name}"
+            raise StateError(cause, f"make it with the robot that is simulated (nq={system.nq}, nv={nv})")
         return Torque(system, batch, function=tau)
     array, fault = read(tau, None)
-    full = tau if fault else system.filled(array.astype(float))
+    full = tau if fault or not array.ndim else system.filled(array.astype(float))
     array = real("tau", full, (nv,), f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)")
     if not np.isfinite(array).all():
         raise StateError("tau holds numbers that are not finite", "look at where they came from")
@@ -122,10 +127,10 @@ class Losses:
 
 def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:
     """True takes the model's numbers, False none, an array is taken as it is."""
-    smooth = float(real("friction_speed", speed, (), "give a speed"))
-    if not 0.0 < smooth < np.inf:
+    smooth = real("friction_speed", speed, (), "give a speed")
+    if smooth.ndim or not 0.0 < smooth < np.inf:
         raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", "0.01 is the default")
-    return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), smooth)
+    return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth))
 
 
 def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
@@ -150,9 +155,10 @@ def coefficients(name: str, given: Any, nv: int) -> np.ndarray:
 
 def read_effort(system: Plant, given: Any) -> np.ndarray | None:
     """Torques are cut to +- this; None: they are not."""
-    if given is False:
+    chosen = isinstance(given, bool | np.bool_)
+    if chosen and not given:
         return None
-    if given is True:
+    if chosen:
         limits = np.concatenate([joint.effort for joint in system.robot.joints] or [np.zeros(0)])
     else:
         limits = coefficients("effort", given, system.nv)

@@ -11,8 +11,10 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.arguments import real
-from psiphi.simulation import export, files, interpolation, summary
+from psiphi.model.words import shown
+from psiphi.simulation import balance, export, files, interpolation, summary
 from psiphi.simulation.optional import need
+from psiphi.simulation.plant import Plant
 
 OPTIONAL = ("a", "tau", "forces", "energy", "residual")  # may be absent (None)
 
@@ -101,9 +103,10 @@ class Trajectory:
 
     def element(self, *where: int) -> Trajectory:
         """One motion of a batch: `motion.element(3)`."""
-        if len(where) != len(self.batch) or any(not -n <= i < n for i, n in zip(where, self.batch, strict=False)):
-            raise StateError(f"element {where} of a batch of shape {self.batch}", "give one index a batch axis")
-        own = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
+        try:
+            own = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
+        except (TypeError, ValueError, IndexError):
+            raise StateError(f"element {where} of a batch of shape {self.batch}", "give one index a batch axis") from None
         events = tuple(event._replace(where=()) for event in self.events if event.where in (own, ()))
         one = replace(self._each(lambda x, axis: x[own], t=self.t), events=events)
         alive = np.isfinite(one.q).all(axis=-1)
@@ -116,8 +119,13 @@ class Trajectory:
 
     @property
     def drift(self) -> np.ndarray:
-        """max |E(t) - E(0)| / largest kinetic energy, of each motion: 0 for a perfect conservative one. (...)"""
-        return summary.drift(self)
+        """max |E(t) - E(0)| / largest kinetic energy, of each motion (...): an error where nothing drives or brakes it."""
+        return balance.drift(self)
+
+    @property
+    def work(self) -> np.ndarray | None:
+        """The work of the torques since the start, (..., n), J: E(t) - E(0) where nothing is lost. None where tau has none."""
+        return balance.work(self)
 
     def at(self, t: Any) -> Sample:
         """The motion at a time, or at times (m,), between the samples.
@@ -151,6 +159,8 @@ class Trajectory:
         """What `save` wrote. The file does not hold the system: give it again for `.at`, `.view` and `.html`."""
         arrays, events, info = files.load(path)
         named = {name: arrays.get(name) for name in OPTIONAL}
+        if system is not None:
+            check_system(system, arrays["q"].shape[-1], arrays["v"].shape[-1], info)
         return cls(arrays["t"], arrays["q"], arrays["v"], **named, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:
@@ -189,6 +199,14 @@ class Trajectory:
         batch = f", batch {self.batch}" if self.batch else ""
         span = f"{self.t[0]:g} to {self.t[-1]:g} s, " if len(self) else ""
         return f"<Trajectory: {span}{len(self)} samples{batch}, {len(self.events)} events>"
+
+
+def check_system(system: Any, nq: int, nv: int, info: dict[str, Any]) -> None:
+    """Refuse a system whose q and v are not those of the file."""
+    plant = Plant(system)
+    if (plant.nq, plant.nv) != (nq, nv):
+        cause = f"{plant.name} has nq={plant.nq} and nv={plant.nv}, and the file holds a motion with nq={nq} and nv={nv}"
+        raise StateError(cause, f"give the system that was simulated: {shown(info.get('system', 'not named'))}")
 
 
 def _event(row: list) -> Event:

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.errors import Error
+from psiphi.errors import Error, StateError
+from psiphi.model.arguments import real, whole
+from psiphi.model.words import shown
 from psiphi.viewer import stage
 from psiphi.viewer.poses import link_poses, quaternions
 from psiphi.viewer.scene import Scene, is_trajectory, scene
 
 HOST = "127.0.0.1"
+PORTS = 65_535
 RATE = 40.0  # pictures a second
 RED = (212, 50, 44)
 
@@ -28,9 +31,11 @@ def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> 
     forces, frames and plots can be switched on. Options are those of `scene`. The server listens on 127.0.0.1 only, on `port`
     or the next free one.
     """
+    if not 0 < (port := whole("port", port)) <= PORTS:
+        raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
-    shown = scene(thing, **options)
-    return Viewer(shown, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))
+    stage_set = scene(thing, **options)
+    return Viewer(stage_set, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))
 
 
 def _server(port: int, label: str) -> Any:
@@ -133,8 +138,10 @@ class Viewer:
 
     def seek(self, t: float) -> None:
         """Show the motion at a time."""
-        times = self.scene.t
-        self.now = float(np.clip(t, times[0], times[-1]))
+        times, wanted = self.scene.t, real("t", t, (), "give a time in seconds")
+        if wanted.ndim or np.isnan(wanted):
+            raise StateError(f"t is {shown(t)}, expected one time", f"give seconds from {times[0]:g} to {times[-1]:g}")
+        self.now = float(np.clip(wanted, times[0], times[-1]))
         k = int(np.argmin(np.abs(times - self.now)))
         self._place(self.scene.rotation[k], self.scene.position[k])
         self._arrows(k)
@@ -143,7 +150,11 @@ class Viewer:
 
     def pose(self, q) -> None:
         """Show a configuration (nq,)."""
-        self._place(*link_poses(self.scene.model, q))
+        nq = self.scene.model.nq
+        wanted = real("q", q, (nq,), f"give nq = {nq} numbers")
+        if wanted.ndim != 1 or not np.isfinite(wanted).all():
+            raise StateError(f"q is {shown(q)}, expected nq = {nq} finite numbers", "give one configuration")
+        self._place(*link_poses(self.scene.model, wanted))
 
     def _place(self, R: np.ndarray, p: np.ndarray) -> None:
         turned = quaternions(R)[:, [3, 0, 1, 2]] if len(R) else []

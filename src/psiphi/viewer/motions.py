@@ -59,6 +59,9 @@ def of_configurations(model: Model, q=None, t=None) -> Motion:
 def of_trajectory(trajectory, model: Model, element: int = 0) -> Motion:
     """A simulated motion: of a batch, one element."""
     q, t = _one(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
+    if q.shape[-1] != model.nq:
+        cause = f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
+        raise StateError(cause, "load it with the system that was simulated")
     plots = _plots(trajectory, model, element)
     return _finite(Motion(t, q, _arrows(trajectory, model, q, element), tuple(plots), _facts(trajectory)))
 
@@ -109,7 +112,9 @@ def _one(values, element: int, dims: int) -> np.ndarray:
     if values.ndim <= dims:
         return values
     flat = values.reshape(-1, *values.shape[values.ndim - dims :])
-    if not -len(flat) <= element < len(flat):
+    if not len(flat):
+        raise StateError("the batch has no elements: there is nothing to show", "simulate at least one motion")
+    if not isinstance(element, int | np.integer) or not -len(flat) <= element < len(flat):
         raise StateError(f"element is {element}, but the batch has {len(flat)}", "give a smaller number")
     return flat[element]
 

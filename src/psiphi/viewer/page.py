@@ -7,13 +7,15 @@ import json
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
+from psiphi.model.words import shown
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
 from psiphi.viewer.poses import quaternions
@@ -49,6 +51,8 @@ def page(scene: Scene) -> str:
 
 def write(scene: Scene, path: str | os.PathLike) -> Path:
     """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
+    if not isinstance(path, str | os.PathLike):
+        raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.html"')
     target = Path(path)
     if target.is_dir():
         raise StateError(f"{os.fspath(path)!r} is a folder, expected a file to write", "name a file that ends in .html")
@@ -60,8 +64,11 @@ def write(scene: Scene, path: str | os.PathLike) -> Path:
     try:
         part.write_text(text, encoding="utf-8")
         os.replace(part, target)
+    except OSError as error:
+        raise Error(f"cannot write {os.fspath(path)!r}: {error.strerror}", "check the folder and its permissions") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return target
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.model.arguments import whole
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.words import shown
 from psiphi.viewer.drawing import pedestals
@@ -84,6 +85,7 @@ def scene(
     else:
         system, model = thing, model_of(thing)
         motion = of_configurations(model, _closed(system, model) if q is None else q, t)
+    frames = whole("frames", frames)
     span = float(motion.t[-1] - motion.t[0])
     most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
     motion = motion[sampled(len(motion.t), max(2, int(most)))]

@@ -69,13 +69,14 @@ function words() {  // clock, slider, cursors, numbers
   document.querySelectorAll("#legend b").forEach((cell, k) => { cell.textContent = `${short(Math.hypot(...S.arrows.force[near][k]))} N`; });
 }
 function paint(stamp) {
-  const elapsed = Math.min(0.1, (stamp - before) / 1000 || 0); before = stamp;
+  const elapsed = Math.min(0.1, Math.max(0, (stamp - before) / 1000 || 0));  // a frame may bear an older stamp than play()
+  before = stamp;
   if (playing) { now += elapsed * Number($("speed").value); if (now > last) now = first; dirty = true; }
   if (dirty) { dirty = false; draw(items(), view()); words(); window.psiphi.drawn = now; }
   requestAnimationFrame(paint);
 }
 function play(on) { playing = on && !still; $("play").textContent = playing ? "❚❚" : "▶"; before = performance.now(); }
-function seek(time) { now = Math.min(last, Math.max(first, Number(time))); dirty = true; }
+function seek(time) { now = Math.min(last, Math.max(first, Number(time) || 0)); dirty = true; }
 window.psiphi = { seek, play: () => play(true), pause: () => play(false), camera, drawn: null, scene: S };
 
 const fingers = new Map();

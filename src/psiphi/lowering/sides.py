@@ -1,0 +1,38 @@
+"""ω̃ = diag(w~, w~) is one matrix for forces and motions; sweeps, which choose the links' origins, must know which it meets.
+
+The letter "omega" acts on forces, "omega*" = -"omega" on motions: ω̃ M - M ω̃ becomes ω̃ M + M ω̃*.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from psiphi.operators.letters import FORCE, MOTION, letter
+from psiphi.operators.polynomial import Poly, Word
+
+TURNING = ("omega", "omega*")
+
+
+def sided(poly: Poly) -> Poly:
+    """The polynomial with every ω̃ written for what it meets."""
+    out: Poly = {}
+    for word, c in poly.items():
+        key, sign = _sided(word)
+        out[key] = out.get(key, Fraction(0)) + sign * c
+    return out
+
+
+def _sided(word: Word) -> tuple[Word, int]:
+    out, sign = list(word), 1
+    for i, x in enumerate(word):
+        if x in TURNING:
+            out[i] = "omega*" if _meets(word, i) == MOTION else "omega"
+            sign = sign if out[i] == x else -sign
+    return tuple(out), sign
+
+
+def _meets(word: Word, i: int) -> str:
+    """Forces or motions: what the letters before it take, or else those behind it give."""
+    before = [letter(x).takes for x in reversed(word[:i]) if x not in TURNING][:1]
+    behind = [letter(x).gives for x in word[i + 1 :] if x not in TURNING][:1]
+    return next((side for side in (*before, *behind) if side), FORCE)

@@ -170,6 +170,18 @@ def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why
     assert len(pp.simulate(robot, robot.neutral(), tau=tau(robot), duration=0.002, **options)) == 3
 
 
+@pytest.mark.parametrize("law", [pp.PD, pp.ComputedTorque])
+def test_a_flying_base_without_gain_compiles(law):
+    """Joint gains with kp = 0 on the base's quaternion: the legs are driven in one kernel, as in Python."""
+    robot = pp.robots.acrobot(base="free")
+    q, v = state(robot, 3)
+    kp, kd = np.full(robot.nv, 20.0), np.full(robot.nv, 2.0)
+    kp[:6] = kd[:6] = 0.0
+    control = law(robot, robot.neutral(), kp, kd)
+    fast, slow = (pp.simulate(robot, q, v, control, duration=0.02, compiled=c) for c in (True, False))
+    assert np.abs(fast.q - slow.q).max() < 1e-11 * (1 + np.abs(slow.q).max())
+
+
 def test_what_rollout_refuses():
     robot = puma()
     for options, why in (

@@ -47,13 +47,13 @@ def catalogued(robot: Robot, name: str) -> Straight:
 
 
 def feedback(m: Manifold, accelerates: bool, floats: bool) -> Straight:
-    """u from the state, the reference and the gains; `floats` adds g."""
-    sizes: dict[str, int] = dict.fromkeys(("q", "v", "kp", "kd", "q_ref", "v_ref"), m.nv)
-    sizes |= {"a_ref": m.nv} if accelerates else {}
-    sizes |= {"g": m.nv} if floats else {}
+    """u from the state, the reference and the gains; `floats` adds g. Curved joints (quaternions) have kp = 0 here."""
+    sizes = _sizes(m, "q v kp kd q_ref v_ref" + " a_ref" * accelerates + " g" * floats)
 
     def rule(q, v, kp, kd, q_ref, v_ref, a_ref=None, g=None) -> Values:
-        u = [p * (x1 - x) + d * (r1 - r) for p, d, x, x1, r, r1 in zip(kp, kd, q, q_ref, v, v_ref, strict=True)]
+        u = [d * (r1 - r) for d, r, r1 in zip(kd, v, v_ref, strict=True)]
+        for i, k in zip(*m.flat, strict=True):
+            u[k] = kp[k] * (q_ref[i] - q[i]) + u[k]
         for more in (a_ref, g):
             u = u if more is None else _sum(u, more)
         return {"u": u}

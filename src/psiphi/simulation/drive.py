@@ -36,8 +36,8 @@ def obstacle(system: Any, tau: Any, method: str) -> str:
         return "controllers of closed chains run in Python"
     if tau.robot != system:
         return "the controller is made for another robot"
-    if isinstance(tau, PD) and not Manifold(system).is_flat:
-        return "differences of quaternions have no compiled form"
+    if isinstance(tau, PD) and any(np.any(tau.kp[..., own]) for _, own, _ in Manifold(system).bent):
+        return "differences of quaternions have no compiled form (kp = 0 there, as for a flying base, has one)"
     return ""
 
 

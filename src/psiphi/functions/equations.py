@@ -207,7 +207,8 @@ class Equation:
             lines += ["", "rewritten, with M φ* a + b as one body force:" if form.name == FORMS[0] else "rewritten:"]
             lines += str(form.derivation).splitlines()[1:]
         lines += ["", *(f"{name} = {show_poly(poly)}" for name, poly in form.polys.items())]
-        lines += ["", f"{self.sweeps} sweep{'s' * (self.sweeps != 1)}" + self._unfused() + ":", *(f"  {line}" for line in self.loops()), ""]
+        plural = "" if self.sweeps == 1 else "s"
+        lines += ["", f"{self.sweeps} sweep{plural}{self._unfused()}:", *(f"  {line}" for line in self.loops()), ""]
         order = "O(N), and the entries of the result" if self.is_matrix else "O(N)"
         c = count
         lines.append(f"{c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos), {order}")

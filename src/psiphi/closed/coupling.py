@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from psiphi.closed.constraints import Closure
@@ -186,7 +187,7 @@ class Coupling:
 
     def solve(self, right: list) -> tuple[list, Any]:
         """lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular."""
-        factors = dense.factor(self.omega)
+        factors = dense.factor(self.omega, of_zero=inf)
         strain: Any = 0.0
         for j, d_inv in enumerate(factors[1]):
             ratio = self.omega[j][j] * d_inv

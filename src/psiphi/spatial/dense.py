@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from psiphi.spatial.screws import dot
 
 
-def factor(A) -> tuple[list, list]:
-    """(L, d_inv): A = L diag(d) L* for symmetric positive definite A, L unit lower triangular, d_inv = 1 / d."""
+def factor(A, of_zero: float | None = None) -> tuple[list, list]:
+    """(L, d_inv): A = L diag(d) L* for symmetric positive definite A, L unit lower triangular, d_inv = 1 / d.
+
+    A pivot that is the number zero, in every state, is an error, or has the inverse `of_zero`.
+    """
     n = len(A)
     L: list = [[0.0] * n for _ in range(n)]
     scaled: list = [[0.0] * n for _ in range(n)]  # L diag(d)
@@ -17,7 +18,7 @@ def factor(A) -> tuple[list, list]:
         d = A[j][j]
         for k in range(j):
             d = d - L[j][k] * scaled[j][k]
-        d_inv.append(inf if isinstance(d, float) and d == 0.0 else 1.0 / d)  # a pivot that is zero in every state
+        d_inv.append(of_zero if of_zero is not None and isinstance(d, float) and d == 0.0 else 1.0 / d)
         for i in range(j + 1, n):
             s = A[i][j]
             for k in range(j):

@@ -37,7 +37,7 @@ def run(text: str, name: str) -> str:
 
 def test_every_example_asked_for_is_here():
     wanted = {"own_urdf", "puma_computed_torque", "free_floating_arm", "rollouts", "derive_algorithm", "sample_velocities"}
-    wanted |= {"two_arms_box", "four_bar", "three_arms", "stewart_platform", "free_flyer_target"}
+    wanted |= {"two_arms_box", "two_pumas_beam", "four_bar", "three_arms", "stewart_platform", "free_flyer_target"}
     assert wanted <= {script.stem for script in SCRIPTS}
 
 

@@ -40,9 +40,8 @@ def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot
     if looks_like_a_name and not os.path.exists(text):
         source = _described(text)
     shapes: list[Shape] = []
-    robot = Robot.of(load_urdf(source, base or "fixed", shapes=shapes, **options))
-    robot.__dict__["shapes"] = tuple(shapes)
-    return robot
+    model = load_urdf(source, base or "fixed", shapes=shapes, **options)
+    return Robot.of(model, shapes)
 
 
 def _packaged(address: str, packages) -> str:

@@ -125,10 +125,10 @@ class Coupling:
         rows = [x for meeting in self.meetings for x in rates(meeting)]
         return rows + [dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques]) for pull in self.pulls[len(rows) :]]
 
-    def sense(self, motions: list, accelerations: list) -> list:
-        """Jc a from the frames' J a (in frame axes, flat) and a itself."""
+    def sense(self, motions: list, accelerations: Any, count: int | None = None) -> list:
+        """The first `count` rows (all) of Jc a, from the frames' J a (in frame axes, flat) and a itself, by coordinate."""
         rows = []
-        for pull in self.pulls:
+        for pull in self.pulls[:count]:
             total: Any = 0.0
             for frame, z in pull.wrenches:
                 total = total + dot(z, motions[6 * frame : 6 * frame + 6])
@@ -157,15 +157,8 @@ class Coupling:
         m = len(self.pulls)
         out: list[list] = [[0.0] * m for _ in range(m)]
         for b, right in enumerate(self.pulls):
-            moved = self._moved(X, right, width, nv)
-            for a in range(b + 1):
-                left = self.pulls[a]
-                total: Any = 0.0
-                for frame, z in left.wrenches:
-                    total = total + dot(z, moved[0][6 * frame : 6 * frame + 6])
-                for i, c in left.torques:
-                    total = total + c * moved[1][i]
-                out[a][b] = out[b][a] = total
+            for a, value in enumerate(self.sense(*self._moved(X, right, width, nv), b + 1)):
+                out[a][b] = out[b][a] = value
         return out
 
     def _moved(self, X: dict[str, list], pull: Pull, width: int, nv: int) -> tuple[list, dict[int, Any]]:
@@ -185,14 +178,17 @@ class Coupling:
                 joints[i] = joints[i] + X["Y"][i * nv + j] * c
         return motions, joints
 
+    @cached_property
+    def _factors(self) -> tuple[list, list]:
+        return dense.factor(self.omega, of_zero=inf)
+
     def solve(self, right: list) -> tuple[list, Any]:
         """lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular."""
-        factors = dense.factor(self.omega, of_zero=inf)
         strain: Any = 0.0
-        for j, d_inv in enumerate(factors[1]):
+        for j, d_inv in enumerate(self._factors[1]):
             ratio = self.omega[j][j] * d_inv
             strain = strain + ratio * ratio
-        return dense.solve(factors, right), strain
+        return dense.solve(self._factors, right), strain
 
     def forces(self, multipliers: list) -> list:
         """The wrench every constraint imparts to the body of its second frame, world axes, at the contact: flat (l, 6)."""

@@ -101,10 +101,8 @@ def _idle(forest: Model, passive: tuple[str, ...], follows: list[Follow]) -> tup
 
 def _dressed(forest: Model, parts: Iterable[Part]) -> Robot:
     """The forest with its functions, and with the shapes of its parts, for viewers."""
-    robot = Robot.of(forest)
     shapes = ((part, shape) for part in parts for shape in getattr(part.model, "shapes", ()))
-    robot.__dict__["shapes"] = tuple(replace(shape, link=part.named(shape.link)) for part, shape in shapes)
-    return robot
+    return Robot.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
 
 
 def _arm(i: int, arm) -> tuple[Model, Pose, tuple[str, ...]]:

@@ -18,7 +18,6 @@ import numpy as np
 from psiphi.closed.reading import names
 from psiphi.closed.singular import UNMET, direction, element
 from psiphi.errors import StateError
-from psiphi.functions import guard
 from psiphi.model.arguments import read, real
 from psiphi.model.words import shown
 
@@ -26,8 +25,7 @@ from psiphi.model.words import shown
 def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:
     """tau (..., nv), and the contact wrenches when asked for."""
     q, v, a = system._state(q=q, v=v, a=a)
-    loads = {name: guard.mapping(f_ext)[name] for name in guard.mapping(f_ext)} if f_ext else None
-    torque = system.robot.inverse_dynamics(q, v, a, f_ext=loads, axes=axes)
+    torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext or None, axes=axes)
     Jc, weights = system.constraint_jacobian(q), _weights(system, share)
     Jp, T = Jc[..., system.idle], torque[..., system.idle]
     lam = _particular(Jp, weights, T)

@@ -33,7 +33,7 @@ class Kernel:
 def module(kernel: Kernel, name: str, fp: str, lanes: int) -> str:
     """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time."""
     widths = [Width(fp, 1)] + ([Width(fp, lanes)] if lanes > 1 else [])
-    parts = [_declarations(widths)]
+    parts = ["@tables = global ptr null", declarations(widths)]
     for width in widths:
         parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), unpack(width), _range(kernel, width)]
     parts.append(_loop(name, widths))
@@ -47,9 +47,9 @@ def is_quick(kernel: Kernel, fp: str) -> bool:
     return fp == "double" and quick.fits(*(tuple(arg for arg, _ in group) for group in (kernel.inputs, kernel.outputs)))
 
 
-def _declarations(widths: list[Width]) -> str:
+def declarations(widths: list[Width]) -> str:
+    """What blocks of these widths call."""
     lines = [
-        "@tables = global ptr null",
         "declare ptr @malloc(i64)",
         "declare void @free(ptr)",
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -105,7 +105,7 @@ def _range(kernel: Kernel, w: Width) -> str:
         before += lines
         (before if i < len(kernel.inputs) else after).append(call.format(verb="pack" if i < len(kernel.inputs) else "unpack"))
     size = (kernel.frame + w.lanes) * w.bytes  # tiles may read and write beyond the last argument
-    take, give = _frame_memory(size)
+    take, give = frame_memory(size)
     newline = "\n  "
     return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
 entry:
@@ -148,7 +148,8 @@ def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:
     return lines
 
 
-def _frame_memory(size: int) -> tuple[list[str], list[str]]:
+def frame_memory(size: int) -> tuple[list[str], list[str]]:
+    """Lines that take %frame, on the stack or, a large one, on the heap; and lines that give it back."""
     if size <= ON_STACK:
         return [f"%frame = alloca [{size} x i8], align 64"], []
     take = [

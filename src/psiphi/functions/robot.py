@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -36,11 +37,12 @@ class Robot(Model):
     _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
 
     @classmethod
-    def of(cls, model: Model) -> Robot:
-        """The model, with its functions."""
+    def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Robot:
+        """The model, with its functions and shapes (its own, if it has any and none are given)."""
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=getattr(model, "shapes", ()))
+        dress = getattr(model, "shapes", ()) if shapes is None else tuple(shapes)
+        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress)
 
     @cached_property
     def _model(self) -> Model:

@@ -167,7 +167,7 @@ def _run_slices(ufunc: np.ufunc, operands: list[Any], dtype: Any, batch: tuple[i
                 slices.clear()
                 raise
 
-    _together(work, min(threads, len(slices)))
+    together(work, min(threads, len(slices)))
 
 
 def _is_one_run(x: Any, core: int, batch: tuple[int, ...]) -> bool:
@@ -186,7 +186,7 @@ def _cut(x: Any, from_right: int, piece: slice) -> Any:
     return x[(slice(None),) * (x.ndim - from_right) + (piece,)]
 
 
-def _together(work: Any, threads: int) -> None:
+def together(work: Any, threads: int) -> None:
     """Run `work` on so many threads, this one included, each in a copy of this context."""
     futures = []
     try:

@@ -60,9 +60,8 @@ def _robot(name: str, **options) -> Robot:
                 f"the bundled {name} has no option {option!r}",
                 f"{nearest(option, OPTIONS)} ({listed(OPTIONS)} are its options)",
             )
-    robot = Robot.of(from_table(name, **options))
-    robot.__dict__["shapes"] = shapes_of(name, robot.frames)
-    return robot
+    model = from_table(name, **options)
+    return Robot.of(model, shapes_of(name, model.frames))
 
 
 def acrobot(**options) -> Robot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +36,7 @@ class Placed:
 
     def renamed(self) -> Robot:
         """The robot under its name in the scene: the system's names are "left/tool"."""
-        fields = {name: getattr(self.robot, name) for name in ("bodies", "joints", "frames", "gravity_vector", "report")}
-        robot = Robot(name=self.name, **fields)
-        robot.__dict__["shapes"] = self.robot.shapes
-        return robot
+        return replace(self.robot, name=self.name)
 
 
 def read_placed(name: str, row: Table, folder: Path) -> Placed:

@@ -8,34 +8,24 @@ the sample). One element runs on plain doubles, more in lanes; padding lanes rep
 
 from __future__ import annotations
 
+from psiphi.emitters.kernel import declarations, frame_memory
 from psiphi.emitters.llvm import Emitter, Width, function
-from psiphi.emitters.pack import pack, pack_declarations, unpack
+from psiphi.emitters.pack import pack, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
 from psiphi.simulation.machine import Machine, Placed
 
-ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
 WORDS = 4  # of an array in `call`
 
 
 def module(machine: Machine, lanes: int, fma: bool) -> str:
     """The IR of one rollout for single elements and for `lanes` at a time."""
     widths = [Width("double", 1)] + ([Width("double", lanes)] if lanes > 1 else [])
-    parts = [_declarations(widths)]
+    parts = [declarations(widths)]
     for w in widths:
         parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
         parts += [_block(block, w, fma) for block in machine.placed.values()]
         parts.append(_range(machine, w))
     return "\n".join([*parts, _door(widths)])
-
-
-def _declarations(widths: list[Width]) -> str:
-    lines = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
-    lines += [f"declare double @{name}(double)" for name in ("sin", "cos")]
-    for w in widths:
-        lines.append(f"declare {w.type} @llvm.fma.{w.suffix}({w.type}, {w.type}, {w.type})")
-        lines.append(f"declare {w.type} @llvm.sqrt.{w.suffix}({w.type})")
-        lines += pack_declarations(w)
-    return "\n".join(lines) + "\n"
 
 
 def _block(block: Placed, w: Width, fma: bool) -> str:
@@ -100,7 +90,7 @@ def _range(machine: Machine, w: Width) -> str:
     arrays = [_Array(machine, w, i, name) for i, name in enumerate(names)]
     first, last = len(plan.given), len(names) - len(plan.results)
     once, each, out = arrays[:first], arrays[first:last], arrays[last:]
-    take, give = _memory((machine.frame + 2 * w.lanes) * w.bytes)
+    take, give = frame_memory((machine.frame + 2 * w.lanes) * w.bytes)
     n = "\n  "
     lines = {
         "load": n.join([line for array in arrays for line in array.load()] + take),
@@ -109,14 +99,17 @@ def _range(machine: Machine, w: Width) -> str:
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
         "step": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in machine.order),
     }
-    return f"""define internal void @range.{w.suffix}(ptr %call) nounwind {{
+    return LOOP.format(suffix=w.suffix, lanes=w.lanes, give=n.join(give), **lines)
+
+
+LOOP = """define internal void @range.{suffix}(ptr %call) nounwind {{
 entry:
   %n = load i64, ptr %call
   %stepsp = getelementptr i64, ptr %call, i64 1
   %steps = load i64, ptr %stepsp
   %everyp = getelementptr i64, ptr %call, i64 2
   %every = load i64, ptr %everyp
-  {lines["load"]}
+  {load}
   br label %groups
 groups:
   %i = phi i64 [ 0, %entry ], [ %i.next, %group.done ]
@@ -124,10 +117,10 @@ groups:
   %more = icmp sgt i64 %left, 0
   br i1 %more, label %group, label %done
 group:
-  %full = icmp sge i64 %left, {w.lanes}
-  %count = select i1 %full, i64 {w.lanes}, i64 %left
-  {lines["once"]}
-  call void @start.{w.suffix}(ptr %frame)
+  %full = icmp sge i64 %left, {lanes}
+  %count = select i1 %full, i64 {lanes}, i64 %left
+  {once}
+  call void @start.{suffix}(ptr %frame)
   br label %steps.test
 steps.test:
   %s = phi i64 [ 0, %group ], [ %s.next, %step.done ]
@@ -136,13 +129,13 @@ steps.test:
   %running = icmp slt i64 %s, %steps
   br i1 %running, label %step, label %group.done
 step:
-  {lines["each"]}
-  {lines["step"]}
+  {each}
+  {step}
   %due.less = sub i64 %due, 1
   %now = icmp eq i64 %due.less, 0
   br i1 %now, label %store, label %step.done
 store:
-  {lines["out"]}
+  {out}
   %sample.up = add i64 %sample, 1
   br label %step.done
 step.done:
@@ -151,24 +144,10 @@ step.done:
   %s.next = add i64 %s, 1
   br label %steps.test
 group.done:
-  %i.next = add i64 %i, {w.lanes}
+  %i.next = add i64 %i, {lanes}
   br label %groups
 done:
-  {n.join(give)}
+  {give}
   ret void
 }}
 """
-
-
-def _memory(size: int) -> tuple[list[str], list[str]]:
-    """The frame, on the stack or, a large one, on the heap."""
-    if size <= ON_STACK:
-        return [f"%frame = alloca [{size} x i8], align 64"], []
-    take = [
-        f"%raw = call ptr @malloc(i64 {size + 64})",
-        "%whole = ptrtoint ptr %raw to i64",
-        "%up = add i64 %whole, 63",
-        "%aligned = and i64 %up, -64",
-        "%frame = inttoptr i64 %aligned to ptr",
-    ]
-    return take, ["call void @free(ptr %raw)"]

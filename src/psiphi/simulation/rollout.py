@@ -25,7 +25,7 @@ from psiphi.errors import StateError
 from psiphi.functions import cache
 from psiphi.functions.compiler import has_fma, host_lanes, sources
 from psiphi.functions.robot import Robot
-from psiphi.functions.threads import GRAIN, ROWS, SLICES, _together, get_threads
+from psiphi.functions.threads import GRAIN, ROWS, SLICES, get_threads, together
 from psiphi.model.arguments import whole
 from psiphi.model.words import shown
 from psiphi.simulation import kernel
@@ -70,7 +70,7 @@ class Compiled:
                     return
                 self._run(arrays, start, min(count, start + size), steps, every)
 
-        _together(some, min(threads, len(starts)))
+        together(some, min(threads, len(starts)))
 
     def _run(self, arrays: list[np.ndarray], start: int, stop: int, steps: int, every: int) -> None:
         words = [stop - start, steps, every]

@@ -12,7 +12,7 @@ from psiphi.emitters.llvm import Width
 from psiphi.tape.interpreter import evaluate
 from tape.expressions import LEAVES, POINTS, programs, run
 
-EXACT = ("+", "-", "*", "/", "neg", "sqrt")  # operations IEEE 754 rounds in one way only
+EXACT = ("+", "-", "*", "/", "neg", "sqrt", "<")  # operations IEEE 754 rounds in one way only
 A, B, C = 1.0 + 2.0**-30, 1.0 + 2.0**-29, 1.0 + 2.0**-30 + 2.0**-29  # A B - C is 2^-59, or 0 with two roundings
 FUSED = {
     "a b + c": (lambda a, b, c: a * b + c, -C),

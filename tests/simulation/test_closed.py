@@ -131,18 +131,6 @@ def test_rollouts_of_a_closed_chain():
     q, _ = pp.rollout(system, system.neutral(), v, steps=20)
     motion = pp.simulate(system, system.neutral(), v, duration=0.02, compiled=True)
     assert (q == motion.q).all()
-    with pytest.raises(StateError, match="run in Python"):
-        pp.rollout(system, system.neutral(), tau=pp.GravityCompensation(system), steps=3)
-
-
-def test_redundant_constraints_go_back_to_python(bar):
-    system, q = bar
-    with pytest.raises(StateError, match="redundant"):
-        pp.simulate(system, q, duration=0.01, compiled=True)
-    with pytest.raises(StateError, match="redundant"):
-        pp.rollout(system, q, steps=3)
-    many = pp.simulate(system, np.tile(q, (4000, 1)), duration=0.002)
-    np.testing.assert_allclose(many.q[7], pp.simulate(system, q, duration=0.002).q, atol=1e-12)
 
 
 @pytest.mark.parametrize("compiled", [True, False])

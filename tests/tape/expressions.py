@@ -7,6 +7,7 @@ import operator
 import numpy as np
 from hypothesis import strategies as st
 
+from psiphi.spatial.choices import less
 from psiphi.tape.tape import Scalar, Tape
 
 CONSTANTS = (0.0, 1.0, -1.0, 2.5, -0.5)
@@ -39,6 +40,7 @@ OPERATIONS = {
     "sin": lambda a, b: sine(a),
     "cos": lambda a, b: cosine(a),
     "sqrt": lambda a, b: root(a),
+    "<": less,
 }
 
 

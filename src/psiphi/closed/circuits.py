@@ -57,7 +57,7 @@ class Circuit:
         return self.count.flops
 
 
-def _inputs(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
+def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
     model, m = algebra.closure.model, algebra.closure.size
     known = {"q": Argument("q", (model.nq,), "q"), "lam": Argument("lam", (m,))}
     return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
@@ -65,7 +65,7 @@ def _inputs(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
 
 def given(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
     """q, v, tau, and wrenches on frames where there are any."""
-    return _inputs(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
+    return arguments(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
 
 
 def _wrenches(closure: Closure) -> Argument:
@@ -73,8 +73,10 @@ def _wrenches(closure: Closure) -> Argument:
     return Argument("forces", (max(len(closure.constraints), 1), 6))
 
 
-def dynamics(algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
-    """a, the multipliers, the contact forces and the strain, by one of METHODS."""
+def dynamics(
+    algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False
+) -> Circuit:
+    """a, the multipliers, the contact forces and the strain, by one of METHODS; `redundant` leaves out rows that follow."""
     closure = algebra.closure
     stages = METHODS[method](algebra, frames, axes)
     outputs = (
@@ -83,10 +85,9 @@ def dynamics(algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: 
         _wrenches(closure),
         Argument("strain", ()),
     )
-    name = f"closed dynamics {method} {axes} {','.join(frames)}"
-    return Circuit(
-        name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, lambda c: run(method, stages, c)
-    )
+    name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
+    fill = lambda c: run(method, stages, c, redundant)  # noqa: E731
+    return Circuit(name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, fill)
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
@@ -110,7 +111,7 @@ def omega(algebra: Algebra) -> Circuit:
     m = algebra.closure.size
     fill = lambda c: {"Omega": [x for row in c.omega for x in row]}  # noqa: E731
     outputs = (Argument("Omega", (m, m)),)
-    return Circuit("closed omega", "Omega = Jc M^-1 Jc*", _inputs(algebra, "q"), outputs, algebra, fill)
+    return Circuit("closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, fill)
 
 
 def correction(algebra: Algebra) -> Circuit:
@@ -122,21 +123,21 @@ def correction(algebra: Algebra) -> Circuit:
 
     closure = algebra.closure
     outputs = (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
-    return Circuit("closed correction", "M^-1 Jc* lambda", _inputs(algebra, "q", "lam"), outputs, algebra, fill)
+    return Circuit("closed correction", "M^-1 Jc* lambda", arguments(algebra, "q", "lam"), outputs, algebra, fill)
 
 
 def residual(algebra: Algebra) -> Circuit:
     """How far every row is open, and how fast it opens."""
     outputs = (Argument("residual", (2, algebra.closure.size)),)
     fill = lambda c: {"residual": c.errors() + c.rates()}  # noqa: E731
-    return Circuit("closed residual", "[e(q); Jc v]", _inputs(algebra, "q", "v"), outputs, algebra, fill)
+    return Circuit("closed residual", "[e(q); Jc v]", arguments(algebra, "q", "v"), outputs, algebra, fill)
 
 
 def bias(algebra: Algebra) -> Circuit:
     """dJc/dt v: what c' would be under a = 0."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
     fill = lambda c: {"bias": c.bias}  # noqa: E731
-    return Circuit("closed bias", "dJc/dt v", _inputs(algebra, "q", "v"), outputs, algebra, fill)
+    return Circuit("closed bias", "dJc/dt v", arguments(algebra, "q", "v"), outputs, algebra, fill)
 
 
 def motions(algebra: Algebra) -> Circuit:
@@ -148,10 +149,10 @@ def motions(algebra: Algebra) -> Circuit:
 
     shape = _wrenches(algebra.closure).shape
     outputs = (Argument("rates", shape), Argument("accelerations", shape))
-    return Circuit("closed motions", "W, W'", _inputs(algebra, "q", "v", "a"), outputs, algebra, fill)
+    return Circuit("closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, fill)
 
 
-def projection(algebra: Algebra) -> Circuit:
+def projection(algebra: Algebra, redundant: bool = False) -> Circuit:
     """One Newton step onto the constraints, least in the metric of the mass matrix:
 
     dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
@@ -160,29 +161,37 @@ def projection(algebra: Algebra) -> Circuit:
     def fill(c: Coupling) -> dict[str, list]:
         values: dict[str, list] = {}
         for name, rows in (("dq", c.errors()), ("dv", c.rates())):
-            multipliers, strain = c.solve([-x for x in rows])
+            multipliers, strain = c.solve([-x for x in rows], redundant)
             values[name] = evaluate(algebra.correction, c.tree, c.inputs | c.spread(multipliers))["a"]
             values["strain"] = [strain]
         return values
 
     nv = algebra.closure.model.nv
     outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
-    return Circuit("closed projection", "-M^-1 Jc* Omega^-1 [e, Jc v]", _inputs(algebra, "q", "v"), outputs, algebra, fill)
+    name = "closed projection" + " redundant" * redundant
+    return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", arguments(algebra, "q", "v"), outputs, algebra, fill)
 
 
-def jacobian(algebra: Algebra) -> Circuit:
-    """Jc: the constraint rows' Jacobian (m, nv)."""
+def motion_rows(algebra: Algebra) -> Callable[[Coupling], list[list]]:
+    """The rows of Jc, as lists."""
     closure = algebra.closure
     motions = algebra.equation(J=algebra.J) if closure.frames else None
 
-    def fill(c: Coupling) -> dict[str, list]:
+    def rows(c: Coupling) -> list[list]:
         nv = closure.model.nv
         J = evaluate(motions, c.tree, c.inputs)["J"] if motions is not None else []
         columns = []
         for i in range(nv):
             unit = [1.0 if i == j else 0.0 for j in range(nv)]
             columns.append(c.sense([J[r * nv + i] for r in range(6 * len(closure.frames))], unit))
-        return {"Jc": [columns[i][r] for r in range(closure.size) for i in range(nv)]}
+        return [[column[r] for column in columns] for r in range(closure.size)]
 
+    return rows
+
+
+def jacobian(algebra: Algebra) -> Circuit:
+    """Jc: the constraint rows' Jacobian (m, nv)."""
+    closure, rows = algebra.closure, motion_rows(algebra)
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
-    return Circuit("closed jacobian", "Jc = Z [J; F]", _inputs(algebra, "q"), outputs, algebra, fill)
+    fill = lambda c: {"Jc": [x for row in rows(c) for x in row]}  # noqa: E731
+    return Circuit("closed jacobian", "Jc = Z [J; F]", arguments(algebra, "q"), outputs, algebra, fill)

@@ -16,6 +16,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
+from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
 from psiphi.functions.equations import Equation
@@ -180,10 +181,17 @@ class Coupling:
 
     @cached_property
     def _factors(self) -> tuple[list, list]:
-        return dense.factor(self.omega, of_zero=inf)
+        return dense.factor(self.omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
 
-    def solve(self, right: list) -> tuple[list, Any]:
-        """lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular."""
+    @cached_property
+    def _loose_factors(self) -> tuple[list, list, list]:
+        return loose.factor(self.omega)
+
+    def solve(self, right: list, redundant: bool = False) -> tuple[list, Any]:
+        """lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular.
+        `redundant` leaves out rows that follow from others."""
+        if redundant:
+            return loose.solve_factored(self._loose_factors, self.omega, right)
         strain: Any = 0.0
         for j, d_inv in enumerate(self._factors[1]):
             ratio = self.omega[j][j] * d_inv

@@ -115,14 +115,14 @@ CORRECTED = ("free", "RCCFD1")  # their last stage adds to the free acceleration
 PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # what a user may name, besides "KKT"
 
 
-def run(method: str, stages: tuple[Equation, ...], coupling: Coupling) -> dict[str, Any]:
+def run(method: str, stages: tuple[Equation, ...], coupling: Coupling, redundant: bool = False) -> dict[str, Any]:
     """The stages in order, the solve before the last: a, multipliers, contact forces, strain."""
     tree, inputs = coupling.tree, dict(coupling.inputs)
     values: dict[str, list] = {}
     for stage in stages[:-1]:
         values |= evaluate(stage, tree, inputs | values)
     gap = [x + y for x, y in zip(coupling.sense(values.get("A", []), values.get("a", [])), coupling.bias, strict=True)]
-    multipliers, strain = coupling.solve([-x for x in gap])
+    multipliers, strain = coupling.solve([-x for x in gap], redundant)
     last = evaluate(stages[-1], tree, inputs | values | coupling.spread(multipliers))["a"]
     a = [x + y for x, y in zip(values["a"], last, strict=True)] if method in CORRECTED else last
     return {"a": a, "lam": multipliers, "forces": coupling.forces(multipliers), "strain": [strain]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import assembly, circuits, contacts, dense, explaining, forward, sharing
+from psiphi.closed import assembly, circuits, contacts, dense, driving, explaining, forward, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
 from psiphi.errors import StateError
@@ -242,11 +242,18 @@ class System:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
         return explaining.text(self.algebra, self._circuit(forward.method_name(method), (), "world"))
 
+    @property
+    def key(self) -> str:
+        """What code depends on, besides the robot."""
+        return f"{self.closure.key} {self.idle.tolist()}"
+
     def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> circuits.Circuit:
         if method:
             return circuits.dynamics(self.algebra, method, frames, axes)
-        options = [circuits.dynamics(self.algebra, name, frames, axes) for name in DEFAULT]
-        return min(options, key=lambda option: option.flops)
+        return circuits.dynamics(self.algebra, self._cheapest(frames, axes), frames, axes)
+
+    def _cheapest(self, frames: tuple[str, ...] = (), axes: str = "world") -> str:
+        return min(DEFAULT, key=lambda name: circuits.dynamics(self.algebra, name, frames, axes).flops)
 
     def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
         return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))
@@ -263,6 +270,24 @@ class System:
     @property
     def _projection(self) -> Function:
         return self._function("projection", lambda: circuits.projection(self.algebra))
+
+    @property
+    def _motion(self) -> Function:
+        """Forward dynamics for many steps in a row: rows that follow from others are left out."""
+        return self._function("motion", lambda: circuits.dynamics(self.algebra, self._cheapest(), redundant=True))
+
+    @property
+    def _closing(self) -> Function:
+        """`_projection`, rows that follow from others left out."""
+        return self._function("closing", lambda: circuits.projection(self.algebra, redundant=True))
+
+    @property
+    def _holding(self) -> Function:
+        return self._function("holding", lambda: driving.holding(self.algebra, self.idle.tolist()))
+
+    @property
+    def _driving(self) -> Function:
+        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist()))
 
     @property
     def _omega(self) -> Function:

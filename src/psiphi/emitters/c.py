@@ -17,7 +17,7 @@ from psiphi.sweeps.program import Argument
 from psiphi.sweeps.unroll import Straight
 from psiphi.tape.ops import BINARY, Op
 
-SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/"}
+SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.LESS: "<"}
 FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}
 REAL = {"d": ("double", ""), "f": ("float", "f")}  # the type, and the suffix of its constants and functions
 NAME = re.compile(r"[A-Za-z_]\w*")

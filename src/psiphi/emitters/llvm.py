@@ -136,6 +136,8 @@ class Emitter:
             self.lines.append(f"{name} = {INSTRUCTION[op]} {T} {x}, {y}")
         elif op is Op.NEG:
             name = self._negated(self.value(a))
+        elif op is Op.LESS:
+            name = self._comparison(self.value(a), self.value(b))
         elif op is Op.SQRT:
             x, name = self.value(a), self.fresh()
             self.lines.append(f"{name} = call {T} @llvm.sqrt.{self.width.suffix}({T} {x})")
@@ -162,6 +164,14 @@ class Emitter:
     def _negated(self, value: str) -> str:
         name = self.fresh()
         self.lines.append(f"{name} = fneg {self.width.type} {value}")
+        return name
+
+    def _comparison(self, x: str, y: str) -> str:
+        """1 where x < y, else 0 (so where one is no number)."""
+        w, mask, name = self.width, self.fresh(), self.fresh()
+        bools = f"<{w.lanes} x i1>" if w.lanes > 1 else "i1"
+        self.lines.append(f"{mask} = fcmp olt {w.type} {x}, {y}")
+        self.lines.append(f"{name} = select {bools} {mask}, {w.type} {w.constant(1.0)}, {w.type} {w.constant(0.0)}")
         return name
 
     def _sine_or_cosine(self, op: Op, angle: int) -> str:

@@ -1,7 +1,8 @@
 """The parts of a compiled step: straight-line tapes over named places of one frame.
 
-    forward_dynamics, gravity, inverse_dynamics      from the catalogue
-    feedback     u = kp (q_ref - q) + kd (v_ref - v) [+ a_ref] [+ g]
+    forward_dynamics, gravity, inverse_dynamics, ...     from the catalogue
+    feedback     u = kp (q_ref - q) + kd (v_ref - v) [+ a_ref] [+ g], the first difference on the manifold
+    cut          tau within the effort limits
     total        force = tau - damping v - friction v / sqrt(v^2 + speed^2)
     stages       what `methods.py` does between two evaluations, the state (Q, V) and the stage (q, v, a) in the frame
 
@@ -11,17 +12,22 @@ No block stores a bare input over a place it also reads: a store may come before
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
+
+import numpy as np
 
 from psiphi.functions.robot import Robot
 from psiphi.simulation.manifold import Manifold
 from psiphi.simulation.torques import Losses
+from psiphi.spatial.choices import least, most
 from psiphi.spatial.screws import root
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.unroll import Straight
 from psiphi.tape.tape import Tape
 
 Values = dict[str, list]
+Named = dict[str, tuple[Straight, dict[str, str]]]  # {block: (tape, {its argument: place})}, others keep their names
 
 
 def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Straight:
@@ -39,26 +45,35 @@ def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Stra
     return Straight(Program(name, inputs, outputs, ()), tape, stores)
 
 
-def catalogued(robot: Robot, name: str) -> Straight:
+def catalogued(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Straight:
     """A quantity of the catalogue."""
-    code = robot.function(name).source.code
+    code = robot.function(name, frames).source.code
     assert isinstance(code, Straight)
     return code
 
 
 def feedback(m: Manifold, accelerates: bool, floats: bool) -> Straight:
-    """u from the state, the reference and the gains; `floats` adds g. Curved joints (quaternions) have kp = 0 here."""
+    """u from the state, the reference and the gains; `floats` adds g."""
     sizes = _sizes(m, "q v kp kd q_ref v_ref" + " a_ref" * accelerates + " g" * floats)
 
     def rule(q, v, kp, kd, q_ref, v_ref, a_ref=None, g=None) -> Values:
-        u = [d * (r1 - r) for d, r, r1 in zip(kd, v, v_ref, strict=True)]
-        for i, k in zip(*m.flat, strict=True):
-            u[k] = kp[k] * (q_ref[i] - q[i]) + u[k]
+        error = m.apart(q, q_ref)
+        u = [p * e + d * (r1 - r) for p, e, d, r, r1 in zip(kp, error, kd, v, v_ref, strict=True)]
         for more in (a_ref, g):
             u = u if more is None else _sum(u, more)
         return {"u": u}
 
     return trace("feedback", sizes, rule)
+
+
+def cut(effort: np.ndarray) -> Straight:
+    """tau between -effort and effort, where there is a limit."""
+
+    def rule(tau) -> Values:
+        pairs = zip(tau, effort.tolist(), strict=True)
+        return {"tau": [x if limit == inf else least(most(x, -limit), limit) for x, limit in pairs]}
+
+    return trace("cut", {"tau": len(effort)}, rule)
 
 
 def total(losses: Losses, nv: int) -> Straight:
@@ -168,17 +183,11 @@ ORDER: dict[str, tuple[str | int, ...]] = {  # a number: evaluate the dynamics, 
     "rk4": (0, "kept", "half", 1, "second", 1, "third", 2, "fourth"),
     "lie": (0, "kept", "half", 1, "passed", "second", 1, "third", 2, "fourth"),
 }
-CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref")  # of size nq
-NUMBERS = ("h", "S", "strain")  # one; all others have size nv
-
-
-def size(m: Manifold, name: str) -> int:
-    """Numbers in a place."""
-    return 1 if name in NUMBERS else m.nq if name in CONFIGURATIONS else m.nv
+CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref")  # of size nq; h is one number, all others have size nv
 
 
 def _sizes(m: Manifold, names: str) -> dict[str, int]:
-    return {name: size(m, name) for name in names.split()}
+    return {name: 1 if name == "h" else m.nq if name in CONFIGURATIONS else m.nv for name in names.split()}
 
 
 def _sum(x: list, y: list) -> list[Any]:

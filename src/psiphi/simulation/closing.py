@@ -12,19 +12,18 @@ from dataclasses import replace
 
 from psiphi.closed.system import System
 from psiphi.functions.compiler import Function
-from psiphi.simulation.blocks import trace
+from psiphi.simulation.blocks import Named, trace
 from psiphi.simulation.manifold import Manifold
 from psiphi.sweeps.unroll import Straight
 
-AFTER = ("close_q", "put_q", "strained", "close_v", "put_v")  # once the step is made
-Named = dict[str, tuple[Straight, dict[str, str]]]
+AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
 
 
 def blocks(system: System, m: Manifold, force: str, project: bool) -> Named:
     """{block: (tape, {its argument: place})}."""
     known: Named = {
         "start": (trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}), {}),
-        "dynamics": (only(system._dynamics("", (), "world"), "a", "strain"), {"tau": force}),
+        "dynamics": (only(system._motion, "a", "strain"), {"tau": force}),
         "strained": (trace("strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [S[0] + strain[0]]}), {}),
     }
     return known | (_projection(system, m) if project else {})
@@ -40,9 +39,9 @@ def _projection(system: System, m: Manifold) -> Named:
         return {"V": closed, "v": closed}
 
     return {
-        "close_q": (only(system._projection, "dq", "strain"), {}),
+        "close_q": (only(system._closing, "dq", "strain"), {}),
         "put_q": (trace("put_q", {"q": m.nq, "dq": m.nv}, put_q), {}),
-        "close_v": (only(system._projection, "dv"), {}),
+        "close_v": (only(system._closing, "dv"), {}),
         "put_v": (trace("put_v", {"v": m.nv, "dv": m.nv}, put_v), {}),
     }
 

@@ -1,4 +1,4 @@
-"""What drives a compiled rollout: arrays, or one of the controllers that have blocks, as numbers for the kernel."""
+"""What drives a compiled rollout: arrays, or a built-in controller, as numbers for the kernel."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 from psiphi.closed.system import System
 from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
+from psiphi.simulation import laws
 from psiphi.simulation.blocks import STAGES
-from psiphi.simulation.controllers import PD, ComputedTorque, GravityCompensation
-from psiphi.simulation.machine import Plan, place
-from psiphi.simulation.manifold import Manifold
+from psiphi.simulation.laws import LAWS, place
+from psiphi.simulation.machine import Plan
 from psiphi.simulation.plant import Plant
+from psiphi.simulation.stops import Stops
 from psiphi.simulation.torques import Losses, Torque
-
-LAWS: dict[type, str] = {GravityCompensation: "gravity", PD: "pd", ComputedTorque: "computed"}
 
 
 def obstacle(system: Any, tau: Any, method: str) -> str:
@@ -32,13 +31,7 @@ def obstacle(system: Any, tau: Any, method: str) -> str:
         return ""
     if type(tau) not in LAWS:
         return f"the torque is {type(tau).__name__}, a function of Python"
-    if isinstance(system, System):
-        return "controllers of closed chains run in Python"
-    if tau.robot != system:
-        return "the controller is made for another robot"
-    if isinstance(tau, PD) and any(np.any(tau.kp[..., own]) for _, own, _ in Manifold(system).bent):
-        return "differences of quaternions have no compiled form (kp = 0 there, as for a flying base, has one)"
-    return ""
+    return "" if tau.robot == system else "the controller is made for another system"
 
 
 @dataclass(frozen=True)
@@ -47,12 +40,11 @@ class Drive:
 
     torque: Torque
     controller: Any = None
+    effort: np.ndarray | None = None
 
     @property
-    def law(self) -> str:
-        if self.controller is None:
-            return "torque"
-        return LAWS[type(self.controller)] + " gravity" * bool(getattr(self.controller, "gravity", False))
+    def law(self) -> laws.Torque:
+        return laws.Torque() if self.controller is None else LAWS[type(self.controller)](self.controller)
 
     @property
     def timed(self) -> bool:
@@ -62,19 +54,18 @@ class Drive:
         reference = getattr(self.controller, "reference", None)
         return reference is not None and reference.constant is None
 
-    def plan(self, plant: Plant, method: str, hold: bool, losses: Losses) -> Plan:
-        closed = isinstance(plant.given, System)
-        closure = plant.given.closure.key if closed else ""
-        return Plan(method, self.law, self.timed, hold, losses, closure, closed and plant.project is not None)
+    def plan(self, plant: Plant, method: str, hold: bool, losses: Losses, stops: Stops | None = None) -> Plan:
+        closed, effort = isinstance(plant.given, System), None if self.controller is None else self.effort
+        closure = plant.given.key if closed else ""
+        return Plan(method, self.law, self.timed, hold, losses, effort, stops, closure, closed and plant.project is not None)
 
     def given(self) -> dict[str, np.ndarray]:
-        """What stays the same: gains, and torques or references that do not change."""
+        """What stays the same: the law's numbers, and torques or references that do not change."""
+        law = self.law
         if self.torque.table is not None:
             return {} if self.timed else {"tau": self.torque.table[..., 0, :]}
-        if not isinstance(self.controller, PD):
-            return {}
-        fixed = {} if self.timed else dict(zip(("q_ref", "v_ref", "a_ref"), self.controller.reference(0.0), strict=True))
-        return {"kp": self.controller.kp, "kd": self.controller.kd} | fixed
+        fixed = {} if self.timed or not law.follows else dict(zip(law.follows, self.controller.reference(0.0), strict=False))
+        return law.numbers(self.controller) | fixed
 
     def tables(self, plan: Plan, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
         """(..., count, n) for the steps from `start` on, by place."""
@@ -88,11 +79,11 @@ class Drive:
         return {
             place(name, j): rows[i][..., j::stride, :][..., :count, :]
             for j in range(plan.times)
-            for i, name in enumerate(plan.references)
+            for i, name in enumerate(plan.law.follows)
         }
 
     def references(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
-        """q_ref, v_ref, a_ref at these times, (..., times, n) each."""
+        """What the controller follows at these times, (..., times, n) each."""
         each = [self.controller.reference(float(t)) for t in times]
         return tuple(np.stack(np.broadcast_arrays(*rows), axis=-2) for rows in zip(*each, strict=True))
 
@@ -103,7 +94,9 @@ class Drive:
             rows = self.torque.table.shape[-2]
             steps = np.minimum(np.rint(t / dt).astype(int), rows - 1)
             return np.broadcast_to(self.torque.table[..., steps, :], shape)
-        if not isinstance(self.controller, PD):
-            return self.controller(0.0, q, v)
-        fixed = (x[..., None, :] for x in self.controller.reference(0.0))
-        return self.controller.law(q, v, *(self.references(t) if self.timed else fixed))
+        if not self.law.follows:
+            tau = self.controller(0.0, q, v)
+        else:
+            fixed = (x[..., None, :] for x in self.controller.reference(0.0))
+            tau = self.controller.law(q, v, *(self.references(t) if self.timed else fixed))
+        return tau if self.effort is None else np.clip(tau, -self.effort, self.effort)

@@ -15,8 +15,11 @@ class SimulationError(Error):
         self.trajectory = trajectory
 
 
+STRAINED = "a motion came to a singularity, or asks for a force no contact can give"
+
+
 class Strained(Exception):
-    """A compiled rollout of a closed chain met a singular Omega, which only the steps in Python can mend."""
+    """A compiled rollout of a closed chain came to a state that only the steps in Python can judge."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -14,24 +14,16 @@ from psiphi.simulation.drive import Drive
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.record import finish
 from psiphi.simulation.rollout import Runner
+from psiphi.simulation.stops import Stops
 from psiphi.simulation.task import Run, Task
 from psiphi.simulation.trajectory import Trajectory
 
 MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
 
-def obstacle(plant: Plant, tau: Any, method: str, effort: np.ndarray | None, limits: str) -> str:
-    """Why these steps must run in Python; empty when they need not."""
-    if limits == "block":
-        return 'limits="block" acts between the steps'
-    if effort is not None and callable(tau):
-        return "effort limits act on a controller"
-    return drive.obstacle(plant.given, tau, method)
-
-
 def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
-    reason = obstacle(task.plant, tau, task.method, task.field.effort, task.limits)
+    reason = drive.obstacle(task.plant.given, tau, task.method)
     if compiled and reason:
         raise StateError(f"compiled=True, and {reason}", "leave it out: the same steps then run in Python")
     if reason or not task.steps or compiled is False:
@@ -53,13 +45,14 @@ class Fast(Run):
 
     def __init__(self, task: Task, controller: Any):
         super().__init__(task)
-        self.drive = Drive(self.field.torque, controller)
+        self.drive = Drive(self.field.torque, controller, self.field.effort)
         self.times: list[np.ndarray] = []
         self.parts: list[tuple[np.ndarray, ...]] = []
         self.whole: tuple[np.ndarray, ...] | None = None  # room for all samples, while every part is a stretch of it
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
-        plan = self.drive.plan(self.plant, self.method, self.field.hold, self.field.losses)
+        stops = Stops(self.plant) if self.task.limits == "block" else None
+        plan = self.drive.plan(self.plant, self.method, self.field.hold, self.field.losses, stops)
         runner = Runner(self.plant.given, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))

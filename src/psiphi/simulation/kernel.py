@@ -12,6 +12,7 @@ from psiphi.emitters.kernel import declarations, frame_memory
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
+from psiphi.simulation import stopping, stops
 from psiphi.simulation.machine import Machine, Placed
 
 WORDS = 4  # of an array in `call`
@@ -24,6 +25,7 @@ def module(machine: Machine, lanes: int, fma: bool) -> str:
     for w in widths:
         parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
         parts += [_block(block, w, fma) for block in machine.placed.values()]
+        parts += [_stops(machine, w)] if machine.plan.stops is not None else []
         parts.append(_range(machine, w))
     return "\n".join([*parts, _door(widths)])
 
@@ -38,6 +40,50 @@ def _block(block: Placed, w: Width, fma: bool) -> str:
     else:
         text, calls = text[1:], calls[1:]
     return "\n".join([*text, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
+
+
+def _stops(machine: Machine, w: Width) -> str:
+    """@stops: what `limits="block"` does after a step, where a lane is at a limit."""
+    call = {name: f"call void @{name}.{w.suffix}(ptr %frame)" for name in stopping.PARTS}
+    return f"""define internal void @stops.{w.suffix}(ptr %frame) noinline nounwind {{
+  {call["touch"]}
+  {_any(w, "hit", machine.places["hit"], "one", 0.0)}
+  br i1 %hit.any, label %impact, label %done
+impact:
+  {call["mass"]}
+  {call["impact"]}
+  br label %sweep
+sweep:
+  %k = phi i64 [ 0, %impact ], [ %k.next, %sweep ]
+  {call["sweep"]}
+  {_any(w, "moving", machine.places["done"], "olt", 1.0)}
+  %k.next = add i64 %k, 1
+  %early = icmp slt i64 %k.next, {stops.SWEEPS}
+  %again = and i1 %moving.any, %early
+  br i1 %again, label %sweep, label %bounce
+bounce:
+  {call["bounce"]}
+  br label %done
+done:
+  ret void
+}}
+"""
+
+
+def _any(w: Width, name: str, place: int, test: str, value: float) -> str:
+    """%<name>.any: whether the place passes the test in any lane."""
+    bools = f"<{w.lanes} x i1>"
+    lines = [
+        f"%{name}.at = getelementptr i8, ptr %frame, i64 {place * w.bytes}",
+        f"%{name}.value = load {w.type}, ptr %{name}.at, align {w.bytes}",
+        f"%{name}.each = fcmp {test} {w.type} %{name}.value, {w.constant(value)}",
+    ]
+    if w.lanes == 1:
+        lines.append(f"%{name}.any = and i1 %{name}.each, true")
+    else:
+        lines.append(f"%{name}.bits = bitcast {bools} %{name}.each to i{w.lanes}")
+        lines.append(f"%{name}.any = icmp ne i{w.lanes} %{name}.bits, 0")
+    return "\n  ".join(lines)
 
 
 def _door(widths: list[Width]) -> str:

@@ -2,6 +2,7 @@
 
     rate(q, v)           dq/dt: for a quaternion p, dp/dt = p (w, 0) / 2, for a free body also dx/dt = R(p) v
     integrate(q, v)      q exp(v): moved along the constant body velocity v for one unit of time
+    difference(p, q)     v with p exp(v) = q, by the shortest turn
     normalize(q)         quaternions scaled to unit length
 
 Coordinates that form a vector space (angles, slides, screws) have dq/dt = v and need no row in the table below.
@@ -18,59 +19,18 @@ import numpy as np
 
 from psiphi.model.joints import JointKind
 from psiphi.model.model import Model
-from psiphi.spatial.screws import Turn, add, cosine, cross, dot, root, sine
+from psiphi.spatial.rotations import exponential, logarithm, multiply, spin, swept, unit, unswept
+from psiphi.spatial.screws import Turn, add, cosine, sine
 
-TINY = 1e-300  # keeps |w| from being zero: sin(1e-150) / 1e-150 is 1, exactly
 _FLAT = next(field.default for field in fields(JointKind) if field.name == "integrate")
 
 
-def multiply(a: list, b: list) -> list:
-    """The product of quaternions x, y, z, w."""
-    (ax, ay, az, aw), (bx, by, bz, bw) = a, b
-    return [
-        aw * bx + ax * bw + ay * bz - az * by,
-        aw * by - ax * bz + ay * bw + az * bx,
-        aw * bz + ax * by - ay * bx + az * bw,
-        aw * bw - ax * bx - ay * by - az * bz,
-    ]
-
-
-def unit(p: list) -> list:
-    """p / |p|."""
-    scale = 1.0 / root(dot(p, p))
-    return [scale * x for x in p]
-
-
-def spin(p: list, w: list) -> list:
-    """p (w, 0) / 2."""
-    x, y, z, s = p
-    a, b, c = (0.5 * rate for rate in w)
-    return [s * a + y * c - z * b, s * b + z * a - x * c, s * c + x * b - y * a, -(x * a) - y * b - z * c]
-
-
-def exponential(w: list) -> list:
-    """The quaternion of the rotation by |w| about w."""
-    half = 0.5 * root(dot(w, w) + TINY)
-    scale = 0.5 * (sine(half) / half)
-    return [scale * w[0], scale * w[1], scale * w[2], cosine(half)]
-
-
-def swept(w: list, v: list) -> list:
-    """V(w) v = v + (1 - cos t) / t^2 w x v + (t - sin t) / t^3 w x (w x v), t = |w|: where a body at v, turning at w, gets."""
-    tt = dot(w, w) + TINY
-    t = root(tt)
-    half = sine(0.5 * t) / t
-    first = cross(w, v)
-    second = cross(w, first)
-    a, b = 2.0 * (half * half), (1.0 - sine(t) / t) / tt
-    return [x + a * y + b * z for x, y, z in zip(v, first, second, strict=True)]
-
-
 class Row(NamedTuple):
-    """One kind whose coordinates are curved: dq/dt, q exp(v), and where its quaternion begins (None: it has none)."""
+    """One kind whose coordinates are curved: dq/dt, q exp(v), its inverse, and where its quaternion begins (None: none)."""
 
     rate: Callable[[list, list], list]
     integrate: Callable[[list, list], list]
+    difference: Callable[[list, list], list]
     quaternion: int | None
 
 
@@ -83,6 +43,17 @@ def _free_integrate(q: list, v: list) -> list:
     return add(q[:3], step) + multiply(q[3:], exponential(v[:3]))
 
 
+def _between(p: list, q: list) -> list:
+    """p^-1 q of quaternions."""
+    return multiply([-p[0], -p[1], -p[2], p[3]], q)
+
+
+def _free_difference(p: list, q: list) -> list:
+    w, spread = logarithm(_between(p[3:], q[3:]))
+    way = Turn.from_quaternion(p[3:]).unrotate([x1 - x0 for x0, x1 in zip(p[:3], q[:3], strict=True)])
+    return w + unswept(w, spread, way)
+
+
 def _planar_rate(q: list, v: list) -> list:
     c, s = cosine(q[2]), sine(q[2])
     return [c * v[1] - s * v[2], s * v[1] + c * v[2], v[0]]
@@ -93,10 +64,18 @@ def _planar_integrate(q: list, v: list) -> list:
     return [*add(q[:2], _planar_rate(q, [0.0, x, y])[:2]), q[2] + v[0]]
 
 
+def _planar_difference(p: list, q: list) -> list:
+    half = 0.5 * (q[2] - p[2])
+    w, spread = logarithm([0.0, 0.0, sine(half), cosine(half)])
+    c, s = cosine(p[2]), sine(p[2])
+    x, y = q[0] - p[0], q[1] - p[1]
+    return [w[2], *unswept(w, spread, [c * x + s * y, c * y - s * x, 0.0])[:2]]
+
+
 CURVED: dict[str, Row] = {
-    "spherical": Row(spin, lambda q, v: multiply(q, exponential(v)), 0),
-    "planar": Row(_planar_rate, _planar_integrate, None),
-    "free": Row(_free_rate, _free_integrate, 3),
+    "spherical": Row(spin, lambda q, v: multiply(q, exponential(v)), lambda p, q: logarithm(_between(p, q))[0], 0),
+    "planar": Row(_planar_rate, _planar_integrate, _planar_difference, None),
+    "free": Row(_free_rate, _free_integrate, _free_difference, 3),
 }
 
 
@@ -175,6 +154,15 @@ class Manifold:
     def moved(self, q: list, v: list) -> list[Any]:
         """q exp(v), entry by entry."""
         return self._entries(q, v, 1, lambda x, step: x + step)
+
+    def apart(self, p: list, q: list) -> list[Any]:
+        """v with p exp(v) = q, entry by entry."""
+        out: list[Any] = [None] * self.nv
+        for i, k in zip(*self.flat, strict=True):
+            out[k] = q[i] - p[i]
+        for at, moving, row in self.bent:
+            out[moving] = row.difference(p[at], q[at])
+        return out
 
     def units(self, q: list) -> list[Any]:
         """Unit quaternions."""

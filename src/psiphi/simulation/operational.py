@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.functions.operational import POLICIES, inverse
+from psiphi.functions.operational import inverse
 from psiphi.functions.robot import Robot
 from psiphi.model.arguments import read, real
 from psiphi.model.words import nearest, shown
 from psiphi.simulation.controllers import gains
 from psiphi.spatial import quaternion as quat
+
+UNBOUND = 1e300  # beyond every pull
 
 
 class OperationalSpace:
@@ -51,44 +51,78 @@ class OperationalSpace:
                 f"OperationalSpace of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one"
             )
         self.robot, self.frame = robot, robot.frame(frame).name
-        self.target = target
-        self.rows = slice(0, 6) if self._read(0.0)[0].shape[-2:] == (4, 4) else slice(3, 6)
+        self.reference = Target(target)
+        self.size = self.reference.size
         self.kp, self.kd, self.speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
-        self.inverse = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
+        self.policy, self.number = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
         self.posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
         self.posture_kp, self.posture_kd = gains(robot, "posture_kp", posture_kp), gains(robot, "posture_kd", posture_kd)
 
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        robot, rows = self.robot, self.rows
-        J = robot.jacobian(q, self.frame)[..., rows, :]
-        X = robot.operational_compliance(q, self.frame)[..., rows, rows]
-        Lambda = self.inverse(X)
-        drift = robot.frame_acceleration(q, v, np.zeros(robot.nv), self.frame)[..., rows]
-        wrench = _apply(Lambda, self._wanted(t, q, v) - drift)
-        rest = self.posture_kp * robot.difference(q, self.posture) - self.posture_kd * v
-        # N* M u = M u - J* Lambda J u: the posture's torque, less what it would do to the frame
-        task = wrench - _apply(Lambda, _apply(J, rest))
-        return robot.inverse_dynamics(q, v, rest) + _apply(np.swapaxes(J, -1, -2), task)
+    @property
+    def pull(self) -> float:
+        """The most |kp e| may be; no bound where there is no speed."""
+        return self.kd * self.speed or UNBOUND
 
-    def _wanted(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    @property
+    def gains(self) -> np.ndarray:
+        """The task's numbers: kp, kd, the largest pull, and the policy's."""
+        return np.array([self.kp, self.kd, self.pull, self.number])
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return self.law(q, v, *self.reference(t))
+
+    def law(self, q: np.ndarray, v: np.ndarray, place: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """tau at a state and a target; u is what the posture asks for, N* M u = M u - J* Lambda J u."""
+        robot, rows = self.robot, slice(6 - self.size, 6)
+        u = self.posture_kp * robot.difference(q, self.posture) - self.posture_kd * v
+        missing = self._wanted(q, v, place, rate) - robot.frame_acceleration(q, v, u, self.frame)[..., rows]
+        X = robot.operational_compliance(q, self.frame)[..., rows, rows]
+        wrench = np.zeros((*np.broadcast_shapes(X.shape[:-2], missing.shape[:-1]), 6))
+        wrench[..., rows] = np.einsum("...ij,...j->...i", self._inverse(X), missing)
+        return robot.inverse_dynamics(q, v, u, f_ext={self.frame: -wrench})
+
+    def _inverse(self, X: np.ndarray) -> np.ndarray:
+        """Lambda."""
+        if self.policy == "faded":
+            return faded(X, self.number)
+        return inverse(X, self.policy, rcond=self.number, damping=self.number)
+
+    def _wanted(self, q: np.ndarray, v: np.ndarray, place: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """x''_ref, the rows used."""
-        place, rate = self._read(t)
-        pose, velocity = self.robot.frame_pose(q, self.frame), self.robot.frame_velocity(q, v, self.frame)[..., self.rows]
-        if self.rows.start == 3:
+        pose, velocity = self.robot.frame_pose(q, self.frame), self.robot.frame_velocity(q, v, self.frame)
+        if self.size == 3:
             error = place - pose[..., :3, 3]
         else:
-            turn = quat.log(quat.from_matrix(place[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)))
-            error = np.concatenate(np.broadcast_arrays(turn, place[..., :3, 3] - pose[..., :3, 3]), axis=-1)
-        pull = self.kp * error
-        most = self.kd * self.speed
-        if most:
-            parts = pull.reshape(*pull.shape[:-1], -1, 3)
-            size = np.linalg.norm(parts, axis=-1, keepdims=True)
-            pull = (parts * (most / np.maximum(size, most))).reshape(pull.shape)
-        return pull + self.kd * (rate - velocity)
+            wanted = place.reshape(*place.shape[:-1], 4, 4)
+            turn = quat.log(quat.from_matrix(wanted[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)))
+            error = np.concatenate(np.broadcast_arrays(turn, wanted[..., :3, 3] - pose[..., :3, 3]), axis=-1)
+        parts = (self.kp * error).reshape(*error.shape[:-1], -1, 3)
+        size = np.linalg.norm(parts, axis=-1, keepdims=True)
+        pull = (parts * (self.pull / np.maximum(size, self.pull))).reshape(error.shape)
+        return pull + self.kd * (rate - velocity[..., 6 - self.size :])
 
-    def _read(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        answer = self.target(t) if callable(self.target) else self.target
+
+class Target:
+    """Where a frame should be: x_ref(t), a point (..., 3) or a pose (..., 16) row by row, and its velocity."""
+
+    def __init__(self, given: Any):
+        self.given = given
+        self.constant = None if callable(given) else self._read(given)
+        first = self.constant or self._read(given(0.0))
+        self.size = first[1].shape[-1]
+
+    def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        if self.constant is not None:
+            return self.constant
+        place, rate = self._read(self.given(t))
+        if rate.shape[-1] != self.size:
+            kinds = {3: "a point", 6: "a pose"}
+            cause = f"the target is {kinds[rate.shape[-1]]} at t = {t:g}, and was {kinds[self.size]} at t = 0"
+            raise StateError(cause, "give the same kind at all times")
+        return place, rate
+
+    @staticmethod
+    def _read(answer: Any) -> tuple[np.ndarray, np.ndarray]:
         place, *rest = answer if isinstance(answer, tuple) else (answer,)
         place, fault = read(place, None)
         if fault:
@@ -98,6 +132,7 @@ class OperationalSpace:
         if not np.isfinite(place).all():
             raise StateError("the target holds numbers that are not finite", "look at where they came from")
         size = 6 if place.shape[-2:] == (4, 4) else 3
+        place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
 
 
@@ -121,16 +156,14 @@ def faded(X: np.ndarray, fade: float) -> np.ndarray:
     return np.where(finite, S * np.einsum("...ij,...j,...kj->...ik", Q, share, Q), np.nan)
 
 
-def _policy(name: str, rcond: float, damping: float, fade: float) -> Callable[[np.ndarray], np.ndarray]:
-    """X -> Lambda."""
-    if name == "faded":
-        if not 0.0 < fade < 1.0:
-            raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")
-        return partial(faded, fade=fade)
-    if name not in POLICIES:
-        known = ("faded", *POLICIES)
-        raise StateError(f"policy is {shown(name)}, expected one of {', '.join(known)}", nearest(name, known))
-    return partial(inverse, policy=name, rcond=rcond, damping=damping)
+def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:
+    """The policy, and its number."""
+    numbers = {"faded": fade, "pseudo": rcond, "exact": rcond, "damped": damping}
+    if name not in numbers:
+        raise StateError(f"policy is {shown(name)}, expected one of {', '.join(numbers)}", nearest(name, tuple(numbers)))
+    if name == "faded" and not 0.0 < fade < 1.0:
+        raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")
+    return name, numbers[name]
 
 
 def _number(name: str, given: Any) -> float:
@@ -138,7 +171,3 @@ def _number(name: str, given: Any) -> float:
     if number.ndim or not 0.0 <= number < np.inf:
         raise StateError(f"{name} is {shown(given)}, expected one finite number of at least 0", "give a number")
     return float(number)
-
-
-def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("...ij,...j->...i", A, x)

@@ -30,7 +30,7 @@ from psiphi.model.arguments import whole
 from psiphi.model.words import shown
 from psiphi.simulation import kernel
 from psiphi.simulation.drive import Drive, obstacle
-from psiphi.simulation.failure import Strained
+from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.machine import Machine, Plan
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.states import check_closed, flag, initial_state, step_size, step_stride
@@ -169,7 +169,7 @@ def rollout(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
-    Arguments as in `simulate`; tau is nothing, an array, GravityCompensation, PD or ComputedTorque. `out` takes the results.
+    Arguments as in `simulate`; tau is nothing, an array, or a built-in controller. `out` takes the results.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -196,8 +196,7 @@ def rollout(
     try:
         _fill(runner, states, every)
     except Strained:
-        cause = "rollout: the constraints are redundant, or a motion came to a singularity"
-        raise StateError(cause, "pp.simulate takes such steps in Python") from None
+        raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
     return q_out, v_out
 
 

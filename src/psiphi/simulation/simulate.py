@@ -9,7 +9,7 @@ from psiphi.errors import StateError
 from psiphi.model.words import nearest, shown
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.events import STOP, check_limits_word, read_functions, read_stop
-from psiphi.simulation.failure import Strained
+from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.field import Field
 from psiphi.simulation.march import March
 from psiphi.simulation.methods import METHODS
@@ -91,8 +91,8 @@ def _run(task: Task, q: Any, v: Any, tau: Any, compiled: bool | None, rtol: floa
             return fast.Fast(task, tau if callable(tau) else None).run(q, v)
         except Strained:
             if compiled:
-                cause = "compiled=True, and the constraints are redundant, or a motion came to a singularity"
-                raise StateError(cause, "leave it out: such steps run in Python") from None
+                cause = f"compiled=True, and {STRAINED}"
+                raise StateError(cause, "leave it out: such steps run in Python, which says what is wrong") from None
     return March(task).run(q, v)
 
 

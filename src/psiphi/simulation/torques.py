@@ -143,10 +143,10 @@ def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
     return coefficients(name, given, system.nv)
 
 
-def coefficients(name: str, given: Any, nv: int) -> np.ndarray:
+def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
     """One number of at least 0, or nv of them, as a row (nv,)."""
     row = real(name, given, (), "give a number or nv numbers")
-    if row.shape not in ((), (nv,)) or not (np.isfinite(row).all() and (row >= 0.0).all()):
+    if row.shape not in ((), (nv,)) or not ((row >= 0.0) & (row <= most)).all():
         raise StateError(
             f"{name} is {shown(given)}, expected one or nv = {nv} numbers of at least 0", "give a number or an array"
         )
@@ -161,7 +161,7 @@ def read_effort(system: Plant, given: Any) -> np.ndarray | None:
     if chosen:
         limits = np.concatenate([joint.effort for joint in system.robot.joints] or [np.zeros(0)])
     else:
-        limits = coefficients("effort", given, system.nv)
+        limits = coefficients("effort", given, system.nv, np.inf)
     if limits.shape != (system.nv,):
         raise StateError("effort=True: the system's velocities are not the joints'", "give effort as an array")
     return limits if np.isfinite(limits).any() else None

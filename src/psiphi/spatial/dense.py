@@ -5,10 +5,10 @@ from __future__ import annotations
 from psiphi.spatial.screws import dot
 
 
-def factor(A, of_zero: float | None = None) -> tuple[list, list]:
+def factor(A, inverse=lambda d, diagonal: 1.0 / d) -> tuple[list, list]:
     """(L, d_inv): A = L diag(d) L* for symmetric positive definite A, L unit lower triangular, d_inv = 1 / d.
 
-    A pivot that is the number zero, in every state, is an error, or has the inverse `of_zero`.
+    `inverse(d, A_jj)` is asked for every pivot; a pivot that is the number zero, in every state, is an error unless it answers.
     """
     n = len(A)
     L: list = [[0.0] * n for _ in range(n)]
@@ -18,7 +18,7 @@ def factor(A, of_zero: float | None = None) -> tuple[list, list]:
         d = A[j][j]
         for k in range(j):
             d = d - L[j][k] * scaled[j][k]
-        d_inv.append(of_zero if of_zero is not None and isinstance(d, float) and d == 0.0 else 1.0 / d)
+        d_inv.append(inverse(d, A[j][j]))
         for i in range(j + 1, n):
             s = A[i][j]
             for k in range(j):

@@ -19,6 +19,7 @@ MEANING: dict[Op, Callable] = {
     Op.COS: np.cos,
     Op.SQRT: np.sqrt,
     Op.NEG: operator.neg,
+    Op.LESS: lambda a, b: np.less(a, b).astype(float),
 }
 
 

@@ -19,15 +19,17 @@ class Op(IntEnum):
     COS = 7
     SQRT = 8
     NEG = 9  # only where a negative value leaves the tape
+    LESS = 10  # 1 where a < b, else 0
 
 
-BINARY = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV})
+BINARY = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.LESS})
 UNARY = frozenset({Op.SIN, Op.COS, Op.SQRT, Op.NEG})
 
 
 @dataclass(frozen=True)
 class Count:
     """Exact operation counts. `flops` is mul + add + div + sqrt; sines, cosines and signs stand apart, as in the papers.
+    A comparison counts as the subtraction it is.
 
     >>> (Count(mul=3, add=2) + Count(div=1)).flops
     6
@@ -51,4 +53,13 @@ class Count:
         return Count(*(times * x for x in vars(self).values()))
 
 
-COLUMN = {Op.MUL: "mul", Op.ADD: "add", Op.SUB: "add", Op.DIV: "div", Op.SQRT: "sqrt", Op.SIN: "trig", Op.COS: "trig"}
+COLUMN = {
+    Op.MUL: "mul",
+    Op.ADD: "add",
+    Op.SUB: "add",
+    Op.LESS: "add",
+    Op.DIV: "div",
+    Op.SQRT: "sqrt",
+    Op.SIN: "trig",
+    Op.COS: "trig",
+}

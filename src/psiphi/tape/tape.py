@@ -119,6 +119,14 @@ class Scalar:
     def sqrt(self) -> Scalar:
         return Scalar(self.tape, self.tape.node(Op.SQRT, self.tape.operand(self)), False)
 
+    def less(self, other) -> Scalar:
+        """1 where this is below `other`, else 0."""
+        return Scalar(self.tape, self.tape.node(Op.LESS, self.tape.operand(self), self.tape.operand(other)), False)
+
+    def more(self, other) -> Scalar:
+        """1 where this is above `other`, else 0."""
+        return Scalar(self.tape, self.tape.node(Op.LESS, self.tape.operand(other), self.tape.operand(self)), False)
+
     def _plus_constant(self, constant: float):
         node = self.tape.node(Op.CONST, abs(constant))
         return self + Scalar(self.tape, node, constant < 0)

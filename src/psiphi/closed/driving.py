@@ -1,0 +1,72 @@
+"""Control of closed chains as programs: what the motors must do, on the same scalars as the dynamics.
+
+    a = u - Jc* (Jc Jc*)^+ (Jc u + bias)         the acceleration nearest to u that keeps the constraints (`System.complete`)
+    T = M a + C v + g
+    tau = T - Jc* Jp (Jp* Jp)^+ Tp               Jp, Tp: the columns and entries without motors (`System.inverse_dynamics`)
+
+Both inverses are of small dense matrices, by `loose` factors; where these are no use the strain is large.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.closed import loose
+from psiphi.closed.circuits import Circuit, arguments, motion_rows
+from psiphi.closed.coupling import Algebra, Coupling, evaluate
+from psiphi.operators import vector
+from psiphi.spatial.screws import dot
+from psiphi.sweeps.program import Argument
+
+u = vector("u")
+
+
+def holding(algebra: Algebra, idle: list[int]) -> Circuit:
+    """q -> tau, strain: the torques of a closed chain at rest."""
+    s = algebra.s
+    weight = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b))
+
+    def fill(c: Coupling) -> dict[str, list]:
+        rest = {"q": c.inputs["q"], "v": [0.0] * algebra.closure.model.nv}
+        torque = evaluate(weight, c.tree, rest)["T"]
+        tau, strain = _shared(motion_rows(algebra)(c), torque, idle)
+        return {"tau": tau, "strain": [strain]}
+
+    return Circuit(_name("holding", idle), "g - Jc* lambda", arguments(algebra, "q"), _outputs(algebra), algebra, fill)
+
+
+def driving(algebra: Algebra, idle: list[int]) -> Circuit:
+    """q, v, u -> tau, strain: the torques that accelerate as near to u as the constraints allow."""
+    s = algebra.s
+    inverse = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
+
+    def fill(c: Coupling) -> dict[str, list]:
+        J, asked = motion_rows(algebra)(c), c.inputs["u"]
+        gap = [dot(row, asked) + b for row, b in zip(J, c.bias, strict=True)]
+        pulls, strain = loose.solve([[dot(x, y) for y in J] for x in J], gap)
+        a = [x - dot([row[i] for row in J], pulls) for i, x in enumerate(asked)]
+        torque = evaluate(inverse, c.tree, c.inputs | {"u": a})["T"]
+        tau, more = _shared(J, torque, idle)
+        return {"tau": tau, "strain": [strain + more]}
+
+    inputs = arguments(algebra, "q", "v", "u")
+    return Circuit(_name("driving", idle), "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, fill)
+
+
+def _shared(J: list, torque: list, idle: list[int]) -> tuple[list, Any]:
+    """The torque without what contacts carry for coordinates that have no motor, and the strain of sharing it."""
+    if not idle:
+        return torque, 0.0
+    columns = [[row[i] for row in J] for i in idle]
+    shares, strain = loose.solve([[dot(x, y) for y in columns] for x in columns], [torque[i] for i in idle])
+    carried = [dot([column[r] for column in columns], shares) for r in range(len(J))]
+    tau = [x - dot([row[i] for row in J], carried) for i, x in enumerate(torque)]
+    return [0.0 if i in idle else x for i, x in enumerate(tau)], strain
+
+
+def _name(verb: str, idle: list[int]) -> str:
+    return f"closed {verb} {','.join(map(str, idle))}"
+
+
+def _outputs(algebra: Algebra) -> tuple[Argument, ...]:
+    return Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())

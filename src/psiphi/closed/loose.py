@@ -1,0 +1,46 @@
+"""Solves with symmetric matrices that may lack rank, without branches.
+
+A = L diag(d) L*; a pivot below LOOSE of its diagonal entry is a row that follows from those before it: it is left out. The rest
+answers the system if the right side follows too. The strain is large where it does not, and where a pivot is small and yet no
+zero: sum (A_jj / d_j)^2 over the pivots kept, FAR for each row that does not follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.spatial import dense
+from psiphi.spatial.choices import choose, less
+from psiphi.spatial.screws import dot
+
+LOOSE = 1e-10
+OPEN = 1e-7  # of the right side: a row left out that is off by more does not follow
+FAR = 1e30
+
+
+def factor(A: list) -> tuple[list, list, list]:
+    """(L, d_inv, on): the factors, d_inv zero where a pivot is left out, and on = 1 where it is kept."""
+    on: list = []
+
+    def inverse(d: Any, diagonal: Any) -> Any:
+        on.append(less(LOOSE * diagonal, d))
+        return on[-1] / choose(on[-1], d, 1.0)
+
+    L, d_inv = dense.factor(A, inverse)
+    return L, d_inv, on
+
+
+def solve(A: list, b: list) -> tuple[list, Any]:
+    """x with A x = b, and the strain."""
+    return solve_factored(factor(A), A, b)
+
+
+def solve_factored(factors: tuple[list, list, list], A: list, b: list) -> tuple[list, Any]:
+    L, d_inv, on = factors
+    y = dense.forward(L, b)
+    allowed = OPEN * OPEN * (1.0 + dot(b, b))
+    strain: Any = 0.0
+    for j, (value, inverse, kept) in enumerate(zip(y, d_inv, on, strict=True)):
+        ratio = A[j][j] * inverse
+        strain = strain + (ratio * ratio + FAR * ((1.0 - kept) * less(allowed, value * value)))
+    return dense.backward(L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]), strain

@@ -1,0 +1,172 @@
+"""The laws a compiled step can follow, one class each: their equations as blocks, and the numbers a controller puts into them.
+
+    Torque         tau, as given
+    Floating       tau = g(q)
+    Following      tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)]
+    Computed       tau = M u + C v + g,   u = a_ref + kp (q_ref - q) + kd (v_ref - v)
+    Operational    tau = M u + C v + g + J* Lambda (x''_ref - J u - dJ/dt v),   u = kp (q_0 - q) - kd v
+
+In a closed chain g(q) and M u + C v + g are what its motors must do (`closed/driving.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.functions.robot import Robot
+from psiphi.simulation import blocks, tasks
+from psiphi.simulation.blocks import Named
+from psiphi.simulation.controllers import PD, ComputedTorque, GravityCompensation
+from psiphi.simulation.manifold import Manifold
+from psiphi.simulation.operational import OperationalSpace
+from psiphi.sweeps.unroll import Straight
+
+Numbers = dict[str, np.ndarray]
+
+
+def place(name: str, j: int) -> str:
+    """Where a reference of half step j stands."""
+    return name if j == 0 else f"{name}@{j}"
+
+
+@dataclass(frozen=True)
+class Torque:
+    """Arrays: no block, only what is put into the frame."""
+
+    follows: ClassVar[tuple[str, ...]] = ("tau",)  # what may change in time, in the order of the controller's reference
+    keeps: ClassVar[tuple[str, ...]] = ()  # the controller's numbers
+    order: ClassVar[tuple[str, ...]] = ()  # its blocks
+    timed: ClassVar[tuple[str, ...]] = ()  # those of them that read what changes in time
+
+    @staticmethod
+    def of(controller: Any) -> Torque:
+        return Torque()
+
+    @property
+    def key(self) -> list:
+        """What code depends on."""
+        return [type(self).__name__, *vars(self).values()]
+
+    def numbers(self, controller: Any) -> Numbers:
+        return {}
+
+    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+        return {}
+
+
+@dataclass(frozen=True)
+class Floating(Torque):
+    follows: ClassVar[tuple[str, ...]] = ()
+    order: ClassVar[tuple[str, ...]] = ("gravity",)
+
+    @staticmethod
+    def of(controller: Any) -> Floating:
+        return Floating()
+
+    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+        return {"gravity": (_gravity(system), {})}
+
+
+@dataclass(frozen=True)
+class Following(Torque):
+    gravity: bool
+
+    follows: ClassVar[tuple[str, ...]] = ("q_ref", "v_ref")
+    keeps: ClassVar[tuple[str, ...]] = ("kp", "kd")
+    order: ClassVar[tuple[str, ...]] = ("gravity", "feedback")
+    timed: ClassVar[tuple[str, ...]] = ("feedback",)
+
+    @staticmethod
+    def of(controller: PD) -> Following:
+        return Following(controller.gravity)
+
+    def numbers(self, controller: PD) -> Numbers:
+        motors = 1.0 if controller.motors is None else controller.motors
+        return {"kp": motors * controller.kp, "kd": motors * controller.kd}
+
+    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+        known: Named = {"feedback": (blocks.feedback(m, False, self.gravity), {"u": "tau"})}
+        return known | ({"gravity": (_gravity(system), {"tau": "g"})} if self.gravity else {})
+
+
+@dataclass(frozen=True)
+class Computed(Torque):
+    follows: ClassVar[tuple[str, ...]] = ("q_ref", "v_ref", "a_ref")
+    keeps: ClassVar[tuple[str, ...]] = ("kp", "kd")
+    order: ClassVar[tuple[str, ...]] = ("feedback", "inverse")
+    timed: ClassVar[tuple[str, ...]] = ("feedback",)
+
+    @staticmethod
+    def of(controller: ComputedTorque) -> Computed:
+        return Computed()
+
+    def numbers(self, controller: ComputedTorque) -> Numbers:
+        return {"kp": controller.kp, "kd": controller.kd}
+
+    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+        if isinstance(system, System):
+            inverse = system._driving.source.code, {}
+        else:
+            inverse = blocks.catalogued(system, "inverse_dynamics"), {"a": "u"}
+        return {"feedback": (blocks.feedback(m, True, False), {}), "inverse": inverse}
+
+
+@dataclass(frozen=True)
+class Operational(Torque):
+    frame: str
+    rows: int
+    policy: str
+
+    follows: ClassVar[tuple[str, ...]] = ("x_ref", "r_ref")
+    keeps: ClassVar[tuple[str, ...]] = ("kp", "kd", "q_ref", "v_ref", "gains")
+    order: ClassVar[tuple[str, ...]] = ("feedback", "pose", "velocity", "acceleration", "compliance", "task", "inverse")
+    timed: ClassVar[tuple[str, ...]] = ("task",)
+
+    @staticmethod
+    def of(controller: OperationalSpace) -> Operational:
+        return Operational(controller.frame, controller.size, controller.policy)
+
+    def numbers(self, controller: OperationalSpace) -> Numbers:
+        return {
+            "kp": controller.posture_kp,
+            "kd": controller.posture_kd,
+            "q_ref": controller.posture,
+            "v_ref": np.zeros(controller.robot.nv),
+            "gains": controller.gains,
+        }
+
+    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+        assert isinstance(system, Robot)
+
+        def of(name: str) -> Straight:
+            return blocks.catalogued(system, name, (self.frame,))
+
+        return {
+            "feedback": (blocks.feedback(m, False, False), {}),
+            "pose": (of("frame_pose"), {}),
+            "velocity": (of("frame_velocity"), {"V": "twist"}),
+            "acceleration": (of("frame_acceleration"), {"a": "u", "A": "drift"}),
+            "compliance": (of("operational_compliance"), {}),
+            "task": (tasks.task(self.rows, self.policy), {}),
+            "inverse": (of("inverse_dynamics"), {"a": "u"}),
+        }
+
+
+def _gravity(system: Robot | System) -> Straight:
+    """g(q), or what motors must do to hold a closed chain still."""
+    if isinstance(system, System):
+        return system._holding.source.code
+    return blocks.catalogued(system, "gravity")
+
+
+LAWS: dict[type, Callable[[Any], Torque]] = {
+    GravityCompensation: Floating.of,
+    PD: Following.of,
+    ComputedTorque: Computed.of,
+    OperationalSpace: Operational.of,
+}

@@ -1,0 +1,85 @@
+"""Rotations and displacements, generic over scalars: quaternions x y z w as lists of numbers, arrays or tape expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.spatial.choices import angle, choose, less, sign
+from psiphi.spatial.screws import cosine, cross, dot, root, sine
+
+TINY = 1e-300  # keeps |w| from being zero: sin(1e-150) / 1e-150 is 1, exactly
+
+
+def multiply(a: list, b: list) -> list:
+    """The product of quaternions x, y, z, w."""
+    (ax, ay, az, aw), (bx, by, bz, bw) = a, b
+    return [
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+        aw * bw - ax * bx - ay * by - az * bz,
+    ]
+
+
+def unit(p: list) -> list:
+    """p / |p|."""
+    scale = 1.0 / root(dot(p, p))
+    return [scale * x for x in p]
+
+
+def spin(p: list, w: list) -> list:
+    """p (w, 0) / 2."""
+    x, y, z, s = p
+    a, b, c = (0.5 * rate for rate in w)
+    return [s * a + y * c - z * b, s * b + z * a - x * c, s * c + x * b - y * a, -(x * a) - y * b - z * c]
+
+
+def exponential(w: list) -> list:
+    """The quaternion of the rotation by |w| about w."""
+    half = 0.5 * root(dot(w, w) + TINY)
+    scale = 0.5 * (sine(half) / half)
+    return [scale * w[0], scale * w[1], scale * w[2], cosine(half)]
+
+
+def logarithm(p) -> tuple[list, Any]:
+    """w, |w| <= pi, the rotation vector of a quaternion x y z w of any length; and h cot h, h = |w| / 2."""
+    turn = sign(p[3])
+    s, c = root(dot(p[:3], p[:3]) + TINY), turn * p[3]
+    half = angle(s, c)
+    scale = 2.0 * (half / s) * turn
+    return [scale * x for x in p[:3]], half * c / s
+
+
+def swept(w: list, v: list) -> list:
+    """V(w) v = v + (1 - cos t) / t^2 w x v + (t - sin t) / t^3 w x (w x v), t = |w|: where a body at v, turning at w, gets."""
+    tt = dot(w, w) + TINY
+    t = root(tt)
+    half = sine(0.5 * t) / t
+    first = cross(w, v)
+    second = cross(w, first)
+    a, b = 2.0 * (half * half), (1.0 - sine(t) / t) / tt
+    return [x + a * y + b * z for x, y, z in zip(v, first, second, strict=True)]
+
+
+def unswept(w: list, spread, x: list) -> list:
+    """V(w)^-1 x = x - w x x / 2 + (1 - h cot h) / |w|^2 w x (w x x), h = |w| / 2, spread = h cot h: undoes `swept`."""
+    first = cross(w, x)
+    k = (1.0 - spread) / (dot(w, w) + TINY)
+    return [a - 0.5 * b + k * c for a, b, c in zip(x, first, cross(w, first), strict=True)]
+
+
+def quaternion(R: list) -> list:
+    """x y z w of a rotation matrix (rows), of some length: the row of 4 p p* with the largest diagonal (Shepperd 1978)."""
+    (a, b, c), (d, e, f), (g, h, i) = R
+    rows = [
+        [h - f, c - g, d - b, 1.0 + a + e + i],
+        [1.0 + a - e - i, b + d, c + g, h - f],
+        [b + d, 1.0 - a + e - i, f + h, c - g],
+        [c + g, f + h, 1.0 - a - e + i, d - b],
+    ]
+    best, top = rows[0], rows[0][3]
+    for k, row in enumerate(rows[1:]):
+        better = less(top, row[k])
+        best = [choose(better, x, y) for x, y in zip(row, best, strict=True)]
+        top = choose(better, row[k], top)
+    return best

@@ -8,6 +8,11 @@ import pytest
 import psiphi as pp
 from psiphi.errors import StateError
 from psiphi.functions import cache
+from psiphi.simulation import kernel
+from psiphi.simulation.drive import Drive
+from psiphi.simulation.machine import Machine
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.torques import read_losses, read_torque
 from simulation.motions import juggler, puma, state
 
 CLOSE = 1e-11
@@ -157,8 +162,7 @@ class Mine(pp.PD):
         (puma, lambda r: lambda t, q, v: 0 * v, {}, "function of Python"),
         (puma, lambda r: Mine(r, np.zeros(6), 1, 1), {}, "function of Python"),
         (puma, lambda r: pp.PD(pp.robots.stanford_arm(), np.zeros(6), 1, 1), {}, "another system"),
-        (lambda: pp.robots.chain(65), lambda r: None, {}, "65 bodies"),
-        (puma, lambda r: None, {"limits": "block"}, "between the steps"),
+        (lambda: pp.robots.chain(65), lambda r: None, {"limits": "block"}, "65 bodies"),
     ],
 )
 def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why):
@@ -168,12 +172,63 @@ def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why
     assert len(pp.simulate(robot, robot.neutral(), tau=tau(robot), duration=0.002, **options)) == 3
 
 
+@pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
+@pytest.mark.parametrize("law", [None, "gravity", "pd"])
+def test_large_robots_are_loops(method, law):
+    """More than 64 bodies, joints of all kinds among them: one tape a kind of joint, not one a joint."""
+    kinds = ("revolute", "spherical", "prismatic", "planar", "universal", "free")
+    robot = pp.robots.random_tree(70, 3, kinds, 0.3)
+    q, v = state(robot, 1, 3)
+    laws = {"gravity": pp.GravityCompensation(robot), "pd": pp.PD(robot, robot.neutral(), 10.0, 1.0)}
+    options = dict(damping=0.1, friction=0.2, effort=5.0) if law == "pd" else {}
+    agree(*both(robot, q, v, laws.get(law), duration=1e-3, dt=1e-4, method=method, **options))
+
+
+def test_a_long_chain_compiles_as_fast_as_a_short_one():
+    """The text of the kernel grows by numbers in tables, not by code."""
+    sizes = []
+    for n in (100, 400):
+        plant = Plant(pp.robots.chain(n))
+        drive = Drive(read_torque(None, plant, (), 1), read_losses(plant, False, False, 0.01))
+        text = kernel.module(Machine(plant.given, drive.plan(plant, "rk4", False)), 4, True)
+        sizes.append(sum(not line.startswith("@") for line in text.splitlines()))
+    assert sizes[1] < 1.5 * sizes[0]
+
+
+def limited() -> pp.Robot:
+    b = pp.Builder("limited")
+    rng = np.random.default_rng(0)
+    for k in range(4):
+        b.body(f"link {k}", mass=1.0, com=(0.2, 0.05, 0), inertia=np.diag([0.02, 0.03, 0.04]))
+        limits = [dict(lower=-0.5, upper=0.4), dict(lower=-0.4), dict(upper=0.6), {}][k]
+        b.joint(f"joint {k}", "revolute", f"link {k - 1}" if k else "world", f"link {k}", axis=rng.standard_normal(3), **limits)
+    return b.build()
+
+
+@pytest.mark.parametrize("method", ["euler", "rk4"])
+def test_stops(method):
+    """Joints that end at their limits, several at a time, thrown against them and resting there."""
+    robot = limited()
+    rng = np.random.default_rng(1)
+    q, v = rng.uniform(-0.3, 0.3, (20, 4)), 4.0 * rng.standard_normal((20, 4))
+    fast, slow = both(robot, q, v, limits="block", duration=0.4, method=method, dt=2e-3)
+    for name in ("q", "v"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), atol=1e-9, err_msg=name)
+    lower, upper = (np.concatenate([getattr(j, side) for j in robot.joints]) for side in ("lower", "upper"))
+    assert (fast.q >= lower).all() and (fast.q <= upper).all()
+    assert ((fast.q == lower) & (fast.v == 0)).any() and ((fast.q == upper) & (fast.v == 0)).any()
+    few = pp.simulate(robot, q[7:9], v[7:9], limits="block", duration=0.4, method=method, dt=2e-3, compiled=True)
+    assert (few.q == fast.q[7:9]).all(), "to the last bit, whatever the neighbours hit"
+    assert (pp.rollout(robot, q, v, limits="block", dt=2e-3, steps=200, method=method)[0] == fast.q).all()
+
+
 def test_what_rollout_refuses():
     robot = puma()
     for options, why in (
         (dict(method="DOP853"), "its own choosing|of its own"),
         (dict(tau=lambda t, q, v: 0 * v), "function of Python"),
         (dict(steps=-1), "steps"),
+        (dict(limits="stop"), "limits"),
         (dict(dt=0.0), "dt"),
         (dict(steps=2, out=np.empty(3)), "out"),
         (dict(steps=2, out=(np.empty((3, 6)), np.empty((3, 5)))), "out"),

@@ -24,7 +24,24 @@ def rolled_kernel(rolled: Rolled, fma: bool = True) -> Kernel:
     size = layout.size + (bodies + 1) * (rolled.record + rolled.inbox)
     inputs = tuple(zip(program.inputs, layout.inputs, strict=True))
     outputs = tuple(zip(program.outputs, layout.outputs, strict=True))
-    return Kernel(inputs, outputs, size, lambda width: _Block(rolled, layout, width, fma).text())
+    return Kernel(inputs, outputs, size, lambda width: rolled_text(rolled, width, fma))
+
+
+def rolled_text(rolled: Rolled, width: Width, fma: bool, prefix: str = "") -> str:
+    """Text that defines @<prefix>block.<suffix>(ptr frame, ptr data)."""
+    layout = Layout.of(rolled.program.inputs, rolled.program.outputs)
+    return _Block(rolled, layout, width, fma, prefix).text()
+
+
+def tables(rolled: Rolled, name: str, fp: str) -> str:
+    """Text that defines @<name>.tables, the tables as constants: such code needs nothing from outside."""
+    own = Tables(rolled, "d" if fp == "double" else "f")
+    integers = ", ".join(f"i32 {x}" for x in own.integers.tolist())
+    params = ", ".join(f"{fp} {Width(fp, 1).constant(x)}" for x in own.params.tolist())
+    return f"""@{name}.integers = internal constant [{len(own.integers)} x i32] [{integers}]
+@{name}.params = internal constant [{len(own.params)} x {fp}] [{params}]
+@{name}.tables = internal constant [2 x ptr] [ptr @{name}.integers, ptr @{name}.params]
+"""
 
 
 class Tables:
@@ -51,8 +68,8 @@ class Tables:
 
 
 class _Block:
-    def __init__(self, rolled: Rolled, layout: Layout, width: Width, fma: bool):
-        self.rolled, self.layout, self.width, self.fma = rolled, layout, width, fma
+    def __init__(self, rolled: Rolled, layout: Layout, width: Width, fma: bool, prefix: str):
+        self.rolled, self.layout, self.width, self.fma, self.prefix = rolled, layout, width, fma, prefix
         program = rolled.program
         self.ins = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]
         self.outs = [(i, arg) for i, arg in enumerate(program.outputs) if arg.per_joint]
@@ -65,18 +82,18 @@ class _Block:
         start = 4 * n
         for s, stage in enumerate(self.rolled.stages):
             for c, cls in enumerate(stage.classes):
-                parts.append(self._class(f"step{s}.{c}.{w.suffix}", cls))
+                parts.append(self._class(f"{self.prefix}step{s}.{c}.{w.suffix}", cls))
             parts.append(self._stage(s, start, len(stage.order), len(stage.classes)))
-            calls.append(f"call void @sweep{s}.{w.suffix}(ptr %frame, ptr %data)")
+            calls.append(f"call void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data)")
             start += 2 * len(stage.order)
         calls = [*self._clear_outputs(), *calls]
         if self.rolled.finish is not None:
-            parts.append(self._class(f"finish.{w.suffix}", self.rolled.finish))
+            parts.append(self._class(f"{self.prefix}finish.{w.suffix}", self.rolled.finish))
             inbox = self._offset(self._inbox_start() + n * self.rolled.inbox)
             calls.append(f"%world = getelementptr i8, ptr %frame, i64 {inbox}")
             passed = ["ptr %world" if b == "inbox" else "ptr %frame" for b in self.bases]
-            calls.append(f"call void @finish.{w.suffix}({', '.join(passed)})")
-        parts.append(function(f"block.{w.suffix}", ["frame", "data"], calls))
+            calls.append(f"call void @{self.prefix}finish.{w.suffix}({', '.join(passed)})")
+        parts.append(function(f"{self.prefix}block.{w.suffix}", ["frame", "data"], calls))
         return "\n".join(parts)
 
     def _clear_outputs(self) -> list[str]:
@@ -114,9 +131,11 @@ class _Block:
                 places.append(self._place(f"{name}{i}", f"%{arg.per_joint}", 1, offsets[i]))
         passed = ", ".join(f"ptr %{base}" for base in self.bases)
         cases = " ".join(f"i64 {c}, label %c{c}" for c in range(classes))
-        steps = "\n".join(f"c{c}:\n  call void @step{s}.{c}.{w.suffix}({passed})\n  br label %next" for c in range(classes))
+        steps = "\n".join(
+            f"c{c}:\n  call void @{self.prefix}step{s}.{c}.{w.suffix}({passed})\n  br label %next" for c in range(classes)
+        )
         body = "\n  ".join([*(line for lines in table for line in lines), *places])
-        return f"""define internal void @sweep{s}.{w.suffix}(ptr %frame, ptr %data) noinline nounwind {{
+        return f"""define internal void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data) noinline nounwind {{
 entry:
   %integers = load ptr, ptr %data
   %params.p = getelementptr ptr, ptr %data, i64 1

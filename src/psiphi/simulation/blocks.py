@@ -12,22 +12,36 @@ No block stores a bare input over a place it also reads: a store may come before
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from psiphi.functions.robot import Robot
 from psiphi.simulation.manifold import Manifold
-from psiphi.simulation.torques import Losses
 from psiphi.spatial.choices import least, most
 from psiphi.spatial.screws import root
 from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.roll import Rolled
 from psiphi.sweeps.unroll import Straight
+from psiphi.tape.ops import Count
 from psiphi.tape.tape import Tape
 
 Values = dict[str, list]
-Named = dict[str, tuple[Straight, dict[str, str]]]  # {block: (tape, {its argument: place})}, others keep their names
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One block of a large robot, joint by joint: a tape for each kind of joint, and where its joints stand in q and v."""
+
+    program: Program
+    kinds: tuple[tuple[Straight, tuple[tuple[int, int], ...]], ...]
+
+    @property
+    def count(self) -> Count:
+        return sum((tape.count * len(places) for tape, places in self.kinds), Count())
+
+
+Code = Straight | Rolled | Spread  # robots of more than 64 bodies are loops
+Named = dict[str, tuple[Code, dict[str, str]]]  # {block: (tape, {its argument: place})}, others keep their names
 
 
 def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Straight:
@@ -45,14 +59,23 @@ def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Stra
     return Straight(Program(name, inputs, outputs, ()), tape, stores)
 
 
-def catalogued(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Straight:
+def spread(m: Manifold, part: Callable[[Manifold], Straight]) -> Spread:
+    """A block that treats every joint by itself, in loops over the joints of a kind."""
+    kinds = tuple((part(alone), places) for alone, places in m.kinds)
+    first = kinds[0][0].program
+
+    def whole(group: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        return tuple(Argument(name, (n,)) for name, n in _sizes(m, " ".join(arg.name for arg in group)).items())
+
+    return Spread(Program(first.name, whole(first.inputs), whole(first.outputs), ()), kinds)
+
+
+def catalogued(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Code:
     """A quantity of the catalogue."""
-    code = robot.function(name, frames).source.code
-    assert isinstance(code, Straight)
-    return code
+    return robot.function(name, frames).source.code
 
 
-def feedback(m: Manifold, accelerates: bool, floats: bool) -> Straight:
+def feedback(m: Manifold, accelerates: bool = False, floats: bool = False) -> Straight:
     """u from the state, the reference and the gains; `floats` adds g."""
     sizes = _sizes(m, "q v kp kd q_ref v_ref" + " a_ref" * accelerates + " g" * floats)
 
@@ -66,28 +89,27 @@ def feedback(m: Manifold, accelerates: bool, floats: bool) -> Straight:
     return trace("feedback", sizes, rule)
 
 
-def cut(effort: np.ndarray) -> Straight:
-    """tau between -effort and effort, where there is a limit."""
+def cut(m: Manifold) -> Straight:
+    """tau between -effort and effort."""
 
-    def rule(tau) -> Values:
-        pairs = zip(tau, effort.tolist(), strict=True)
-        return {"tau": [x if limit == inf else least(most(x, -limit), limit) for x, limit in pairs]}
+    def rule(tau, effort) -> Values:
+        return {"tau": [least(most(x, -limit), limit) for x, limit in zip(tau, effort, strict=True)]}
 
-    return trace("cut", {"tau": len(effort)}, rule)
+    return trace("cut", _sizes(m, "tau effort"), rule)
 
 
-def total(losses: Losses, nv: int) -> Straight:
-    """tau less damping and friction; the robot's zeros cost nothing."""
-    floor = losses.speed**2
+def total(m: Manifold, losses: tuple[str, ...]) -> Straight:
+    """tau less the losses there are: damping, friction."""
 
-    def rule(tau, v) -> Values:
-        out = []
-        for torque, rate, d, f in zip(tau, v, losses.damping.tolist(), losses.friction.tolist(), strict=True):
-            less = torque - d * rate
-            out.append(less - f * (rate / root(rate * rate + floor)) if f else less)
-        return {"force": out}
+    def rule(tau, v, damping=None, friction=None, floor=(0.0,)) -> Values:
+        force = tau
+        if damping is not None:
+            force = [x - d * rate for x, d, rate in zip(force, damping, v, strict=True)]
+        if friction is not None:
+            force = [x - f * (rate / root(rate * rate + floor[0])) for x, f, rate in zip(force, friction, v, strict=True)]
+        return {"force": force}
 
-    return trace("total", {"tau": nv, "v": nv}, rule)
+    return trace("total", _sizes(m, " ".join(("tau", "v", *losses, *["floor"] * ("friction" in losses)))), rule)
 
 
 def start(m: Manifold) -> Straight:
@@ -183,11 +205,12 @@ ORDER: dict[str, tuple[str | int, ...]] = {  # a number: evaluate the dynamics, 
     "rk4": (0, "kept", "half", 1, "second", 1, "third", 2, "fourth"),
     "lie": (0, "kept", "half", 1, "passed", "second", 1, "third", 2, "fourth"),
 }
-CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref")  # of size nq; h is one number, all others have size nv
+NUMBERS = ("h", "floor")  # places of one number
+CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref")  # of size nq; all others have size nv
 
 
 def _sizes(m: Manifold, names: str) -> dict[str, int]:
-    return {name: 1 if name == "h" else m.nq if name in CONFIGURATIONS else m.nv for name in names.split()}
+    return {name: 1 if name in NUMBERS else m.nq if name in CONFIGURATIONS else m.nv for name in names.split()}
 
 
 def _sum(x: list, y: list) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,24 @@ from psiphi.simulation import laws
 from psiphi.simulation.blocks import STAGES
 from psiphi.simulation.laws import LAWS, place
 from psiphi.simulation.machine import Plan
+from psiphi.simulation.operational import UNBOUND
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.stops import Stops
 from psiphi.simulation.torques import Losses, Torque
 
+LOSSES = ("damping", "friction")
 
-def obstacle(system: Any, tau: Any, method: str) -> str:
+
+def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
     """Why there is no kernel for this; empty when there is one."""
     if not isinstance(system, Robot | System):
         return "only robots and closed chains have compiled rollouts"
-    if not 0 < len(system.joints) <= UNROLLED:
-        return f"there are {len(system.joints)} bodies, and compiled rollouts take 1 to {UNROLLED}"
+    if not system.joints:
+        return "nothing moves"
     if method not in STAGES:
         return f"{method} takes steps of its own choosing"
+    if blocks and len(system.joints) > UNROLLED:
+        return f'limits="block" takes the whole inverse mass matrix, and there are {len(system.joints)} bodies'
     if not callable(tau):
         return ""
     if type(tau) not in LAWS:
@@ -39,8 +44,9 @@ class Drive:
     """The torque of a rollout: a table of torques, or a controller with its reference."""
 
     torque: Torque
+    losses: Losses
     controller: Any = None
-    effort: np.ndarray | None = None
+    effort: np.ndarray | None = None  # of tables nothing is cut here: they were
 
     @property
     def law(self) -> laws.Torque:
@@ -54,18 +60,31 @@ class Drive:
         reference = getattr(self.controller, "reference", None)
         return reference is not None and reference.constant is None
 
-    def plan(self, plant: Plant, method: str, hold: bool, losses: Losses, stops: Stops | None = None) -> Plan:
-        closed, effort = isinstance(plant.given, System), None if self.controller is None else self.effort
-        closure = plant.given.key if closed else ""
-        return Plan(method, self.law, self.timed, hold, losses, effort, stops, closure, closed and plant.project is not None)
+    @property
+    def brakes(self) -> dict[str, np.ndarray]:
+        """The numbers of the losses and limits that act."""
+        found = {name: getattr(self.losses, name) for name in LOSSES if getattr(self.losses, name).any()}
+        if "friction" in found:
+            found["floor"] = np.array([self.losses.speed**2])
+        if self.controller is not None and self.effort is not None:
+            found["effort"] = np.minimum(self.effort, UNBOUND)
+        return found
+
+    def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Plan:
+        plan = Plan(
+            method, self.law, self.timed, hold, tuple(x for x in LOSSES if x in self.brakes), "effort" in self.brakes, stops
+        )
+        if not isinstance(plant.given, System):
+            return plan
+        return replace(plan, closure=plant.given.key, project=plant.project is not None)
 
     def given(self) -> dict[str, np.ndarray]:
         """What stays the same: the law's numbers, and torques or references that do not change."""
-        law = self.law
+        law, brakes = self.law, self.brakes
         if self.torque.table is not None:
-            return {} if self.timed else {"tau": self.torque.table[..., 0, :]}
+            return brakes if self.timed else brakes | {"tau": self.torque.table[..., 0, :]}
         fixed = {} if self.timed or not law.follows else dict(zip(law.follows, self.controller.reference(0.0), strict=False))
-        return law.numbers(self.controller) | fixed
+        return brakes | law.numbers(self.controller) | fixed
 
     def tables(self, plan: Plan, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
         """(..., count, n) for the steps from `start` on, by place."""

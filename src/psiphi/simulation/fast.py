@@ -9,6 +9,7 @@ import numpy as np
 
 from psiphi.closed.system import System
 from psiphi.errors import StateError
+from psiphi.functions.compiler import UNROLLED
 from psiphi.simulation import drive
 from psiphi.simulation.drive import Drive
 from psiphi.simulation.plant import Plant
@@ -18,12 +19,13 @@ from psiphi.simulation.stops import Stops
 from psiphi.simulation.task import Run, Task
 from psiphi.simulation.trajectory import Trajectory
 
+LOOPS = 5000  # steps in Python that take as long as compiling loops
 MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
 
 def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
-    reason = drive.obstacle(task.plant.given, tau, task.method)
+    reason = drive.obstacle(task.plant.given, tau, task.method, task.limits == "block")
     if compiled and reason:
         raise StateError(f"compiled=True, and {reason}", "leave it out: the same steps then run in Python")
     if reason or not task.steps or compiled is False:
@@ -32,12 +34,14 @@ def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
 
 
 def worthwhile(plant: Plant, steps: int, count: int) -> bool:
-    """Whether compiling takes less time than these steps in Python: about 0.1 ms an operation of the dynamics, against 0.2 ms
-    a step and a microsecond for each motion in it. It depends on nothing else, so that the same call gives the same bits."""
+    """Whether compiling takes less time than these steps in Python: about 0.1 ms an operation of the dynamics, or less than a
+    second where these are loops, against 0.2 ms a step and a microsecond for each motion in it. It depends on nothing else, so
+    that the same call gives the same bits."""
     closed = isinstance(plant.given, System)
     dynamics = plant.given._dynamics("", (), "world") if closed else plant.robot.function("forward_dynamics")
     dynamics.prepare()
-    return steps * (1.0 + count / 200.0) >= (1.0 if closed else 0.5) * dynamics.count.flops
+    loops = not closed and len(plant.robot.joints) > UNROLLED
+    return steps * (1.0 + count / 200.0) >= (LOOPS if loops else (1.0 if closed else 0.5) * dynamics.count.flops)
 
 
 class Fast(Run):
@@ -45,14 +49,14 @@ class Fast(Run):
 
     def __init__(self, task: Task, controller: Any):
         super().__init__(task)
-        self.drive = Drive(self.field.torque, controller, self.field.effort)
+        self.drive = Drive(self.field.torque, self.field.losses, controller, self.field.effort)
         self.times: list[np.ndarray] = []
         self.parts: list[tuple[np.ndarray, ...]] = []
         self.whole: tuple[np.ndarray, ...] | None = None  # room for all samples, while every part is a stretch of it
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = Stops(self.plant) if self.task.limits == "block" else None
-        plan = self.drive.plan(self.plant, self.method, self.field.hold, self.field.losses, stops)
+        plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
         runner = Runner(self.plant.given, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))

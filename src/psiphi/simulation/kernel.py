@@ -11,35 +11,102 @@ from __future__ import annotations
 from psiphi.emitters.kernel import declarations, frame_memory
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
+from psiphi.emitters.rolled import rolled_text, tables
 from psiphi.emitters.trig import sincos, sincos_loop
 from psiphi.simulation import stopping, stops
-from psiphi.simulation.machine import Machine, Placed
+from psiphi.simulation.machine import Machine
+from psiphi.simulation.placing import Looped, Move, Placed, Several
 
 WORDS = 4  # of an array in `call`
+COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def module(machine: Machine, lanes: int, fma: bool) -> str:
     """The IR of one rollout for single elements and for `lanes` at a time."""
     widths = [Width("double", 1)] + ([Width("double", lanes)] if lanes > 1 else [])
-    parts = [declarations(widths)]
+    loops = [block for block in machine.frame.blocks.values() if isinstance(block, Looped)]
+    parts = [declarations(widths), COPY, *(tables(block.rolled, block.name, "double") for block in loops)]
     for w in widths:
         parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
-        parts += [_block(block, w, fma) for block in machine.placed.values()]
+        parts += [_text(block, w, fma) for block in machine.frame.blocks.values()]
         parts += [_stops(machine, w)] if machine.plan.stops is not None else []
         parts.append(_range(machine, w))
     return "\n".join([*parts, _door(widths)])
 
 
-def _block(block: Placed, w: Width, fma: bool) -> str:
-    """@<block>: the arguments of sines and cosines, these in a loop, then the rest."""
-    text = [function(f"{s.name}.{w.suffix}", ["frame"], Emitter(s, w, fma).body()) for s in block.segments]
-    calls = [f"call void @{s.name}.{w.suffix}(ptr %frame)" for s in block.segments]
+def _text(block: Placed | Several | Looped, w: Width, fma: bool) -> str:
+    """@<block>.<suffix>(ptr frame)."""
+    if isinstance(block, Looped):
+        return _loops(block, w, fma)
+    if isinstance(block, Placed):
+        return _straight(block, w, fma, ["frame"])
+    each = [part for tape in block.parts for part in (_straight(tape, w, fma, ["frame", "q", "v"]), _over_joints(tape, w))]
+    calls = [f"call void @{tape.name}.joints.{w.suffix}(ptr %frame)" for tape in block.parts]
+    return "\n".join([*each, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
+
+
+def _straight(block: Placed, w: Width, fma: bool, bases: list[str]) -> str:
+    """The arguments of sines and cosines, these in a loop, then the rest."""
+    passed = ", ".join(f"ptr %{base}" for base in bases)
+    text = [function(f"{s.name}.{w.suffix}", bases, Emitter(s, w, fma).body()) for s in block.segments]
+    calls = [f"call void @{s.name}.{w.suffix}({passed})" for s in block.segments]
     if block.angles:
         first = f"%first = getelementptr i8, ptr %frame, i64 {block.angle_base * w.bytes}"
         calls[1:1] = [first, f"call void @psiphi.angles.{w.suffix}(ptr %first, i64 {block.angles})"]
     else:
         text, calls = text[1:], calls[1:]
-    return "\n".join([*text, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
+    return "\n".join([*text, function(f"{block.name}.{w.suffix}", bases, calls)])
+
+
+def _over_joints(block: Placed, w: Width) -> str:
+    """@<block>.joints: the tape at one joint after the other."""
+    n = len(block.joints)
+    offsets = ", ".join(f"i64 {x * w.bytes}" for joint in block.joints for x in joint)
+    return f"""@{block.name}.places.{w.suffix} = internal constant [{2 * n} x i64] [{offsets}]
+define internal void @{block.name}.joints.{w.suffix}(ptr %frame) noinline nounwind {{
+entry:
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %body ]
+  %more = icmp slt i64 %i, {2 * n}
+  br i1 %more, label %body, label %done
+body:
+  %i.v = add i64 %i, 1
+  %q.p = getelementptr i64, ptr @{block.name}.places.{w.suffix}, i64 %i
+  %v.p = getelementptr i64, ptr @{block.name}.places.{w.suffix}, i64 %i.v
+  %q.at = load i64, ptr %q.p
+  %v.at = load i64, ptr %v.p
+  %q = getelementptr i8, ptr %frame, i64 %q.at
+  %v = getelementptr i8, ptr %frame, i64 %v.at
+  call void @{block.name}.{w.suffix}(ptr %frame, ptr %q, ptr %v)
+  %i.next = add i64 %i, 2
+  br label %test
+done:
+  ret void
+}}
+"""
+
+
+def _loops(block: Looped, w: Width, fma: bool) -> str:
+    """@<block> in loops: its arguments copied to a frame of its own, and back."""
+
+    def copy(move: Move, number: int) -> list[str]:
+        source, target, count = (x * w.bytes for x in move)
+        return [
+            f"%from{number} = getelementptr i8, ptr %frame, i64 {source}",
+            f"%to{number} = getelementptr i8, ptr %frame, i64 {target}",
+            f"call void @llvm.memcpy.p0.p0.i64(ptr %to{number}, ptr %from{number}, i64 {count}, i1 false)",
+        ]
+
+    copies = [copy(move, i) for i, move in enumerate((*block.before, *block.after))]
+    inside = [
+        f"%own = getelementptr i8, ptr %frame, i64 {block.start * w.bytes}",
+        f"call void @{block.name}.block.{w.suffix}(ptr %own, ptr @{block.name}.tables)",
+    ]
+    before, after = copies[: len(block.before)], copies[len(block.before) :]
+    lines = [*(x for lines in before for x in lines), *inside, *(x for lines in after for x in lines)]
+    text = rolled_text(block.rolled, w, fma, f"{block.name}.")
+    return "\n".join([text, function(f"{block.name}.{w.suffix}", ["frame"], lines)])
 
 
 def _stops(machine: Machine, w: Width) -> str:
@@ -47,7 +114,7 @@ def _stops(machine: Machine, w: Width) -> str:
     call = {name: f"call void @{name}.{w.suffix}(ptr %frame)" for name in stopping.PARTS}
     return f"""define internal void @stops.{w.suffix}(ptr %frame) noinline nounwind {{
   {call["touch"]}
-  {_any(w, "hit", machine.places["hit"], "one", 0.0)}
+  {_any(w, "hit", machine.frame.places["hit"], "one", 0.0)}
   br i1 %hit.any, label %impact, label %done
 impact:
   {call["mass"]}
@@ -56,7 +123,7 @@ impact:
 sweep:
   %k = phi i64 [ 0, %impact ], [ %k.next, %sweep ]
   {call["sweep"]}
-  {_any(w, "moving", machine.places["done"], "olt", 1.0)}
+  {_any(w, "moving", machine.frame.places["done"], "olt", 1.0)}
   %k.next = add i64 %k, 1
   %early = icmp slt i64 %k.next, {stops.SWEEPS}
   %again = and i1 %moving.any, %early
@@ -107,7 +174,7 @@ class _Array:
 
     def __init__(self, machine: Machine, w: Width, index: int, name: str):
         self.index, self.w = index, w
-        self.cells, self.offset = machine.sizes[name], machine.places[name] * w.bytes
+        self.cells, self.offset = machine.frame.sizes[name], machine.frame.places[name] * w.bytes
 
     def load(self) -> list[str]:
         i, lines = self.index, []
@@ -136,7 +203,7 @@ def _range(machine: Machine, w: Width) -> str:
     arrays = [_Array(machine, w, i, name) for i, name in enumerate(names)]
     first, last = len(plan.given), len(names) - len(plan.results)
     once, each, out = arrays[:first], arrays[first:last], arrays[last:]
-    take, give = frame_memory((machine.frame + 2 * w.lanes) * w.bytes)
+    take, give = frame_memory((machine.frame.size + 2 * w.lanes) * w.bytes)
     n = "\n  "
     lines = {
         "load": n.join([line for array in arrays for line in array.load()] + take),

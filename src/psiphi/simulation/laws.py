@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,13 +21,14 @@ import numpy as np
 from psiphi.closed.system import System
 from psiphi.functions.robot import Robot
 from psiphi.simulation import blocks, tasks
-from psiphi.simulation.blocks import Named
+from psiphi.simulation.blocks import Code, Named
 from psiphi.simulation.controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.simulation.manifold import Manifold
 from psiphi.simulation.operational import OperationalSpace
 from psiphi.sweeps.unroll import Straight
 
 Numbers = dict[str, np.ndarray]
+Over = Callable[[Callable[[Manifold], Straight]], Code]  # how a block over the joints becomes code
 
 
 def place(name: str, j: int) -> str:
@@ -55,7 +57,7 @@ class Torque:
     def numbers(self, controller: Any) -> Numbers:
         return {}
 
-    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+    def blocks(self, system: Robot | System, over: Over) -> Named:
         return {}
 
 
@@ -68,7 +70,7 @@ class Floating(Torque):
     def of(controller: Any) -> Floating:
         return Floating()
 
-    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+    def blocks(self, system: Robot | System, over: Over) -> Named:
         return {"gravity": (_gravity(system), {})}
 
 
@@ -89,8 +91,8 @@ class Following(Torque):
         motors = 1.0 if controller.motors is None else controller.motors
         return {"kp": motors * controller.kp, "kd": motors * controller.kd}
 
-    def blocks(self, system: Robot | System, m: Manifold) -> Named:
-        known: Named = {"feedback": (blocks.feedback(m, False, self.gravity), {"u": "tau"})}
+    def blocks(self, system: Robot | System, over: Over) -> Named:
+        known: Named = {"feedback": (over(partial(blocks.feedback, floats=self.gravity)), {"u": "tau"})}
         return known | ({"gravity": (_gravity(system), {"tau": "g"})} if self.gravity else {})
 
 
@@ -108,12 +110,12 @@ class Computed(Torque):
     def numbers(self, controller: ComputedTorque) -> Numbers:
         return {"kp": controller.kp, "kd": controller.kd}
 
-    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+    def blocks(self, system: Robot | System, over: Over) -> Named:
         if isinstance(system, System):
             inverse = system._driving.source.code, {}
         else:
             inverse = blocks.catalogued(system, "inverse_dynamics"), {"a": "u"}
-        return {"feedback": (blocks.feedback(m, True, False), {}), "inverse": inverse}
+        return {"feedback": (over(partial(blocks.feedback, accelerates=True)), {}), "inverse": inverse}
 
 
 @dataclass(frozen=True)
@@ -140,14 +142,14 @@ class Operational(Torque):
             "gains": controller.gains,
         }
 
-    def blocks(self, system: Robot | System, m: Manifold) -> Named:
+    def blocks(self, system: Robot | System, over: Over) -> Named:
         assert isinstance(system, Robot)
 
-        def of(name: str) -> Straight:
+        def of(name: str) -> Code:
             return blocks.catalogued(system, name, (self.frame,))
 
         return {
-            "feedback": (blocks.feedback(m, False, False), {}),
+            "feedback": (over(blocks.feedback), {}),
             "pose": (of("frame_pose"), {}),
             "velocity": (of("frame_velocity"), {"V": "twist"}),
             "acceleration": (of("frame_acceleration"), {"a": "u", "A": "drift"}),
@@ -157,7 +159,7 @@ class Operational(Torque):
         }
 
 
-def _gravity(system: Robot | System) -> Straight:
+def _gravity(system: Robot | System) -> Code:
     """g(q), or what motors must do to hold a closed chain still."""
     if isinstance(system, System):
         return system._holding.source.code

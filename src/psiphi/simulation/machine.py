@@ -1,4 +1,4 @@
-"""One compiled rollout as data: which blocks run in which order, and where their values stand in the frame.
+"""One compiled rollout as data: which blocks run in which order.
 
     start                     once for each group of lanes
     law, dynamics, stages     every step, in the method's order
@@ -8,48 +8,43 @@ A `Plan` is what the code depends on besides the model; it is cheap, so that a w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
+from functools import cached_property, lru_cache, partial
 
 from psiphi.closed.system import System
-from psiphi.emitters.segments import CUT, Pieces, Segment, Store, cut
+from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
-from psiphi.simulation import blocks, closing, stopping
-from psiphi.simulation.blocks import Named
+from psiphi.simulation import blocks as parts
+from psiphi.simulation import closing, stopping
+from psiphi.simulation.blocks import Code, Named
 from psiphi.simulation.laws import Torque, place
 from psiphi.simulation.manifold import Manifold
+from psiphi.simulation.placing import Frame
 from psiphi.simulation.stops import Stops
-from psiphi.simulation.torques import Losses
 from psiphi.sweeps.unroll import Straight
-
-PAD = 16  # places of arguments are padded: packing moves whole tiles of lanes
-WHOLE = 1 << 60  # never cut
 
 
 @dataclass(frozen=True)
 class Plan:
     """What is asked for: the method, the law of the torque, whether what it follows changes with time, whether the torque is
-    held during a step, the losses, and the effort limits and stops (None: there are none)."""
+    held during a step, and what else acts."""
 
     method: str
     law: Torque
     timed: bool
     hold: bool
-    losses: Losses
-    effort: np.ndarray | None = None
+    losses: tuple[str, ...] = ()  # "damping", "friction"
+    effort: bool = False  # whether torques are cut
     stops: Stops | None = None  # joints that end at their limits
     closure: str = ""  # what holds a closed chain together
     project: bool = False  # back onto the constraints after each step
 
     @property
     def key(self) -> list:
-        losses = [self.losses.damping.tolist(), self.losses.friction.tolist(), self.losses.speed]
-        effort = None if self.effort is None else self.effort.tolist()
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
-        return [self.method, self.law.key, self.timed, self.hold, losses if not self.losses.none else [], effort, stops, *rest]
+        return [self.method, self.law.key, self.timed, self.hold, self.losses, self.effort, stops, *rest]
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -64,22 +59,13 @@ class Plan:
     @property
     def given(self) -> tuple[str, ...]:
         """Packed once."""
-        return ("q", "v", "h", *self.law.keeps, *(() if self.timed else self.law.follows))
+        brakes = (*self.losses, *["floor"] * ("friction" in self.losses), *["effort"] * self.effort)
+        return ("q", "v", "h", *brakes, *self.law.keeps, *(() if self.timed else self.law.follows))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Packed every step: what is followed, by name and half step."""
         return tuple(place(name, j) for j in range(self.times) for name in self.law.follows) if self.timed else ()
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A block whose values stand in the common frame."""
-
-    name: str
-    segments: tuple[Segment, ...]
-    angles: int
-    angle_base: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,32 +84,38 @@ class Machine:
         return Manifold(self.robot)
 
     @cached_property
-    def straights(self) -> Named:
+    def blocks(self) -> Named:
         """All blocks."""
         plan, m = self.plan, self.manifold
-        known: Named = {"start": (blocks.start(m), {})}
-        known |= {name: (tape, {}) for name, tape in blocks.STAGES[plan.method](m).items()}
-        force = "tau" if plan.losses.none else "force"
+        stages = lru_cache(parts.STAGES[plan.method])
+        names = [item for item in parts.ORDER[plan.method] if isinstance(item, str)]
+        known: Named = {name: (self._over(lambda m, name=name: stages(m)[name]), {}) for name in names}
+        known["start"] = self._over(parts.start), {}
+        force = "force" if plan.losses else "tau"
         if isinstance(self.system, System):
             known |= closing.blocks(self.system, m, force, plan.project)
         else:
-            known["dynamics"] = blocks.catalogued(self.robot, "forward_dynamics"), {"tau": force}
+            known["dynamics"] = parts.catalogued(self.robot, "forward_dynamics"), {"tau": force}
         if plan.stops is not None:
             known |= stopping.blocks(plan.stops, self.robot)
-        if plan.effort is not None:
-            known["cut"] = blocks.cut(plan.effort), {}
-        if not plan.losses.none:
-            known["total"] = blocks.total(plan.losses, m.nv), {}
-        for name, (tape, at) in plan.law.blocks(self.system, m).items():
+        if plan.effort:
+            known["cut"] = self._over(parts.cut), {}
+        if plan.losses:
+            known["total"] = self._over(partial(parts.total, losses=plan.losses)), {}
+        for name, (code, at) in plan.law.blocks(self.system, self._over).items():
             for j in range(plan.times if name in plan.law.timed else 1):
-                known[f"{name}{j or ''}"] = tape, at | {each: place(each, j) for each in plan.law.follows if j}
+                known[f"{name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.follows if j}
         return known
+
+    def _over(self, part: Callable[[Manifold], Straight]) -> Code:
+        """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
+        return part(self.manifold) if len(self.robot.joints) <= UNROLLED else parts.spread(self.manifold, part)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The blocks of one step."""
         out: list[str] = []
-        for item in blocks.ORDER[self.plan.method]:
+        for item in parts.ORDER[self.plan.method]:
             out += [item] if isinstance(item, str) else self._evaluation(item, first=not out)
         out += ["stops"] if self.plan.stops is not None else []
         out += closing.AFTER if self.plan.project else []
@@ -135,71 +127,19 @@ class Machine:
         last = min(j, plan.times - 1)
         torque = [f"{name}{last or ''}" if name in law.timed else name for name in law.order]
         wanted = [*torque, "cut"] if first or not plan.hold else []
-        return [name for name in (*wanted, "total", "dynamics") if name in self.straights]
+        return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
 
     def _strains(self, block: str) -> bool:
         """Whether a block answers a strain, to be added to the sum of all."""
-        return block in self.straights and any(arg.name == "strain" for arg in self.straights[block][0].program.outputs)
+        return block in self.blocks and any(arg.name == "strain" for arg in self.blocks[block][0].program.outputs)
 
     @cached_property
-    def places(self) -> dict[str, int]:
-        """Offsets in the frame, by name."""
-        out, at = {}, 0
-        for name, size in self.sizes.items():
-            out[name] = at
-            at += -(-size // PAD) * PAD
-        return out | {"": at}  # where scratch begins
-
-    @cached_property
-    def sizes(self) -> dict[str, int]:
-        """Numbers in each place, by name."""
-        out: dict[str, int] = {}
-        for tape, at in self.straights.values():
-            out |= {at.get(arg.name, arg.name): arg.size for arg in (*tape.program.inputs, *tape.program.outputs)}
-        return out
-
-    @cached_property
-    def placed(self) -> dict[str, Placed]:
-        return {name: self._place(name, *pair) for name, pair in self.straights.items()}
-
-    @cached_property
-    def frame(self) -> int:
-        """Values in the whole frame."""
-        return self.places[""] + max(pieces.frame - pieces.layout.size for pieces in self._cut.values())
-
-    @cached_property
-    def _cut(self) -> dict[str, Pieces]:
-        """A block that reads and writes one place is one segment: a later one would read what an earlier one wrote."""
-        out = {}
-        for name, (tape, at) in self.straights.items():
-            read, written = (
-                {at.get(arg.name, arg.name) for arg in group} for group in (tape.program.inputs, tape.program.outputs)
-            )
-            out[name] = cut(tape, WHOLE if read & written else CUT)
-        return out
-
-    def _place(self, name: str, straight: Straight, at: dict[str, str]) -> Placed:
-        """The block's own layout moved: arguments to their places, everything else to the common scratch."""
-        pieces, program, move = self._cut[name], straight.program, {}
-        for args, offsets in ((program.inputs, pieces.layout.inputs), (program.outputs, pieces.layout.outputs)):
-            for arg, offset in zip(args, offsets, strict=True):
-                home = self.places[at.get(arg.name, arg.name)]
-                move.update({offset + i: home + i for i in range(arg.size)})
-
-        def moved(offset: int) -> int:
-            return move[offset] if offset in move else self.places[""] + offset - pieces.layout.size
-
-        def rebuilt(segment: Segment) -> Segment:
-            stores = [Store(store.base, moved(store.offset), store.node) for store in segment.stores]
-            given = {node: (base, moved(offset)) for node, (base, offset) in segment.given.items()}
-            return Segment(f"{name}.{segment.name}", segment.tape, segment.nodes, stores, given)
-
-        segments = tuple(rebuilt(s) for s in (pieces.prologue, *pieces.segments))
-        return Placed(name, segments, pieces.angles, moved(pieces.angle_base) if pieces.angles else 0)
+    def frame(self) -> Frame:
+        return Frame(self.blocks)
 
     @property
     def flops(self) -> int:
         """Operations of one step, sines at forty each."""
-        counts = {name: tape.count for name, (tape, _) in self.straights.items()}
-        parts = [part for name in self.order for part in (stopping.PARTS if name == "stops" else (name,))]
-        return sum(counts[name].flops + 40 * counts[name].trig for name in parts)
+        counts = {name: tape.count for name, (tape, _) in self.blocks.items()}
+        every = [part for name in self.order for part in (stopping.PARTS if name == "stops" else (name,))]
+        return sum(counts[name].flops + 40 * counts[name].trig for name in every)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.model.joints import JointKind
+from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.model import Model
 from psiphi.spatial.rotations import exponential, logarithm, multiply, spin, swept, unit, unswept
 from psiphi.spatial.screws import Turn, add, cosine, sine
@@ -86,24 +86,55 @@ def curved(kind: str, row: JointKind) -> Row | None:
     return CURVED[kind]
 
 
+class Alone(NamedTuple):
+    """A model of one joint, as far as a manifold looks at it."""
+
+    kind: str
+
+    @property
+    def row(self) -> JointKind:
+        return JOINTS[self.kind]
+
+    @property
+    def joints(self) -> tuple[Alone, ...]:
+        return (self,)
+
+    @property
+    def nq(self) -> int:
+        return self.row.nq
+
+    @property
+    def nv(self) -> int:
+        return self.row.nv
+
+    @property
+    def q_slice(self) -> slice:
+        return slice(0, self.nq)
+
+    @property
+    def v_slice(self) -> slice:
+        return slice(0, self.nv)
+
+
 class Manifold:
     """The configurations of one model, for arrays (..., nq) and for lists of scalars."""
 
-    def __init__(self, model: Model):
-        self.model, self.nq, self.nv = model, model.nq, model.nv
+    def __init__(self, model: Model | Alone):
+        self.nq, self.nv = model.nq, model.nv
         self.bent = [(joint.q_slice, joint.v_slice, row) for joint in model.joints if (row := curved(joint.kind, joint.row))]
+        straight = [joint for joint in model.joints if curved(joint.kind, joint.row) is None]
+        pairs = [pair for j in straight for pair in zip(_places(j.q_slice), _places(j.v_slice), strict=True)]
+        self.flat = tuple(np.array(pairs, dtype=int).reshape(-1, 2).T)  # places in q and in v of coordinates with dq/dt = v
+        self._joints = model.joints
 
     @cached_property
-    def flat(self) -> tuple[np.ndarray, np.ndarray]:
-        """Places in q and in v of the coordinates with dq/dt = v."""
-        pairs = [
-            (i, k)
-            for joint in self.model.joints
-            if curved(joint.kind, joint.row) is None
-            for i, k in zip(_places(joint.q_slice), _places(joint.v_slice), strict=True)
-        ]
-        q, v = np.array(pairs, dtype=int).reshape(-1, 2).T
-        return q, v
+    def kinds(self) -> list[tuple[Manifold, tuple[tuple[int, int], ...]]]:
+        """The manifold of one joint of each kind (of one coordinate where these are flat), and where all stand in q and v."""
+        found = {"revolute": list(zip(*(x.tolist() for x in self.flat), strict=True))}
+        for joint in self._joints:
+            if curved(joint.kind, joint.row):
+                found.setdefault(joint.kind, []).append((joint.q_slice.start, joint.v_slice.start))
+        return [(Manifold(Alone(kind)), tuple(places)) for kind, places in found.items() if places]
 
     @property
     def is_flat(self) -> bool:

@@ -34,7 +34,8 @@ from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.machine import Machine, Plan
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.states import check_closed, flag, initial_state, step_size, step_stride
-from psiphi.simulation.torques import read_losses, read_torque
+from psiphi.simulation.stops import Stops
+from psiphi.simulation.torques import read_effort, read_losses, read_torque
 
 KEPT = 64  # compiled rollouts a process holds on to
 SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else
@@ -165,6 +166,8 @@ def rollout(
     damping: Any = False,
     friction: Any = False,
     friction_speed: float = 0.01,
+    effort: Any = False,
+    limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
@@ -178,15 +181,19 @@ def rollout(
     (100, 6, 6)
     """
     plant = Plant(robot)
-    reason = obstacle(plant.given, tau, method)
+    reason = obstacle(plant.given, tau, method, _blocks(limits))
     if reason:
         raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
-    torque = read_torque(tau, plant, q.shape[:-1], steps)
-    drive = Drive(torque, tau if callable(tau) else None)
-    plan = drive.plan(plant, method, flag("hold", hold), read_losses(plant, damping, friction, friction_speed))
+    cut = read_effort(plant, effort)
+    torque, losses = (
+        read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
+        read_losses(plant, damping, friction, friction_speed),
+    )
+    drive = Drive(torque, losses, tau if callable(tau) else None, cut)
+    plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)
     runner = Runner(plant.given, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
@@ -209,6 +216,13 @@ def _fill(runner: Runner, states: tuple[np.ndarray, ...], every: int) -> None:
         q, v = (x[:, done] for x in states)
         runner.advance(q, v, every * done, every * some, every, out)
         done += some
+
+
+def _blocks(limits: Any) -> bool:
+    """Whether joints end at their limits."""
+    if limits not in ("ignore", "block"):
+        raise StateError(f"limits is {shown(limits)}, expected ignore or block", "pp.simulate records limits and stops at them")
+    return limits == "block"
 
 
 def _results(out: Any, lead: tuple[int, ...], plant: Plant) -> tuple[np.ndarray, np.ndarray]:

@@ -3,11 +3,13 @@
 #   make PYTHON=python3.12 test     another interpreter (.venv is made anew)
 #   make test ARGS="-k cli -x"      options for pytest, `psiphi demo` or `psiphi bench`
 #   make test JOBS=8                more test processes than two
+#   make test BROWSER=no            do not install Chromium for the viewer's tests (root on Debian and its kin; elsewhere never)
 
 VENV := .venv
 RUN := $(VENV)/bin/python
 JOBS ?= 2
 ARGS ?=
+BROWSER ?= yes
 UV := $(shell command -v uv 2>/dev/null)
 INSTALL := $(if $(UV),uv pip install --quiet --python $(RUN),$(RUN) -m pip install --quiet)
 
@@ -16,7 +18,7 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 
 .NOTPARALLEL:
-.PHONY: help demo test lint fmt bench docs clean
+.PHONY: help demo test lint browser fmt bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -24,13 +26,24 @@ help:  ## this list
 demo: $(VENV)/.with-core  ## the first minute with psiphi
 	@$(RUN) -m psiphi.cli demo $(ARGS)
 
-test: lint  ## lint, types, and every test
+test: lint browser  ## lint, types, and every test
 	@$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(VENV)/.with-test  ## ruff (rules and format) and pyright
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m pyright --pythonpath $(RUN)
+
+BROWSERS := $(PSIPHI_CHROMIUM) chromium chromium-browser google-chrome chrome
+GET := DEBIAN_FRONTEND=noninteractive timeout 300 apt-get -qq
+
+browser: $(VENV)/.with-test
+	@if [ "$(BROWSER)" = yes ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	    && [ -z "$$(for name in $(BROWSERS); do command -v "$$name"; done)" ]; then \
+	    echo "Installing Chromium for the viewer's tests (BROWSER=no leaves it)"; \
+	    { $(GET) update && $(GET) install --no-install-recommends chromium; } >$(VENV)/browser.log 2>&1 \
+	        || echo "It could not be installed ($(VENV)/browser.log): those tests are skipped"; \
+	fi
 
 fmt: $(VENV)/.with-test  ## mend what ruff can mend, and format
 	@$(RUN) -m ruff check --fix .

@@ -79,6 +79,17 @@ def test_through_a_singularity():
     assert len(fast.events) == len(slow.events) == 1, "exact says so: six rows of one joint have no inverse"
 
 
+@pytest.mark.parametrize("policy", ["faded", "pseudo", "damped"])
+def test_a_point_no_joint_moves(policy):
+    """The origin of the first link lies on its axis: nothing can be done for it, and nothing is."""
+    robot = puma()
+    control = pp.OperationalSpace(robot, robot.bodies[0].name, np.ones(3), policy=policy, posture=np.ones(6))
+    q, v = state(robot, 1, 5)
+    rest = 10.0 * (1.0 - q) - 6.0 * v
+    np.testing.assert_allclose(control(0.0, q, v), robot.inverse_dynamics(q, v, rest), rtol=1e-9, atol=1e-9)
+    agree(*both(robot, q, v, control))
+
+
 @pytest.mark.parametrize("limit", [0.5, [1.0, 30.0, 5.0, 0.1, np.inf, 0.0]])
 def test_effort_limits_cut_controllers(limit):
     robot = puma()

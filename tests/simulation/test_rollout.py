@@ -222,6 +222,12 @@ def test_stops(method):
     assert (pp.rollout(robot, q, v, limits="block", dt=2e-3, steps=200, method=method)[0] == fast.q).all()
 
 
+def test_stops_of_a_robot_without_limits():
+    robot = juggler()
+    q, v = state(robot, 1)
+    agree(*both(robot, q, v, limits="block"))
+
+
 def test_what_rollout_refuses():
     robot = puma()
     for options, why in (

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.reading import names
-from psiphi.closed.singular import UNMET, direction, element
+from psiphi.closed.singular import STRAIN, UNMET, direction, element
 from psiphi.errors import StateError
 from psiphi.model.arguments import read, real
 from psiphi.model.words import shown
@@ -60,6 +60,32 @@ def complete(system: Any, q, v, a, exactly, check: bool) -> np.ndarray:
 
     wrong = _refused(_most(left) > UNMET * (1.0 + _most(gap)), check, error)
     return np.where(wrong[..., None], np.nan, a + x)
+
+
+def hold(system: Any, q) -> np.ndarray:
+    """tau that holds the system still: `inverse_dynamics` at rest, compiled."""
+    rest = np.zeros(system.nv)
+    return _mended(system, system._holding, system._state(q=q), lambda q: system.inverse_dynamics(q, rest, rest))
+
+
+def drive(system: Any, q, v, u) -> np.ndarray:
+    """tau that accelerates as near to u as the constraints allow: `inverse_dynamics` of `complete`, compiled."""
+    values = system._state(q=q, v=v, a=u)
+    return _mended(system, system._driving, values, lambda q, v, u: system.inverse_dynamics(q, v, system.complete(q, v, u)))
+
+
+def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]) -> np.ndarray:
+    """What the compiled function answers; elements it is strained by, as the careful one says."""
+    tau, strain = system._call(function, values)
+    lead = np.shape(strain)
+    bad = ~(strain < STRAIN)
+    if not np.any(bad):
+        return tau
+    if not lead:
+        return careful(*values)
+    tau = np.array(tau)
+    tau[bad] = careful(*(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values))
+    return tau
 
 
 def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.closed import sharing
+from psiphi.closed.system import System
 from psiphi.errors import StateError
 from psiphi.model.arguments import real
 from psiphi.simulation.manifold import Manifold
@@ -54,10 +56,9 @@ def gains(robot: Any, name: str, value: Any) -> np.ndarray:
 
 def holding(robot: Any, q: np.ndarray) -> np.ndarray:
     """g(q): of a robot, or of the motors of a closed chain."""
-    if hasattr(robot, "gravity"):
-        return robot.gravity(q)
-    rest = np.zeros(robot.nv)
-    return robot.inverse_dynamics(q, rest, rest)
+    if isinstance(robot, System):
+        return sharing.hold(robot, q)
+    return robot.gravity(q) if hasattr(robot, "gravity") else robot.inverse_dynamics(q, np.zeros(robot.nv), np.zeros(robot.nv))
 
 
 def motors(robot: Any) -> np.ndarray | None:
@@ -127,5 +128,6 @@ class ComputedTorque(PD):
 
     def law(self, q: np.ndarray, v: np.ndarray, q_ref: np.ndarray, v_ref: np.ndarray, a_ref: np.ndarray) -> np.ndarray:
         u = a_ref + self.feedback(q, v, q_ref, v_ref)
-        complete = getattr(self.robot, "complete", None)  # of a closed chain: the nearest u that keeps the constraints
-        return self.robot.inverse_dynamics(q, v, u if complete is None else complete(q, v, u))
+        if isinstance(self.robot, System):  # by the nearest u that keeps the constraints
+            return sharing.drive(self.robot, q, v, u)
+        return self.robot.inverse_dynamics(q, v, u)

@@ -71,9 +71,9 @@ class Drive:
         return found
 
     def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Plan:
-        plan = Plan(
-            method, self.law, self.timed, hold, tuple(x for x in LOSSES if x in self.brakes), "effort" in self.brakes, stops
-        )
+        brakes = self.brakes
+        losses = tuple(name for name in LOSSES if name in brakes)
+        plan = Plan(method, self.law, self.timed, hold, losses, "effort" in brakes, stops or None)
         if not isinstance(plant.given, System):
             return plan
         return replace(plan, closure=plant.given.key, project=plant.project is not None)

@@ -15,6 +15,7 @@ from psiphi.simulation.controllers import gains
 from psiphi.spatial import quaternion as quat
 
 UNBOUND = 1e300  # beyond every pull
+LEVER = 1e-8  # m: a point nearer to all axes does not move
 
 
 class OperationalSpace:
@@ -76,7 +77,7 @@ class OperationalSpace:
         robot, rows = self.robot, slice(6 - self.size, 6)
         u = self.posture_kp * robot.difference(q, self.posture) - self.posture_kd * v
         missing = self._wanted(q, v, place, rate) - robot.frame_acceleration(q, v, u, self.frame)[..., rows]
-        X = robot.operational_compliance(q, self.frame)[..., rows, rows]
+        X = felt(robot.operational_compliance(q, self.frame))[..., rows, rows]
         wrench = np.zeros((*np.broadcast_shapes(X.shape[:-2], missing.shape[:-1]), 6))
         wrench[..., rows] = np.einsum("...ij,...j->...i", self._inverse(X), missing)
         return robot.inverse_dynamics(q, v, u, f_ext={self.frame: -wrench})
@@ -134,6 +135,17 @@ class Target:
         size = 6 if place.shape[-2:] == (4, 4) else 3
         place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
+
+
+def felt(X: np.ndarray) -> np.ndarray:
+    """X (..., 6, 6), its angular or linear rows and columns zero where they are rounding: of levers below LEVER or above 1 / it.
+
+    >>> felt(np.diag([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])).diagonal().tolist()
+    [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    turn, slide = np.moveaxis(np.diagonal(X, axis1=-2, axis2=-1).reshape(*X.shape[:-2], 2, 3).sum(axis=-1), -1, 0)
+    keep = np.repeat(np.stack([turn > LEVER**2 * slide, slide > LEVER**2 * turn], axis=-1), 3, axis=-1)
+    return X * keep[..., :, None] * keep[..., None, :]
 
 
 def faded(X: np.ndarray, fade: float) -> np.ndarray:

@@ -30,6 +30,10 @@ class Stops:
         self.robot, self.q, self.v = system.robot, q[finite], v[finite]
         self.lower, self.upper = lower[self.q], upper[self.q]
 
+    def __bool__(self) -> bool:
+        """Whether any joint has a limit."""
+        return bool(len(self.q))
+
     def __call__(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The state after the impact."""
         own, speed = q[..., self.q], v[..., self.v]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from psiphi.simulation.blocks import Values, trace
+from psiphi.simulation.operational import LEVER
 from psiphi.spatial.choices import choose, least, less, most
 from psiphi.spatial.dense import product, transpose
 from psiphi.spatial.rotations import TINY, logarithm, quaternion
@@ -36,7 +37,8 @@ def task(rows: int, policy: str) -> Straight:
             a + kd * (rate - now) - drifting
             for a, rate, now, drifting in zip(wanted, r_ref, twist[first:], drift[first:], strict=True)
         ]
-        inner = [[X[6 * min(r, c) + max(r, c)] for c in range(first, 6)] for r in range(first, 6)]
+        keep = _felt([X[7 * r] for r in range(6)])
+        inner = [[keep[r] * keep[c] * X[6 * min(r, c) + max(r, c)] for c in range(first, 6)] for r in range(first, 6)]
         force = POLICIES[policy](inner, missing, number)
         return {"f_ext": [0.0] * first + [-x for x in force]}
 
@@ -55,6 +57,12 @@ def _apart(p: list, q: list) -> list:
 def _turn(R: list, wanted: list) -> list:
     """The rotation vector from R to the wanted rotation, in world axes."""
     return logarithm(quaternion(product(wanted, transpose(R))))[0]
+
+
+def _felt(diagonal: list) -> list:
+    """1 for the rows of X that are more than rounding, 0 for others: see `operational.felt`."""
+    turn, slide = (a + b + c for a, b, c in (diagonal[:3], diagonal[3:]))
+    return [less(LEVER**2 * slide, turn)] * 3 + [less(LEVER**2 * turn, slide)] * 3
 
 
 def _faded(X: list, b: list, fade) -> list:

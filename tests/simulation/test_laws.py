@@ -1,5 +1,7 @@
 """Every built-in controller as a kernel: the same numbers as its equation in Python, on robots and closed chains."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -157,6 +159,39 @@ def test_where_no_torque_will_do_python_says_why():
         pp.simulate(system, q, tau=control, duration=0.01)
     with pytest.raises(StateError, match="simulate"):
         pp.rollout(system, q, tau=control, steps=10)
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_one_motion_without_an_answer_spoils_no_other(every):
+    """In a batch the kernel keeps the others; those it cannot solve run in Python, and are NaN where that has no answer."""
+    system, q = two_pumas()
+    spun = system.integrate(q, np.eye(system.nv)[system.joint("beam/free").v_slice][1])
+    goals, starts = np.array([[q, spun], [q, q]]), np.tile(q, (2, 2, 1))
+    Q, V = pp.rollout(system, starts, tau=pp.ComputedTorque(system, goals), steps=8, every=every)
+    alone = pp.rollout(system, q, tau=pp.ComputedTorque(system, q), steps=8, every=every)[0]
+    assert np.isnan(Q[0, 1, 1:]).all() and np.isfinite(Q[0, 1, 0]).all() and np.isfinite(V[1]).all()
+    assert (Q[0, 0] == alone).all() and (Q[1] == alone).all()
+    fast, slow = both(system, starts, None, pp.ComputedTorque(system, goals), duration=8e-3)
+    assert [e.where for e in fast.events] == [e.where for e in slow.events] == [(0, 1)]
+    np.testing.assert_allclose(fast.q, slow.q, atol=1e-12)
+
+
+def test_strained_motions_are_those_of_python():
+    """Near a singularity, where pivots are small but no zeros: table torques of each element's own."""
+    system = four_bar()
+    q = system.assemble([0.5, 0.3, 1.0])
+    module = sys.modules["psiphi.simulation.rollout"]
+    tau = np.zeros((3, 20, 3))
+    tau[:, :, 0] = np.arange(3.0)[:, None]
+    meant = pp.simulate(system, np.tile(q, (3, 1)), tau=tau, duration=0.02, every=5, compiled=False)
+    before = module.STRAIN
+    try:
+        module.STRAIN = 0.0  # everything strains
+        found = pp.simulate(system, np.tile(q, (3, 1)), tau=tau, duration=0.02, every=5, compiled=True)
+    finally:
+        module.STRAIN = before
+    np.testing.assert_allclose(found.q, meant.q, atol=1e-13)
+    assert np.abs(found.q[2] - found.q[0]).max() > 1e-6
 
 
 def test_rollouts_of_every_controller():

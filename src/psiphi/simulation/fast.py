@@ -57,7 +57,7 @@ class Fast(Run):
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = Stops(self.plant) if self.task.limits == "block" else None
         plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
-        runner = Runner(self.plant.given, self.drive, plan, self.dt, self.batch)
+        runner = Runner(self.plant, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
         if not self.watch.dense:

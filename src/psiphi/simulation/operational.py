@@ -138,7 +138,7 @@ class Target:
 
 
 def felt(X: np.ndarray) -> np.ndarray:
-    """X (..., 6, 6), its angular or linear rows and columns zero where they are rounding: of levers below LEVER or above 1 / it.
+    """X (..., 6, 6), its angular or linear part zero where it is rounding: of levers below LEVER, or above 1 / LEVER.
 
     >>> felt(np.diag([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])).diagonal().tolist()
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]

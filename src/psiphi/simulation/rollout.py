@@ -13,6 +13,7 @@ import json
 import math
 from collections import deque
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from psiphi.simulation import kernel
 from psiphi.simulation.drive import Drive, obstacle
 from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.machine import Machine, Plan
+from psiphi.simulation.mending import Careful
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.states import check_closed, flag, initial_state, step_size, step_stride
 from psiphi.simulation.stops import Stops
@@ -40,6 +42,7 @@ from psiphi.simulation.torques import read_effort, read_losses, read_torque
 KEPT = 64  # compiled rollouts a process holds on to
 SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else
 PIECE = 0.3  # seconds a kernel runs before Python gets to see an interrupt
+Arrays = tuple[np.ndarray, ...]
 _kept: dict[str, Compiled] = {}
 
 
@@ -110,9 +113,10 @@ def _own_sources() -> str:
 class Runner:
     """Motions (B, ...) that go on from where they are, some steps at a time."""
 
-    def __init__(self, system: Robot | System, drive: Drive, plan: Plan, dt: float, batch: tuple[int, ...]):
-        self.code, self.drive, self.dt, self.batch = compiled(system, plan), drive, dt, batch
-        self.width = system.nq + system.nv
+    def __init__(self, plant: Plant, drive: Drive, plan: Plan, dt: float, batch: tuple[int, ...]):
+        self.code, self.drive, self.dt, self.batch = compiled(plant.given, plan), drive, dt, batch
+        self.careful = Careful(plant, drive, plan, dt, batch)
+        self.width = plant.nq + plant.nv
         self.given = {name: self._constant(x) for name, x in drive.given().items()} | {"h": self._constant(np.array([dt]))}
 
     @property
@@ -126,7 +130,7 @@ class Runner:
         room = memory / (motions * self.width)
         return max(1, int(min(steps, room) / every)) * every
 
-    def advance(self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: tuple[np.ndarray, ...]) -> None:
+    def advance(self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays) -> None:
         """From (q, v) (B, n) at step `start`, every `every`-th of `steps` states into out (B, steps // every, n) twice."""
         plan = self.code.plan
         tables = self.drive.tables(plan, start, steps, self.dt)
@@ -134,8 +138,25 @@ class Runner:
         arrays = [state[name] for name in plan.given] + [self._table(tables[name]) for name in plan.tables]
         strain = [np.zeros((self.count, steps // every, 1))] if plan.closure else []
         self.code.run([*arrays, *out, *strain], steps, every)
-        if strain and not (strain[0] < STRAIN).all():
+        if strain:
+            lost = ~(strain[0][..., 0] < STRAIN) & (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1))[:, None]
+            self._mend((q, v), start, every, out, lost)
+
+    def _mend(
+        self, state: tuple[np.ndarray, ...], start: int, every: int, out: tuple[np.ndarray, ...], lost: np.ndarray
+    ) -> None:
+        """Motions that strained their constraints, again in Python from their last sound sample on."""
+        which = np.flatnonzero(lost.any(axis=-1))
+        if not len(which):
+            return
+        if not self.batch:  # a single motion has an error of its own
             raise Strained
+        first = int(lost[which].argmax(axis=-1).min())
+        q, v = (x[which, first - 1] if first else x0[which] for x, x0 in zip(out, state, strict=True))
+        steps = self.careful.steps(which, start + first * every, q, v)
+        for sample in range(first, lost.shape[-1]):
+            for room, x in zip(out, next(islice(steps, every - 1, None)), strict=True):
+                room[which, sample] = x
 
     def _constant(self, x: np.ndarray) -> np.ndarray:
         return self._table(np.asarray(x, dtype=float)[..., None, :])
@@ -194,7 +215,7 @@ def rollout(
     )
     drive = Drive(torque, losses, tau if callable(tau) else None, cut)
     plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)
-    runner = Runner(plant.given, drive, plan, dt, q.shape[:-1])
+    runner = Runner(plant, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
     states = tuple(x.reshape(runner.count, *x.shape[-2:]) for x in (q_out, v_out))

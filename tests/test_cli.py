@@ -136,6 +136,13 @@ def test_a_broken_file_keeps_its_own_words(door, capsys):
         (Error("too heavy"), 2, "psiphi: too heavy\n"),
         (PermissionError(13, "Permission denied", "arm.urdf"), 2, "psiphi: [Errno 13] Permission denied: 'arm.urdf'\nhint: "),
         (ModuleNotFoundError("No module", name="mujoco"), 2, "psiphi: this needs mujoco, which is not installed\nhint: pip"),
+        (MemoryError("Unable to allocate 44.7 GiB"), 2, "psiphi: the memory does not suffice: Unable to allocate 44.7 GiB\n"),
+        (MemoryError(), 2, "psiphi: the memory does not suffice\nhint: "),
+        (
+            ModuleNotFoundError("No module", name="llvmlite"),
+            2,
+            "psiphi: this needs llvmlite, which is not installed\nhint: pip install 'psiphi'",
+        ),
         (KeyboardInterrupt(), 130, "\n"),
     ],
 )
@@ -254,6 +261,30 @@ def test_info_of_a_file_with_a_branch_and_a_free_base(tmp_path, capsys):
     assert "nq=7, nv=6" in text and "q has quaternions" in text and "no shapes" in text
 
 
+def test_info_of_a_scene_file_names_the_commands_for_it(tmp_path, capsys):
+    file = tmp_path / "swing.toml"
+    file.write_text('[robots.arm]\nrobot = "acrobot"\n')
+    sentence, hint = refused(capsys, "info", str(file))
+    assert "is a scene, not a robot" in sentence and "psiphi simulate" in hint
+
+
+def test_bundled_names_mean_what_is_bundled_whatever_lies_here(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("acrobot", "four_bar"):
+        (tmp_path / name).mkdir()
+        assert cli.main(["simulate", name, "--duration", "0", "--no-files"]) == 0, capsys.readouterr().err
+
+
+def test_a_mesh_that_is_missing_is_named(tmp_path, capsys):
+    file, page = tmp_path / "arm.urdf", tmp_path / "arm.html"
+    shape = '<visual><geometry><mesh filename="package://nowhere/arm.stl"/></geometry></visual>'
+    file.write_text(f'<robot name="arm"><link name="a">{shape}</link></robot>')
+    assert cli.main(["info", str(file)]) == 0 and cli.main(["view", str(file), "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    assert "viewers draw simple shapes" in out and "package://nowhere/arm.stl" in out
+    assert "package://nowhere/arm.stl" in page.read_text(encoding="utf-8")
+
+
 # -- simulate ---------------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +334,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
     ("argv", "sentence", "hint"),
     [
         (["simulate", "ur55"], "no robot or scene is called 'ur55'", "Did you mean 'ur5'"),
+        (["simulate", "UR5"], "no robot or scene is called 'UR5'", "Did you mean 'ur5'"),
         (["simulate", "two_arm"], "no robot or scene is called 'two_arm'", "'two_arms'"),
         (["simulate", "nowhere/arm.urdf"], "nowhere/arm.urdf", ""),
         (["simulate", "nowhere.toml"], "there is no such scene file", "check the path"),
@@ -349,9 +381,28 @@ def test_a_simulation_that_breaks_off_is_kept(raised, code, tmp_path, monkeypatc
     assert 0.04 < Trajectory.load(file).t[-1] < 0.06
 
 
+def test_a_start_may_begin_with_a_negative_number(tmp_path, capsys):
+    file = tmp_path / "back.npz"
+    words = ["simulate", "acrobot", "--q0", "-1,0.5", "--v0", "-.5,0", "--duration", "0", "-o", str(file)]
+    assert cli.main(words) == 0, capsys.readouterr().err
+    kept = Trajectory.load(file)
+    assert kept.q[0].tolist() == [-1.0, 0.5] and kept.v[0].tolist() == [-0.5, 0.0]
+
+
 def test_a_refused_simulation_has_no_traceback():
     done = run("simulate", "ur5", "--dt", "0.3", "--duration", "1")
     assert done.returncode == 2 and "Traceback" not in done.stderr and "hint: " in done.stderr
+
+
+def test_progress_stays_on_one_line_of_a_narrow_terminal(monkeypatch):
+    for columns, whole in ((80, True), (40, False)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        stream = io.StringIO()
+        with Bar(1000.0, stream, always=True) as bar:
+            bar.start -= 500.0
+            bar(999.0, np.zeros(2), np.array([0.5, -123.4]))
+        assert max(map(len, stream.getvalue().split("\r"))) < columns
+        assert ("largest speed 123" in stream.getvalue()) is whole
 
 
 def test_progress_shows_numbers_to_people_only(capsys):
@@ -451,9 +502,16 @@ def test_the_demo_needs_no_optional_package():
         ("simulate ur5 --seed -1 --random", "--seed is -1"),
         ("simulate ur5 --kp -1 --controller pd", "--kp is -1"),
         ("simulate ur5 --kd nan --controller pd", "--kd is nan"),
+        ("simulate ur5 --kp 5", "--kp is of a controller"),
+        ("simulate two_arms --kd 5 --controller hold", "--kd is of a controller"),
+        ("simulate ur5 --no-files -o x.npz", "contradict"),
         ("simulate ur5 --duration 1e12", "samples and"),
         ("simulate ur5 -o no/such.npz", "no folder"),
         ("demo -o no/such.html", "no folder"),
+        ("view two_arms --html no/such.html", "no folder"),
+        ("emit ur5 gravity -o no/such.c", "no folder"),
+        ("bench --quick --json no/such.json", "no folder"),
+        ("bench --quick --table nothing.md", "nothing.md"),
         ("info two_arms", "is a scene"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import psiphi as pp
@@ -26,6 +28,13 @@ def test_the_links_lead_somewhere(page):
 
 def words_of(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_the_rows_of_the_benchmark_that_pages_name_exist():
+    from psiphi.bench.run import NAMES
+
+    named = {name for page in PAGES for name in re.findall(r"bench --only ([\w-]+)", page.read_text(encoding="utf-8"))}
+    assert named and named <= set(NAMES)
 
 
 def test_every_joint_kind_has_its_row():

@@ -88,5 +88,6 @@ def test_floats_and_names():
     code = pp.load("acrobot").function("gravity").code
     text = c_source(code, "g", char="f")
     assert "const float *q" in text and "sinf(" in text and re.search(r"\d\.\d+f\b", text)
-    with pytest.raises(StateError, match="no name in C"):
-        c_source(code, "not a name")
+    for name in ("not a name", "é", "double", "sin"):
+        with pytest.raises(StateError, match="no name in C"):
+            c_source(code, name)

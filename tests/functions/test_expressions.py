@@ -84,6 +84,18 @@ def test_what_cannot_be_swept_is_dense_and_says_so(arm):
     assert np.allclose(f(q), np.linalg.inv((s.mass + s.D).dense(q)))
 
 
+def test_matrices_of_links_and_rows_of_vectors_are_those_of_the_dense_operators():
+    """In link space entries are in link axes, which no sweep keeps: single letters of the papers, too, are what they say."""
+    robot = pp.robots.puma560()
+    s, v, q, speed = robot.operators, pp.vector("v"), robot.random(6, 3), np.arange(6.0)
+    tool = s.B("tool")
+    plain = [s.H, s.M, s.P, s.G, s.K, s.tau_bar, s.H.T, s.G.T, tool, tool.T, s.psi @ tool, s.P @ s.H.T, s.phi @ s.M @ s.phi.T]
+    for e in plain:
+        assert np.allclose(pp.function(e)(q), e.dense(q), rtol=1e-12, atol=1e-12), e
+    for e in (v.T @ s.mass @ v, v.T @ s.mass, v @ v.T @ s.mass):
+        assert np.allclose(pp.function(e)(q, speed), e.dense(q, v=speed), rtol=1e-12), e
+
+
 def test_samples_of_the_inverse_mass_matrix_cost_o_n(arm):
     s = arm.operators
     draw = pp.function(s.mass_half.inv.T @ pp.vector("x"))
@@ -118,6 +130,11 @@ def test_singular_frames_follow_the_policy_each_by_itself():
         ("3", "number"),
         ("phi @ tau", "link"),
         ("mass[0]", "not part of the algebra"),
+        ("1 / 0", "has no value"),
+        ("2 / mass", "has no value"),
+        ("2 @ 3", "has no value"),
+        ("(2).inv", "not part of the algebra"),
+        ("+".join(["mass"] * 3000), "nested too deeply"),
     ],
 )
 def test_derive_refuses_what_is_no_algebra(text, words):

@@ -103,6 +103,8 @@ def test_files_that_are_none(motion, tmp_path):
         "empty.npz": b"",
         "text.npz": b"hello",
         "cut.csv": text[: len(text) // 2].encode(),
+        "fewer.csv": "".join(f"{line}\n" for line in text.splitlines()[:-1]).encode(),
+        "shorter.csv": text[:-5].encode(),
         "plain.csv": b"t,q\n0,1\n",
         "newer.csv": "\n".join([first.replace('"format": 1', '"format": 99'), *rest]).encode(),
         "short.csv": "\n".join([first, *rest[:3], "1.0,2.0"]).encode(),
@@ -204,3 +206,20 @@ def test_a_trajectory_without_its_system(motion, tmp_path):
     with pytest.raises(StateError, match="does not know its system"):
         alone.at(0.01)
     assert "juggler" in alone.summary()
+
+
+def test_what_a_motion_does_not_have_is_not_drawn():
+    motion = pp.simulate(puma(), np.zeros(6), duration=0.01)
+    with pytest.raises(StateError, match=r"no forces and no residual.*it has .*energy"):
+        motion.plot("forces residual")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(Error, match=r"cannot read .*check the file"):
+        pp.Trajectory.load(tmp_path / "folder.npz")
+
+
+def test_a_condition_has_no_number():
+    motion = pp.simulate(puma(), np.zeros(6), duration=0.01, events={"late": lambda t, q, v: t > 0.005})
+    assert str(motion.events[0]).startswith("late: late at t = 0.006")

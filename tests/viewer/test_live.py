@@ -1,6 +1,7 @@
 """The live viewer: on this machine only, with sliders, and refused kindly without its extra."""
 
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -45,6 +46,19 @@ def test_a_port_that_is_none_is_refused(port):
         viewer.view(pp.load("ur5"), port=port)
 
 
+def test_a_port_that_is_taken_is_passed_over(viser):
+    with socket.socket() as taken, socket.socket() as last:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with viewer.view(pp.load("acrobot"), port=port) as shown:
+            assert shown.server.get_port() > port
+        last.bind(("127.0.0.1", 65_535))
+        last.listen()
+        with pytest.raises(Error, match="no port from 65535"):
+            viewer.view(pp.load("acrobot"), port=65_535)
+
+
 def test_what_a_viewer_cannot_show_is_refused(viser):
     with viewer.view(swing(0.1), port=8416) as shown:
         nq = shown.scene.model.nq
@@ -53,6 +67,18 @@ def test_what_a_viewer_cannot_show_is_refused(viser):
                 call()
         with pytest.raises(Error, match="finite"):
             shown.pose(np.full(nq, np.nan))
+
+
+def test_the_sliders_show_the_joints_own_coordinates(viser):
+    robot = pp.load("panda")  # its elbow cannot be straight: the robot is not shown at q = 0
+    with viewer.view(robot, port=8417) as shown:
+        home, elbow = shown.scene.motion.q[-1], robot.joint("panda_joint4")
+        slider = shown._sliders[elbow.name]
+        assert home[3] != 0.0 and slider.value == pytest.approx(home[3])
+        assert (slider.min, slider.max) == pytest.approx((elbow.lower[0], elbow.upper[0]))
+        slider.value = -1.0
+        T = robot.frame_pose(np.where(np.arange(robot.nq) == 3, -1.0, home), "panda_link7")
+        assert np.allclose(shown._bodies[6].position, T[:3, 3], atol=1e-9)
 
 
 def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):

@@ -130,6 +130,8 @@ def test_a_motion_that_diverged_shows_what_is_finite():
         (pp.load("ur5"), {"q": [1.0, 2.0]}, r"expected \(times, 6\)"),
         (pp.load("ur5"), {"q": np.zeros((2, 6)), "t": [0.0]}, "one time for each"),
         (pp.load("ur5"), {"shapes": 3}, "expected a URDF file"),
+        (pp.load("ur5"), {"q": "home"}, "expected real numbers"),
+        (pp.load("ur5"), {"q": np.zeros((3, 6)), "t": [0.0, 2.0, 1.0]}, "do not increase"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(thing, options, words):

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from psiphi.viewer.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, linear_scale, log_scale
+from psiphi.viewer.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, labels, linear_scale, log_scale
 
 t = np.linspace(0.0, 2.0, 50)
 
@@ -48,3 +48,9 @@ def test_constant_and_empty_curves_have_a_scale(y):
 
 def test_names_are_escaped():
     assert "<b>" not in Plot("<b>", "m", ("x",), np.sin(t)[None]).svg(t)
+
+
+def test_ticks_can_be_told_apart():
+    for y in ([6.8221, 6.8223], [6.822142, 6.822143], [1e9, 1e9 + 1], [0.0, 1e-12], [-3.0, 3.0], [100_000.0, 100_003.0]):
+        words = labels(linear_scale(np.array(y))[2])
+        assert len(set(words)) == len(words) and max(map(len, words)) <= 9, words

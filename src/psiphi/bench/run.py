@@ -20,6 +20,7 @@ def main(argv: Sequence[str] = ()) -> int:
     """Measure, print, and write what was asked for; 1 when a row could not be measured."""
     args = parser().parse_args(list(argv))
     rows, start = chosen(args.only), time.perf_counter()
+    page = Path(args.table).read_text(encoding="utf-8") if args.table else ""
     print(report.heading(), flush=True)
     results: list[Result] = []
     with empty_cache():
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] = ()) -> int:
     if args.json:
         Path(args.json).write_text(report.as_json(facts), encoding="utf-8")
     if args.table:
-        Path(args.table).write_text(report.with_table(Path(args.table).read_text(encoding="utf-8"), facts), encoding="utf-8")
+        Path(args.table).write_text(report.with_table(page, facts), encoding="utf-8")
     return int(any(result.measured.figure != result.measured.figure for result in results))
 
 

@@ -8,7 +8,7 @@ STIFF = 1e6  # ratio of the largest to the smallest mass or inertia a joint feel
 
 def advice(robot) -> list[str]:
     """One line for each thing to know before computing with this robot."""
-    out = [*_size(robot), *_masses(robot), *_limits(robot), *_kept(robot)]
+    out = [*_size(robot), *_masses(robot), *_limits(robot), *_kept(robot), *_looks(robot)]
     if any(joint.kind in ("free", "spherical") for joint in robot.joints):
         out.append(
             f"q has quaternions (x, y, z, w): nq = {robot.nq}, nv = {robot.nv}; use robot.integrate and robot.difference"
@@ -60,9 +60,17 @@ def _kept(robot) -> list[str]:
     rotors = [joint.name for joint in robot.joints if any(getattr(joint, "armature", ()))]
     if rotors:
         out.append(f"rotor inertia is part of the mass matrix: {_some(rotors)}")
-    if not getattr(robot, "shapes", ()):
-        out.append("no shapes: viewers draw it from its kinematics")
     return out
+
+
+def _looks(robot) -> list[str]:
+    from psiphi.viewer.looks import absent
+
+    shapes = getattr(robot, "shapes", ())
+    gone = absent(shapes)
+    if gone:
+        return [f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {_some(gone)}"]
+    return [] if shapes else ["no shapes: viewers draw it from its kinematics"]
 
 
 def _some(names: list[str]) -> str:

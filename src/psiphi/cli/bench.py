@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from psiphi.cli.simulate import writable
 
 EXAMPLES = """\
 examples:
@@ -24,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
     """Time psiphi beside its peers."""
     from psiphi import bench
 
+    for path in (*args.json, *args.table):
+        writable(Path(path))
     options = {"only": args.only or (), "json": args.json, "table": args.table}
     given = [f"--{name}={value}" for name, values in options.items() for value in values]
     return bench.main(["--quick"] * args.quick + given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -13,7 +14,13 @@ from psiphi.cli.commands import COMMANDS, EXAMPLES
 from psiphi.cli.text import nearest, sentence
 from psiphi.errors import Error
 
-EXTRAS = {"viser": "viewer", "scipy": "sim", "matplotlib": "plot"}  # package -> the extra that brings it
+EXTRAS = {
+    "viser": "[viewer]",
+    "scipy": "[sim]",
+    "matplotlib": "[plot]",
+    "numpy": "",
+    "llvmlite": "",
+}  # package -> who brings it
 TRACE = "PSIPHI_TRACEBACK"  # set: mistakes of psiphi's own show where they happened
 
 
@@ -53,12 +60,27 @@ def version() -> str:
         return "(not installed)"
 
 
+def joined(argv: list[str]) -> list[str]:
+    """Options with their negative numbers: argparse takes the list -1,0 for an option, and --q0=-1,0 for what it is.
+
+    >>> joined(["simulate", "acrobot", "--q0", "-1,0", "--random"])
+    ['simulate', 'acrobot', '--q0=-1,0', '--random']
+    """
+    out: list[str] = []
+    for word in argv:
+        if out and re.fullmatch(r"--\w[\w-]*", out[-1]) and re.match(r"-\.?\d", word):
+            out[-1] += f"={word}"
+        else:
+            out.append(word)
+    return out
+
+
 def dispatch(argv: list[str]) -> int:
     """Parse and run; errors pass through."""
     word = next((word for word in argv if not word.startswith("-")), "demo")
     if word not in COMMANDS:
         raise Error(f"no command is called {word!r}", f"{nearest(word, COMMANDS)} psiphi --help explains them")
-    args = parser().parse_args(argv)
+    args = parser().parse_args(joined(argv))
     if args.version:
         print("psiphi", version())
     elif args.command is None:
@@ -83,13 +105,15 @@ def main(argv: list[str] | None = None) -> int:
         return 141
     except OSError as error:
         return _refuse(str(error), "check the path and its permissions")
+    except MemoryError as error:
+        return _refuse(f"the memory does not suffice: {error}".rstrip(": "), "ask for fewer motions, samples or bodies at once")
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("psiphi"):
-            extra = EXTRAS.get(error.name.partition(".")[0], "bench")
-            return _refuse(f"this needs {error.name}, which is not installed", f"pip install 'psiphi[{extra}]' brings it")
+            extra = EXTRAS.get(error.name.partition(".")[0], "[bench]")
+            return _refuse(f"this needs {error.name}, which is not installed", f"pip install 'psiphi{extra}' brings it")
         if os.environ.get(TRACE):
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())

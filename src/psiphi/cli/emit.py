@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from psiphi.cli.robots import load, robot_argument
+from psiphi.cli.simulate import writable
 from psiphi.cli.text import nearest
 from psiphi.errors import Error
 
@@ -32,6 +34,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
+    if args.output is not None:
+        writable(Path(args.output))
     text = code(load(args.robot, args.base), args)
     if args.output is None:
         print(text, end="")

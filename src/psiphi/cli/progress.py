@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import Any
 
-WIDTH = 28
+WIDTH = 16  # of the bar alone; with its numbers it fits into 79 columns
 
 
 class Bar:
@@ -16,6 +17,7 @@ class Bar:
         self.duration, self.stream = duration, sys.stderr if stream is None else stream
         self.on = always or self.stream.isatty()
         self.start = time.perf_counter()
+        self.columns = shutil.get_terminal_size().columns - 1  # a longer line would wrap, and stay
         self.drawn = False
 
     def __call__(self, t: float, q, v) -> None:
@@ -27,7 +29,7 @@ class Bar:
         fastest = max((abs(float(x)) for x in v.reshape(-1)[:4096] if x == x), default=0.0)
         bar = "#" * full + "." * (WIDTH - full)
         line = f"[{bar}] {100 * part:3.0f}%  t = {t:.2f} s  {speed:.2g} x real time  largest speed {fastest:.3g}"
-        self.stream.write("\r" + line.ljust(100))
+        self.stream.write("\r" + line[: self.columns].ljust(self.columns))
         self.stream.flush()
         self.drawn = True
 
@@ -36,5 +38,5 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         if self.drawn:
-            self.stream.write("\r" + " " * 100 + "\r")
+            self.stream.write("\r" + " " * self.columns + "\r")
             self.stream.flush()

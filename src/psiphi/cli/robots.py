@@ -29,10 +29,10 @@ def load(robot: str, base: str | None = None):
         return psiphi.load(robot, base=base)
     except (Error, OSError) as error:
         names = psiphi.robots.names()
-        if robot in names or is_path(robot):
-            raise
         if is_scene(robot):
             raise ModelError(f"{robot} is a scene, not a robot", f"psiphi simulate {robot}, or psiphi view {robot}") from error
+        if robot in names or is_path(robot):
+            raise
         raise ModelError(f"no robot is called {robot!r}", f"{nearest(robot, names)} Or give a path to a URDF file") from error
 
 
@@ -46,7 +46,7 @@ def is_scene(text: str) -> bool:
         return True
     from psiphi import scenes
 
-    return text in scenes.names() and not os.path.exists(text)
+    return text in scenes.names()
 
 
 def load_case(target: str, base: str | None = None):

@@ -12,6 +12,7 @@ from psiphi.cli.robots import base_argument, load_case
 from psiphi.errors import Error
 
 LAWS = ("none", "hold", "pd", "computed")
+GAINS = {"kp": 100.0, "kd": 20.0}  # of pd and computed
 ENDINGS = (".npz", ".csv", ".html")
 
 EXAMPLES = """\
@@ -39,8 +40,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dt", type=float, metavar="S", help="time step in seconds (default: 0.001, or the scene's)")
     parser.add_argument("--method", help="euler, rk4, lie, or a SciPy integrator (default: rk4, or the scene's)")
     parser.add_argument("--controller", choices=LAWS, help="what drives the joints (default: none, or the scene's)")
-    parser.add_argument("--kp", type=float, default=100.0, help="stiffness of pd and computed (default: %(default)s)")
-    parser.add_argument("--kd", type=float, default=20.0, help="damping of pd and computed (default: %(default)s)")
+    for name, about in (("kp", "stiffness"), ("kd", "damping")):
+        parser.add_argument(f"--{name}", type=float, help=f"{about} of pd and computed (default: {GAINS[name]:g})")
     start = parser.add_mutually_exclusive_group()
     start.add_argument("--q0", metavar="NUMBERS", help="the configuration at the start, as 0,0.5,... (nq numbers)")
     start.add_argument("--random", action="store_true", help="a random configuration and velocity at the start")
@@ -122,14 +123,21 @@ def start(args: argparse.Namespace, case) -> dict:
         out["q0"] = numbers("--q0", args.q0, system.nq)
     if args.v0 is not None:
         out["v0"] = numbers("--v0", args.v0, system.nv)
-    for name in ("kp", "kd"):
-        if not 0.0 <= getattr(args, name) < np.inf:
-            raise Error(
-                f"--{name} is {getattr(args, name):g}, expected a finite number of at least 0", "leave it out for the default"
-            )
+    kp, kd = gains(args)
     if args.controller is not None:
-        out["tau"] = law(args.controller, system, out.get("q0", case.q0), args.kp, args.kd)
+        out["tau"] = law(args.controller, system, out.get("q0", case.q0), kp, kd)
     return out
+
+
+def gains(args: argparse.Namespace) -> list[float]:
+    """kp and kd as given, or as they are by default; refused where nothing would use them."""
+    given = {name: value for name in GAINS if (value := getattr(args, name)) is not None}
+    for name, value in given.items():
+        if not 0.0 <= value < float("inf"):
+            raise Error(f"--{name} is {value:g}, expected a finite number of at least 0", "leave it out for the default")
+        if args.controller not in ("pd", "computed"):
+            raise Error(f"--{name} is of a controller, and none is named that has it", "add --controller pd, or computed")
+    return list((GAINS | given).values())
 
 
 def numbers(option: str, text: str, size: int) -> list[float]:
@@ -150,6 +158,8 @@ def numbers(option: str, text: str, size: int) -> list[float]:
 def outputs(args: argparse.Namespace) -> list[Path]:
     """The files that were asked for, refused before anything is computed."""
     paths = [Path(name) for name in args.output or ()]
+    if paths and args.no_files:
+        raise Error("--no-files and -o contradict each other", "leave one of them out")
     for path in paths:
         if path.suffix.lower() not in ENDINGS:
             raise Error(f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}", "choose one of these endings")
@@ -163,7 +173,7 @@ def writable(path: Path) -> None:
     if not folder.is_dir():
         raise Error(f"there is no folder {str(path.parent)!r}", "make it first, or write elsewhere")
     if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise Error(f"{str(path)!r} cannot be written", "check its permissions, or write elsewhere with -o FILE")
+        raise Error(f"{str(path)!r} cannot be written", "check its permissions, or write elsewhere")
 
 
 def defaults(args: argparse.Namespace, case) -> list[Path]:

@@ -15,10 +15,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     >>> nearest("xyz", ["panda", "ur5"])
     'Known are panda, ur5.'
     """
-    from difflib import get_close_matches
+    from psiphi.model.words import close_to
 
     known = list(known)
-    close = get_close_matches(word, known, n=3, cutoff=0.5)
+    close = close_to(word, known, cutoff=0.5)
     if close:
         return "Did you mean " + " or ".join(map(repr, close)) + "?"
     return "Known are " + ", ".join(known[:12]) + (", ..." if len(known) > 12 else ".")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from psiphi.cli.robots import base_argument, is_scene, load, load_case
+from psiphi.cli.simulate import writable
 
 EXAMPLES = """\
 examples:
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Show it live, or write a page."""
     from psiphi import viewer
 
+    if args.html:
+        writable(Path(args.html))
     thing, options = _thing(args), {"meshes": not args.no_meshes}
     if args.html:
         path = viewer.html(thing, args.html, **options)

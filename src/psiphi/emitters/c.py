@@ -20,7 +20,11 @@ from psiphi.tape.ops import BINARY, Op
 SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.LESS: "<"}
 FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}
 REAL = {"d": ("double", ""), "f": ("float", "f")}  # the type, and the suffix of its constants and functions
-NAME = re.compile(r"[A-Za-z_]\w*")
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+TAKEN = """\
+auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+return short signed sizeof static struct switch typedef union unsigned void volatile while sin cos sqrt sinf cosf sqrtf
+"""  # C99's own words, and what a robot's function calls
 
 
 def c_source(straight: Straight, name: str, about: str = "", char: str = "d") -> str:
@@ -34,8 +38,8 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
     {
     ...
     """
-    if not NAME.fullmatch(name):
-        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _")
+    if not NAME.fullmatch(name) or name in TAKEN.split():
+        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
     real, suffix = REAL[char]
     program = straight.program
     inputs, outputs = program.inputs, program.outputs

@@ -23,10 +23,11 @@ def derive(robot: Robot, text: str) -> ExpressionFunction:
     3
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        value = _Reader(robot, text).read(ast.parse(text.strip(), mode="eval").body)
     except SyntaxError as error:
         raise StateError(f"{text!r} is not an expression: {error.msg}", 'write it as in "J @ mass.inv @ J.T"') from error
-    value = _Reader(robot, text).read(tree.body)
+    except RecursionError as error:
+        raise StateError(f"an expression of {len(text)} letters is nested too deeply", "write it shorter") from error
     if not isinstance(value, Expression):
         raise StateError(f"{text!r} is a number", "name an operator")
     if value.model is None:
@@ -43,18 +44,23 @@ class _Reader:
             return node.value
         if isinstance(node, ast.Name):
             return self._name(node.id)
-        if isinstance(node, ast.Attribute) and node.attr in ("T", "inv"):
+        if isinstance(node, ast.Attribute) and node.attr in ("T", "inv") and not isinstance(node.value, ast.Constant):
             return getattr(self.read(node.value), node.attr)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "s":
             return self._name(node.attr)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -self.read(node.operand)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Add | ast.Sub | ast.Mult | ast.Div):
-            return self._binary(node)
+            try:
+                return self._binary(node)
+            except (TypeError, ZeroDivisionError) as error:
+                raise StateError(f"{self._part(node)!r} has no value", "divide by numbers other than zero only") from error
         if isinstance(node, ast.Call):
             return self._call(node)
-        part = ast.get_source_segment(self.text.strip(), node) or self.text  # type: ignore[arg-type]
-        raise StateError(f"{part!r} is not part of the algebra", "use names, @ + - * /, .T and .inv")
+        raise StateError(f"{self._part(node)!r} is not part of the algebra", "use names, @ + - * /, .T and .inv")
+
+    def _part(self, node: ast.AST) -> str:
+        return ast.get_source_segment(self.text.strip(), node) or self.text  # type: ignore[arg-type]
 
     def _binary(self, node: ast.BinOp) -> Any:
         left, right = self.read(node.left), self.read(node.right)

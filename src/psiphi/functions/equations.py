@@ -167,11 +167,13 @@ class Equation:
             return None
         if self.is_matrix:
             spaces = next(iter(self.results.values()))
-            lowered = LoweredMatrix(polys, (spaces.rows.name, spaces.cols.name))
+            rows, cols = spaces.rows.name, spaces.cols.name
+            if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
+                return None
+            lowered = LoweredMatrix(polys, (rows, cols))
             if lowered.complete:
                 return lowered
-            ends = {spaces.rows.name, spaces.cols.name}
-            return LoweredColumns(polys, spaces.rows.name, spaces.cols.name) if ends <= {"joint", "frame"} else None
+            return LoweredColumns(polys, rows, cols) if {rows, cols} <= {"joint", "frame"} else None
         return Lowered([Result(n, polys[n], self._space(n, polys[n])) for n in self.results])
 
     def _space(self, name: str, poly: Poly) -> str:
@@ -244,7 +246,8 @@ def is_covariant(word: Word) -> bool:
 
 
 def _has_sweeps(x: str) -> bool:
-    return x in LOWERED or x.startswith(("vec:", "B[", "Bdot["))
+    """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
+    return x in LOWERED or x.startswith(("B[", "Bdot[")) or (x.startswith("vec:") and not x.endswith("*"))
 
 
 def fold(poly: Poly) -> Poly:

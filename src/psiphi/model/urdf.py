@@ -34,7 +34,7 @@ KINDS = {
     "ball": "spherical",
 }
 OTHERS = {
-    "mujoco": ("an MJCF file", "load it as MJCF"),
+    "mujoco": ("an MJCF file", "convert it to URDF"),
     "sdf": ("an SDF file", "convert it to URDF"),
     "COLLADA": ("a COLLADA mesh", "name the robot's description, not its mesh"),
     "html": ("a web page", "download the file itself"),

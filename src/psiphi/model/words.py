@@ -48,9 +48,21 @@ def listed(names: Collection[str]) -> str:
     return some + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
 
 
+def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Up to three known names that are like this one, large and small letters alike.
+
+    >>> close_to("UR5", ["panda", "ur5"])
+    ['ur5']
+    """
+    by_small: dict[str, str] = {}
+    for word in islice(known, MANY):
+        by_small.setdefault(word.lower(), word)
+    return [by_small[word] for word in difflib.get_close_matches(str(name)[:100].lower(), by_small, n=3, cutoff=cutoff)]
+
+
 def nearest(name: object, known: Collection[str]) -> str:
     """A remedy for an unknown name."""
-    close = difflib.get_close_matches(str(name)[:100], list(islice(known, MANY)), n=3, cutoff=0.6)
+    close = close_to(name, known)
     if close:
         return "did you mean " + " or ".join(shown(x) for x in close) + "?"
     return f"use one of {listed(known)}" if known else "there are none to choose from"

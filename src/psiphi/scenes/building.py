@@ -77,7 +77,10 @@ def _options(top: Table) -> dict[str, Any]:
     out: dict[str, Any] = {"duration": top.number("duration", 5.0, 0.0), "dt": top.number("dt", 1e-3, 0.0)}
     out["method"] = top.text("method", "rk4")
     out["limits"] = top.text("limits", "ignore")
-    out["every"] = int(top.number("every", 1.0, 0.0))
+    every = top.number("every", 1.0, 0.0)
+    if every % 1.0:
+        top.fail("every", f"is {every:g}, expected a whole number", "1 keeps all steps")
+    out["every"] = int(every)
     for key in ("damping", "friction", "hold"):
         out[key] = top.flag(key, False)
     return out

@@ -27,6 +27,7 @@ class Table:
         raise ModelError(cause, remedy, file=self.file, element=element or None)
 
     def __contains__(self, key: str) -> bool:
+        self.asked.append(key)
         return key in self.values
 
     def get(self, key: str, default: Any = NEEDED) -> Any:

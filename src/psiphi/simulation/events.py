@@ -115,7 +115,7 @@ class Watch:
             where = tuple(int(i) for i in place)
             g0, g1 = float(old[where]), float(new[where])
             share = g0 / (g0 - g1) if np.isfinite(g0) and np.isfinite(g1) else 1.0
-            self._add(Event(name, before + share * (t - before), name, where, g1))
+            self._add(Event(name, before + share * (t - before), name, where, g1 if np.isfinite(g1) else np.nan))
 
     def _value(self, name: str, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         answer = np.asarray(self.functions[name](t, shielded(q), shielded(v)))

@@ -56,9 +56,11 @@ def plot(motion: Any, what: str, path: str | os.PathLike | None) -> Any:
     if unknown or not wanted:
         raise StateError(f"cannot plot {what!r}", nearest(unknown[0] if unknown else what, list(known)))
     drawn = [name for name in wanted if name in known]
+    if not drawn:
+        raise StateError(f"this motion has no {' and no '.join(wanted)}", f"it has {', '.join(known)}")
     figures = need("matplotlib.figure", "a plot", "psiphi[plot]")
-    figure = figures.Figure(figsize=(8.0, 1.0 + 2.2 * max(1, len(drawn))), layout="constrained")
-    for axes, name in zip(np.atleast_1d(figure.subplots(max(1, len(drawn)), 1, sharex=True)), drawn, strict=False):
+    figure = figures.Figure(figsize=(8.0, 1.0 + 2.2 * len(drawn)), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(len(drawn), 1, sharex=True)), drawn, strict=True):
         _draw(axes, motion, name, known[name])
     if path is not None:
         try:

@@ -61,7 +61,9 @@ def load(path: str | os.PathLike) -> Loaded:
     try:
         arrays, events, info = reader(source)
         return _checked(arrays), events, info
-    except (KeyError, TypeError, ValueError, IndexError, OSError, EOFError, zipfile.BadZipFile, csv.Error) as error:
+    except OSError as error:
+        raise Error(f"cannot read {str(source)!r}: {error.strerror or error}", "check the file and its permissions") from error
+    except (KeyError, TypeError, ValueError, IndexError, EOFError, zipfile.BadZipFile, csv.Error) as error:
         if isinstance(error, Error):
             raise
         cause = f"{str(source)!r} is no trajectory of psiphi, or a damaged one ({type(error).__name__}: {error})"
@@ -103,7 +105,7 @@ def _read_npz(path: Path) -> Loaded:
 
 def _write_csv(motion: Any, path: Path) -> None:
     names, table = columns.table(motion)
-    head = _head(motion) | {"batch": list(motion.batch), "shapes": columns.shapes(motion)}
+    head = _head(motion) | {"batch": list(motion.batch), "samples": len(motion), "shapes": columns.shapes(motion)}
     if not math.prod(motion.batch):  # no rows below would hold the times
         head["t"] = motion.t.tolist()
     with open(path, "w", encoding="utf-8", newline="") as file:
@@ -121,12 +123,17 @@ def _read_csv(path: Path) -> Loaded:
         if not line.startswith(MARK):
             raise ValueError("its first line is not that of a trajectory")
         head = json.loads(line[len(MARK) :])
-        rows = list(csv.reader(file))[1:]
+        text = file.read()
+    if not text.endswith("\n"):
+        raise ValueError("its last line is cut short")
+    rows = list(csv.reader(text.splitlines()))[1:]
     events, info = _open_head(head)
     batch = tuple(int(n) for n in head["batch"])
     width = 1 + sum(math.prod(shape) for shape in head["shapes"].values()) + bool(batch)
     numbers = np.array(rows, dtype=float).reshape(-1, width)[:, bool(batch) :]
     samples = len(numbers) // math.prod(batch) if math.prod(batch) else len(head["t"])
+    if samples != head.get("samples", samples):
+        raise ValueError(f"{samples} samples of {head['samples']}")
     whole = numbers.reshape(*batch, samples, width - bool(batch))
     t = np.array(head["t"], dtype=float) if "t" in head else numbers[:samples, 0].copy()
     return {"t": t} | columns.split(whole[..., 1:], head["shapes"]), events, info

@@ -139,12 +139,10 @@ class Runner:
         strain = [np.zeros((self.count, steps // every, 1))] if plan.closure else []
         self.code.run([*arrays, *out, *strain], steps, every)
         if strain:
-            lost = ~(strain[0][..., 0] < STRAIN) & (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1))[:, None]
-            self._mend((q, v), start, every, out, lost)
+            sound: Any = np.isfinite(np.concatenate([q, v], axis=-1)).all(axis=-1, keepdims=True)
+            self._mend((q, v), start, every, out, sound & ~(strain[0][..., 0] < STRAIN))
 
-    def _mend(
-        self, state: tuple[np.ndarray, ...], start: int, every: int, out: tuple[np.ndarray, ...], lost: np.ndarray
-    ) -> None:
+    def _mend(self, state: Arrays, start: int, every: int, out: Arrays, lost: np.ndarray) -> None:
         """Motions that strained their constraints, again in Python from their last sound sample on."""
         which = np.flatnonzero(lost.any(axis=-1))
         if not len(which):

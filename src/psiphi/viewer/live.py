@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -46,7 +47,18 @@ def _server(port: int, label: str) -> Any:
         remedy = "pip install 'psiphi[viewer]', or write a page with psiphi.viewer.html (psiphi view --html)"
         raise Error("the live viewer needs viser, which is not installed", remedy) from error
     with contextlib.redirect_stdout(io.StringIO()):
-        return viser.ViserServer(host=HOST, port=port, label=label, verbose=False)
+        return viser.ViserServer(host=HOST, port=_free(port), label=label, verbose=False)
+
+
+def _free(port: int) -> int:
+    """The first port from this one on that can be listened on: viser's own thread would die where there is none."""
+    for candidate in range(port, PORTS + 1):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, candidate))
+            probe.listen()
+            return candidate
+    raise StateError(f"no port from {port} to {PORTS} is free", "give a smaller one; 8080 is the default")
 
 
 class Viewer:
@@ -96,6 +108,8 @@ class Viewer:
         if not sliders:
             for plot in motion.plots:
                 stage.plot(self.server, scene=self.scene, plot=plot)
+        for note in self.scene.notes[:5]:
+            gui.add_markdown(note)
 
     def _slid(self, event: Any) -> None:
         if event.client is not None:  # a person, not the clock
@@ -103,21 +117,25 @@ class Viewer:
             self.seek(float(event.target.value))
 
     def _joint_sliders(self) -> None:
-        """One slider a degree of freedom: q = home moved by the sliders, on the configuration manifold."""
+        """One slider a degree of freedom, of the coordinate itself where a joint has one, else of the way from home, on the
+        configuration manifold."""
         model, gui = self.scene.model, self.server.gui
-        home, self._moved = self.scene.motion.q[-1], np.zeros(model.nv)
+        home, self._moved, self._sliders = self.scene.motion.q[-1], np.zeros(model.nv), {}
         with gui.add_folder("joints"):
             for joint in model.joints[:60]:
                 for i, slides in zip(range(joint.v_slice.start, joint.v_slice.stop), joint.row.slides, strict=True):
                     low, high = (-1.0, 1.0) if slides else (-np.pi, np.pi)
+                    here = 0.0
                     if joint.row.nq == 1:
-                        here = home[joint.q_slice.start]
-                        low, high = max(low, float(joint.lower[0] - here)), min(high, float(joint.upper[0] - here))
-                    if not low <= 0.0 <= high or high - low < 1e-6:
+                        here = float(home[joint.q_slice.start])
+                        low, high = max(low + here, float(joint.lower[0])), min(high + here, float(joint.upper[0]))
+                    if not low <= here <= high or high - low < 1e-6:
                         continue
                     label = joint.name if joint.row.nv == 1 else f"{joint.name} {i - joint.v_slice.start + 1}"
-                    slider = gui.add_slider(label, low, high, (high - low) / 400, 0.0)
-                    slider.on_update(lambda event, i=i, j=joint.name: self._turn(home, i, float(event.target.value), j))
+                    self._sliders[label] = slider = gui.add_slider(label, low, high, (high - low) / 400, here)
+                    slider.on_update(
+                        lambda event, i=i, j=joint.name, x=here: self._turn(home, i, float(event.target.value) - x, j)
+                    )
 
     def _turn(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
         """One coordinate moves; in a closed chain the others follow, and where they cannot, nothing moves."""

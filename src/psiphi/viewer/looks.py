@@ -28,6 +28,9 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
     """
     given = getattr(model, "shapes", ()) if shapes is None else _listed(shapes)
     out, notes = _pieces(model, chosen(given, meshes), meshes)
+    if meshes and (gone := absent(given)):
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        notes.append(f"no mesh could be read from {shown(gone[0])}{more}: simple shapes stand in")
     tree, clad = roots(model), {piece.body for piece in out}
     bare = set(tree) - {tree[body] for body in clad if body != WORLD}
     wanted = {frame.body for shape in given if (frame := _frame(model, shape.link))}  # had a shape, but none could be drawn
@@ -51,6 +54,12 @@ def chosen(shapes: Sequence[Shape], meshes: bool = True) -> list[Shape]:
         visual = [s for s in own if s.role == "visual"]
         out += visual or own
     return out
+
+
+def absent(shapes: Sequence[Shape]) -> list[str]:
+    """The mesh files of visual shapes that are not on this machine, or of a kind that is not read."""
+    own = (s for s in shapes if s.kind == "mesh" and s.role == "visual" and not (s.path and readable(s.path)))
+    return list(dict.fromkeys(shape.filename for shape in own))
 
 
 def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[Piece], list[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.model.arguments import real
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.viewer.plots import Plot, joint_names, sampled
 from psiphi.viewer.poses import link_poses
@@ -45,13 +46,15 @@ def of_configurations(model: Model, q=None, t=None) -> Motion:
     """A motion of given configurations, or a tour through the joints."""
     if q is None:
         t, q = tour(model)
-    q = np.asarray(q, dtype=float)
+    q = real("q", q, (), "give one configuration, or one a time")
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
         raise StateError(f"q has the shape {q.shape}, expected (times, {model.nq})", "give one configuration, or one a time")
     q = np.atleast_2d(q)
-    t = np.arange(len(q)) / 30.0 if t is None else np.asarray(t, dtype=float)
+    t = np.arange(len(q)) / 30.0 if t is None else real("t", t, (), "give one time for each configuration")
     if t.shape != (len(q),):
         raise StateError(f"t has the shape {t.shape}, expected ({len(q)},)", "give one time for each configuration")
+    if not (np.diff(t) > 0.0).all() or not np.isfinite(t).all():
+        raise StateError("the times t do not increase", "sort them, and q with them")
     plots = (_coordinates("joint coordinates", "rad, m", model, "q", q),) if len(q) > 1 else ()
     return _finite(Motion(t, q, None, plots))
 

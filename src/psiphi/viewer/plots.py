@@ -24,6 +24,7 @@ COLORS = (
 )
 WIDTH, HEIGHT = 460.0, 150.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 8.0, 8.0, 20.0
+FLAT = 1e-5  # the least change that shows, of the value itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +57,13 @@ class Plot:
 
 
 def linear_scale(y: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Low, high and about four round ticks between them.
+    """Low, high and about four round ticks between them; what keeps to five digits is flat.
 
     >>> linear_scale(np.array([0.0, 9.0]))[2].tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
     low, high = _range(y)
-    if high - low < 1e-9 * max(abs(low), abs(high), 1e-300):
+    if high - low < FLAT * max(abs(low), abs(high), 1e-300):
         pad = 0.5 * abs(low) or 1.0
         low, high = low - pad, high + pad
     low, high = low - 0.04 * (high - low), high + 0.04 * (high - low)
@@ -96,18 +97,29 @@ def _y(value, low: float, high: float):
 
 
 def _grid(low: float, high: float, ticks: np.ndarray, log: bool) -> Iterator[str]:
-    for tick in ticks:
-        y, text = _y(tick, low, high), f"1e{tick:.0f}" if log else f"{tick + 0.0:.4g}"
+    for tick, text in zip(ticks, [f"1e{tick:.0f}" for tick in ticks] if log else labels(ticks), strict=True):
+        y = _y(tick, low, high)
         yield f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}" text-anchor="end">{text}</text>'
 
 
+def labels(ticks: np.ndarray) -> list[str]:
+    """Numbers in words, with as many digits as tell them apart.
+
+    >>> labels(np.array([6.8221, 6.8222, 6.8223]))
+    ['6.8221', '6.8222', '6.8223']
+    """
+    texts = ([f"{tick + 0.0:.{digits}g}" for tick in ticks] for digits in range(4, 9))
+    return next((text for text in texts if len(set(text)) == len(text)), [f"{tick:g}" for tick in ticks])
+
+
 def _time_axis(t: np.ndarray) -> Iterator[str]:
     first, last = float(t[0]), float(t[-1])
-    for tick in linear_scale(np.array([first, last]))[2]:
+    ticks = linear_scale(np.array([first, last]))[2]
+    for tick, text in zip(ticks, labels(ticks), strict=True):
         if first - 1e-9 <= tick <= last + 1e-9:
             x = _x(tick, first, last)
-            yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 5:g}" text-anchor="middle">{tick + 0.0:.4g}</text>'
+            yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 5:g}" text-anchor="middle">{text}</text>'
 
 
 def _curve(t: np.ndarray, y: np.ndarray, low: float, high: float, color: str) -> str:

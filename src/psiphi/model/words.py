@@ -54,10 +54,12 @@ def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[st
     >>> close_to("UR5", ["panda", "ur5"])
     ['ur5']
     """
-    by_small: dict[str, str] = {}
-    for word in islice(known, MANY):
-        by_small.setdefault(word.lower(), word)
-    return [by_small[word] for word in difflib.get_close_matches(str(name)[:100].lower(), by_small, n=3, cutoff=cutoff)]
+    words, text = list(islice(known, MANY)), str(name)[:100]
+    close = difflib.get_close_matches(text, words, n=3, cutoff=cutoff)
+    if close:
+        return close
+    by_small = {word.lower(): word for word in reversed(words)}
+    return [by_small[word] for word in difflib.get_close_matches(text.lower(), by_small, n=3, cutoff=cutoff)]
 
 
 def nearest(name: object, known: Collection[str]) -> str:

@@ -133,6 +133,20 @@ def test_rollouts_of_a_closed_chain():
     assert (q == motion.q).all()
 
 
+def test_small_pivots_do_not_add_up():
+    """A door on two pins 3 mm apart: no step is singular, however many there are."""
+    b = pp.Builder("door")
+    b.body("leaf", mass=2.0, com=(0.1, 0.2, -0.5), inertia=np.diag([0.1, 0.2, 0.3]))
+    b.joint("fly", "free", "world", "leaf")
+    for name, body in (("pin", "leaf"), ("eye", "world")):
+        b.frame(name, body)
+        b.frame(f"{name} above", body, xyz=(0, 0, 0.003))
+    system = pp.connect(b.build(), [pp.Loop("ball", "pin", "eye"), pp.Loop("ball", "pin above", "eye above")])
+    v = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    motion = pp.simulate(system, system.neutral(), v, duration=1.0, every=100, compiled=True)
+    np.testing.assert_allclose(motion.v[:, 2], 1.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_box_on_a_palm_slips_when_it_is_swung(compiled):
     """The palm is held upright and starts to swing ever faster: sideways force over normal force passes the friction."""

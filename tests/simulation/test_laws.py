@@ -1,5 +1,6 @@
 """Every built-in controller as a kernel: the same numbers as its equation in Python, on robots and closed chains."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -203,3 +204,52 @@ def test_rollouts_of_every_controller():
         few, _ = pp.rollout(robot, q[3:7], v[3:7], control, steps=20)
         one, _ = pp.rollout(robot, q[5], v[5], control, steps=20)
         assert (many[3:7] == few).all() and (many[5] == one).all(), "to the last bit, in any batch"
+
+
+@pytest.mark.parametrize("rows", [3, 6])
+def test_operational_space_of_no_motion(rows):
+    robot = puma()
+    control = pp.OperationalSpace(robot, "tool", np.zeros(3) if rows == 3 else np.eye(4))
+    for compiled in (True, False):
+        assert pp.simulate(robot, np.zeros((2, 0, 6)), tau=control, duration=0.01, compiled=compiled).tau.shape == (2, 0, 11, 6)
+
+
+def test_every_element_has_its_own_posture():
+    """In the torques of the samples too, also where there are as many samples as elements."""
+    robot = puma()
+    q, v = state(robot, 3, 3)
+    postures, _ = state(robot, 4, 3)
+    fast, slow = both(robot, q, v, pp.OperationalSpace(robot, "tool", np.ones(3), posture=postures), duration=2e-3)
+    assert fast.q.shape == (3, 3, 6)
+    agree(fast, slow)
+
+
+@pytest.mark.parametrize("target", [lambda t: np.ones((2, 3)), lambda t: np.ones((2, 1, 3))])
+def test_a_moving_target_that_does_not_fit(target):
+    robot = puma()
+    q, _ = state(robot, 3, 3)
+    with pytest.raises(StateError, match=r"batch axes \(2,.*\), the initial state \(3,\)"):
+        pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool", target), duration=0.01, compiled=True)
+
+
+def test_what_operational_space_refuses():
+    robot = puma()
+    for pose in (np.zeros((4, 4)), 2.0 * np.eye(4), np.diag([1.0, 1.0, -1.0, 1.0]), lambda t: np.zeros((5, 4, 4))):
+        with pytest.raises(StateError, match="the target is no pose"):
+            pp.OperationalSpace(robot, "tool", pose)
+    with pytest.raises(StateError, match="posture holds numbers that are not finite"):
+        pp.OperationalSpace(robot, "tool", np.ones(3), posture=np.full(6, np.nan))
+
+
+def test_controllers_of_equal_systems():
+    """A closed chain that was pickled is the same one; with other motors it is another."""
+    system = four_bar()
+    q = system.assemble([0.5, 0.3, 1.0])
+    control = pp.ComputedTorque(system, q)
+    again = pickle.loads(pickle.dumps(control))
+    assert again.robot == system and hash(again.robot) == hash(system)
+    assert (pp.rollout(system, q, tau=again, steps=3)[0] == pp.rollout(system, q, tau=control, steps=3)[0]).all()
+    other = type(system)(system.robot, system.closure.constraints, passive=("pivot",))
+    assert other != system
+    with pytest.raises(StateError, match="another system"):
+        pp.rollout(other, q, tau=control, steps=3)

@@ -163,13 +163,14 @@ class Mine(pp.PD):
         (puma, lambda r: Mine(r, np.zeros(6), 1, 1), {}, "function of Python"),
         (puma, lambda r: pp.PD(pp.robots.stanford_arm(), np.zeros(6), 1, 1), {}, "another system"),
         (lambda: pp.robots.chain(65), lambda r: None, {"limits": "block"}, "65 bodies"),
+        (puma, lambda r: None, {"method": "DOP853", "dt": 5e-4, "duration": 1e-3}, "its own choosing"),
     ],
 )
 def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why):
     robot = system()
     with pytest.raises(StateError, match=why):
-        pp.simulate(robot, robot.neutral(), tau=tau(robot), duration=0.01, compiled=True, **options)
-    assert len(pp.simulate(robot, robot.neutral(), tau=tau(robot), duration=0.002, **options)) == 3
+        pp.simulate(robot, robot.neutral(), tau=tau(robot), compiled=True, **{"duration": 0.01} | options)
+    assert len(pp.simulate(robot, robot.neutral(), tau=tau(robot), **{"duration": 0.002} | options)) == 3
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
@@ -230,6 +231,10 @@ def test_stops_of_a_robot_without_limits():
 
 def test_what_rollout_refuses():
     robot = puma()
+
+    def growing(t):
+        return np.ones((*[[], [2], [3]][(t > 0.004) + (t > 0.006)], 6))
+
     for options, why in (
         (dict(method="DOP853"), "its own choosing|of its own"),
         (dict(tau=lambda t, q, v: 0 * v), "function of Python"),
@@ -238,6 +243,9 @@ def test_what_rollout_refuses():
         (dict(dt=0.0), "dt"),
         (dict(steps=2, out=np.empty(3)), "out"),
         (dict(steps=2, out=(np.empty((3, 6)), np.empty((3, 5)))), "out"),
+        (dict(steps=2, out=()), "out"),
+        (dict(steps=10**14), "keep fewer samples"),
+        (dict(tau=pp.PD(robot, growing, 1.0, 1.0), steps=9), r"do not fit together: \(\), \(2,\), \(3,\)"),
     ):
         with pytest.raises(StateError, match=why):
             pp.rollout(robot, robot.neutral(), **options)
@@ -249,3 +257,67 @@ def test_no_motion_and_no_steps():
     assert pp.rollout(robot, np.zeros((2, 6)), steps=0)[0].shape == (2, 1, 6)
     assert len(pp.simulate(robot, np.zeros(6), duration=0.0)) == 1
     assert pp.simulate(robot, np.zeros((0, 6)), duration=0.01).q.shape == (0, 11, 6)
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_motion_diverges_at_the_same_step(every):
+    """Whatever is sampled: the event, the last state and the end of the others are those of the steps in Python."""
+    robot = puma()
+    q, v = state(robot, 1, 3)
+    goals = np.ones((3, 6)) * [[1.0], [1e13], [1e6]]
+    fast, slow = both(robot, q, v, pp.PD(robot, goals, 1e5, 5.0), every=every)
+    assert fast.events == slow.events and {e.where for e in fast.events} >= {(1,), (2,)}
+    assert (fast.t == slow.t).all() and (np.isnan(fast.q) == np.isnan(slow.q)).all()
+
+
+def test_torques_of_a_stopped_motion_are_not_shown():
+    robot = limited()
+    v = np.zeros((2, 4))
+    v[1, 0] = 9.0
+    fast, slow = both(robot, np.zeros((2, 4)), v, np.ones(4), limits="stop", duration=0.1)
+    agree(*(motion[0] for motion in (fast, slow)))
+    assert (np.isnan(fast.tau) == np.isnan(slow.tau)).all() and np.isnan(fast.tau[1, -1]).all()
+
+
+@pytest.mark.parametrize("at", [0.05, 0.07, 0.1])
+def test_a_reference_that_jumps_between_two_steps(at):
+    """The end of a step is t + dt, not always (k + 1) dt: which side of the jump it lies on is what Python says."""
+    robot = puma()
+    q, v = state(robot, 2)
+    agree(*both(robot, q, v, pp.PD(robot, lambda t: np.ones(6) * (t >= at), 5.0, 0.5), dt=0.01, duration=0.12))
+
+
+def test_friction_of_a_joint_at_rest():
+    """The square of a tiny friction_speed is no zero: nothing is 0 / 0."""
+    robot = puma()
+    fast, slow = both(robot, np.zeros(6), None, pp.GravityCompensation(robot), friction=1.0, friction_speed=1e-200)
+    agree(fast, slow)
+    assert not fast.events and np.abs(fast.v).max() < 1e-9
+
+
+def test_a_joint_without_room_stands_still():
+    """lower = upper: `limits="block"` is a weld, in the kernel and in Python."""
+    spots = [0.2, None, -0.4, None]
+    chains = []
+    for free in ("revolute", "fixed"):
+        b = pp.Builder(free)
+        for k, spot in enumerate(spots):
+            b.body(f"link {k}", mass=1.0, com=(0.2, 0.05, 0), inertia=np.diag([0.02, 0.03, 0.04]))
+            held = free == "fixed" and spot is not None
+            turn = dict(rpy=(0.0, spot, 0.0)) if held else dict(axis=(0, 1, 0))
+            limits = {} if held or spot is None else dict(lower=spot, upper=spot)
+            parent = f"link {k - 1}" if k else "world"
+            b.joint(f"joint {k}", "fixed" if held else "revolute", parent, f"link {k}", xyz=(0.3 * k, 0, 0), **turn, **limits)
+        chains.append(b.build())
+    locked, welded = chains
+    q = np.array([0.2, 0.5, -0.4, 0.1])
+    fast, slow = both(locked, [q, q], [[0.0] * 4, [1.0] * 4], limits="block", dt=1e-4, method="euler")
+    np.testing.assert_allclose(fast.v, slow.v, atol=1e-11)
+    assert (fast.q[..., ::2] == q[::2]).all() and (fast.v[:, 1:, ::2] == 0.0).all()
+    meant = pp.simulate(welded, q[1::2], dt=1e-4, duration=0.02, method="euler")
+    np.testing.assert_allclose(fast.v[0][:, 1::2], meant.v, atol=0.3 * 1e-4)  # of speeds of 0.3, to the order of the step
+
+
+def test_compiled_is_yes_or_no():
+    with pytest.raises(StateError, match="compiled is 'no', expected True or False"):
+        pp.simulate(puma(), np.zeros(6), duration=0.01, compiled="no")

@@ -120,6 +120,12 @@ class System:
         c = self.closure
         return type(self), (self.robot, c.constraints, c.follows, self.passive, self.object)
 
+    def __eq__(self, other) -> bool:
+        return isinstance(other, System) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash((self.robot, self.key))
+
     def __repr__(self) -> str:
         held = ", ".join([*(f"{c.name}: {c.kind}" for c in self.contacts), *(f.name for f in self.closure.follows)])
         rows = f"{self.nc} constraint row{'s' if self.nc > 1 else ''}"

@@ -1,7 +1,7 @@
 """The parts of a compiled step that closed chains add: their own dynamics, and the way back onto the constraints.
 
 dynamics     a, and the strain of Omega
-strained     S = S + strain: where it stays below STRAIN, no step met a singular Omega
+strained     S = max(S, strain): where it stays below STRAIN, no step met a singular Omega
 close_q      dq = -M^-1 Jc* Omega^-1 e(q);    put_q    q = q exp(dq)
 close_v      dv = -M^-1 Jc* Omega^-1 Jc v;    put_v    v = v + dv
 """
@@ -14,6 +14,7 @@ from psiphi.closed.system import System
 from psiphi.functions.compiler import Function
 from psiphi.simulation.blocks import Named, trace
 from psiphi.simulation.manifold import Manifold
+from psiphi.spatial.choices import most
 from psiphi.sweeps.unroll import Straight
 
 AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
@@ -24,7 +25,7 @@ def blocks(system: System, m: Manifold, force: str, project: bool) -> Named:
     known: Named = {
         "start": (trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}), {}),
         "dynamics": (only(system._motion, "a", "strain"), {"tau": force}),
-        "strained": (trace("strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [S[0] + strain[0]]}), {}),
+        "strained": (trace("strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [most(strain[0], S[0])]}), {}),
     }
     return known | (_projection(system, m) if project else {})
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
+from psiphi.errors import StateError
 from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
 from psiphi.simulation import laws
@@ -65,7 +66,7 @@ class Drive:
         """The numbers of the losses and limits that act."""
         found = {name: getattr(self.losses, name) for name in LOSSES if getattr(self.losses, name).any()}
         if "friction" in found:
-            found["floor"] = np.array([self.losses.speed**2])
+            found["floor"] = np.array([self.losses.floor])
         if self.controller is not None and self.effort is not None:
             found["effort"] = np.minimum(self.effort, UNBOUND)
         return found
@@ -92,23 +93,33 @@ class Drive:
             return {}
         if self.torque.table is not None:
             return {"tau": self.torque.table[..., start : start + count, :]}
-        stride = 2 if plan.times == 3 else 1
-        times = (start + np.arange(stride * count + (stride == 2)) / stride) * dt
+        stages = [(start + np.arange(count)) * dt + j * (0.5 * dt) for j in range(plan.times)]  # to the last bit as in Python
+        times = np.unique(stages)
         rows = self.references(times)
         return {
-            place(name, j): rows[i][..., j::stride, :][..., :count, :]
-            for j in range(plan.times)
+            place(name, j): rows[i][..., np.searchsorted(times, stage), :]
+            for j, stage in enumerate(stages)
             for i, name in enumerate(plan.law.follows)
         }
 
     def references(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
         """What the controller follows at these times, (..., times, n) each."""
         each = [self.controller.reference(float(t)) for t in times]
-        return tuple(np.stack(np.broadcast_arrays(*rows), axis=-2) for rows in zip(*each, strict=True))
+        try:
+            return tuple(np.stack(np.broadcast_arrays(*rows), axis=-2) for rows in zip(*each, strict=True))
+        except ValueError:
+            shapes = ", ".join(str(shape) for shape in dict.fromkeys(x.shape[:-1] for row in each for x in row))
+            cause = f"the reference has batch axes that do not fit together: {shapes}, from t = {times[0]:g} to {times[-1]:g}"
+            raise StateError(cause, "give the same batch axes at all times") from None
 
     def at_samples(self, robot: Robot, t: np.ndarray, dt: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The torque at samples (..., n, nv): what the kernel computed on its way and did not keep."""
         shape = (*q.shape[:-1], robot.nv)
+
+        def front(x: np.ndarray) -> np.ndarray:
+            """The axis of samples first: behind it all that has batch axes fits."""
+            return np.moveaxis(np.broadcast_to(x, (*q.shape[:-1], x.shape[-1])), -2, 0)
+
         if self.torque.table is not None:
             rows = self.torque.table.shape[-2]
             steps = np.minimum(np.rint(t / dt).astype(int), rows - 1)
@@ -116,6 +127,6 @@ class Drive:
         if not self.law.follows:
             tau = self.controller(0.0, q, v)
         else:
-            fixed = (x[..., None, :] for x in self.controller.reference(0.0))
-            tau = self.controller.law(q, v, *(self.references(t) if self.timed else fixed))
+            rows = map(front, self.references(t)) if self.timed else self.controller.reference(0.0)
+            tau = np.moveaxis(self.controller.law(front(q), front(v), *rows), 0, -2)
         return tau if self.effort is None else np.clip(tau, -self.effort, self.effort)

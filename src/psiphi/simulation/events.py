@@ -63,12 +63,15 @@ class Watch:
             self.outside = np.zeros_like(self.outside)
         return quiet
 
+    def wild(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(*batch): which of the elements that still run diverged."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self.alive & ~((np.abs(v) <= FASTEST).all(axis=-1) & np.isfinite(q).all(axis=-1))
+
     def check(self, before: float, t: float, q: np.ndarray, v: np.ndarray) -> bool:
         """Look at the state after a step; True when something stopped."""
-        was = self.alive.copy()
-        with np.errstate(invalid="ignore", over="ignore"):
-            wild = ~((np.abs(v) <= FASTEST).all(axis=-1) & np.isfinite(q).all(axis=-1))
-        self._fire(DIVERGED, wild & was, t)
+        was, wild = self.alive.copy(), self.wild(q, v)
+        self._fire(DIVERGED, wild, t)
         self._check_limits(t, q, was & ~wild)
         for name in self.functions:
             self._check_function(name, before, t, q, v, was & ~wild)

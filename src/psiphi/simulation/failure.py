@@ -15,7 +15,7 @@ class SimulationError(Error):
         self.trajectory = trajectory
 
 
-STRAINED = "a motion came to a singularity, or asks for a force no contact can give"
+STRAINED = "a motion came to a singularity, diverged, or asks for a force no contact can give"
 
 
 class Strained(Exception):

@@ -19,6 +19,7 @@ from psiphi.simulation.stops import Stops
 from psiphi.simulation.task import Run, Task
 from psiphi.simulation.trajectory import Trajectory
 
+State = tuple[np.ndarray, np.ndarray]
 LOOPS = 5000  # steps in Python that take as long as compiling loops
 MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
@@ -27,7 +28,7 @@ def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
     reason = drive.obstacle(task.plant.given, tau, task.method, task.limits == "block")
     if compiled and reason:
-        raise StateError(f"compiled=True, and {reason}", "leave it out: the same steps then run in Python")
+        raise StateError(f"compiled=True, and {reason}", "leave it out: the same then runs in Python")
     if reason or not task.steps or compiled is False:
         return False
     return bool(compiled) or worthwhile(task.plant, task.steps, math.prod(task.batch))
@@ -77,7 +78,7 @@ class Fast(Run):
             done += whole
             self.progress(done * self.dt, q, v, now=done == self.steps)
 
-    def _piece_of(self, runner: Runner, q, v, start: int, steps: int, every: int) -> tuple[np.ndarray, np.ndarray]:
+    def _piece_of(self, runner: Runner, q, v, start: int, steps: int, every: int) -> State:
         """Run some steps, look at them, keep their samples; the last state."""
         n, m = runner.count, steps // every
         out = tuple(np.empty((n, m, size)) for size in (self.plant.nq, self.plant.nv))
@@ -94,7 +95,7 @@ class Fast(Run):
             self._keep(index[on] * self.dt, *((Q, V) if on.all() else (Q[..., on, :], V[..., on, :])))
         else:
             self.whole = None
-            self._look(index, every, Q, V, forces)
+            self._look(runner, (q, v), index, every, Q, V, forces)
         return Q[..., -1, :], V[..., -1, :]
 
     def _forces(self, t: np.ndarray, Q: np.ndarray, V: np.ndarray, at: int | None = None) -> np.ndarray | None:
@@ -106,20 +107,33 @@ class Fast(Run):
             _, forces = self.plant.forces(Q, V, self.field.total(tau, V))
         return forces if at is None or forces is None else forces[..., at, :, :]
 
-    def _look(self, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces: np.ndarray | None) -> None:
-        """State by state: something happened among them, or may have."""
-        watch = self.watch
+    def _look(self, runner: Runner, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:
+        """State by state, behind the state `last`: something happened among them, or may have."""
         for k, step in enumerate(index.tolist()):
-            if watch.over:
+            if self.watch.over:
                 return
-            q, v, was, t = Q[..., k, :], V[..., k, :], watch.alive.copy(), step * self.dt
-            stopped = watch.check(t - every * self.dt, t, q, v)
-            if forces is not None:
-                stopped = watch.check_contacts(t, q, forces[..., k, :, :]) or stopped
-            shown = was & (watch.alive | (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)))
-            if shown.any() and (step % self.every == 0 or stopped or step == self.steps):
-                kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
-                self._keep(np.array([t]), *kept)
+            q, v = Q[..., k, :], V[..., k, :]
+            if every > 1 and self.watch.wild(q, v).any():
+                self._look_closely(runner, last, step - every, every)
+            else:
+                self._look_at(step, every, q, v, None if forces is None else forces[..., k, :, :])
+            last = q, v
+
+    def _look_at(self, step: int, every: int, q: np.ndarray, v: np.ndarray, forces: np.ndarray | None) -> None:
+        """One state, `every` steps behind the one looked at before."""
+        watch, was, t = self.watch, self.watch.alive.copy(), step * self.dt
+        stopped = watch.check(t - every * self.dt, t, q, v)
+        stopped = watch.check_contacts(t, q, forces) or stopped
+        shown = was & (watch.alive | (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)))
+        if shown.any() and (step % self.every == 0 or stopped or step == self.steps):
+            kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
+            self._keep(np.array([t]), *kept)
+
+    def _look_closely(self, runner: Runner, last: State, start: int, steps: int) -> None:
+        """The steps between two samples again, each looked at: when did it happen?"""
+        size = runner.piece(1, MEMORY)
+        for first in range(start, start + steps, size):
+            last = self._piece_of(runner, *last, first, min(size, start + steps - first), 1)
 
     def _keep(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
         self.times.append(t)
@@ -141,6 +155,8 @@ class Fast(Run):
         if self.parts:
             with np.errstate(all="ignore"):
                 tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
+                gone = np.isnan(q).any(axis=-1, keepdims=True) & ~self.watch.alive[..., None, None]
+                tau = np.where(gone, np.nan, tau)
                 a, forces = self.plant.forces(q, v, self.field.total(tau, v))
                 rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
         return finish(self.plant, rows, self.watch.events, self.task.info)

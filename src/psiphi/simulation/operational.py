@@ -57,6 +57,8 @@ class OperationalSpace:
         self.kp, self.kd, self.speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
         self.policy, self.number = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
         self.posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
+        if not np.isfinite(self.posture).all():
+            raise StateError("posture holds numbers that are not finite", "look at where they came from")
         self.posture_kp, self.posture_kd = gains(robot, "posture_kp", posture_kp), gains(robot, "posture_kd", posture_kd)
 
     @property
@@ -97,7 +99,7 @@ class OperationalSpace:
             wanted = place.reshape(*place.shape[:-1], 4, 4)
             turn = quat.log(quat.from_matrix(wanted[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)))
             error = np.concatenate(np.broadcast_arrays(turn, wanted[..., :3, 3] - pose[..., :3, 3]), axis=-1)
-        parts = (self.kp * error).reshape(*error.shape[:-1], -1, 3)
+        parts = (self.kp * error).reshape(*error.shape[:-1], self.size // 3, 3)
         size = np.linalg.norm(parts, axis=-1, keepdims=True)
         pull = (parts * (self.pull / np.maximum(size, self.pull))).reshape(error.shape)
         return pull + self.kd * (rate - velocity[..., 6 - self.size :])
@@ -133,8 +135,17 @@ class Target:
         if not np.isfinite(place).all():
             raise StateError("the target holds numbers that are not finite", "look at where they came from")
         size = 6 if place.shape[-2:] == (4, 4) else 3
+        if size == 6 and not _turns(place[..., :3, :3]):
+            raise StateError(
+                "the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)"
+            )
         place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
+
+
+def _turns(R: np.ndarray) -> bool:
+    """Whether these are rotations, as far as typed digits go."""
+    return bool((np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) < 1e-3).all() and (np.linalg.det(R) > 0.0).all())
 
 
 def felt(X: np.ndarray) -> np.ndarray:
@@ -159,7 +170,7 @@ def faded(X: np.ndarray, fade: float) -> np.ndarray:
     """
     finite = np.isfinite(X).all(axis=(-2, -1), keepdims=True)
     X = np.where(finite, X, np.eye(X.shape[-1]))
-    mean = np.diagonal(X, axis1=-2, axis2=-1).reshape(*X.shape[:-2], -1, 3).mean(axis=-1)
+    mean = np.diagonal(X, axis1=-2, axis2=-1).reshape(*X.shape[:-2], X.shape[-1] // 3, 3).mean(axis=-1)
     scale = np.repeat(1.0 / np.sqrt(np.maximum(mean, np.finfo(float).tiny)), 3, axis=-1)
     S = scale[..., :, None] * scale[..., None, :]
     w, Q = np.linalg.eigh(S * X)

@@ -35,7 +35,7 @@ from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.machine import Machine, Plan
 from psiphi.simulation.mending import Careful
 from psiphi.simulation.plant import Plant
-from psiphi.simulation.states import check_closed, flag, initial_state, step_size, step_stride
+from psiphi.simulation.states import check_closed, check_size, flag, initial_state, step_size, step_stride
 from psiphi.simulation.stops import Stops
 from psiphi.simulation.torques import read_effort, read_losses, read_torque
 
@@ -118,6 +118,8 @@ class Runner:
         self.careful = Careful(plant, drive, plan, dt, batch)
         self.width = plant.nq + plant.nv
         self.given = {name: self._constant(x) for name, x in drive.given().items()} | {"h": self._constant(np.array([dt]))}
+        for x in drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ():
+            self._table(x)  # does not fit: said before anything runs
 
     @property
     def count(self) -> int:
@@ -206,6 +208,7 @@ def rollout(
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
+    check_size(plant, q.shape[:-1], 1 + steps // every)
     cut = read_effort(plant, effort)
     torque, losses = (
         read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
@@ -250,8 +253,11 @@ def _results(out: Any, lead: tuple[int, ...], plant: Plant) -> tuple[np.ndarray,
     if out is None:
         return np.empty(shapes[0]), np.empty(shapes[1])
     arrays: tuple[Any, ...] = tuple(out) if isinstance(out, tuple | list) else (out,)
-    for array, shape in zip(arrays, shapes, strict=False):
-        good = isinstance(array, np.ndarray) and array.dtype == float and array.shape == shape
-        if len(arrays) != 2 or not (good and array.flags.c_contiguous and array.flags.writeable):
-            raise StateError(f"out is {shown(out)}, expected two arrays", f"give np.empty({shapes[0]}), np.empty({shapes[1]})")
+    if len(arrays) != 2 or not all(map(_takes, arrays, shapes)):
+        raise StateError(f"out is {shown(out)}, expected two arrays", f"give np.empty({shapes[0]}), np.empty({shapes[1]})")
     return arrays[0], arrays[1]
+
+
+def _takes(array: Any, shape: tuple[int, ...]) -> bool:
+    good = isinstance(array, np.ndarray) and array.dtype == float and array.shape == shape
+    return good and array.flags.c_contiguous and array.flags.writeable

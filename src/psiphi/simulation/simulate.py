@@ -79,14 +79,15 @@ def simulate(
         raise StateError(f"progress is {shown(progress)}, expected a function of (t, q, v)", "leave it out for none")
     check_size(plant, batch, steps // every + 2)
     task = Task(plant, field, batch, dt, steps, every, _method(method), limits, functions, stops, progress)
-    return _run(task, q, v, tau, compiled, rtol, atol)
+    return _run(task, q, v, tau, None if compiled is None else flag("compiled", compiled), rtol, atol)
 
 
 def _run(task: Task, q: Any, v: Any, tau: Any, compiled: bool | None, rtol: float, atol: float) -> Trajectory:
     """By adaptive steps, by a compiled kernel, or step by step in Python."""
+    kernel = fast.wanted(task, tau, compiled)
     if task.method not in METHODS:
         return adaptive.Solve(task, rtol, atol).run(q, v)
-    if fast.wanted(task, tau, compiled):
+    if kernel:
         try:
             return fast.Fast(task, tau if callable(tau) else None).run(q, v)
         except Strained:

@@ -1,6 +1,6 @@
 """`limits="block"` on tapes: the parts of `stops.py` as blocks, which `kernel.py` runs where a lane needs them.
 
-touch      q within its limits;  side: 1 at a lower, -1 at an upper limit, else 0;  hit: whether anything must change
+touch      q within its limits;  side: 1 at a lower limit (or both), -1 at an upper, else 0;  hit: whether anything must change
 mass       M^-1
 impact     A = S M^-1 S*, speed = S v, lambda = 0
 sweep      one sweep of Gauss and Seidel, until each lane is done
@@ -23,7 +23,7 @@ PARTS = ("touch", "mass", "impact", "sweep", "bounce")
 def blocks(stops: Stops, robot: Robot) -> Named:
     """{block: (tape, {its argument: place})}."""
     nq, nv, n = robot.nq, robot.nv, len(stops.q)
-    own = stops.v.tolist()
+    own, locked = stops.v.tolist(), stops.locked.tolist()
 
     def touch(q, v) -> Values:
         q, side, hit = list(q), [], 0.0
@@ -37,7 +37,7 @@ def blocks(stops: Stops, robot: Robot) -> Named:
                 at = 1.0 - less(x, high)
                 hit, inward = hit + (less(high, x) + at * less(0.0, rate)), inward - at
                 q[i] = least(q[i], high)
-            side.append(inward)
+            side.append(1.0 if low == high else inward)
         return {"Q": q, "q": q, "side": side, "hit": [hit]}
 
     def impact(v, M_inv, side) -> Values:
@@ -51,7 +51,8 @@ def blocks(stops: Stops, robot: Robot) -> Named:
             row = compliance[n * k : n * k + n]
             on = side[k] * side[k]
             after = speed[k] + dot(row, new)
-            new[k] = on * most(0.0, new[k] - after / choose(on, row[k], 1.0))
+            push = new[k] - after / choose(on, row[k], 1.0)
+            new[k] = on * (push if locked[k] else most(0.0, push))
         change = [x - y for x, y in zip(new, impulse, strict=True)]
         moving = less(CLOSE * CLOSE * dot(new, new), dot(change, change))
         kept = [choose(done[0], x, y) for x, y in zip(impulse, new, strict=True)]
@@ -60,8 +61,8 @@ def blocks(stops: Stops, robot: Robot) -> Named:
     def bounce(v, M_inv, side, impulse) -> Values:
         push = [s * x for s, x in zip(side, impulse, strict=True)]
         v = [x + dot([M_inv[r * nv + k] for k in own], push) for r, x in enumerate(v)]
-        for s, k in zip(side, own, strict=True):
-            v[k] = v[k] * (1.0 - less(s * v[k], 0.0))  # what rounding left over
+        for s, k, still in zip(side, own, locked, strict=True):
+            v[k] = 0.0 if still else v[k] * (1.0 - less(s * v[k], 0.0))  # what rounding left over
         return {"V": v, "v": v}
 
     return {

@@ -118,11 +118,16 @@ class Losses:
     speed: float
 
     @property
+    def floor(self) -> float:
+        """speed^2, and not 0 where that is too small for a number: a joint at rest has no friction."""
+        return max(self.speed**2, np.finfo(float).tiny)
+
+    @property
     def none(self) -> bool:
         return not (self.damping.any() or self.friction.any())
 
     def __call__(self, v: Any) -> Any:
-        return -self.damping * v - self.friction * v / np.sqrt(v * v + self.speed**2)
+        return -self.damping * v - self.friction * v / np.sqrt(v * v + self.floor)
 
 
 def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:

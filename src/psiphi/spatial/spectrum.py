@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from psiphi.spatial.choices import sign
+from psiphi.spatial.rotations import TINY
 from psiphi.spatial.screws import root
 
-TINY = 1e-300
 SWEEPS = {1: 0, 2: 1, 3: 5, 6: 8}  # measured: one more than leaves 1e-16 off the diagonal
 
 

@@ -1,28 +1,14 @@
-"""Closed systems to test on; arms around an object come from `psiphi.bench.cells`."""
+"""More closed systems to test on; `psiphi.bench.cells` has others."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from psiphi.bench.cells import (
-    CONTACTS,
-    Closed,
-    at_work,
-    dense_answer,
-    facing_pumas,
-    four_bar,
-    held,
-    pinocchio_answer,
-    random_cell,
-)
-from psiphi.bench.interpreted import Interpreted, uncompiled
+from psiphi.bench.cells import Closed, held
 from psiphi.closed import Loop, System, connect
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
 from psiphi.robots import random_tree
-
-__all__ = ["CONTACTS", "Closed", "Interpreted", "at_work", "dense_answer", "facing_pumas", "four_bar", "held"]
-__all__ += ["inertia_at_object", "pair", "pinned_arm", "pinocchio_answer", "random_cell", "uncompiled"]
 
 
 def pair(*kinds: str, seed: int = 3) -> Closed:

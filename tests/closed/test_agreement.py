@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closed.cells import CONTACTS, Closed, dense_answer, four_bar, pair, pinocchio_answer, random_cell, uncompiled
+from closed.cells import pair
+from psiphi.bench.cells import CONTACTS, Closed, dense_answer, four_bar, pinocchio_answer, random_cell
+from psiphi.bench.interpreted import uncompiled
 
 
 def relative(ours, theirs) -> float:

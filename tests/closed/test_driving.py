@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from closed import cells
+from psiphi.bench import cells
 from psiphi.closed import loose
 from psiphi.closed.singular import STRAIN
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import Closed, at_work, facing_pumas, inertia_at_object, pair, pinned_arm, uncompiled
+from closed.cells import inertia_at_object, pair, pinned_arm
 from closed.worldly import accelerations
+from psiphi.bench.cells import Closed, at_work, facing_pumas
+from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Contact, Loop, connect, grasp
 
 

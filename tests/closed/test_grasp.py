@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import CONTACTS, Closed, Interpreted, dense_answer, held, inertia_at_object, pair, random_cell, uncompiled
+from closed.cells import inertia_at_object, pair
+from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, random_cell
+from psiphi.bench.interpreted import Interpreted, uncompiled
 from psiphi.closed import circuits
 from psiphi.closed.system import System
 

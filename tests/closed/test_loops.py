@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closed.cells import Closed, four_bar, pinned_arm, uncompiled
+from closed.cells import pinned_arm
+from psiphi.bench.cells import Closed, four_bar
+from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Loop, System, connect
 from psiphi.closed.kinds import KINDS
 from psiphi.errors import SingularError, StateError

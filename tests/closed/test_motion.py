@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import at_work, facing_pumas, four_bar
+from psiphi.bench.cells import at_work, facing_pumas, four_bar
 
 
 @pytest.fixture(scope="module")

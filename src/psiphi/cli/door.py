@@ -14,13 +14,8 @@ from psiphi.cli.commands import COMMANDS, EXAMPLES
 from psiphi.cli.text import nearest, sentence
 from psiphi.errors import Error
 
-EXTRAS = {
-    "viser": "[viewer]",
-    "scipy": "[sim]",
-    "matplotlib": "[plot]",
-    "numpy": "",
-    "llvmlite": "",
-}  # package -> who brings it
+# package -> the extra of psiphi that brings it; none: psiphi itself does
+EXTRAS = {"viser": "[viewer]", "scipy": "[sim]", "matplotlib": "[plot]", "numpy": "", "llvmlite": ""}
 TRACE = "PSIPHI_TRACEBACK"  # set: mistakes of psiphi's own show where they happened
 
 

@@ -34,6 +34,7 @@ class System:
         self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
         self.passive, self.object = passive, object_body
         self._functions: dict[Any, Function] = {}
+        self._methods: dict[Any, str] = {}
 
     # -- what the system is ------------------------------------------------------------------------------------------------
 
@@ -259,7 +260,11 @@ class System:
         return circuits.dynamics(self.algebra, self._cheapest(frames, axes), frames, axes)
 
     def _cheapest(self, frames: tuple[str, ...] = (), axes: str = "world") -> str:
-        return min(DEFAULT, key=lambda name: circuits.dynamics(self.algebra, name, frames, axes).flops)
+        """The form with the fewest operations, counted once."""
+        if (frames, axes) not in self._methods:
+            flops = {name: circuits.dynamics(self.algebra, name, frames, axes).flops for name in DEFAULT}
+            self._methods[frames, axes] = min(flops, key=lambda name: flops[name])
+        return self._methods[frames, axes]
 
     def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
         return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))

@@ -51,7 +51,7 @@ class Drive:
 
     @property
     def law(self) -> laws.Torque:
-        return laws.Torque() if self.controller is None else LAWS[type(self.controller)](self.controller)
+        return laws.Torque() if self.controller is None else LAWS[type(self.controller)].of(self.controller)
 
     @property
     def timed(self) -> bool:

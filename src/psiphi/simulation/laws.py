@@ -45,9 +45,10 @@ class Torque:
     order: ClassVar[tuple[str, ...]] = ()  # its blocks
     timed: ClassVar[tuple[str, ...]] = ()  # those of them that read what changes in time
 
-    @staticmethod
-    def of(controller: Any) -> Torque:
-        return Torque()
+    @classmethod
+    def of(cls, controller: Any) -> Torque:
+        """The law of a controller."""
+        return cls()
 
     @property
     def key(self) -> list:
@@ -66,10 +67,6 @@ class Floating(Torque):
     follows: ClassVar[tuple[str, ...]] = ()
     order: ClassVar[tuple[str, ...]] = ("gravity",)
 
-    @staticmethod
-    def of(controller: Any) -> Floating:
-        return Floating()
-
     def blocks(self, system: Robot | System, over: Over) -> Named:
         return {"gravity": (_gravity(system), {})}
 
@@ -83,9 +80,9 @@ class Following(Torque):
     order: ClassVar[tuple[str, ...]] = ("gravity", "feedback")
     timed: ClassVar[tuple[str, ...]] = ("feedback",)
 
-    @staticmethod
-    def of(controller: PD) -> Following:
-        return Following(controller.gravity)
+    @classmethod
+    def of(cls, controller: PD) -> Following:
+        return cls(controller.gravity)
 
     def numbers(self, controller: PD) -> Numbers:
         motors = 1.0 if controller.motors is None else controller.motors
@@ -102,10 +99,6 @@ class Computed(Torque):
     keeps: ClassVar[tuple[str, ...]] = ("kp", "kd")
     order: ClassVar[tuple[str, ...]] = ("feedback", "inverse")
     timed: ClassVar[tuple[str, ...]] = ("feedback",)
-
-    @staticmethod
-    def of(controller: ComputedTorque) -> Computed:
-        return Computed()
 
     def numbers(self, controller: ComputedTorque) -> Numbers:
         return {"kp": controller.kp, "kd": controller.kd}
@@ -129,9 +122,9 @@ class Operational(Torque):
     order: ClassVar[tuple[str, ...]] = ("feedback", "pose", "velocity", "acceleration", "compliance", "task", "inverse")
     timed: ClassVar[tuple[str, ...]] = ("task",)
 
-    @staticmethod
-    def of(controller: OperationalSpace) -> Operational:
-        return Operational(controller.frame, controller.size, controller.policy)
+    @classmethod
+    def of(cls, controller: OperationalSpace) -> Operational:
+        return cls(controller.frame, controller.size, controller.policy)
 
     def numbers(self, controller: OperationalSpace) -> Numbers:
         return {
@@ -166,9 +159,9 @@ def _gravity(system: Robot | System) -> Code:
     return blocks.catalogued(system, "gravity")
 
 
-LAWS: dict[type, Callable[[Any], Torque]] = {
-    GravityCompensation: Floating.of,
-    PD: Following.of,
-    ComputedTorque: Computed.of,
-    OperationalSpace: Operational.of,
+LAWS: dict[type, type[Torque]] = {
+    GravityCompensation: Floating,
+    PD: Following,
+    ComputedTorque: Computed,
+    OperationalSpace: Operational,
 }

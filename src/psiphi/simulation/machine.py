@@ -130,7 +130,7 @@ class Machine:
         return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
 
     def _strains(self, block: str) -> bool:
-        """Whether a block answers a strain, to be added to the sum of all."""
+        """Whether a block answers a strain: the largest of all is kept."""
         return block in self.blocks and any(arg.name == "strain" for arg in self.blocks[block][0].program.outputs)
 
     @cached_property

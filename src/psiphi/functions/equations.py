@@ -10,7 +10,6 @@ Three forms of the same value are lowered and counted, exactly, for the robot at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -129,20 +128,25 @@ class Equation:
     def form(self) -> Form:
         """The cheapest form that has sweeps; on a large robot, the first one."""
         with budget(self.budget):
-            options = [form for form in map(self._within, self.forms) if form is not None]
+            tried = {name: self._within(name) for name in self.forms}
+        options = [form for form in tried.values() if isinstance(form, Form)]
         if self.rods:
             options = [form for form in options if form.lowered.rods]
         options = [form for form in options if not isinstance(form.lowered, LoweredColumns)] or options
+        if not options and (large := [form for form in tried.values() if isinstance(form, TooLarge)]):
+            raise large[0]
         if not options:
             names = ", ".join(map(str, self.results.values()))
             raise StateError(f"{names}: no form of it is made of sweeps", "evaluate it with .dense(q)")
         return options[0] if len(options) == 1 or len(self.model.joints) > LARGE else min(options, key=self._flops)
 
-    def _within(self, name: str) -> Form | None:
+    def _within(self, name: str) -> Form | TooLarge | None:
         """A form, if its share of the budget makes it."""
-        with suppress(TooLarge), share(0.6):
-            return self._form(name)
-        return None
+        try:
+            with share(0.6):
+                return self._form(name)
+        except TooLarge as error:
+            return error
 
     @property
     def tree(self) -> Tree:

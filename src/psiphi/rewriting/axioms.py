@@ -77,6 +77,9 @@ IN_MOTION = (
     axiom(Theta + Theta.T, D_half.inv @ (H @ P_dot @ H.T + H_dot @ P @ H.T + H @ P @ H_dot.T) @ D_half.inv.T, "S1 (26), d/dt"),
 )
 
+# inertial derivatives with gravity in a, or derivatives in body axes with gravity in b: the forces on the bodies are the same
+BIASES = (axiom(M @ phi.T @ _s.a + _s.b, M @ phi.T @ _s.a_local + _s.b_local, "S0 (2.24)-(2.30), S2 (4.1): theory section 1"),)
+
 WITHOUT_ROTORS = (axiom(rotor, 0 * rotor, "no rotor inertia"),)
 
 # what holds of the joints of many robots, and makes Table 1 of S1 what is printed

@@ -43,11 +43,15 @@ class Counterexample:
     labels: tuple[str, ...]
     left: float
     right: float
+    gap: float = 0.0
 
     def __str__(self) -> str:
         where = f"entry {list(self.place)} ({' / '.join(self.labels)})" if self.place else "the value"
         q = np.array2string(self.q, precision=4, threshold=8, edgeitems=3)
-        return f"on {self.model.name} at q = {q}, {where} is {self.left:.6g} on the left, {self.right:.6g} on the right"
+        small = f", by {self.gap:.3g}" if f"{self.left:.6g}" == f"{self.right:.6g}" else ""
+        digits = 17 if small else 6
+        both = f"{self.left:.{digits}g} on the left, {self.right:.{digits}g} on the right"
+        return f"on {self.model.name} at q = {q}, {where} is {both}" + (f": they differ{small}" if small else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,8 @@ class Derivation:
     """The steps of one rewriting (`right` None), or of a proof that two sides meet. True when proved.
 
     `inverses` maps the letters "inv:n" that no rule resolved to what stands under the inverse sign; `remainder` is the
-    normal form of left - right, and `uses` are the rules that lead there.
+    normal form of left - right, `uses` are the rules that lead there, `assumes` the expressions taken to be invertible.
+    `unfinished`: rewriting ran out of its budget.
     """
 
     left: Chain
@@ -65,6 +70,8 @@ class Derivation:
     notes: tuple[str, ...] = ()
     remainder: Poly | None = None
     uses: tuple[Use, ...] = ()
+    assumes: tuple[Expression, ...] = ()
+    unfinished: bool = False
 
     @property
     def steps(self) -> tuple[Move | Step, ...]:
@@ -74,7 +81,7 @@ class Derivation:
 
     @property
     def proved(self) -> bool:
-        return self.right is None or self.remainder == {} or self.left.result == self.right.result
+        return self.right is None or (self.remainder == {} and self.counterexample is None and not self.unfinished)
 
     def __bool__(self) -> bool:
         return self.proved
@@ -109,10 +116,12 @@ def _lines(d: Derivation) -> Iterator[str]:
     if d.right is None:
         yield from _chain_lines(d.left, d)
     else:
-        yield f"{d.left.expression} = {d.right.expression}: {'proved' if d.proved else 'not proved'}"
+        verdict = "proved" if d.proved else "not true" if d.counterexample else "not proved"
+        under = f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
+        yield f"{d.left.expression} = {d.right.expression}: {verdict}{under}"
         for chain in (d.left, d.right):
             yield from _chain_lines(chain, d)
-    for letter, inner in d.inverses.items():
+    for letter, inner in d.inverses.items() if d.right is None else ():
         yield f"no rule resolves {letter} = ({inner})⁻¹: it is evaluated densely"
     yield from (f"note: {note}" for note in d.notes)
     if d.counterexample is not None:

@@ -54,7 +54,7 @@ class Normalizer:
         return expand(term, numbered(self.under), self._shortened)
 
     def _shortened(self, p: Poly) -> Poly:
-        spend(2 * len(p))
+        spend(sum(2 + 0.2 * len(word) for word in p))
         return self.reduce(p) if len(p) > MANY else p
 
     def find(self, word: Word) -> tuple[int, Rule] | None:

@@ -1,35 +1,49 @@
-"""Proof: two expressions are equal when their normal forms are; when they are not, a number shows it."""
+"""Proof: two expressions are equal when their normal forms are; when they are not, a number shows it.
+
+A claim is tried with numbers before it is called proved, too: on its robot, or on a small one of every sort when it names none.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from psiphi.errors import SingularError, StateError
+from psiphi.model.builder import Builder
+from psiphi.model.model import Model
 from psiphi.operators import Expression, random_values
 from psiphi.operators.blocks import labelled
 from psiphi.operators.legality import check_sum, common_robot, foreign
-from psiphi.rewriting.derivation import Counterexample, Derivation
+from psiphi.operators.letters import frame_parts
+from psiphi.operators.rank import LARGE, check_invertible
+from psiphi.operators.terms import of_letter, product, scaled, total
+from psiphi.rewriting.budget import SECONDS, TooLarge
+from psiphi.rewriting.budget import budget as budgeted
+from psiphi.rewriting.derivation import Chain, Counterexample, Derivation
 from psiphi.rewriting.normal import normalizer
+from psiphi.rewriting.polynomial import Poly
+from psiphi.rewriting.scalars import commuted
 
 STATES, TOLERANCE = 5, 1e-7  # random states tried; difference relative to the size of the sides
+FINE = 1e-3  # the same for what is left when both sides are rewritten, relative to its own terms: it does not cancel
 
 
-LARGE = 150  # bodies beyond which matrices are too big to look for one
-
-
-def prove(lhs: Expression, rhs: Any) -> Derivation:
+def prove(lhs: Expression, rhs: Any, budget: float = SECONDS) -> Derivation:
     """Is lhs = rhs an identity? The derivation is true when proved; else it carries a counter-example, if one was found.
+
+    `derivation.assumes` are the expressions whose inverses are taken to exist. `budget`: seconds that rewriting may take.
 
     >>> from psiphi.operators import Operators
     >>> s = Operators()
     >>> bool(prove((s.I - s.H @ s.psi @ s.K) @ s.H @ s.phi, s.H @ s.psi))
     True
     """
-    rhs = lhs * 0 if isinstance(rhs, Real) and rhs == 0 else rhs
+    rhs = lhs * 0 if isinstance(rhs, Real) and rhs == 0 and isinstance(lhs, Expression) else rhs
     for side in (lhs, rhs):
         if not isinstance(side, Expression):
             raise (
@@ -38,8 +52,34 @@ def prove(lhs: Expression, rhs: Any) -> Derivation:
     model = common_robot(lhs, "=", rhs)
     check_sum(lhs.term, rhs.term, model, "=")
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
-    derivation = normalizer(lhs, rhs).derivation(lhs, rhs)
-    return derivation if derivation else replace(derivation, counterexample=find_counterexample(lhs, rhs))
+    for inner in (*lhs.inverses, *rhs.inverses):
+        check_invertible(inner.term, model, LARGE)
+    with budgeted(budget):
+        derivation = _derivation(lhs, rhs)
+    return replace(derivation, counterexample=_counterexample(lhs, rhs, derivation))
+
+
+def _derivation(lhs: Expression, rhs: Expression) -> Derivation:
+    try:
+        work = normalizer(lhs, rhs)
+        derivation = work.derivation(lhs, rhs)
+    except TooLarge as error:
+        sides = [Chain(side, {}, ()) for side in (lhs, rhs)]
+        return Derivation(*sides, notes=(error.cause,), remainder=None, unfinished=True)
+    remainder = commuted(derivation.remainder or {})
+    return replace(derivation, remainder=remainder, assumes=tuple(work.opaque.values()))
+
+
+def _counterexample(lhs: Expression, rhs: Expression, derivation: Derivation) -> Counterexample | None:
+    """What speaks against the claim; a proof is checked too."""
+    if lhs.model is not None or not derivation.proved:
+        found = find_counterexample(lhs, rhs)
+        rest = derivation.remainder
+        return found or (_fine(lhs, rhs, rest) if rest and not derivation.inverses else None)
+    for model in _specimens(frozenset(lhs.letters | rhs.letters)):
+        if found := find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model)):
+            return found
+    return None
 
 
 def find_counterexample(lhs: Expression, rhs: Expression, rng: np.random.Generator | int = 0) -> Counterexample | None:
@@ -52,19 +92,45 @@ def find_counterexample(lhs: Expression, rhs: Expression, rng: np.random.Generat
         q, values = model.random(rng), random_values(both, rng)
         try:
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
-        except SingularError:
+        except (SingularError, StateError):  # no inverse here; or nothing but multiples of I
             continue
         gap = np.abs(left - right)
-        if gap.max(initial=0.0) > TOLERANCE * (1.0 + np.abs(left).max() + np.abs(right).max()):
-            place = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
-            return Counterexample(model, q, values, place, _labels(both, left, place), float(left[place]), float(right[place]))
+        if gap.max(initial=0.0) > TOLERANCE * (1.0 + np.abs(left).max(initial=0.0) + np.abs(right).max(initial=0.0)):
+            return _example(both, q, values, left, right, gap)
     return None
+
+
+def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None:
+    """A difference too small for the sides' own numbers, but not for what is left of lhs - rhs when both are rewritten."""
+    model, rng = lhs.model, np.random.default_rng(1)
+    if model is None or len(model.bodies) > LARGE:
+        return None
+    both = lhs + rhs
+    words = [Expression(scaled(c, product(*map(of_letter, word)) if word else of_letter("I")), model) for word, c in rest.items()]
+    whole = Expression(total(*(word.term for word in words)), model)
+    for _ in range(STATES):
+        q, values = model.random(rng), random_values(both, rng)
+        try:
+            gap = np.abs(_numbers(whole, both, q, values))
+            size = sum(np.abs(_numbers(word, both, q, values)) for word in words)
+            left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
+        except (SingularError, StateError):
+            continue
+        if gap.max(initial=0.0) > FINE * np.max(size, initial=0.0) > 0.0:
+            return _example(both, q, values, left, right, gap)
+    return None
+
+
+def _example(both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray) -> Counterexample:
+    place = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
+    labels = _labels(both, left, place)
+    return Counterexample(both._robot(), q, values, place, labels, float(left[place]), float(right[place]), float(gap[place]))
 
 
 def _numbers(side: Expression, both: Expression, q, values) -> np.ndarray:
     """One side's matrix; a bare multiple of I takes the other side's size."""
     own = {name for name in values if name == "v" or any(f":{name}@" in x for x in side.letters)}
-    padded = side if side.rows == both.rows else side + 0 * both
+    padded = side if side.rows == both.rows and side.cols == both.cols else side + 0 * both
     return np.asarray(padded.dense(q, **(values if padded is not side else {name: values[name] for name in own})))
 
 
@@ -74,3 +140,27 @@ def _labels(both: Expression, matrix: np.ndarray, place: tuple[int, ...]) -> tup
     if matrix.ndim == 0:
         return ()
     return tuple(name for side, i in zip(sides, place, strict=True) for name, part in side if part.start <= i < part.stop)
+
+
+def _specimens(letters: frozenset[str]) -> Iterator[Model]:
+    """A small robot with the frames of these letters, to try a claim on that is made of any robot."""
+    names = {name for x in letters if x.startswith(("B[", "Bdot[")) for name in frame_parts(x.replace("Bdot[", "B[", 1))[0]}
+    yield _specimen(tuple(sorted(names)))
+
+
+@lru_cache(maxsize=16)
+def _specimen(frames: tuple[str, ...]) -> Model:
+    """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
+    made, rng = Builder("specimen"), np.random.default_rng(4)
+    tree = (("base", "world", "revolute"), ("left", "base", "universal"), ("right", "base", "prismatic"), ("tip", "left", "spherical"))
+    for name, parent, kind in tree:
+        made.body(name, mass=rng.uniform(1.0, 3.0), com=rng.uniform(-0.2, 0.2, 3), inertia=np.diag(rng.uniform(0.2, 0.3, 3)))
+        axes = {"axis": (0.6, 0.0, 0.8), "axis2": (0.0, 1.0, 0.0)} if kind == "universal" else {"axis": (0.6, 0.0, 0.8)}
+        axes = {} if kind == "spherical" else axes
+        count = {"universal": 2, "spherical": 3}.get(kind, 1)
+        made.joint(
+            f"to {name}", kind, parent=parent, child=name, xyz=rng.uniform(-0.5, 0.5, 3), armature=(0.1,) * count, **axes
+        )
+    for i, frame in enumerate(x for x in frames if x != "world"):
+        made.frame(frame, tree[i % len(tree)][0], xyz=rng.uniform(-0.3, 0.3, 3))
+    return made.build()

@@ -9,7 +9,7 @@ from psiphi.model.model import Model
 from psiphi.operators import Expression, has_rotors, is_chain
 from psiphi.operators.letters import frame_parts
 from psiphi.operators.terms import of_letter
-from psiphi.rewriting.axioms import AXIOMS, FIXED_MAPS, HALVES, IN_MOTION, ON_CHAINS, SINGLE, WITHOUT_ROTORS, at_frame
+from psiphi.rewriting.axioms import AXIOMS, BIASES, FIXED_MAPS, HALVES, IN_MOTION, ON_CHAINS, SINGLE, WITHOUT_ROTORS, at_frame
 from psiphi.rewriting.budget import unlimited
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.lemmas import name_of
@@ -38,6 +38,13 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[str, ...]) -> Rules:
 
 
 @lru_cache
+def bias_rules(rotors: bool) -> Rules:
+    """`rules`, and that the two conventions for bias vectors make the same body forces."""
+    with unlimited():
+        return complete(BIASES, rules(rotors), CHAIN_PAIRS)
+
+
+@lru_cache
 def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
     """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives.
 
@@ -56,6 +63,8 @@ def rules_for(model: Model | None, letters: frozenset[str] = frozenset()) -> Rul
         rows = [] if model is None else [joint.row for joint in model.joints]
         fixed, single = (bool(rows) and all(test) for test in ([r.Hdot is None for r in rows], [r.nv == 1 for r in rows]))
         return moving_rules(rotors, fixed, single)
+    if {"vec:a@link", "vec:b@link"} & letters and {"vec:a_local@link", "vec:b_local@link"} & letters:
+        return bias_rules(rotors)
     if "Om" not in letters:
         return rules(rotors)
     singles = {x.removesuffix("*") for x in letters if x.startswith("B[") and len(frame_parts(x)[0]) == 1}

@@ -398,7 +398,7 @@ class Oracle:
             return later.rate
         # inertial: the derivative of components in world axes, turned back into link axes
         now, then = self.exactly(self._turns()), self.moving.exactly(self.moving._turns())
-        rows, cols = (where == "link" for where in spaces_of(node))
+        rows, cols = (where in DUAL for where in kinds_of(node))
         later = then @ later if rows else later
         rate = (later @ then.T if cols else later).rate
         rate = now.T @ rate if rows else rate
@@ -414,23 +414,30 @@ def back(X: np.ndarray) -> np.ndarray:
     return np.block([[Rt, -Rt @ X[:3, 3:] @ Rt], [np.zeros((3, 3)), Rt]])
 
 
-def spaces_of(node: Node) -> tuple[str, str]:
-    """(rows, cols), each "link", or "" for what does not turn with a link."""
+DUAL = {"force": "motion", "motion": "force"}
+
+
+def dual(space: str) -> str:
+    return DUAL.get(space, space)
+
+
+def kinds_of(node: Node) -> tuple[str, str]:
+    """(rows, cols): "joint", "force", "motion", "frame1", ..., "one"; "" where it is open (I, or a vector of unknown side)."""
     op, args = node
     if op == "letter":
-        rows, cols = ("link" if side in ("force", "motion") else "" for side in LETTER_SPACES.get(args[0], ("", "")))
-        return rows, cols
+        return LETTER_SPACES.get(args[0], ("", ""))
     if op == "frames":
-        return ("link", "") if args[0] == "B" else ("", "")
+        frames = f"frame{len(args[1])}"
+        return ("force", frames) if args[0] == "B" else (frames, "joint")
     if op == "vector":
-        return ("link" if args[1] in ("link", "motion", "force") else ""), ""
+        return {"link": "", "frame": ""}.get(args[1], args[1]), "one"
     if op == "symbol":
-        return ("link", "link") if args[1] == "link" else ("", "")
-    inner = [spaces_of(x) for x in args if isinstance(x, Node) and not is_identity(x)] or [("", "")]
+        return ("joint", "joint") if args[1] == "joint" else ("force", "motion")
+    inner = [kinds_of(x) for x in args if isinstance(x, Node) and not is_identity(x)] or [("", "")]
     if op == "product":
         return inner[0][0], inner[-1][1]
-    rows, cols = inner[0]
-    return (cols, rows) if op in ("T", "inv") else (rows, cols)
+    rows, cols = next((pair for pair in inner if all(pair)), inner[0])
+    return {"T": (dual(cols), dual(rows)), "inv": (cols, rows)}.get(op, (rows, cols))
 
 
 def is_identity(node: Node) -> bool:

@@ -1,6 +1,7 @@
 """The long run: so many random expressions on random robots, each compiled, run and held against `.dense` and the oracle.
 
     python tests/sound/run.py --count 20000 --seed 1 --jobs 1
+    python tests/sound/run.py --claims --count 5000
 
 prints how many were right, dense, refused and why, the slowest ones, and each kind of failure once, made small and written as
 Python that shows it. Exit status 1 when anything failed.
@@ -17,17 +18,24 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
 
 import numpy as np  # noqa: E402
 
-from sound.examine import Case, Outcome, examine  # noqa: E402
+from sound.claims import OK, Claim, draw_claim, judge, some_robots  # noqa: E402
+from sound.claims import shrink as shrink_claim  # noqa: E402
+from sound.examine import RIGHT, Case, Outcome, examine  # noqa: E402
 from sound.recipes import text  # noqa: E402
-from sound.robots import draw_spec  # noqa: E402
+from sound.robots import Spec, draw_spec  # noqa: E402
 from sound.shrinking import shrink  # noqa: E402
 from sound.writing import draw_recipe  # noqa: E402
+
+ROBOTS = 40  # that claims are about
+
+Found = Case | Claim
 
 
 def picker(seed: int, i: int):
@@ -36,17 +44,31 @@ def picker(seed: int, i: int):
     return lambda options: options[int(rng.integers(len(options)))]
 
 
-def draw(seed: int, i: int) -> Case:
+@lru_cache
+def robots_of(seed: int) -> list[Spec]:
+    return some_robots(picker(seed, 10**9), ROBOTS)
+
+
+def draw(seed: int, i: int, claims: bool) -> Found:
     """Case i of a run."""
     pick = picker(seed, i)
-    return Case(draw_spec(pick), draw_recipe(pick))
+    return draw_claim(pick, robots_of(seed)) if claims else Case(draw_spec(pick), draw_recipe(pick))
 
 
-def one(job: tuple[int, int]) -> tuple[int, Outcome]:
+def outcome_of(case: Found) -> Outcome:
+    return judge(case) if isinstance(case, Claim) else examine(case)
+
+
+def one(job: tuple[int, int, bool]) -> tuple[int, Outcome]:
     try:
-        return job[1], examine(draw(*job))
+        case = draw(job[1], job[0], job[2])
+        return job[0], outcome_of(case)
     except Exception as error:  # the harness itself
-        return job[1], Outcome("harness", f"{type(error).__name__}: {error}")
+        return job[0], Outcome("harness", f"{type(error).__name__}: {error}")
+
+
+def shown(case: Found) -> str:
+    return text(case.node) if isinstance(case, Case) else f"{text(case.lhs)}  =  {text(case.rhs)}"
 
 
 def family(outcome: Outcome) -> str:
@@ -64,20 +86,21 @@ def reason(outcome: Outcome) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--start", type=int, default=0, help="the first case")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--shrink", type=int, default=200, help="trials to make a failure smaller")
+    parser.add_argument("--claims", action="store_true", help="claims for pp.prove instead of expressions for pp.function")
+    parser.add_argument("--shrink", type=int, default=100, help="trials to make a failure smaller")
     parser.add_argument("--only", type=int, help="one case, with its source")
     args = parser.parse_args()
     os.environ["PSIPHI_CACHE"] = cache = tempfile.mkdtemp(prefix="psiphi-sound-")
     os.environ.setdefault("PSIPHI_CACHE_MB", "64")
     try:
         if args.only is not None:
-            case = draw(args.seed, args.only)
-            print(case.source(), examine(case), sep="\n")
+            case = draw(args.seed, args.only, args.claims)
+            print(case.source(), outcome_of(case), sep="\n")
             return 0
         return report(args)
     finally:
@@ -85,7 +108,7 @@ def main() -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    jobs = [(args.seed, i) for i in range(args.start, args.start + args.count)]
+    jobs = [(i, args.seed, args.claims) for i in range(args.start, args.start + args.count)]
     kinds, reasons, failures, slowest, begun = Counter(), Counter(), {}, [], time.perf_counter()
     pool = multiprocessing.Pool(args.jobs) if args.jobs > 1 else None
     for i, outcome in pool.imap_unordered(one, jobs, chunksize=8) if pool else map(one, jobs):
@@ -93,23 +116,33 @@ def report(args: argparse.Namespace) -> int:
         slowest = sorted([*slowest, (outcome.seconds, i)], reverse=True)[:5]
         if outcome.kind == "refused":
             reasons[reason(outcome)] += 1
-        if not outcome.ok:
+        if outcome.kind not in (OK if args.claims else RIGHT):
             failures.setdefault(family(outcome), []).append(i)
             if len(failures[family(outcome)]) == 1:
-                print(f"{sum(kinds.values()):6} {family(outcome)}: case {i}: {text(draw(args.seed, i).node)}", flush=True)
+                print(
+                    f"{sum(kinds.values()):6} {family(outcome)}: case {i}: {shown(draw(args.seed, i, args.claims))}", flush=True
+                )
         if sum(kinds.values()) % 500 == 0:
             print(f"{sum(kinds.values()):6} {dict(kinds)} {time.perf_counter() - begun:.0f} s", flush=True)
-    print(f"\n{sum(kinds.values())} expressions in {time.perf_counter() - begun:.0f} s: {dict(kinds)}")
+    what = "claims" if args.claims else "expressions"
+    print(f"\n{sum(kinds.values())} {what} in {time.perf_counter() - begun:.0f} s: {dict(kinds)}")
     print("refused:", *(f"  {n:5} {why}" for why, n in reasons.most_common()), sep="\n")
-    print("slowest:", *(f"  {s:6.2f} s  case {i}: {text(draw(args.seed, i).node)[:100]}" for s, i in slowest), sep="\n")
+    print(
+        "slowest:", *(f"  {s:6.2f} s  case {i}: {shown(draw(args.seed, i, args.claims))[:100]}" for s, i in slowest), sep="\n"
+    )
     for name, cases in sorted(failures.items(), key=lambda pair: -len(pair[1])):
-        if name.startswith("harness"):
-            print(f"\n# {name}: cases {cases[:9]}")
-            continue
-        case = shrink(draw(args.seed, cases[0]), 0 if name.startswith("slow") else args.shrink)
-        print(f"\n# {name}\n# {len(cases)} times, first in case {cases[0]} (seed {args.seed}): {examine(case).detail}")
-        print(case.source(), flush=True)
+        _show(name, cases, args)
     return 1 if failures else 0
+
+
+def _show(name: str, cases: list[int], args: argparse.Namespace) -> None:
+    """One kind of failure, made small."""
+    print(f"\n# {name}\n# {len(cases)} times: cases {cases[:9]} of seed {args.seed}")
+    if name.startswith("harness"):
+        return
+    case, trials = draw(args.seed, cases[0], args.claims), 0 if name.startswith("slow") else args.shrink
+    case = shrink_claim(case, trials) if isinstance(case, Claim) else shrink(case, trials)
+    print(f"# {outcome_of(case).detail if trials else ''}\n{case.source()}", flush=True)
 
 
 if __name__ == "__main__":

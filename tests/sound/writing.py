@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import psiphi as pp
-from sound.oracle import LETTER_SPACES, MOVING
+from sound.oracle import DUAL, LETTER_SPACES, MOVING, dual
 from sound.recipes import Node, frames, letter, vector, walk
 
 Pick = Callable[[Sequence[Any]], Any]
@@ -39,7 +39,6 @@ NAMES = [
     "w",
 ]
 SCALARS = [2, -1, 3, 0.5, -0.25, Fraction(1, 3), 1.5, 7, 0.001, 0]
-DUAL = {"force": "motion", "motion": "force"}
 TAKEN = {"motion": {"a", "b", "a_local", "b_local", "g"}, "force": {"a", "b", "a_local", "b_local", "g"}, "joint": {"couple"}}
 
 
@@ -57,10 +56,6 @@ SIDES = _knows_sides()
 I, H, phi, psi, M, P, D, G, K, E_phi, E_psi = map(letter, ("I", "H", "phi", "psi", "M", "P", "D", "G", "K", "E_phi", "E_psi"))
 mass, coriolis, a, b, Om, tau_bar = map(letter, ("mass", "coriolis", "a", "b", "Om", "tau_bar"))
 W, J_TOOL = I - H @ psi @ K, frames("J", "tool")
-
-
-def dual(space: str) -> str:
-    return DUAL.get(space, space)
 
 
 def _table() -> dict[tuple[str, str], list[Node]]:

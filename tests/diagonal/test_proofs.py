@@ -30,7 +30,7 @@ def test_proofs_on_a_robot():
     assert pp.prove(s.mass_dot, (W @ s.D @ W.T).dot())
     assert pp.prove(s.mass_dot, (s.mass_half @ s.mass_half.T).dot())
     assert pp.prove((V @ W).dot(), 0 * s.D)
-    assert pp.prove((s.psi @ (s.I - s.E_psi)).dot(), 0 * s.P)
+    assert pp.prove((s.psi @ (s.I - s.E_psi)).dot(), 0)
     assert pp.prove(s.lambda_dot - s.P_dot, s.Omega_d @ s.P + (s.Omega_d @ s.P).T)
     assert not pp.prove(s.P_dot, s.lambda_dot), "the two derivatives differ by the joint's own motion"
 

@@ -78,10 +78,16 @@ def test_explain_names_identities_loops_and_cost(arm):
 
 def test_what_cannot_be_swept_is_dense_and_says_so(arm):
     s = arm.operators
-    odd = (s.mass + s.D).inv
-    f, q = pp.function(odd), arm.random(3)
+    f, q = pp.function(s.H @ s.S @ s.M @ s.H.T), arm.random(3)
     assert f.dense and f.sweeps == 0 and "dense" in f.explain()
-    assert np.allclose(f(q), np.linalg.inv((s.mass + s.D).dense(q)))
+    assert np.allclose(f(q), f.expression.dense(q))
+
+
+def test_inverses_no_identity_resolves_are_inverted_by_numbers(arm):
+    s = arm.operators
+    f, q = pp.function((s.mass + s.D).inv), arm.random(3, 4)
+    assert not f.dense and f.sweeps > 0 and "inverses by numbers" in f.explain()
+    assert np.allclose(f(q), np.linalg.inv((s.mass + s.D).dense(q)), rtol=1e-12)
 
 
 def test_matrices_of_links_and_rows_of_vectors_are_those_of_the_dense_operators():

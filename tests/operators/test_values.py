@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import reference
+from psiphi import robots
 from psiphi.errors import Error, SingularError, StateError
 from psiphi.model.builder import Builder
 from psiphi.operators import (
@@ -73,7 +74,16 @@ W = s.I - s.H @ s.psi @ s.K
 
 @pytest.mark.parametrize(
     "e",
-    [*(getattr(s, x) for x in LETTERS if x != "I"), W, W.T, W.inv, s.mass, s.mass.inv, s.psi.T @ s.psi, s.phi @ s.M],
+    [
+        *(getattr(s, x) for x in LETTERS if x != "I"),
+        W,
+        W.T,
+        W.inv,
+        s.mass,
+        s.mass.inv,
+        s.psi.T @ s.H.T @ s.H @ s.psi,
+        s.phi @ s.M,
+    ],
     ids=str,
 )
 def test_blocks_stand_where_the_structure_says(e):
@@ -97,7 +107,7 @@ def test_questions():
 
 def test_dot_test():
     rng = np.random.default_rng(0)
-    for e in (s.mass, W, s.J("tool", "elbow"), s.H @ s.phi @ s.a, s.psi @ symbol("X") @ s.phi.T, vector("x").T @ s.D):
+    for e in (s.mass, W, s.J("tool", "elbow"), s.phi.T @ s.a, s.psi @ symbol("X") @ s.phi.T, vector("x").T @ s.D):
         assert dot_test(e, BUSHY.random(rng), rng), e
         assert dot_test(e)
     assert not dot_test(s.phi)._replace(error=1.0)
@@ -146,8 +156,12 @@ def test_arguments_are_checked():
 
 
 def test_singular_operators_say_so():
-    with pytest.raises(SingularError, match="singular"):
-        (s.E_phi @ s.phi).inv.dense(BUSHY.random(0))
+    with pytest.raises(StateError, match="singular at every state"):
+        s.M @ (s.E_phi @ s.phi).inv.T
+    arm = Operators(robots.puma560())
+    J = arm.J("tool")
+    with pytest.raises(SingularError, match="singular at this state"):  # the wrist is in line
+        (J @ arm.mass.inv @ J.T).inv.dense(np.zeros(6))
 
 
 def test_a_frame_on_the_world_does_not_move():

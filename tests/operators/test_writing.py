@@ -62,7 +62,7 @@ def test_copies_are_equal():
         (s.E_psi @ s.tau_bar - s.S @ s.Delta_phi / 2, "ℰ_ψ τ̄ - 1/2 S Δ_φ", None),
         (s.J("tool").T, "H φ B(tool)", r"$H\, \phi\, B_{\text{tool}}$"),
         (s.D_half.inv.T, "(D^-½)*", r"$\left(D^{-\frac12}\right)^*$"),
-        (s.phi.inv.T @ s.b, "φ*⁻¹ b", r"$\left(\phi^*\right)^{-1}\, b$"),
+        (s.phi.inv.T @ s.a, "φ*⁻¹ a", r"$\left(\phi^*\right)^{-1}\, a$"),
         (-2 * s.rotor, "-2 J_m", None),
         (vector("tau"), "tau", r"$\tau$"),
     ],
@@ -158,7 +158,7 @@ def test_scalars():
 def test_tidy():
     assert s.mass == s.mass.T and s.mass.inv == s.mass.inv.T and s.mass.inv.inv == s.mass
     assert s.D.inv.inv == s.D and str(s.D_half.inv.T.inv) == "(D^½)*"
-    assert (s.phi + s.psi) + s.P == s.phi + (s.psi + s.P)
+    assert (s.phi + s.psi) + s.K @ s.H == s.phi + (s.psi + s.K @ s.H)
 
 
 def test_polynomials():

@@ -93,7 +93,7 @@ def test_equal_inverses_get_one_letter():
     s = PLAIN
     W = s.I - s.H @ s.psi @ s.K
     a, b = s.M.inv, (s.P - s.E_psi @ s.P @ s.E_phi.T).inv
-    assert prove(a, b) and prove(s.phi @ a, s.phi @ b)
+    assert prove(a, b) and prove(s.phi.T @ a, s.phi.T @ b)
     assert prove((s.J("tool") @ s.mass.inv @ s.J("tool").T).inv, (s.J("tool") @ W.T @ s.D.inv @ W @ s.J("tool").T).inv)
     assert prove((s.psi @ s.P).inv.T, (s.P @ s.psi.T).inv)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from psiphi.operators import Expression, Operators
 from psiphi.operators.letters import LETTERS, adjoint_letter, letter
+from psiphi.operators.sides import Clash, product_ends
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import of_letter, product
 from psiphi.rewriting import complete, normal_form, prove
@@ -141,8 +142,16 @@ def words(draw):
     """A legal product of up to eight letters."""
     word = [draw(st.sampled_from(STARRED))]
     for _ in range(draw(st.integers(0, 7))):
-        word.append(draw(st.sampled_from([x for x in STARRED if fits(letter(word[-1]).cols, letter(x).rows)])))
+        word.append(draw(st.sampled_from([x for x in STARRED if _follows(word, x)])))
     return tuple(word)
+
+
+def _follows(word, x):
+    """Spaces fit, and forces meet forces."""
+    try:
+        return fits(letter(word[-1]).cols, letter(x).rows) and bool(product_ends(map(of_letter, (*word, x))))
+    except Clash:
+        return False
 
 
 @given(words())

@@ -10,23 +10,26 @@ Three forms of the same value are lowered and counted, exactly, for the robot at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 
 from psiphi.errors import StateError
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops
 from psiphi.lowering.matrices import LoweredMatrix
-from psiphi.lowering.sides import sided
+from psiphi.lowering.turning import sided
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import BIAS, letter, needs_velocity
-from psiphi.operators.polynomial import Poly, Word
+from psiphi.operators.letters import BIAS, FORCE, needs_velocity
+from psiphi.operators.polynomial import Poly
 from psiphi.operators.printing import show_poly
+from psiphi.operators.sides import ends, settled
+from psiphi.operators.terms import Term
+from psiphi.rewriting.budget import SECONDS, TooLarge, budget, share
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.normal import Normalizer, normalizer
 from psiphi.rewriting.rules import reduce, walk
@@ -37,6 +40,7 @@ from psiphi.tape.ops import Count
 
 A, B = "vec:a@link", "vec:b@link"
 FORMS = ("body forces whole", "as written", "rewritten")
+LONG = 200  # letters of a word beyond which it is not factored
 LARGE = 64  # bodies from which on forms are not counted against each other
 BODY = "vec:body force@link"  # stands for M phi* a + b while the rest is rewritten
 
@@ -64,6 +68,10 @@ class Equation:
     rods: bool | None = None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
     columns: str = ""
     by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
+    budget: float = SECONDS  # of rewriting
+
+    def __post_init__(self):
+        self.results = {name: Expression(settled(e.term), e.model) for name, e in self.results.items()}
 
     @cached_property
     def key(self) -> str:
@@ -96,21 +104,21 @@ class Equation:
         space = vector.split("@")[1]
         if space == "joint":
             return Argument(name, (self.model.nv,), "v")
-        if space == "link":
+        if space != "frame":
             return Argument(name, (6 * len(self.model.bodies),))
-        count = self._frames(vector)
-        return Argument(name, (count, 6) if name == "f_ext" else (6 * count,))
+        count = self._frames(name)
+        return Argument(name, (count, 6) if self.by_link else (6 * count,))
 
-    def _frames(self, vector: str) -> int:
-        """How many frames a frame vector belongs to: those of the B it meets."""
-        for e in self.results.values():
-            for word in e.poly():
-                if vector in word and word.index(vector) > 0:
-                    return letter(word[word.index(vector) - 1]).cols.frames or 0
-        raise StateError(f"the frames of {vector} are not known", "multiply it with B(frames)")
+    def _frames(self, name: str) -> int:
+        """How many frames a frame vector is of: those of the B, or of the vectors, it meets."""
+        counts = (ends(e.term).given.get(name) for e in self.results.values())
+        for count in counts:
+            if isinstance(count, int) and count:
+                return count
+        raise StateError(f"how many frames {name} is of is not known", "multiply it with B(frames), or add it to J(frames) @ v")
 
     def _output(self, name: str, e: Expression) -> Argument:
-        sizes = {"joint": self.model.nv, "link": 6 * len(self.model.bodies), "any": self.model.nv}
+        sizes = {"joint": self.model.nv, "link": 6 * len(self.model.bodies)}
         shape = tuple(sizes.get(space.name, 6 * (space.frames or 0)) for space in (e.rows, e.cols) if space.name != "one")
         if self.by_link and e.rows.name == "link" and len(shape) == 1:
             shape = (len(self.model.bodies), 6)
@@ -120,7 +128,8 @@ class Equation:
     @cached_property
     def form(self) -> Form:
         """The cheapest form that has sweeps; on a large robot, the first one."""
-        options = [form for form in map(self._form, self.forms) if form is not None]
+        with budget(self.budget):
+            options = [form for form in map(self._within, self.forms) if form is not None]
         if self.rods:
             options = [form for form in options if form.lowered.rods]
         options = [form for form in options if not isinstance(form.lowered, LoweredColumns)] or options
@@ -129,13 +138,32 @@ class Equation:
             raise StateError(f"{names}: no form of it is made of sweeps", "evaluate it with .dense(q)")
         return options[0] if len(options) == 1 or len(self.model.joints) > LARGE else min(options, key=self._flops)
 
+    def _within(self, name: str) -> Form | None:
+        """A form, if its share of the budget makes it."""
+        with suppress(TooLarge), share(0.6):
+            return self._form(name)
+        return None
+
+    @property
+    def tree(self) -> Tree:
+        return frame_tree(self.model, self.moves_inertia)
+
+    @property
+    def opaque(self) -> dict[str, frozenset[Term]]:
+        """What stands under the inverses no identity resolves, for every result."""
+        with budget(self.budget):
+            return {
+                name: frozenset(e.term for e in self.results[name].inverses if e.term not in n.known)
+                for name, n in self._normalizers.items()
+            }
+
     def _flops(self, form: Form) -> int:
         tree = frame_tree(self.model, form.lowered.rods)
         return unroll(form.lowered.program("trial", tree, *self.arguments()), tree).count.flops
 
     @cached_property
     def _normalizers(self) -> dict[str, Normalizer]:
-        return {name: normalizer(e) for name, e in self.results.items()}
+        return {name: normalizer(e, proving=False) for name, e in self.results.items()}
 
     def _written(self, name: str) -> Poly:
         """The polynomial as written, inverses resolved."""
@@ -163,7 +191,7 @@ class Equation:
     def _lower(self, polys: dict[str, Poly]) -> Lowered | LoweredMatrix | LoweredColumns | None:
         polys = {name: sided(poly) for name, poly in polys.items()}
         used = {x for poly in polys.values() for word in poly for x in word}
-        if any(not _has_sweeps(x) for x in used) or not all(is_covariant(word) for poly in polys.values() for word in poly):
+        if any(not _has_sweeps(x) for x in used) or any(len(word) > LONG for poly in polys.values() for word in poly):
             return None
         if self.is_matrix:
             spaces = next(iter(self.results.values()))
@@ -180,8 +208,8 @@ class Equation:
         rows = self.results[name].rows.name
         if rows != "link":
             return rows
-        sides = {letter(word[0]).gives for word in poly}
-        return "motion" if sides == {"motion"} else "force"
+        found = ends(self.results[name].term)
+        return str(found.value(found.gives) or FORCE)
 
     @property
     def moves_inertia(self) -> bool:
@@ -235,14 +263,6 @@ class Equation:
         if isinstance(lowered, LoweredColumns):
             return lowered.sweeps
         return len(lowered.sweeps) if isinstance(lowered, LoweredMatrix) else len(lowered.schedule.directions)
-
-
-def is_covariant(word: Word) -> bool:
-    """Forces meet what takes forces, motions what takes motions: only then does the value not depend on the links' axes,
-    which sweeps choose as they like."""
-    rows = [letter(x) for x in word]
-    meetings = ((left.takes, right.gives) for left, right in pairwise(rows) if right.rows.name == "link")
-    return all(not (takes and gives) or takes == gives for takes, gives in meetings)
 
 
 def _has_sweeps(x: str) -> bool:

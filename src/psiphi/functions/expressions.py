@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.functions import guard
-from psiphi.functions.compiler import Function, Request
+from psiphi.functions.compiler import Function
 from psiphi.functions.equations import Equation
+from psiphi.functions.plans import Plan, Sweeps, plan_for
 from psiphi.functions.threads import run
 from psiphi.operators.expression import Expression
+from psiphi.operators.rank import LARGE, check_invertible
+from psiphi.operators.spaces import ANY
+from psiphi.rewriting.budget import SECONDS
+from psiphi.rewriting.budget import budget as budgeted
 from psiphi.tape.ops import Count
 
 
-def function(expression: Expression) -> ExpressionFunction:
+def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunction:
     """f(q, ...) for an expression of one robot: vectors follow q in the order they appear (v first, where a or b need it).
+
+    `budget`: seconds that rewriting may take before the expression is evaluated as it is written, or as a dense matrix.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -31,32 +39,39 @@ def function(expression: Expression) -> ExpressionFunction:
         )
     if expression.model is None:
         raise StateError(f"{expression} belongs to no robot", "write it with s = robot.operators")
-    return ExpressionFunction(expression)
+    if ANY in (expression.rows, expression.cols):
+        raise StateError(f"{expression} has no space of its own", "multiply it with an operator first")
+    for inner in expression.inverses:
+        check_invertible(inner.term, expression.model, LARGE)
+    with budgeted(budget):  # says when it is no number
+        return ExpressionFunction(expression, float(budget))
 
 
 class ExpressionFunction:
     """A compiled expression: call it; ask `flops`, `count`, `sweeps`, `explain()`, `dense` (True: no sweeps were found)."""
 
-    def __init__(self, expression: Expression):
+    def __init__(self, expression: Expression, budget: float = SECONDS):
         assert expression.model is not None
         self.expression, self.model = expression, expression.model
-        self.equation = Equation({"out": expression}, self.model, equation=str(expression))
-        self._function: Function | None = None
+        self.equation = Equation({"out": expression}, self.model, equation=str(expression), budget=budget)
+        self.arguments = self.equation.arguments()
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How it is evaluated."""
+        return plan_for(self.equation.results["out"], self.equation)
 
     @property
     def dense(self) -> bool:
-        """Whether the expression is evaluated as a dense matrix, because no identity turns it into sweeps."""
-        try:
-            return self.equation.form is None
-        except StateError:
-            return True
+        """Whether the expression, or a part of it, is evaluated as a dense matrix, because no identity turns it into sweeps."""
+        return self.plan.dense
 
     @property
     def compiled(self) -> Function:
         """The gufunc and how it came about."""
-        if self._function is None:
-            self._function = Function(self.model, Request("expression"), quantity=self.equation)
-        return self._function
+        if not isinstance(self.plan, Sweeps):
+            raise StateError(f"{self.expression} is not one compiled function", "call it, or look at explain()")
+        return self.plan.function
 
     @property
     def ufunc(self) -> np.ufunc:
@@ -64,7 +79,7 @@ class ExpressionFunction:
 
     @property
     def count(self) -> Count:
-        return self.compiled.count
+        return self.plan.count
 
     @property
     def flops(self) -> int:
@@ -74,36 +89,54 @@ class ExpressionFunction:
     @property
     def sweeps(self) -> int:
         """How many sweeps over the tree one evaluation takes; 0 when it is dense."""
-        return 0 if self.dense else self.equation.sweeps
+        return self.plan.sweeps
 
     def __call__(self, q, *vectors, out=None, dtype=None) -> Any:
         """The value at q (..., nq) and the expression's vectors (..., n)."""
-        inputs, _ = self.equation.arguments()
+        inputs, outputs = self.arguments
         if len(vectors) != len(inputs) - 1:
             names = ", ".join(arg.name for arg in inputs)
             raise StateError(
                 f"{self.expression}: {1 + len(vectors)} arguments came, expected ({names})", "give them in this order"
             )
-        if self.dense:
-            return self._dense(q, dict(zip((arg.name for arg in inputs[1:]), vectors, strict=True)))
         values = guard.plain(self.model, "function", inputs, (q, *vectors))
+        if isinstance(self.plan, Sweeps):
+            return self._compiled(values, out, dtype)
+        guard.check_dtype("function", dtype)
+        arrays = [np.asarray(value) for value in values]
+        (given,) = guard.fitting_out(self.model, "function", self, arrays, out)
+        result = self.plan(dict(zip((arg.name for arg in inputs), arrays, strict=True)), None)
+        return _delivered(result, given, dtype or np.result_type(np.float32, *arrays))
+
+    @property
+    def inputs(self):
+        return self.arguments[0]
+
+    @property
+    def outputs(self):
+        return self.arguments[1]
+
+    def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
+        compiled = self.compiled
         try:
-            return run(self.ufunc, values, out, dtype=dtype, flops=self.compiled.cost)
+            return run(compiled.ufunc, values, out, dtype=dtype, flops=compiled.cost)
         except (ValueError, TypeError, NotImplementedError) as error:
-            words = guard.in_words(self.model, "function", self.compiled.source, values, out, dtype, error)
+            words = guard.in_words(self.model, "function", compiled.source, values, out, dtype, error)
             if words is error:
                 raise
             raise words from error
 
-    def _dense(self, q, vectors: dict[str, Any]) -> np.ndarray:
-        v = vectors.pop("v", None)
-        return self.expression.dense(q, v, **vectors)
-
     def explain(self) -> str:
         """How the expression became sweeps: the derivation, the loops, what they cost."""
-        if self.dense:
-            return f"{self.expression}\n\nNo identity turns this into sweeps: it is evaluated as a dense matrix, O(N^3)."
-        return self.equation.explain(self.count)
+        return self.plan.explain()
 
     def __repr__(self) -> str:
         return f"<function {self.expression}>"
+
+
+def _delivered(result: np.ndarray, out: Any, dtype: Any) -> Any:
+    """The result as it was asked for: in `out`, in `dtype`."""
+    if out is None:
+        return np.asarray(result).astype(dtype, copy=False)[()]
+    np.copyto(out, result, casting="same_kind")
+    return out

@@ -94,6 +94,22 @@ def inputs_here(site: Site, name: str) -> dict[int, list]:
     return {i: site.inputs[name][6 * i : 6 * i + 6] for i in numbers}
 
 
+def every_input(site: Site, name: str) -> dict[int, list]:
+    """A frame-space input, frame by frame."""
+    values = site.inputs[name]
+    return {i: values[6 * i : 6 * i + 6] for i in range(len(values) // 6)}
+
+
+def senses(letter: str) -> bool:
+    """B* or Ḃ*: motions of links to motions of frames."""
+    return letter.startswith(("B[", "Bdot[")) and letter.endswith("*")
+
+
+def names_of(letter: str) -> tuple[str, ...]:
+    """The frames of B, Ḃ or their adjoints."""
+    return frame_parts(of_rate(letter))[0]
+
+
 def _axes(site: Site, world: bool, R):
     """The rotation from the axes of the wrench or motion to the body's."""
     return dense.transpose(site.kept["R"]) if world else R
@@ -108,6 +124,8 @@ def spread(site: Site, letter: str, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
     total = [0.0] * 6
     for number, world, R, p in here(site, of_rate(letter)):
+        if number not in wrenches:  # what B* has not seen is zero: frames of the world
+            continue
         A, x = _axes(site, world, R), wrenches[number]
         n, F = dense.apply(A, x[:3]), dense.apply(A, x[3:])
         if letter.startswith("Bdot["):

@@ -41,7 +41,7 @@ class LoweredMatrix:
         self.complete = all(shape is not None for *_, shape in self.words)
         shapes = [shape for *_, shape in self.words]
         self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
-        self.levers = list(dict.fromkeys(f.letters[0] for f in self.families if is_lever(f)))
+        self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
         self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
         self.placed = bool(self.levers) or any("|frame" not in x for x in self.frames)
@@ -52,7 +52,7 @@ class LoweredMatrix:
     def rods(self) -> bool:
         """Inertia may change sides where M shows only inside H phi M phi* H*."""
         alone = [x for _, _, word, shape in self.words for x in word if not _is_mass(shape)]
-        return "M" not in alone and "P" not in alone
+        return not {"M", "P", "P_plus"} & set(alone)
 
     @property
     def sweeps(self) -> list:
@@ -60,8 +60,9 @@ class LoweredMatrix:
 
     @property
     def only_levers(self) -> bool:
-        """A Jacobian: every entry belongs to one body, and the sweeps can run as loops."""
-        return all(isinstance(s, Climb) and is_lever(s.family) and s.transposed for *_, s in self.words)
+        """A Jacobian: every entry is written once, by one body, and the sweeps can run as loops."""
+        once = len({name for name, *_ in self.words}) == len(self.words)
+        return once and all(is_lever(s) and s.transposed for *_, s in self.words)
 
     def _levers(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         def step(site: Site) -> None:
@@ -99,8 +100,9 @@ def _start(site: Site) -> None:
 
 
 def _families(shape) -> list[Family]:
+    """The columns that climb for a shape."""
     if isinstance(shape, Climb):
-        return [shape.family]
+        return [] if is_lever(shape) else [shape.family]
     if isinstance(shape, Composite):
         return [shape.right, shape.mirror]
     return [shape.left, shape.right] if isinstance(shape, Compliance) else []
@@ -123,6 +125,9 @@ class _Fill:
         self.total[key] = scaled if key not in self.total else self.total[key] + scaled
 
     def finish(self, site: Site) -> None:
+        for name, c, word, _ in self.lowered.words if self.lowered.spaces[1] == "frame" else ():
+            for i in range(self.widths[name]) if not word else ():  # c I over frames, which need no body
+                self.put(name, i, i, c, 1.0)
         for (name, row, column), value in self.total.items():
             site.write(name, row * self.widths[name] + column, [value])
 
@@ -135,14 +140,13 @@ class _Fill:
         if any(f.composite for f in self.lowered.families):
             compose(site)
         for f in self.lowered.families:
-            if not is_lever(f):
-                self._climb(site, f)
+            self._climb(site, f)
         for name, c, _, shape in self.lowered.words:
-            if isinstance(shape, Diagonal):
+            if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
                 for j, e in _units(site, shape.letters, self.lowered.spaces[1]):
                     for i, value in _rows(site, apply(site, shape.letters, e)):
                         self.put(name, i, j, c, value)
-            elif isinstance(shape, Climb) and is_lever(shape.family):
+            elif is_lever(shape):
                 for i, j, value in frames.levers(site, shape.family.letters[0], shape.left):
                     self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
             elif isinstance(shape, Climb):
@@ -225,9 +229,10 @@ class _Fill:
                 self.put(name, *((j, i) if transposed else (i, j)), c, dot(y.value, z))
 
 
-def is_lever(f: Family) -> bool:
-    """phi(k, frame) is known in closed form, by the places of body and frame in the world: no column needs to climb."""
-    return f.kind == "phi" and not f.composite and len(f.letters) == 1 and f.letters[0].startswith("B[")
+def is_lever(shape) -> bool:
+    """H phi B: phi(k, frame) is known in closed form, by the places of body and frame; no column needs to climb."""
+    f = shape.family if isinstance(shape, Climb) else None
+    return f is not None and f.kind == "phi" and len(f.letters) == 1 and f.letters[0].startswith("B[")
 
 
 def _apart(x: Column, y: Column) -> bool:

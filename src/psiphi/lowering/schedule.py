@@ -6,6 +6,7 @@ the rest is local and rides along. Starting either way, the schedule with fewer 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Leaf, Node, arguments
@@ -51,11 +52,16 @@ class Schedule:
 
 
 def schedule(
-    nodes: list[Node], articulated: bool = False, placed: bool = False, fused: bool = True, motion: tuple[Node, ...] = ()
+    nodes: list[Node],
+    articulated: bool = False,
+    placed: bool = False,
+    fused: bool = True,
+    motion: tuple[Node, ...] = (),
+    whole: Collection[Node] = (),
 ) -> Schedule:
     """`articulated`: P is needed by itself; `placed`: world poses are needed, first thing, base to tip; `motion`: the nodes
-    that make the velocities, where they are not given."""
-    options = [_schedule(nodes, start, articulated, placed, fused, motion) for start in (TIP_TO_BASE, BASE_TO_TIP)]
+    that make the velocities, where they are not given; `whole`: nodes whose argument is whole when its sweep has ended."""
+    options = [_schedule(nodes, start, articulated, placed, fused, motion, whole) for start in (TIP_TO_BASE, BASE_TO_TIP)]
     return min(options, key=lambda s: len(s.directions))
 
 
@@ -85,14 +91,19 @@ def needs_articulation(node: Node) -> bool:
 def _wanted(node: Node) -> Direction | None:
     if isinstance(node, Causal) or (isinstance(node, Apply) and node.letter in GATHER):
         return TIP_TO_BASE
-    outward = isinstance(node, (Anticausal, BodyForce)) or (
-        isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE
-    )
+    outward = isinstance(node, (Anticausal, BodyForce)) or (isinstance(node, Apply) and node.letter in ABOVE)
+    outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
     return BASE_TO_TIP if outward else None
 
 
 def _schedule(
-    nodes: list[Node], start: Direction, articulated: bool, placed: bool, fused: bool, motion: tuple[Node, ...]
+    nodes: list[Node],
+    start: Direction,
+    articulated: bool,
+    placed: bool,
+    fused: bool,
+    motion: tuple[Node, ...],
+    whole: Collection[Node],
 ) -> Schedule:
     def next_in(direction: Direction, earliest: int) -> int:
         offset = 0 if start is direction else 1
@@ -112,7 +123,7 @@ def _schedule(
         return max((stage[n.number] for n in motion), default=next_in(BASE_TO_TIP, 0))
 
     for node in nodes:
-        earliest = max([stage[a.number] for a in arguments(node)], default=0)
+        earliest = max([stage[a.number] for a in arguments(node)], default=0) + (node in whole)
         if needs_articulation(node):
             earliest = max(earliest, inward)
         if needs_motion(node):
@@ -121,8 +132,6 @@ def _schedule(
             earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
         if isinstance(node, Apply) and node.letter.startswith(("B[", "Bdot[")):
             earliest = max(earliest, poses)
-        if isinstance(node, Apply) and node.letter in ABOVE and stage[node.argument.number] == earliest:
-            earliest = next_in(BASE_TO_TIP, earliest)  # the parent's value must be there already
         direction = _wanted(node)
         stage[node.number] = earliest if direction is None else next_in(direction, earliest)
     rates = next_in(TIP_TO_BASE, max(inward, moving())) if rated else None

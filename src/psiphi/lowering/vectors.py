@@ -26,8 +26,8 @@ from psiphi.lowering.local import (
 from psiphi.lowering.newton import accelerate, world_at_rest
 from psiphi.lowering.rates import differentiate, split
 from psiphi.lowering.schedule import Schedule, needs_motion, schedule
-from psiphi.lowering.sides import TURNING
-from psiphi.operators.letters import BIAS, MOVING, letter
+from psiphi.lowering.turning import TURNING
+from psiphi.operators.letters import BIAS, FORCE, MOVING, SIDES, vector_parts
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
@@ -40,6 +40,64 @@ class Result:
     name: str
     poly: Poly
     space: str
+
+
+OVER_LINKS = ("@link", *(f"@{side}" for side in SIDES))
+
+
+class Gathering:
+    """Values over frames that no single body has: they are gathered at the world.
+
+    B* x is made at the bodies that carry the frames. As long as frames of the same names meet, everything stays there; where
+    other frames meet them (J1 v - J2 v), given vectors join them (f - J v) or B takes them elsewhere (J1* J2 v), the value is
+    whole only when its sweep has ended, and is read at the world.
+    """
+
+    def __init__(self, nodes: list[Node], roots: Sequence[Node | None]):
+        self.home: dict[Node, tuple[str, ...] | None] = {}  # the frames whose bodies have the value; (): given; None: the world
+        for node in nodes:
+            if _over_frames(node, self.home):
+                self.home[node] = self._home(node)
+        self.at_world = {node for node, home in self.home.items() if home is None}
+        self.results = {root for root in roots if root in self.home and not self.home[root]}
+        spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
+        self.readers = {n for n in spread if self.home[n.argument] not in ((), frames.names_of(n.letter))}
+        read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
+        self.gathered = {node for node in read if self.home[node]}
+
+    @property
+    def used(self) -> bool:
+        return bool(self.at_world or self.results or self.readers)
+
+    def _home(self, node: Node) -> tuple[str, ...] | None:
+        if isinstance(node, Leaf):
+            return ()
+        if isinstance(node, Apply):
+            return frames.names_of(node.letter)
+        assert isinstance(node, Sum)
+        homes = {self.home[x] for _, x in node.terms}
+        return homes.pop() if len(homes) == 1 else None
+
+    def gather(self, site: Site, node: Node, value: dict) -> None:
+        """A body hands the world what it has: each frame is on one body."""
+        site.world.setdefault(f"n{node.number} at frames", {}).update(value)
+
+    def value(self, site: Site, node: Node) -> dict[int, list]:
+        """{frame number: six scalars}; frames no body carries are missing: there the value is zero."""
+        if isinstance(node, Leaf):
+            return frames.every_input(site, vector_parts(node.letter)[0])  # type: ignore[index]
+        if self.home[node]:
+            return site.world.get(f"n{node.number} at frames", {})
+        assert isinstance(node, Sum)
+        return _combination([(c, self.value(site, x)) for c, x in node.terms])
+
+
+def _over_frames(node: Node, known: dict) -> bool:
+    if isinstance(node, Sum):
+        return node.terms[0][1] in known
+    return (isinstance(node, Leaf) and node.letter.endswith("@frame")) or (
+        isinstance(node, Apply) and frames.senses(node.letter)
+    )
 
 
 @dataclass
@@ -57,9 +115,11 @@ class Lowered:
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
         self.frames = sorted({frames.of_rate(x) for x in letters if x.startswith(("B[", "Bdot["))})
-        self.kinds = _kinds(word for result in self.results for word in result.poly)
+        self.gathering = Gathering(self.nodes, self.roots)
         placed = any("|frame" not in x for x in self.frames)
-        self.schedule: Schedule = schedule(self.nodes, placed=placed, fused=self.fused, motion=tuple(self.motion))
+        self.schedule: Schedule = schedule(
+            self.nodes, placed=placed, fused=self.fused, motion=tuple(self.motion), whole=self.gathering.readers
+        )
 
     def _motion(self) -> dict[Node, str]:
         """The nodes of velocities that are computed, and the names local letters know them by; none: v is given."""
@@ -86,7 +146,16 @@ class Lowered:
         sweeps = tuple(Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions))
         marks = frames.marks(tree, self.frames)
         local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
-        return Program(name, inputs, outputs, sweeps, self._world(tree), marks=marks, local=local)
+        local = local and not self.gathering.used
+        finish = self._finish if self.gathering.results else None
+        return Program(name, inputs, outputs, sweeps, self._world(tree), finish, marks=marks, local=local)
+
+    def _finish(self, site: Site) -> None:
+        """At the world, last: the results over frames that no single body has."""
+        for result, root in zip(self.results, self.roots, strict=True):
+            if root in self.gathering.results:
+                for i, part in self.gathering.value(site, root).items():
+                    site.write(result.name, 6 * i, part)
 
     @property
     def chain(self) -> int:
@@ -100,7 +169,7 @@ class Lowered:
     @property
     def _over_links(self) -> bool:
         """Arrays over links are in public axes, which a class of links does not know."""
-        given = any(isinstance(n, Leaf) and n.letter.endswith("@link") and n.letter not in BIAS for n in self.nodes)
+        given = any(isinstance(n, Leaf) and n.letter not in BIAS and n.letter.endswith(OVER_LINKS) for n in self.nodes)
         return given or any(result.space in ("motion", "force") for result in self.results)
 
     def _world(self, tree: Any) -> Callable[[Site], None]:
@@ -119,7 +188,9 @@ class Lowered:
 
     def _step(self, stage: int) -> Callable[[Site], None]:
         nodes, first_out = self.schedule.stages[stage], stage == self.outward
-        roots = [(result, root) for result, root in zip(self.results, self.roots, strict=True) if root is not None]
+        pairs = zip(self.results, self.roots, strict=True)
+        roots = [(result, root) for result, root in pairs if root is not None and root not in self.gathering.results]
+        work = [node for node in nodes if node not in self.gathering.at_world]
 
         def step(site: Site) -> None:
             if first_out and self.explicit_bias:
@@ -132,13 +203,15 @@ class Lowered:
                 differentiate(site)
                 if self.splits:
                     split(site)
-            for node in nodes:
-                value = _value(site, node, self.kinds)
+            for node in work:
+                value = _value(site, node, self.gathering)
                 site.keep(**{f"n{node.number}": value})
+                if node in self.gathering.gathered:
+                    self.gathering.gather(site, node, value)
                 if node in self.motion:
                     site.keep(**{self.motion[node]: value})
             for result, root in roots:
-                if root in nodes:
+                if root in work:
                     _write(site, result, site.kept[f"n{root.number}"])
 
         return step
@@ -155,15 +228,6 @@ def _inside_mass(word: Word) -> bool:
     return all(word[max(i - 2, 0) : i + 3] == ("H", "phi", "M", "phi*", "H*") for i, x in enumerate(word) if x == "M")
 
 
-def _kinds(words) -> dict[str, str]:
-    """Whether a vector over links is a force or a motion: what the letter before it takes."""
-    found = {}
-    for word in words:
-        if len(word) > 1 and word[-1].endswith("@link"):
-            found[word[-1]] = letter(word[-2]).takes or letter(word[-1]).gives or "force"
-    return found
-
-
 def _live(roots: list[Node]) -> set[int]:
     seen: set[int] = set()
     stack = list(roots)
@@ -175,11 +239,11 @@ def _live(roots: list[Node]) -> set[int]:
     return seen
 
 
-def _value(site: Site, node: Node, kinds: dict[str, str]) -> Any:
+def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     """The node's value at this body."""
     get = lambda n: site.kept[f"n{n.number}"]  # noqa: E731
     if isinstance(node, Leaf):
-        return _leaf(site, node.letter, kinds)
+        return _leaf(site, node.letter)
     if isinstance(node, Sum):
         return _combination([(c, get(n)) for c, n in node.terms])
     if isinstance(node, BodyForce):
@@ -190,7 +254,7 @@ def _value(site: Site, node: Node, kinds: dict[str, str]) -> Any:
     if isinstance(node, Anticausal):
         return _anticausal(site, node, get)
     assert isinstance(node, Apply)
-    return _applied(site, node, get(node.argument))
+    return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
 
 
 BIASES = {
@@ -203,19 +267,20 @@ BIASES = {
 }
 
 
-def _leaf(site: Site, letter: str, kinds: dict[str, str]) -> Any:
+def _leaf(site: Site, letter: str) -> Any:
     if letter in BIASES:
         return BIASES[letter](site)
-    name, space = letter[4:].split("@")
-    if space.startswith("frame"):
+    name, space = vector_parts(letter)  # type: ignore[misc]
+    if space == "frame":
         return frames.inputs_here(site, name)
-    return site.of(name) if space == "joint" else frames.working(site, site.link_part(name), kinds.get(letter, "force"))
+    return site.of(name) if space == "joint" else frames.working(site, site.link_part(name), space if space in SIDES else FORCE)
 
 
 def _combination(terms: list[tuple[Fraction, Any]]) -> Any:
-    """A linear combination of equal-shaped values (lists, or {frame: list})."""
+    """A linear combination of values: lists, or {frame: list} in which missing frames are zero."""
     if isinstance(terms[0][1], dict):
-        return {i: _combination([(c, value[i]) for c, value in terms]) for i in terms[0][1]}
+        numbers = sorted({i for _, value in terms for i in value})
+        return {i: _combination([(c, value[i]) for c, value in terms if i in value]) for i in numbers}
     total = None
     for c, value in terms:
         scaled = value if c == 1 else [-x for x in value] if c == -1 else [float(c) * x for x in value]

@@ -4,12 +4,13 @@ diagonal   L                      local letters only
 climb      L c R                  columns of R climb with c = phi or psi; L reads them at every ancestor
 fall       (L c R)*               the transpose of a climb
 composite  L phi M phi* R         columns of r(j) R climb with phi; r is the composite inertia
-compliance L c* X c R             y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (theory.md section 4)
+compliance L c* X c R, X = X*     y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (theory.md section 4)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from psiphi.lowering.local import LOCAL
@@ -68,6 +69,8 @@ def is_local(letter: str) -> bool:
 
 def shape_of(word: Word) -> Any:
     """The word's shape, or None when it has to be applied column by column."""
+    if any(x.startswith("B[") and not x.endswith("*") and y.startswith("B[") for x, y in pairwise(word)):
+        return None  # B B*: frames of one body push another
     turns = [i for i, letter in enumerate(word) if letter in ("phi", "psi", "phi*", "psi*")]
     kinds = [word[i] for i in turns]
     if not turns:
@@ -89,7 +92,8 @@ def shape_of(word: Word) -> Any:
         return Composite(left, Family("phi", right, True), Family("phi", adjoint(left), True))
     if kinds[0].endswith("*") and kinds[0] == kinds[1] + "*":
         families = Family(kinds[1], adjoint(left)), Family(kinds[1], right)
-        return Compliance(families[0], middle, families[1]) if all(map(_is_source, families)) else None
+        symmetric = adjoint(middle) == middle
+        return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
     return None
 
 

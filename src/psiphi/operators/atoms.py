@@ -135,7 +135,7 @@ class Atoms:
             spun = lambda X, w=wk: (X @ w[..., None])[..., 0]  # noqa: E731
             b.append(np.concatenate([np.cross(wk, spun(I)), np.cross(wk, spun(mp))], axis=-1))
             w.append(wk)
-        return np.concatenate(a, axis=-1), np.concatenate(b, axis=-1)
+        return moving.joined(self, a), moving.joined(self, b)
 
     def shift(self, blocks: list[Matrix]) -> Matrix:
         """The given block of each body k at (parent(k), k); roots have none."""

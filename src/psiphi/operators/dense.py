@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from psiphi.errors import SingularError, StateError
+from psiphi.errors import StateError
 from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
 from psiphi.operators.atoms import Atoms
+from psiphi.operators.inverting import inverse_or_error
 from psiphi.operators.letters import BIAS, needs_velocity, symbol_parts, vector_parts
 from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
@@ -22,13 +23,15 @@ from psiphi.operators.terms import Term
 Value = Any  # a matrix (..., r, c), or a Fraction: that multiple of an identity whose size is still open
 
 
-def evaluate(term: Term, model: Model, q, v, vectors: Mapping[str, Any]) -> np.ndarray:
-    """The matrix (..., rows, cols) of a term; a missing column or row side is left out."""
+def evaluate(
+    term: Term, model: Model, q, v, vectors: Mapping[str, Any], inverse: Callable[[np.ndarray], np.ndarray] = inverse_or_error
+) -> np.ndarray:
+    """The matrix (..., rows, cols) of a term; a missing column or row side is left out. `inverse` says what A⁻¹ is."""
     q = model._state("q", q, model.nq)
     rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
     given = dict(vectors) if v is None else {"v": rates, **vectors}
     _check_names(term, given, v is not None)
-    value = _value(term, Atoms(model, q, rates), given)
+    value = _value(term, Atoms(model, q, rates), given, inverse)
     if isinstance(value, Fraction):
         raise StateError(f"{UNICODE.text(term)} has no space of its own", "multiply it with an operator first")
     rows, cols = terms.spaces(term)
@@ -36,10 +39,12 @@ def evaluate(term: Term, model: Model, q, v, vectors: Mapping[str, Any]) -> np.n
     return value[..., 0] if rows == ONE and cols == ONE else value[..., 0, :] if rows == ONE else value
 
 
-def _value(term: Term, atoms: Atoms, given: Mapping[str, Any]) -> Value:
+def _value(term: Term, atoms: Atoms, given: Mapping[str, Any], inverse: Callable) -> Value:
     if term.op == "letter":
         return _letter(term.args[0], atoms, given)
-    inner = [x if isinstance(x, Fraction) else _value(x, atoms, given) for x in term.args]
+    inner = [x if isinstance(x, Fraction) else _value(x, atoms, given, inverse) for x in term.args]
+    if term.op == "inverse":
+        return 1 / inner[0] if isinstance(inner[0], Fraction) else inverse(inner[0])
     return OPERATIONS[term.op](*inner)
 
 
@@ -104,21 +109,11 @@ def _sum(*values: Value) -> Value:
     return answer
 
 
-def _inverse(value: Value) -> Value:
-    if isinstance(value, Fraction):
-        return 1 / value
-    try:
-        return np.linalg.inv(value)
-    except np.linalg.LinAlgError as error:
-        raise SingularError("the operator under .inv is singular at this state", "look at its rank there") from error
-
-
 OPERATIONS = {
     "product": _product,
     "sum": _sum,
     "scale": _scale,
     "adjoint": lambda x: x if isinstance(x, Fraction) else t(x),
-    "inverse": _inverse,
 }
 
 

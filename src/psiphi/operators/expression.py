@@ -19,6 +19,7 @@ from psiphi.operators.blocks import Blocks, labelled, plot
 from psiphi.operators.dense import evaluate
 from psiphi.operators.polynomial import Poly
 from psiphi.operators.printing import LATEX, UNICODE, Python
+from psiphi.operators.rank import check_invertible
 from psiphi.operators.spaces import Space, size
 from psiphi.operators.terms import Term
 
@@ -64,6 +65,7 @@ class Expression:
     def inv(self) -> Expression:
         """The inverse, of a square expression."""
         legality.check_square(self.term, self.model)
+        check_invertible(self.term, self.model)
         return Expression(terms.inverse(self.term), self.model)
 
     def __matmul__(self, other: Any) -> Expression:
@@ -162,10 +164,12 @@ def _scalar(expression: Expression, sign: str, value: Any) -> Fraction:
 def vector(name: str, space: str = "joint") -> Expression:
     """A vector by name, given when the expression is evaluated: `vector("tau")`, `vector("f", "frame")`.
 
-    >>> str(vector("tau").T @ vector("v"))
-    'tau* v'
+    Over links, "motion" and "force" say what it is; "link" leaves it to the expression.
+
+    >>> str(vector("tau").T @ vector("v")), str(vector("alpha", "motion"))
+    ('tau* v', 'alpha')
     """
-    return Expression(terms.of_letter(legality.named("vec", name, space, ("joint", "link", "frame"))))
+    return Expression(terms.of_letter(legality.named("vec", name, space, ("joint", "link", "frame", "motion", "force"))))
 
 
 def symbol(name: str, space: str = "link") -> Expression:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from psiphi.errors import Error, StateError
 from psiphi.model.model import Model, suggest
-from psiphi.operators import terms
-from psiphi.operators.letters import EITHER, FORCE, MOTION, letter
+from psiphi.operators import sides, terms
+from psiphi.operators.letters import BIAS, EITHER, FORCE, MOTION, SIDES, letter
 from psiphi.operators.printing import Python
 from psiphi.operators.spaces import ANY, ONE, Space, describe, fits
 from psiphi.operators.terms import Term
 
-INSERTS = {"H": 1, "H*": 1, "G": 3, "G*": 3, "K": 3, "K*": 3}  # letters that lead from one space to another: their cost
+INSERTS = {
+    "H": 1,
+    "H*": 1,
+    "G": 3,
+    "G*": 3,
+    "K": 3,
+    "K*": 3,
+    "M": 3,
+    "Om": 3,
+}  # letters that lead from one space to another: their cost
 RESERVED = {"q", "self", "ax"}  # arguments of `dense` and `plot`
 TURN, MISMATCH = 1, 4  # the cost of a star, and of forces that meet motions
 
@@ -23,6 +33,7 @@ def check_product(a: Term, b: Term, model: Model | None) -> None:
     """a @ b: what b gives must be what a takes."""
     inner, outer = terms.spaces(a)[1], terms.spaces(b)[0]
     if fits(inner, outer):
+        _check_sides(sides.product_ends, a, b, "@")
         return
     verb = "holds" if terms.spaces(b)[1] == ONE else "gives"
     takes, gives = _held(inner, _side(a, -1), model), _held(outer, _side(b, 0), model)
@@ -34,6 +45,7 @@ def check_product(a: Term, b: Term, model: Model | None) -> None:
 def check_sum(a: Term, b: Term, model: Model | None, sign: str = "+") -> None:
     """a + b: both must map between the same spaces."""
     if _alike(a, b):
+        _check_sides(sides.sum_ends, a, b, sign)
         return
     maps = (f"{_code(x)} {_maps(*terms.spaces(x), model)}" for x in (a, b))
     turned = [(x, y) for x, y in ((a, terms.adjoint(b)), (terms.adjoint(a), b)) if _alike(x, y)]
@@ -41,9 +53,49 @@ def check_sum(a: Term, b: Term, model: Model | None, sign: str = "+") -> None:
     raise StateError(f"{_code(a)} {sign} {_code(b)}: {', '.join(maps)}", _did_you_mean(near))
 
 
+def _check_sides(together: Callable[[tuple[Term, Term]], sides.Ends], a: Term, b: Term, sign: str) -> None:
+    """Forces must not meet motions over links, and one name is one vector."""
+    try:
+        together((a, b))
+    except sides.NameClash as clash:
+        kinds = [x if x.startswith("symbol") else f"vector over {x}s" for x in (clash.left, clash.right)]
+        raise StateError(
+            f"{_code(a)} {sign} {_code(b)}: {clash.name} is a {kinds[0]} in one place, a {kinds[1]} in another",
+            "give one of them another name" if clash.name != "v" else "v is the joint rates: choose another name",
+        ) from None
+    except sides.Clash as clash:
+        remedy = "name one vector for each" if isinstance(clash.left, int) else _unmixed(a, b, sign)
+        raise StateError(f"{_code(a)} {sign} {_code(b)}: {_mixed(a, b, sign, clash)}", remedy) from None
+
+
+def _mixed(a: Term, b: Term, sign: str, clash: sides.Clash) -> str:
+    """What stands on both sides, in words."""
+    left, right = sides.ends(a), sides.ends(b)
+    if isinstance(clash.left, int):
+        return f"a vector cannot be of {clash.left} and of {clash.right} frames at once"
+    pairs = [("takes", left.takes, "gives", right.gives)] if sign == "@" else []
+    pairs += [("gives", left.gives, "gives", right.gives), ("takes", left.takes, "takes", right.takes)] if sign != "@" else []
+    for verb, x, other, y in pairs:
+        if (found := (left.value(x), right.value(y))) in (sides.SIDES, sides.SIDES[::-1]):
+            return f"{_code(a)} {verb} link {found[0]}s, {_code(b)} {other} link {found[1]}s"
+    both = [name for name, value in left.given.items() if value and right.given.get(name, value) != value]
+    if both:
+        return f"{both[0]} is a {left.given[both[0]]} in {_code(a)}, a {right.given[both[0]]} in {_code(b)}"
+    return "a force over links meets a motion"
+
+
+def _unmixed(a: Term, b: Term, sign: str) -> str:
+    """The remedy: what turns one into the other, or the nearest legal product."""
+    near = [] if sign != "@" else [text for text in _products(a, b) if text != f"{_code(a)} @ {_code(b)}"]
+    turns = "M and P turn link motions into forces, Om turns forces into motions"
+    return _did_you_mean(near) if near else f"{turns}; vector(name, 'motion') and vector(name, 'force') say which a vector is"
+
+
 def check_square(a: Term, model: Model | None) -> None:
     """a.inv: rows and columns must be one space."""
     rows, cols = terms.spaces(a)
+    if a.op == "scale" and a.args[0] == 0:
+        raise StateError(f"{_code(a)}.inv: zero has no inverse", "leave it out")
     if fits(rows, cols) and ONE not in (rows, cols):
         return
     raise StateError(
@@ -92,6 +144,10 @@ def named(family: str, name: Any, space: Any, allowed: tuple[str, ...]) -> str:
         raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
     if space not in allowed:
         raise StateError(f"no space {space!r}", suggest(space, allowed))
+    own = f"vec:{name}@{'link' if space in SIDES else space}"
+    if family == "vec" and own in BIAS:
+        where = own.split("@")[1]
+        raise StateError(f"{name!r} over {where}s is made of q and v: it is operators.{name}", "choose another name")
     return f"{family}:{name}@{space}"
 
 
@@ -104,7 +160,7 @@ def _products(a: Term, b: Term) -> list[str]:
                 continue  # a vector stays a column
             for name, z in (("", 0), *INSERTS.items()):
                 chain = (left, *((terms.of_letter(name),) if name else ()), right)
-                if all(fits(terms.spaces(p)[1], terms.spaces(q)[0]) for p, q in pairwise(chain)):
+                if _legal(chain):
                     found.append((x + y + z + MISMATCH * _clashes(chain), len(found), chain))
     nearest = [chain for cost, _, chain in found if cost == min(found)[0]]
     return list(dict.fromkeys(" @ ".join(map(_code, chain)) for chain in nearest))[:2]
@@ -114,6 +170,14 @@ def _clashes(chain: tuple[Term, ...]) -> int:
     """How often forces meet motions between neighbours."""
     pairs = ((_side(p, -1), _side(q, 0)) for p, q in pairwise(chain))
     return sum(EITHER not in (takes, gives) and takes != gives for takes, gives in pairs)
+
+
+def _legal(chain: tuple[Term, ...]) -> bool:
+    """Do the factors fit, and do forces meet forces over links?"""
+    try:
+        return all(fits(terms.spaces(p)[1], terms.spaces(q)[0]) for p, q in pairwise(chain)) and bool(sides.product_ends(chain))
+    except (sides.Clash, sides.NameClash):
+        return False
 
 
 def _side(term: Term, end: int) -> str:

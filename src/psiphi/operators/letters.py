@@ -19,6 +19,7 @@ from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
 from psiphi.operators.structure import ANYWHERE, CAUSAL, MEMORYLESS, STRICTLY_CAUSAL, Structure
 
 FORCE, MOTION, EITHER = "force", "motion", ""
+SIDES = (FORCE, MOTION)  # as spaces of vectors: vectors over links that say what they are
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ LETTERS: dict[str, Letter] = dict(
         _row("gyro", LINK, LINK, "B_V", "B_V", MEMORYLESS, FORCE, MOTION, "gyroscopic matrix: B_V V = V×* M V"),
         _row("P_plus", LINK, LINK, "P⁺", "P^+", MEMORYLESS, FORCE, MOTION, "τ̄ P: what the parent feels of P", True),
         _row("Omega_d", LINK, LINK, "Ω_δ", r"\Omega_\delta", MEMORYLESS, FORCE, FORCE, "V_d ×*, V_d the velocity in the joint"),
-        _row("omega", LINK, LINK, "ω̃", r"\tilde\omega", MEMORYLESS, FORCE, FORCE, "diag(w~, w~), w the link's spin; skew"),
+        _row("omega", LINK, LINK, "ω̃", r"\tilde\omega", MEMORYLESS, EITHER, EITHER, "diag(w~, w~), w the link's spin; skew"),
         _row("P_dot", LINK, LINK, "Ṗ", r"\dot P", MEMORYLESS, FORCE, MOTION, "time derivative of P in body axes", True),
         _row("lambda_dot", LINK, LINK, "λ̇", r"\dot\lambda", MEMORYLESS, FORCE, MOTION, "Ṗ seen from the inboard side", True),
         _row("Pi", LINK, LINK, "Π", r"\Pi", MEMORYLESS, FORCE, MOTION, "Π + Π* = Ṗ: the half that skew C is made of"),
@@ -93,12 +94,13 @@ MOVING = BIAS[:-1]  # those that depend on the velocity
 VELOCITY = {"spin", "gyro", "H_dot", "Omega_d", "omega"}  # operators made of the links' velocities
 RATED = {"P_dot", "lambda_dot", "Pi", "U_ring", "D_rate", "Om_dot"}  # and those made of the derivative of P
 
-RATES = {"a_local", "g", "v", "qd", "dq", "thetadot", "beta", "V", "a", "alpha", "qdd", "thetaddot"}  # motions
-TORQUES = {"b_local", "couple", "tau", "T", "f", "b", "z", "eps", "f_ext", "u"}  # forces
+BIAS_SIDES = dict(zip(BIAS, (MOTION, FORCE, MOTION, FORCE, FORCE, MOTION), strict=True))
+RATES = {"v", "qd", "dq", "thetadot", "beta", "a", "qdd", "thetaddot"}  # joint vectors that messages call rates,
+TORQUES = {"tau", "T", "eps", "u"}  # and torques; nothing else depends on a name
 
-_VECTOR = re.compile(r"vec:(.+)@(joint|link|frame)")
+_VECTOR = re.compile(r"vec:(.+)@(joint|link|frame|force|motion)")
 _SYMBOL = re.compile(r"sym:(.+)@(joint|link)")
-_SPACES = {"joint": JOINT, "link": LINK, "frame": FRAME()}
+_SPACES = {"joint": JOINT, "link": LINK, "frame": FRAME(), FORCE: LINK, MOTION: LINK}
 
 
 @lru_cache(maxsize=4096)
@@ -110,8 +112,7 @@ def letter(name: str) -> Letter:
         return LETTERS[name]
     if match := _VECTOR.fullmatch(name):
         word, space = match.groups()
-        side = MOTION if word in RATES else FORCE if word in TORQUES else EITHER
-        return Letter(name, _SPACES[space], ONE, word, _upright(word), ANYWHERE, side, EITHER, f"a {space} vector")
+        return Letter(name, _SPACES[space], ONE, word, _upright(word), ANYWHERE, _side(name), EITHER, f"a {space} vector")
     if match := _SYMBOL.fullmatch(name):
         word, space = match.groups()
         where = _SPACES[space]
@@ -130,6 +131,16 @@ def letter(name: str) -> Letter:
             name, ANY, ANY, f"X{number}⁻¹", f"X_{{{number}}}^{{-1}}", ANYWHERE, EITHER, EITHER, "an inverse no rule knows"
         )
     raise StateError(f"{name!r} is not a letter of the algebra", "use one of " + ", ".join(LETTERS))
+
+
+def _side(name: str) -> str:
+    """Force or motion: what a bias vector is, what a vector over links says, or what the name of a joint vector suggests."""
+    word, space = _VECTOR.fullmatch(name).groups()  # type: ignore[union-attr]
+    if name in BIAS_SIDES:
+        return BIAS_SIDES[name]
+    if space in SIDES:
+        return space
+    return MOTION if space == "joint" and word in RATES else FORCE if space == "joint" and word in TORQUES else EITHER
 
 
 def _turned(row: Letter) -> Letter:

@@ -27,6 +27,11 @@ def t(x: Matrix) -> Matrix:
     return np.swapaxes(x, -1, -2)
 
 
+def joined(atoms: Any, parts: list[Matrix]) -> Matrix:
+    """The bodies' parts as one vector (..., n), of no numbers where there is no body."""
+    return np.concatenate([np.zeros((*atoms.lead, 0)), *parts], axis=-1)
+
+
 def motion_cross(V: Matrix) -> Matrix:
     """V× = [[w~, 0], [v~, w~]]."""
     w, v = skew(V[..., :3]), skew(V[..., 3:])
@@ -121,7 +126,7 @@ def _a_local(atoms: Any) -> Matrix:
     for joint, motion, V in zip(atoms.model.joints, atoms.motions, atoms.velocities, strict=True):
         Vd = motion.S @ atoms.v[..., joint.v_slice, None]
         parts.append((motion_cross(V) @ Vd)[..., 0] + motion.rate)
-    return np.concatenate(parts, axis=-1)
+    return joined(atoms, parts)
 
 
 def _b_local(atoms: Any) -> Matrix:
@@ -131,7 +136,7 @@ def _b_local(atoms: Any) -> Matrix:
         g = t(R) @ atoms.model.gravity_vector[:, None]
         pull = np.concatenate([np.zeros_like(g), g], axis=-2)
         parts.append((-t(motion_cross(V)) @ M @ V[..., None] - M @ pull)[..., 0])
-    return np.concatenate(parts, axis=-1)
+    return joined(atoms, parts)
 
 
 def _couple(atoms: Any) -> Matrix:
@@ -140,13 +145,13 @@ def _couple(atoms: Any) -> Matrix:
     for joint, motion, V, rate in zip(atoms.model.joints, atoms.motions, atoms.velocities, rates(atoms), strict=True):
         felt = rate.P_plus @ (V[..., None] - motion.S @ atoms.v[..., joint.v_slice, None])
         parts.append((-t(motion.S) @ t(motion_cross(V)) @ felt - t(motion.S_dot) @ felt)[..., 0])
-    return np.concatenate(parts, axis=-1)
+    return joined(atoms, parts)
 
 
 def _gravity(atoms: Any) -> Matrix:
     """[0; g] at each link, in its axes."""
     down = [(t(R) @ atoms.model.gravity_vector[:, None])[..., 0] for R in atoms.rotations]
-    return np.concatenate([x for g in down for x in (np.zeros_like(g), g)], axis=-1)
+    return joined(atoms, [x for g in down for x in (np.zeros_like(g), g)])
 
 
 def _U_ring(atoms: Any) -> list[Matrix]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import BIAS, letter, needs_velocity, symbol_parts, vector_parts
+from psiphi.operators.rank import sample
 from psiphi.operators.spaces import ANY, JOINT, LINK
 from psiphi.operators.structure import INWARD, OUTWARD, SAME
 
@@ -77,24 +76,4 @@ def dot_test(op: Expression, q=None, rng: np.random.Generator | int | None = Non
 
 def random_values(op: Expression, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Random numbers for every vector and symbol of the expression, and for v where it is needed."""
-    model, values = op._robot(), {}
-    length = {"joint": model.nv, "link": 6 * len(model.bodies)}
-    for name in sorted(op.letters):
-        bare = name.removesuffix("*")
-        if needs_velocity(bare):
-            values["v"] = rng.standard_normal(model.nv)
-        elif (parts := vector_parts(name)) and bare not in BIAS:
-            values[parts[0]] = rng.standard_normal(length.get(parts[1]) or 6 * _frames(op, bare))
-        elif parts := symbol_parts(name):
-            values[parts[0]] = rng.standard_normal((length[parts[1]],) * 2)
-    return values
-
-
-def _frames(op: Expression, vector: str) -> int:
-    """How many frames a frame vector covers: as many as the B it meets."""
-    for word in op.poly():
-        for x, y in pairwise(word):
-            frames = letter(x).cols.frames if y == vector else letter(y).rows.frames if x == vector + "*" else None
-            if frames:
-                return frames
-    return 1
+    return sample(op.term, op._robot(), rng)[1]

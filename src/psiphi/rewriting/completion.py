@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import count
 
 from psiphi.rewriting.axioms import Axiom, heft
+from psiphi.rewriting.budget import spend
 from psiphi.rewriting.polynomial import Poly, Word, add, adjoint, between, scale
 from psiphi.rewriting.rules import Rule, Rules, Statement, Use, reduce
 
@@ -52,6 +53,7 @@ class Completion:
         for old in [word for word in self.rules if _contains(word, lead)]:
             self.state(self.rules.pop(old))
         self.rules[lead] = Rule(lead, scale(rest, -1 / c), proof)
+        spend(2 * len(self.rules))
         for other in list(self.rules):
             self.overlap(lead, other)
             if other != lead:
@@ -81,6 +83,7 @@ class Completion:
             if pairs == 0:
                 return False
             pairs -= 1
+            spend(100)
             self.disagree(*work)
         return True
 

@@ -5,6 +5,7 @@ The normal form is the algorithm: J mass⁻¹ J* becomes B* ψ* H* D⁻¹ H ψ B
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from psiphi.operators import Expression, Operators, has_rotors
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import Term, expand, numbered, product, spaces
 from psiphi.rewriting.axioms import Axiom
+from psiphi.rewriting.budget import TooLarge, share, spend
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.inverses import known_inverse, ratio
@@ -35,6 +37,7 @@ class Normalizer:
     rules: Rules
     under: list[Term]
     model: Model | None = None
+    proving: bool = True  # also follow up what X⁻¹ X = I means for inverses no row knows
     resolved: dict[Word, Rule] = field(default_factory=dict)  # inv:n -> its polynomial
     known: dict[Term, tuple[Term, str]] = field(default_factory=dict)  # what stands under inv:n -> its inverse, source
     opaque: dict[str, Expression] = field(default_factory=dict)  # inv:n that no rule resolves
@@ -48,7 +51,11 @@ class Normalizer:
 
     def polynomial(self, term: Term) -> Poly:
         """The term, expanded; long products are shortened on the way."""
-        return expand(term, numbered(self.under), lambda p: self.reduce(p) if len(p) > MANY else p)
+        return expand(term, numbered(self.under), self._shortened)
+
+    def _shortened(self, p: Poly) -> Poly:
+        spend(2 * len(p))
+        return self.reduce(p) if len(p) > MANY else p
 
     def find(self, word: Word) -> tuple[int, Rule] | None:
         """Inverses first, then the rules."""
@@ -95,10 +102,13 @@ class Normalizer:
         if adjoint(p) == p:
             star = (letter + "*",)
             self.resolved[star] = Rule(star, {(letter,): Fraction(1)}, name="X⁻¹ is self-adjoint, as X is")
+        if not self.proving:
+            return
         inverse = {(letter,): Fraction(1)}
         sides = ((multiply(inverse, p), "X⁻¹ X = I"), (multiply(p, inverse), "X X⁻¹ = I"))
         facts = [Axiom(text, add(q, IDENTITY, -1), text) for q, text in sides if q]
-        self.rules = complete(facts, self.rules, OPAQUE_PAIRS)
+        with suppress(TooLarge), share(0.3):
+            self.rules = complete(facts, self.rules, OPAQUE_PAIRS)
 
     def _rewrite(self, letter: str, p: Poly, source: str) -> None:
         self.resolved[(letter,)] = Rule((letter,), p, name=source)
@@ -123,12 +133,12 @@ class Normalizer:
         return Derivation(chains[0], other, inverses, None, tuple(self.notes), remainder, tuple(uses))
 
 
-def normalizer(*expressions: Expression, rules: Rules | None = None) -> Normalizer:
+def normalizer(*expressions: Expression, rules: Rules | None = None, proving: bool = True) -> Normalizer:
     """The rules for these expressions together: equal inverses get one letter."""
     model = next((x.model for x in expressions if x.model is not None), None)
     letters = frozenset().union(*(x.letters for x in expressions))
     under = list(dict.fromkeys(inner.term for x in expressions for inner in x.inverses))
-    return Normalizer(rules_for(model, letters) if rules is None else rules, under, model)
+    return Normalizer(rules_for(model, letters) if rules is None else rules, under, model, proving)
 
 
 def normal_form(expression: Expression, rules: Rules | None = None) -> tuple[Poly, Derivation]:

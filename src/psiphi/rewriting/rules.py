@@ -9,6 +9,7 @@ from functools import cached_property
 
 from psiphi.operators.printing import show_poly, show_word
 from psiphi.rewriting.axioms import Axiom, heft
+from psiphi.rewriting.budget import spend
 from psiphi.rewriting.polynomial import Poly, Word, accumulate, adjoint, between
 
 
@@ -141,10 +142,12 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Use]]:
         c = todo.pop(word)
         hit = find(word)
         if hit is None:
+            spend(2 + 0.3 * len(todo) + 0.5 * len(word))
             done[word] = c
             continue
         i, rule = hit
         left, right = word[:i], word[i + len(rule.lead) :]
+        spend(5 + 0.3 * len(todo) + (2 + 0.1 * len(word)) * len(rule.rest))
         accumulate(todo, between(left, rule.rest, right), c)
         uses.append(Use(c, left, rule, right))
     return done, uses
@@ -157,9 +160,11 @@ def walk(p: Poly, find) -> Iterator[Step]:
         word = max(todo, key=heft)
         hit = find(word)
         if hit is None:
+            spend(2 + 0.3 * len(p) + 0.5 * len(word))
             done.add(word)
             continue
         i, rule = hit
+        spend(10 + 0.5 * len(p) + (2 + 0.1 * len(word)) * len(rule.rest))
         after = {w: c for w, c in p.items() if w != word}
         accumulate(after, between(word[:i], rule.rest, word[i + len(rule.lead) :]), p[word])
         yield Step(rule, word, i, p, after)

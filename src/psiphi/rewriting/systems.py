@@ -10,6 +10,7 @@ from psiphi.operators import Expression, has_rotors, is_chain
 from psiphi.operators.letters import frame_parts
 from psiphi.operators.terms import of_letter
 from psiphi.rewriting.axioms import AXIOMS, FIXED_MAPS, HALVES, IN_MOTION, ON_CHAINS, SINGLE, WITHOUT_ROTORS, at_frame
+from psiphi.rewriting.budget import unlimited
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.lemmas import name_of
 from psiphi.rewriting.rules import Rules
@@ -21,7 +22,8 @@ CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of i
 @lru_cache
 def rules(rotors: bool = True) -> Rules:
     """The confluent rules, with rotor inertia or without."""
-    system = complete(HALVES, complete(AXIOMS)) if rotors else complete(WITHOUT_ROTORS, rules(True))
+    with unlimited():
+        system = complete(HALVES, complete(AXIOMS)) if rotors else complete(WITHOUT_ROTORS, rules(True))
     return Rules(tuple(replace(rule, name=name_of(rule)) for rule in system), system.complete)
 
 
@@ -29,9 +31,10 @@ def rules(rotors: bool = True) -> Rules:
 def omega_rules(rotors: bool, chain: bool, frames: tuple[str, ...]) -> Rules:
     """`rules`, and what is known of Ω: its recursion on a chain, its value at single frames."""
     system = rules(rotors)
-    if chain:
-        system = complete(ON_CHAINS, system, CHAIN_PAIRS)
-    return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
+    with unlimited():
+        if chain:
+            system = complete(ON_CHAINS, system, CHAIN_PAIRS)
+        return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
 
 
 @lru_cache
@@ -40,9 +43,10 @@ def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
 
     `fixed`: no joint map changes in body axes; `single`: every joint has one coordinate.
     """
-    if single:
-        return complete(SINGLE, moving_rules(rotors, fixed))
-    return complete(FIXED_MAPS, moving_rules(rotors)) if fixed else complete(IN_MOTION, rules(rotors))
+    with unlimited():
+        if single:
+            return complete(SINGLE, moving_rules(rotors, fixed))
+        return complete(FIXED_MAPS, moving_rules(rotors)) if fixed else complete(IN_MOTION, rules(rotors))
 
 
 def rules_for(model: Model | None, letters: frozenset[str] = frozenset()) -> Rules:

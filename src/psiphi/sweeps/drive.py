@@ -21,8 +21,9 @@ class Run:
     outputs: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def site(self, k: int, inbox: dict[int, dict]) -> Site:
+        world = self.kept.setdefault(WORLD, {})
         if k == WORLD:
-            return Site(None, dict(self.inputs), self.kept.setdefault(WORLD, {}), children=inbox.get(WORLD, {}))
+            return Site(None, dict(self.inputs), world, children=inbox.get(WORLD, {}), world=world)
         return Site(
             self.tree.links[k],
             dict(self.inputs),
@@ -32,6 +33,7 @@ class Run:
             slices=self.tree.slices(k),
             mark=self.program.marks.get(k, ()),
             nv=self.tree.nv,
+            world=world,
             gauge=self.tree.gauge[k],
         )
 

@@ -82,6 +82,7 @@ class Site:
     slices: dict[str, slice] = field(default_factory=dict)
     mark: Any = ()  # the program's mark on this body
     nv: int = 0  # the whole model's velocity coordinates
+    world: dict[Any, Any] = field(default_factory=dict)  # what the world keeps; whole when a sweep has ended
     gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
 
     def of(self, name: str) -> list:

@@ -1,6 +1,7 @@
 """ω̃ = diag(w~, w~) is one matrix for forces and motions; sweeps, which choose the links' origins, must know which it meets.
 
-The letter "omega" acts on forces, "omega*" = -"omega" on motions: ω̃ M - M ω̃ becomes ω̃ M + M ω̃*.
+The letter "omega" acts on forces, "omega*" = -"omega" on motions: ω̃ M - M ω̃ becomes ω̃ M + M ω̃*. Vectors over links have said
+by now what they are (`operators.sides.settled`), so every word that ends in one decides.
 """
 
 from __future__ import annotations

@@ -1,0 +1,304 @@
+"""How an expression is evaluated. Four plans, each with the same manners; the first that fits is taken:
+
+Sweeps     one compiled function
+Columns    a matrix too large to write out: its compiled action on the columns of the identity
+Composed   an inverse no identity resolves: what stands under it and beside it by plans of their own, A⁻¹ by numbers
+Dense      no sweeps are known: matrices over links, O(N³); it says so
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.functions.compiler import UNROLLED, Function, Request
+from psiphi.functions.equations import Equation
+from psiphi.functions.threads import run
+from psiphi.lowering.columns import LoweredColumns
+from psiphi.model.model import Model
+from psiphi.operators import terms
+from psiphi.operators.dense import evaluate
+from psiphi.operators.expression import Expression
+from psiphi.operators.inverting import invert
+from psiphi.operators.spaces import ONE
+from psiphi.operators.terms import Term
+from psiphi.rewriting.budget import TooLarge
+from psiphi.tape.ops import Count
+
+Values = Mapping[str, np.ndarray]
+
+WRITTEN_OUT = 40_000  # operations from which on a matrix by columns is no longer one straight piece of code
+LOOPLESS = 1500  # bodies beyond which what cannot run in loops over the tree is refused
+MATRICES = 400  # bodies beyond which matrices over links are refused
+ENTRIES = 200  # products into which sums around inverses may be multiplied out
+
+
+class Plan(Protocol):
+    """`values` holds q and the vectors by name, as arrays with leading batch axes."""
+
+    sweeps: int
+    dense: bool
+
+    def __call__(self, values: Values, dtype: Any) -> np.ndarray: ...
+    def explain(self) -> str: ...
+    @property
+    def count(self) -> Count: ...
+
+
+def plan_for(expression: Expression, equation: Equation) -> Plan:
+    """The plan of an expression that is legal, with every vector settled as force or motion."""
+    why = ""
+    try:
+        opaque = equation.opaque["out"]
+        if opaque and all(_small(x) for x in opaque):
+            return Composed(expression, equation.model, opaque, equation.budget)
+        if not opaque:
+            return _by_sweeps(expression, equation)
+    except TooLarge as error:
+        why = error.cause
+    except StateError:  # no form is made of sweeps
+        pass
+    if len(equation.model.bodies) > MATRICES:
+        why = why or "no identity turns it into sweeps"
+        raise StateError(
+            f"{expression}: {why}, and {equation.model.name} has too many bodies for matrices",
+            "write it as a product with a vector, or give more: budget=60",
+        )
+    return Dense(expression, equation.model, why)
+
+
+def _small(term: Term) -> bool:
+    """An inverse over joints or frames; matrices over links are left to `Dense`."""
+    return all(space.name in ("joint", "frame") for space in terms.spaces(term))
+
+
+def _by_sweeps(expression: Expression, equation: Equation) -> Plan:
+    bodies = len(equation.model.bodies)
+    by_columns = isinstance(equation.form.lowered, LoweredColumns)
+    if equation.is_matrix and (bodies > UNROLLED or by_columns):
+        columns = Columns(expression, equation)
+        if bodies > UNROLLED or columns.written_out > WRITTEN_OUT:
+            return columns
+    if bodies > LOOPLESS and not equation.program(equation.tree).local:
+        raise StateError(
+            f"{expression} cannot run in loops over the tree, and {equation.model.name} has {bodies} bodies",
+            "make functions of its parts, each of one frame and of joint vectors, and combine what they return",
+        )
+    return Sweeps(equation)
+
+
+class Sweeps:
+    """One compiled function."""
+
+    dense = False
+
+    def __init__(self, equation: Equation):
+        self.equation = equation
+        self.function = Function(equation.model, Request("expression"), quantity=equation)
+
+    @property
+    def sweeps(self) -> int:
+        return self.equation.sweeps
+
+    @property
+    def count(self) -> Count:
+        return self.function.count
+
+    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
+        arrays = [values[arg.name] for arg in self.function.inputs]
+        return run(self.function.ufunc, arrays, None, dtype=dtype, flops=self.function.cost)
+
+    def explain(self) -> str:
+        return self.equation.explain(self.count)
+
+
+COLUMN = "column of the identity"  # a name no user can give
+
+
+class Columns:
+    """X as the vector function X x on the columns x of the identity, a batch axis more."""
+
+    dense = False
+
+    def __init__(self, expression: Expression, equation: Equation):
+        space, frames = expression.cols.name, expression.cols.frames
+        self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
+        x = Expression(terms.of_letter(f"vec:{COLUMN}@{space}"), equation.model)
+        self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget, equation=str(expression))
+        self.symmetric = terms.adjoint(expression.term) == expression.term
+
+    @property
+    def written_out(self) -> int:
+        """Operations of the whole matrix, were each column written out."""
+        return self.function.code.count.flops * self.width
+
+    @cached_property
+    def function(self) -> Function:
+        return Function(self.equation.model, Request("expression"), quantity=self.equation)
+
+    @property
+    def sweeps(self) -> int:
+        return self.equation.sweeps
+
+    @property
+    def count(self) -> Count:
+        return self.function.count * self.width
+
+    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
+        kind = np.dtype(dtype or np.result_type(np.float32, *values.values()))
+        more = {name: array[..., None, :] for name, array in values.items()} | {COLUMN: np.eye(self.width, dtype=kind)}
+        arrays = [more[arg.name] for arg in self.function.inputs]
+        columns = run(self.function.ufunc, arrays, None, dtype=kind, flops=self.function.cost)
+        X = columns.swapaxes(-1, -2)
+        return (X + columns) / 2 if self.symmetric else X
+
+    def explain(self) -> str:
+        return f"{self.equation.explain(self.function.count)}\n\nThis is one of its {self.width} columns; they run as a batch."
+
+
+class Dense:
+    """Matrices over links, as the expression defines them."""
+
+    dense, sweeps = True, 0
+
+    def __init__(self, expression: Expression, model: Model, why: str = ""):
+        self.expression, self.model, self.why = expression, model, why
+
+    @property
+    def count(self) -> Count:
+        raise StateError(f"{self.expression} is evaluated as dense matrices, which are not counted", "see explain()")
+
+    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
+        given = dict(values)
+        return evaluate(self.expression.term, self.model, given.pop("q"), given.pop("v", None), given, invert)
+
+    def explain(self) -> str:
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.expression}\n\nNo identity turns this into sweeps{why}: it is evaluated as a dense matrix, O(N^3)."
+
+
+class Composed:
+    """A sum of products around inverses: c A X⁻¹ B Y⁻¹ d, each part by its own plan, from the right.
+
+    Where X is singular the element is NaN, and only that one.
+    """
+
+    def __init__(self, expression: Expression, model: Model, opaque: frozenset[Term], budget: float):
+        self.expression, self.model, self.opaque, self.budget = expression, model, opaque, budget
+        self.parts: dict[Term, Plan] = {}
+        term = expression.term
+        rows, cols = terms.spaces(term)
+        self.vector = ONE in (rows, cols)
+        entries = self._entries(terms.adjoint(term) if rows == ONE and cols != ONE else term)
+        free = [terms.scaled(c, terms.product(*factors)) for c, factors in entries if not any(map(self._is_opaque, factors))]
+        self.free = terms.total(*free) if free else None
+        self.products = [(c, self._segments(factors)) for c, factors in entries if any(map(self._is_opaque, factors))]
+        if self.free is not None:
+            self._part(self.free)
+        for _, segments in self.products:
+            self._prepare(segments)
+
+    def _is_opaque(self, term: Term) -> bool:
+        return term.op == "inverse" and term.args[0] in self.opaque
+
+    def _holds(self, term: Term) -> bool:
+        return self._is_opaque(term) or any(self._holds(x) for x in term.args if isinstance(x, Term))
+
+    def _entries(self, term: Term) -> list[tuple[Fraction, tuple[Term, ...]]]:
+        """c t u ..., multiplied out as far as inverses ask for it."""
+        if not self._holds(term) or self._is_opaque(term):
+            return [(Fraction(1), (term,))]
+        if term.op == "scale":
+            return [(term.args[0] * c, factors) for c, factors in self._entries(term.args[1])]
+        if term.op == "adjoint":
+            return self._entries(terms.total(*map(terms.adjoint, term.args[0].args)))
+        if term.op == "sum":
+            return [entry for x in term.args for entry in self._entries(x)]
+        if term.op == "inverse":  # known, of something that holds an inverse that is not
+            raise StateError(f"{Expression(term)}: an inverse inside another that is known", "")
+        found: list[tuple[Fraction, tuple[Term, ...]]] = [(Fraction(1), ())]
+        for x in term.args:
+            found = [(c * d, (*left, *right)) for c, left in found for d, right in self._entries(x)]
+            if len(found) > ENTRIES:
+                raise TooLarge(f"{self.expression} multiplies out to more than {ENTRIES} products", "write it shorter")
+        return found
+
+    def _segments(self, factors: tuple[Term, ...]) -> list[Term]:
+        """Neighbours without inverses as one factor."""
+        segments: list[Term] = []
+        for x in factors:
+            if segments and not self._is_opaque(x) and not self._is_opaque(segments[-1]):
+                segments[-1] = terms.product(segments[-1], x)
+            else:
+                segments.append(x)
+        return segments
+
+    def _prepare(self, segments: list[Term]) -> None:
+        for i, x in enumerate(segments):
+            last = i == len(segments) - 1
+            self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
+
+    def _on_vector(self, term: Term) -> Term:
+        return terms.product(term, terms.of_letter(f"vec:{COLUMN}@{terms.spaces(term)[1].name}"))
+
+    def _part(self, term: Term) -> Plan:
+        if term not in self.parts:
+            expression = Expression(term, self.model)
+            self.parts[term] = plan_for(expression, Equation({"out": expression}, self.model, budget=self.budget))
+        return self.parts[term]
+
+    @property
+    def dense(self) -> bool:
+        return any(part.dense for part in self.parts.values())
+
+    @property
+    def sweeps(self) -> int:
+        return sum(part.sweeps for part in self.parts.values())
+
+    @property
+    def count(self) -> Count:
+        raise StateError(f"{self.expression} holds an inverse by numbers, which is not counted", "see explain()")
+
+    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
+        total: Any = 0.0 if self.free is None else self._value(self.free, values)
+        for c, segments in self.products:
+            total = total + float(c) * self._product(segments, values)
+        return total
+
+    def _value(self, term: Term, values: Values) -> np.ndarray:
+        names = {x[4:].split("@")[0] for x in map(_bare, terms.letters(term)) if x.startswith("vec:")} | {"q", "v"}
+        return self.parts[term]({name: x for name, x in values.items() if name in names}, np.float64)
+
+    def _product(self, segments: list[Term], values: Values) -> np.ndarray:
+        """From the right: a vector is carried through; matrices are multiplied."""
+        found: Any = None
+        for x in reversed(segments):
+            if self._is_opaque(x):
+                inverse = invert(self._value(x.args[0], values))
+                found = inverse if found is None else _times(inverse, found, self.vector)
+            elif found is None:
+                found = self._value(x, values)
+            elif self.vector:
+                found = self._value(self._on_vector(x), {**values, COLUMN: found})
+            else:
+                found = self._value(x, values) @ found
+        return found
+
+    def explain(self) -> str:
+        lines = [f"{self.expression}", "", "in parts, with inverses by numbers (NaN where there is none):"]
+        for term, part in self.parts.items():
+            lines += ["", f"-- {Expression(term)}", *part.explain().splitlines()]
+        return "\n".join(lines)
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix("*")
+
+
+def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:
+    return (A @ x[..., None])[..., 0] if vector else A @ x

@@ -1,0 +1,71 @@
+"""Inverses that cannot exist: a term that is singular at every state of its robot is refused when its inverse is written."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from psiphi.errors import SingularError, StateError
+from psiphi.model.model import Model
+from psiphi.operators import dense, terms
+from psiphi.operators.inverting import NOISE, RCOND, regularity
+from psiphi.operators.letters import needs_velocity, symbol_parts
+from psiphi.operators.printing import UNICODE
+from psiphi.operators.sides import ends
+from psiphi.operators.terms import Term
+
+STATES = 3  # random states at which an inverse is tried when it is written
+SMALL = 40  # bodies up to which it is tried at once; `pp.function` and `pp.prove` try up to LARGE
+LARGE = 150
+
+_LINKS = tuple(map(terms.of_letter, ("H", "phi", "M", "phi*", "H*")))
+REGULAR = {terms.of_letter(x) for x in ("phi", "psi", "phi*", "psi*", "D", "D_half", "D_half*", "D_inv", "I")}
+REGULAR |= {Term("product", _LINKS), Term("sum", (Term("product", _LINKS), terms.of_letter("rotor")))}
+
+
+def check_invertible(term: Term, model: Model | None, most: int = SMALL) -> None:
+    """Refuse t⁻¹ where t is singular at every state that is tried."""
+    if model is None or len(model.bodies) > most or term in REGULAR:
+        return
+    rank = _deficient(term, model)
+    if rank is not None:
+        text = UNICODE.text(term)
+        raise StateError(
+            f"({text})⁻¹: {text} is singular at every state of {model.name} that was tried (rank {rank[0]} of {rank[1]})",
+            "it has no inverse: leave it out, or use fewer frames; operational_space_inertia has policies for J M⁻¹ J*",
+        )
+
+
+@lru_cache(maxsize=1024)
+def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
+    """(rank, size) when the term is singular at all of a few random states; None when not, or when nothing can be said."""
+    rng = np.random.default_rng(20)
+    try:
+        q, values = sample(term, model, rng, (STATES,))
+        A = dense.evaluate(term, model, q, values.pop("v", None), values)
+    except (SingularError, StateError):
+        return None
+    ratio = regularity(A)
+    if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
+        return None
+    singular = np.linalg.svd(A, compute_uv=False)
+    return int((singular > NOISE * singular[..., :1]).sum(axis=-1).max()), A.shape[-1]
+
+
+def sample(term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()) -> tuple[np.ndarray, dict]:
+    """A random state q, and random values for every vector and symbol of the term, and for v where it is needed."""
+    q = model.random(rng) if lead == () else np.stack([model.random(rng) for _ in range(lead[0])])
+    length = {"joint": model.nv, "link": 6 * len(model.bodies)}
+    found, values = ends(term), {}
+    for name, space, end in found.vectors:
+        if space.startswith("symbol"):
+            continue
+        count = found.value(end)
+        values[name] = rng.standard_normal((*lead, length.get(space) or 6 * (count if isinstance(count, int) and count else 1)))
+    for x in {x.removesuffix("*") for x in terms.letters(term)}:
+        if parts := symbol_parts(x):
+            values[parts[0]] = rng.standard_normal((*lead, length[parts[1]], length[parts[1]]))
+        elif needs_velocity(x) and "v" not in values:
+            values["v"] = rng.standard_normal((*lead, model.nv))
+    return q, values

@@ -1,0 +1,40 @@
+"""300 random expressions on random robots: each right, dense and right, or refused in words. See `examine.py` for how close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import event, given, seed, settings
+from hypothesis import strategies as st
+
+from sound.examine import Case, examine
+from sound.robots import draw_spec
+from sound.writing import draw_recipe
+
+TESTS, EACH = 6, 50
+
+
+@st.composite
+def cases(draw) -> Case:
+    def pick(options):
+        return draw(st.sampled_from(list(options)))
+
+    return Case(draw_spec(pick), draw_recipe(pick))
+
+
+def checked(number: int) -> Callable[[], None]:
+    @seed(number)
+    @settings(max_examples=EACH, database=None, deadline=None)
+    @given(cases())
+    def check(case: Case) -> None:
+        outcome = examine(case)
+        event(outcome.kind)
+        assert outcome.ok, f"{outcome.kind}: {outcome.detail}\n{case.source()}"
+
+    return check
+
+
+@pytest.mark.parametrize("number", range(TESTS))
+def test_random_expressions(number):
+    checked(number)()

@@ -238,7 +238,7 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
     "energy": Sum("v* M v / 2 - sum m g.c", _energies(True, True)),
-    "kinetic_energy": Sum("v* M v / 2", _energies(True, False)),
+    "kinetic_energy": Quantity("v* M v / 2", lambda s, *_: {"E": v.T @ s.mass @ v / 2}, ("v",)),
     "potential_energy": Sum("- sum m g.c", _energies(False, True)),
     "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
 }

@@ -62,7 +62,7 @@ def test_mesh_outside(name, filename, tmp_path):
     (tmp_path / "secret.stl").touch()
     (folder / "link.stl").symlink_to(tmp_path / "secret.stl")
     file = folder / "robot.urdf"
-    file.write_text(meshed(filename.replace("TMP", str(tmp_path))), encoding="utf-8")
+    file.write_text(meshed(filename.replace("TMP", str(tmp_path))), encoding="utf-8", errors="surrogateescape")
     refused(file, str(file), "outside the package")
     assert load_urdf(file, allow_outside=True).nv == 3
     if name != "link that leads out":

@@ -1,10 +1,12 @@
 """The URDF reader: every field arrives, spellings of the source, paths of meshes, and speed."""
 
+import os
 import time
 
 import numpy as np
 import pytest
 
+from children import python
 from model.faulty import HEAVY, ROBOT, apply, joint, link, meshed
 from psiphi.errors import ModelError
 from psiphi.model.model import Mimic
@@ -110,7 +112,7 @@ def test_meshes_inside(tmp_path):
         "package://elsewhere/arm.stl",
         f"file://{file}",
     ):
-        file.write_text(meshed(name), encoding="utf-8")
+        file.write_text(meshed(name), encoding="utf-8", errors="surrogateescape")
         assert load_urdf(file).nv == 3, name
     file.write_text(meshed("../meshes/arm.stl"), encoding="utf-8")
     with pytest.raises(ModelError, match="outside"):
@@ -120,11 +122,21 @@ def test_meshes_inside(tmp_path):
     file.write_text(meshed("../other/arm.stl"), encoding="utf-8")
     (package / "package.xml").touch()
     assert load_urdf(file).nv == 3, "inside the folder of package.xml"
-    file.write_text(meshed(f"{tmp_path}/shared/arm.stl"), encoding="utf-8")
+    file.write_text(meshed(f"{tmp_path}/shared/arm.stl"), encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ModelError, match="outside"):
         load_urdf(file)
     assert load_urdf(file, packages={"shared": tmp_path / "shared"}).nv == 3
     assert load_urdf(file, packages=[tmp_path]).nv == 3
+
+
+def test_a_mesh_whose_name_the_locale_lacks(tmp_path):
+    (tmp_path / "bras").mkdir()
+    (tmp_path / "bras" / os.fsdecode("é.stl".encode())).touch()
+    (tmp_path / "robot.urdf").write_text(meshed("bras/é.stl"), encoding="utf-8")
+    code = "import os, sys\nfrom psiphi.model.urdf import load_shapes\n"
+    code += "print([os.path.isfile(shape.path) for shape in load_shapes(sys.argv[1]) if shape.filename])"
+    done = python("-c", code, str(tmp_path / "robot.urdf"), LC_ALL="C", PYTHONUTF8="0")
+    assert (done.stdout, done.stderr) == ("[True]\n", "")
 
 
 def test_shapes(tmp_path):

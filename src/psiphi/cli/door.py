@@ -87,8 +87,9 @@ def dispatch(argv: list[str]) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; a refusal is a sentence and a hint, never a traceback."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
     try:
         code = dispatch(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()

@@ -38,8 +38,7 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
     {
     ...
     """
-    if not NAME.fullmatch(name) or name in TAKEN.split():
-        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
+    check_name(name)
     real, suffix = REAL[char]
     program = straight.program
     inputs, outputs = program.inputs, program.outputs
@@ -55,6 +54,12 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
         "",
     ]
     return "\n".join(lines)
+
+
+def check_name(name: str) -> None:
+    """Refuse what C could not call a function."""
+    if not NAME.fullmatch(name) or name in TAKEN.split():
+        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
 
 
 def _comment(straight: Straight, about: str) -> Iterator[str]:

@@ -88,7 +88,16 @@ def _decoded(name: str) -> str:
         name = plain
     if "\0" in name:
         raise Outside("it holds a NUL")
-    return name.strip().replace("\\", "/")
+    return _spelled(name.strip().replace("\\", "/"))
+
+
+def _spelled(name: str) -> str:
+    """As the file system spells it: in a locale that lacks its letters, by their bytes in UTF-8."""
+    try:
+        os.fsencode(name)
+        return name
+    except UnicodeEncodeError:
+        return os.fsdecode(name.encode("utf-8", "surrogateescape"))
 
 
 def _inside(root: str | None, rest: str) -> str | None:

@@ -32,11 +32,17 @@ def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> 
     forces, frames and plots can be switched on. Options are those of `scene`. The server listens on 127.0.0.1 only, on `port`
     or the next free one.
     """
-    if not 0 < (port := whole("port", port)) <= PORTS:
-        raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
+    port = read_port(port)
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
     stage_set = scene(thing, **options)
     return Viewer(stage_set, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))
+
+
+def read_port(port: Any) -> int:
+    """A number that a port can have."""
+    if not 0 < (port := whole("port", port)) <= PORTS:
+        raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
+    return port
 
 
 def _server(port: int, label: str) -> Any:

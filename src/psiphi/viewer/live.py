@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.escaping import html, line
 from psiphi.model.arguments import real, whole
 from psiphi.model.words import shown
 from psiphi.viewer import stage
@@ -23,6 +24,7 @@ HOST = "127.0.0.1"
 PORTS = 65_535
 RATE = 40.0  # pictures a second
 RED = (212, 50, 44)
+WORDS = '<div style="padding: 0 0.75em; font-size: 0.85em; overflow-wrap: anywhere">{}</div>'
 
 
 def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> Viewer:
@@ -66,7 +68,7 @@ class Viewer:
 
     def __init__(self, scene: Scene, port: int = 8080, sliders: bool = False, assemble: Callable | None = None):
         self.scene, self._assemble = scene, assemble
-        self.server = _server(port, f"psiphi: {scene.title}")
+        self.server = _server(port, line(f"psiphi: {scene.title}"))
         self.now, self.playing, self._closed = float(scene.t[0]), False, threading.Event()
         self._bodies, self._frames = stage.bodies(self.server, scene), stage.frames(self.server, scene)
         self._controls(sliders)
@@ -89,7 +91,7 @@ class Viewer:
 
     def _controls(self, sliders: bool) -> None:
         gui, motion = self.server.gui, self.scene.motion
-        gui.add_markdown(f"**{self.scene.title}**")
+        gui.add_html(WORDS.format(f"<b>{html(self.scene.title)}</b>"))
         self.time = self.button = None
         if sliders:
             self._joint_sliders()
@@ -109,7 +111,7 @@ class Viewer:
             for plot in motion.plots:
                 stage.plot(self.server, scene=self.scene, plot=plot)
         for note in self.scene.notes[:5]:
-            gui.add_markdown(note)
+            gui.add_html(WORDS.format(html(note)))
 
     def _slid(self, event: Any) -> None:
         if event.client is not None:  # a person, not the clock
@@ -132,7 +134,7 @@ class Viewer:
                     if not low <= here <= high or high - low < 1e-6:
                         continue
                     label = joint.name if joint.row.nv == 1 else f"{joint.name} {i - joint.v_slice.start + 1}"
-                    self._sliders[label] = slider = gui.add_slider(label, low, high, (high - low) / 400, here)
+                    self._sliders[label] = slider = gui.add_slider(line(label), low, high, (high - low) / 400, here)
                     slider.on_update(
                         lambda event, i=i, j=joint.name, x=here: self._turn(home, i, float(event.target.value) - x, j)
                     )

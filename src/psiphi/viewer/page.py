@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.escaping import html, script_json
 from psiphi.model.words import shown
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
@@ -36,12 +35,12 @@ def page(scene: Scene) -> str:
     (False, True)
     """
     parts = {
-        "title": escape(scene.title),
-        "words": escape(_words(scene)),
+        "title": html(scene.title),
+        "words": html(_words(scene)),
         "style": _file("page.css"),
         "facts": _facts(scene),
-        "plots": "\n".join([*_figures(scene), *(f'<p class="note">{escape(note)}</p>' for note in scene.notes[:20])]),
-        "data": json.dumps(data(scene), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        "plots": "\n".join([*_figures(scene), *(f'<p class="note">{html(note)}</p>' for note in scene.notes[:20])]),
+        "data": script_json(data(scene)),
         "script": "\n".join(_file(name) for name in SCRIPTS),
     }
     text = _file("page.html")
@@ -114,21 +113,19 @@ def _words(scene: Scene) -> str:
 def _facts(scene: Scene) -> str:
     if not scene.motion.facts:
         return ""
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in scene.motion.facts)
+    rows = "".join(f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>" for name, value in scene.motion.facts)
     return f'<table class="facts">{rows}</table>\n'
 
 
 def _figures(scene: Scene) -> Iterator[str]:
     for plot in scene.motion.plots:
-        head = f"<figcaption>{escape(plot.title)}<span>{escape(plot.unit)} over s</span></figcaption>"
+        head = f"<figcaption>{html(plot.title)}<span>{html(plot.unit)} over s</span></figcaption>"
         yield f"<figure>{head}{plot.svg(scene.t)}{_keys(plot)}</figure>"
 
 
 def _keys(plot: Plot) -> str:
     chip = '<span><i class="chip" style="background:{}"></i>{} <b></b></span>'
-    return (
-        f'<div class="keys">{"".join(chip.format(COLORS[i % len(COLORS)], escape(n)) for i, n in enumerate(plot.names))}</div>'
-    )
+    return f'<div class="keys">{"".join(chip.format(COLORS[i % len(COLORS)], html(n)) for i, n in enumerate(plot.names))}</div>'
 
 
 def _arrows(scene: Scene) -> dict | None:

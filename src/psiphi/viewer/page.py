@@ -75,7 +75,8 @@ def data(scene: Scene) -> dict:
     """What the page's program reads."""
     center, radius = scene.extent
     meshes: list[dict] = []
-    solid = sum(len(p.mesh.faces) for p in scene.pieces if p.mesh is not None)
+    own = {id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None}  # pieces of one mesh share it
+    solid, places = sum(len(mesh.faces) for mesh in own.values()), {}
     pieces = []
     for piece in scene.pieces:
         row = {"body": piece.body, "kind": piece.kind, "color": piece.color}
@@ -83,10 +84,10 @@ def data(scene: Scene) -> dict:
         if piece.mesh is None:
             row["size"] = _round(piece.size)
         else:
-            row["mesh"] = len(meshes)
-            meshes.append(
-                _packed(reduced(piece.mesh, max(100, int(TRIANGLES * len(piece.mesh.faces) / max(solid, TRIANGLES)))))
-            )
+            row["mesh"] = places.setdefault(id(piece.mesh), len(meshes))
+            if row["mesh"] == len(meshes):
+                most = max(100, int(TRIANGLES * len(piece.mesh.faces) / max(solid, TRIANGLES)))
+                meshes.append(_packed(reduced(piece.mesh, most)))
         pieces.append(row)
     return {
         "title": scene.title,

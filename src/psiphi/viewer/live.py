@@ -16,7 +16,7 @@ from psiphi.errors import Error, StateError
 from psiphi.escaping import html, line
 from psiphi.model.arguments import real, whole
 from psiphi.model.words import shown
-from psiphi.viewer import stage
+from psiphi.viewer import gate, stage
 from psiphi.viewer.poses import link_poses, quaternions
 from psiphi.viewer.scene import Scene, is_trajectory, scene
 
@@ -48,8 +48,14 @@ def _server(port: int, label: str) -> Any:
     except ImportError as error:
         remedy = "pip install 'psiphi[viewer]', or write a page with psiphi.viewer.html (psiphi view --html)"
         raise Error("the live viewer needs viser, which is not installed", remedy) from error
-    with contextlib.redirect_stdout(io.StringIO()):
-        return viser.ViserServer(host=HOST, port=_free(port), label=label, verbose=False)
+    with contextlib.redirect_stdout(io.StringIO()), gate.guarded() as seen:
+        server = viser.ViserServer(host=HOST, port=_free(port), label=label, verbose=False)
+        if not seen:
+            server.stop()
+    if not seen:
+        remedy = "pip install 'viser>=1.0,<2', or write a page with psiphi.viewer.html (psiphi view --html)"
+        raise Error(f"viser {viser.__version__} cannot be kept from foreign pages", remedy)
+    return server
 
 
 def _free(port: int) -> int:
@@ -116,7 +122,8 @@ class Viewer:
     def _slid(self, event: Any) -> None:
         if event.client is not None:  # a person, not the clock
             self.pause()
-            self.seek(float(event.target.value))
+            with contextlib.suppress(Error):
+                self.seek(float(event.target.value))
 
     def _joint_sliders(self) -> None:
         """One slider a degree of freedom, of the coordinate itself where a joint has one, else of the way from home, on the
@@ -142,13 +149,9 @@ class Viewer:
     def _turn(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
         """One coordinate moves; in a closed chain the others follow, and where they cannot, nothing moves."""
         self._moved[i] = value
-        q = self.scene.model.integrate(home, self._moved)
-        if self._assemble is not None:
-            try:
-                q = self._assemble(q, hold=(joint,))
-            except Error:
-                return
-        self.pose(q)
+        with contextlib.suppress(Error):
+            q = self.scene.model.integrate(home, self._moved)
+            self.pose(q if self._assemble is None else self._assemble(q, hold=(joint,)))
 
     def _show_frames(self, on: bool) -> None:
         for handle in self._frames:

@@ -113,6 +113,9 @@ def read(path: str | os.PathLike) -> Table:
         raise ModelError("it is a folder, expected a scene file", "name the .toml file in it", file=file) from None
     except FileNotFoundError:
         raise ModelError("there is no such scene file", "check the path", file=file) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+        why = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"cannot be read: {why}", "check the path and its permissions", file=shown(file)[1:-1]) from None
     if len(data) > MAX_BYTES:
         raise ModelError("the file has more than 1 MiB, expected a small TOML file", "is it a scene?", file=file)
     try:

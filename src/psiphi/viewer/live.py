@@ -36,6 +36,8 @@ def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> 
     """
     if not 0 < (port := whole("port", port)) <= PORTS:
         raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
+    if sliders is not None and not isinstance(sliders, bool | np.bool_):
+        raise StateError(f"sliders is {shown(sliders)}, expected True or False", "leave it out: robots have them")
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
     stage_set = scene(thing, **options)
     return Viewer(stage_set, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))

@@ -42,9 +42,10 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
 def _listed(shapes) -> Sequence[Shape]:
     if isinstance(shapes, str | os.PathLike):
         return load_shapes(shapes)
-    if not isinstance(shapes, Iterable):
+    each: list = list(shapes) if isinstance(shapes, Iterable) and getattr(shapes, "shape", None) != () else [None]
+    if not all(isinstance(shape, Shape) for shape in each):
         raise StateError(f"shapes is {shown(shapes)}, expected a URDF file or shapes", "leave it out to draw the kinematics")
-    return list(shapes)
+    return each
 
 
 def chosen(shapes: Sequence[Shape], meshes: bool = True) -> list[Shape]:

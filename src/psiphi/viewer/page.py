@@ -52,23 +52,30 @@ def write(scene: Scene, path: str | os.PathLike) -> Path:
     """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
     if not isinstance(path, str | os.PathLike):
         raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.html"')
-    target = Path(path)
-    if target.is_dir():
-        raise StateError(f"{os.fspath(path)!r} is a folder, expected a file to write", "name a file that ends in .html")
-    text = page(scene)
+    target = Path(os.fsdecode(path))
+    try:
+        if target.is_dir():
+            raise StateError(f"{shown(path)} is a folder, expected a file to write", "name a file that ends in .html")
+        _put(page(scene), target)
+    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+        if isinstance(error, Error):
+            raise
+        why = getattr(error, "strerror", None) or str(error)
+        raise Error(f"cannot write {shown(str(path))}: {why}", "check the folder and its permissions") from error
+    return target
+
+
+def _put(text: str, target: Path) -> None:
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
-        return target
+        return
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")
         os.replace(part, target)
-    except OSError as error:
-        raise Error(f"cannot write {os.fspath(path)!r}: {error.strerror}", "check the folder and its permissions") from error
     finally:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)
-    return target
 
 
 def data(scene: Scene) -> dict:

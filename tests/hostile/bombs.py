@@ -113,3 +113,28 @@ SCENES: dict[str, Callable[[], bytes]] = {
     "many robots": lambda: b"".join(b"[robots.r%d]\nrobot='ur5'\n" % i for i in range(3000)),
     "a robot of itself": lambda: b"[robots.a]\nrobot='two_arms'\n",
 }
+
+
+LARGE = {  # take seconds to make or to read: for `make torture`
+    "elements without end",
+    "many numbers",
+    "many corners",
+    "one polygon",
+    "many vertices",
+    "many faces",
+    "one endless line",
+    "words without end",
+    "vertices without end",
+    "empty lines",
+    "many triangles",
+    "as many elements as may be",
+    "attributes without end",
+    "many long names",
+    "roots without end",
+    "comments without end",
+    "mimics in a row",
+    "shapes without end",
+    "materials without end",
+    "many robots",
+    "many tables",
+}

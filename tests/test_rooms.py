@@ -11,6 +11,7 @@ import pytest
 from children import SRC, python
 
 ROOMS = [
+    "escaping",
     "errors",
     "spatial",
     "model",

@@ -41,7 +41,10 @@ class Robot(Model):
         """The model, with its functions and shapes (its own, if it has any and none are given)."""
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        dress = getattr(model, "shapes", ()) if shapes is None else tuple(shapes)
+        dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
+        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
+        if not all(isinstance(shape, Shape) for shape in dress):
+            raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
         return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress)
 
     @cached_property
@@ -101,7 +104,7 @@ class Robot(Model):
             return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
         if self.nv and "_one_step" not in self.__dict__:
-            self.__dict__["_one_step"] = self.function("forward_dynamics").single()
+            self.__dict__["_one_step"] = guard.upright(self._model, self.function("forward_dynamics").single())
         return result
 
     def forward_dynamics_details(self, q, v, tau, method="FD2", *, f_ext=None, axes="world", dtype=None, check=False):
@@ -196,7 +199,9 @@ class Robot(Model):
 
     def operational_space_bias(self, q, v, frames, *, policy="pseudo", rcond=1e-9, damping=1e-3, check=False):
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
-        names = (frames,) if isinstance(frames, str) else tuple(frames)
+        names = guard.names(self, frames)
+        if not names:
+            raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
         free = self.forward_dynamics(q, v, np.zeros(self.nv), check=check)
         drift = np.concatenate([self.frame_acceleration(q, v, free, frame) for frame in names], axis=-1)
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
@@ -255,6 +260,8 @@ class Robot(Model):
             if type(value) is not _ndarray or not self.joints:
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
+        if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
+            self.upright(name, values[0])
         if check is not False and checked.wanted(check):
             values = guard.plain(self, name, function.source.inputs, values)
             checked.before(self, name, function.source.inputs, values, frames)

@@ -64,7 +64,7 @@ def load(source: str | os.PathLike) -> Case:
     """The scene of a file, or the bundled one of that name."""
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"the scene is {shown(source)}, expected a name or a path", f"there are {', '.join(names())}")
-    text = os.fspath(source)
+    source = text = os.fsdecode(source)
     if text in names():
         source = Path(str(DATA / f"{text}.toml"))
     elif os.path.basename(text) == text and not text.endswith(".toml") and not os.path.exists(text):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psiphi.estimation import LinearTree, Stage
+
 
 @dataclass
 class Node:
@@ -81,3 +83,36 @@ def of_robot(robot, q, v, tau) -> list[Node]:
         phi = E[6 * p : 6 * p + 6, own] if p >= 0 else np.zeros((0, 6))
         nodes.append(Node(p, phi, M[own, own], H[joint.v_slice, own], joint.armature, xi[k], eta[k], tau[joint.v_slice]))
     return nodes
+
+
+def spd(rng, n):
+    A = rng.normal(size=(n, n))
+    return A @ A.T + 0.1 * np.eye(n)
+
+
+def random_model(rng, count, noisy=True):
+    """Stages without outputs are among them."""
+    sizes, widths = rng.integers(1, 5, count), rng.integers(0, 3, count)
+    widths = np.minimum(widths, sizes)
+    parents = [-1] + [int(rng.integers(-1 if rng.random() < 0.2 else 0, k)) for k in range(1, count)]
+    stages = []
+    for k, p in enumerate(parents):
+        step = rng.normal(size=(sizes[p] if p >= 0 else 0, sizes[k]))
+        noise = rng.uniform(0.1, 1.0, widths[k]) if noisy else None
+        stages.append(Stage(p, step, spd(rng, sizes[k]), rng.normal(size=(widths[k], sizes[k])), noise))
+    return LinearTree(stages)
+
+
+def dense(tree):
+    """(prior map, covariance, outputs, noise) of all states stacked."""
+    where = [tree.slices(k) for k in range(len(tree.stages))]
+    E, Q = np.zeros((tree.nx, tree.nx)), np.zeros((tree.nx, tree.nx))
+    H, R = np.zeros((tree.nv, tree.nx)), np.zeros((tree.nv, tree.nv))
+    for k, stage in enumerate(tree.stages):
+        x, y = where[k]["x"], where[k]["v"]
+        Q[x, x], H[y, x] = stage.covariance, stage.outputs
+        R[y, y] = np.diag(stage.noise) if stage.noise is not None else 0.0
+        if stage.parent >= 0:
+            E[where[stage.parent]["x"], x] = stage.transition
+    phi = np.linalg.inv(np.eye(tree.nx) - E)
+    return phi, phi @ Q @ phi.T, H, R

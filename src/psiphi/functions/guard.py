@@ -10,7 +10,7 @@ import numpy as np
 from psiphi.errors import Error, StateError
 from psiphi.functions.compiler import Request
 from psiphi.functions.diagonal import DIAGONAL
-from psiphi.functions.dynamics import CATALOGUE, EVERY, METHODS
+from psiphi.functions.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.model.arguments import read
 from psiphi.model.model import TINY, Model
 from psiphi.model.words import nearest, shown
@@ -26,7 +26,7 @@ ON_FRAMES = {  # how many; 0: as many as you like
     **{name: 1 for name, quantity in DIAGONAL.items() if quantity.on_frame},
 }
 LOADED = tuple(name for name, quantity in DIAGONAL.items() if quantity.loaded)
-WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS, *LOADED)
+WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS, *BY_METHOD.values(), *LOADED)
 
 
 # -- what is asked for --------------------------------------------------------------------------------------------------------

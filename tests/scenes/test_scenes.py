@@ -6,7 +6,7 @@ import pytest
 import psiphi as pp
 from psiphi import scenes
 from psiphi.errors import Error
-from psiphi.scenes.control import Carry
+from psiphi.scenes.steering import Carry
 
 ONE = '[robots.arm]\nrobot = "acrobot"\n'
 TWO = """

@@ -86,7 +86,7 @@ def _thing(args: argparse.Namespace):
 def _kept(args: argparse.Namespace):
     from psiphi import robots
     from psiphi.errors import Error
-    from psiphi.simulation.trajectory import Trajectory
+    from psiphi.motion.trajectory import Trajectory
 
     name = args.robot
     if name is None:

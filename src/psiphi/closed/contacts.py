@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import StateError
-from psiphi.model.arguments import real
-from psiphi.model.words import shown
 from psiphi.spatial.quaternion import from_matrix
+from psiphi.wording import shown
 
 
 def _axes(system: Any, q, frame: str) -> np.ndarray:

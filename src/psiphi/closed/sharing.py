@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import read, real
 from psiphi.closed.reading import names
 from psiphi.closed.singular import STRAIN, UNMET, direction, element
 from psiphi.errors import StateError
-from psiphi.model.arguments import read, real
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 
 def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:

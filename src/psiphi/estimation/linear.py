@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.errors import ModelError
-from psiphi.spatial.dense import apply, transpose
 from psiphi.spatial.screws import dot
+from psiphi.spatial.small import apply, transpose
 
 
 @dataclass(frozen=True)

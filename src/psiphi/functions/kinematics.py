@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6, adjoint_map
 from psiphi.lowering.newton import accelerate, world_at_rest
-from psiphi.spatial import dense
+from psiphi.spatial import small as dense
 from psiphi.spatial.screws import add, dot, motion, pose, rotate
 from psiphi.sweeps.program import Site
 

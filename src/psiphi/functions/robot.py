@@ -19,8 +19,8 @@ from psiphi.functions.equations import LARGE
 from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
-from psiphi.model.words import shown
 from psiphi.operators import Operators
+from psiphi.wording import shown
 
 _ndarray, _WORLD = np.ndarray, "world"
 

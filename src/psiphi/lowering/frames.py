@@ -11,7 +11,7 @@ from typing import Any
 from psiphi.lowering.local import EYE3, ZERO3
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import frame_parts
-from psiphi.spatial import dense
+from psiphi.spatial import small as dense
 from psiphi.spatial.screws import add, cross, pose
 from psiphi.sweeps.program import Site
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psiphi.lowering.rates import half_rate, half_rate_adjoint, rate_of, turning
-from psiphi.spatial import dense
+from psiphi.spatial import small as dense
 from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
 from psiphi.sweeps.program import Site
 

@@ -11,7 +11,7 @@ which is M phi* (H* u + a) + b of the operators.
 from __future__ import annotations
 
 from psiphi.lowering.local import EYE3, ZERO3, adjoint_map
-from psiphi.spatial import dense
+from psiphi.spatial import small as dense
 from psiphi.spatial.screws import add, cross, pose, unrotate
 from psiphi.sweeps.program import Site
 

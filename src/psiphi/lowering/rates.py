@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psiphi.spatial import dense
+from psiphi.spatial import small as dense
 from psiphi.spatial.screws import IN_PLANE, Inertia, cross, dot, inertia
 from psiphi.sweeps.program import Site
 

@@ -22,7 +22,7 @@ from psiphi.model.model import Model
 from psiphi.model.places import HERE, UPRIGHT, Place
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord, Whole
 from psiphi.model.tree import walk_tree
-from psiphi.model.words import Log, nearest, shown
+from psiphi.wording import Log, nearest, shown
 
 KINDS = ("fixed", *JOINTS)
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import real, whole
 from psiphi.errors import StateError
-from psiphi.model.arguments import real, whole
 from psiphi.model.joints import JOINTS, JointKind
-from psiphi.model.words import nearest, shown
+from psiphi.wording import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
 

@@ -18,8 +18,8 @@ import numpy as np
 from psiphi.errors import SingularError
 from psiphi.model.model import WORLD, Body, Joint, Model
 from psiphi.model.records import JointRecord, Whole
-from psiphi.model.words import Log, Placed
 from psiphi.spatial import screws
+from psiphi.wording import Log, Placed
 
 TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use

@@ -20,8 +20,8 @@ from psiphi.model.paths import Packages, Roots
 from psiphi.model.places import HERE, UPRIGHT
 from psiphi.model.shapes import Shape, confine, read_colors, read_shape
 from psiphi.model.vocabulary import Speller
-from psiphi.model.words import nearest, shown
 from psiphi.model.xml import CAPS, TEXT, Caps, Element, parse
+from psiphi.wording import nearest, shown
 
 KINDS = {
     "revolute": "revolute",

@@ -13,13 +13,13 @@ import numpy as np
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.model.model import Body, Joint, Pose
-from psiphi.model.words import nearest, shown
-from psiphi.scenes.control import CONTROLLERS, controller
+from psiphi.motion.trajectory import Trajectory
+from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import Placed, pose, read_placed
-from psiphi.scenes.reading import Table, read
+from psiphi.scenes.steering import CONTROLLERS, controller
 from psiphi.simulation.simulate import simulate
-from psiphi.simulation.trajectory import Trajectory
 from psiphi.spatial import quaternion as quat
+from psiphi.wording import nearest, shown
 
 DATA = files("psiphi.scenes") / "data"
 CONTACTS = ("rigid", "line", "soft", "point")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.simulation.plant import Plant
-from psiphi.simulation.torques import Losses, Torque
+from psiphi.control.plant import Plant
+from psiphi.control.torques import Losses, Torque
 
 
 class Field:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from psiphi.simulation.methods import METHODS
-from psiphi.simulation.stops import Stops
-from psiphi.simulation.task import Recorded, Task
+from psiphi.control.stops import Stops
+from psiphi.rollouts.integrators import METHODS
+from psiphi.simulation.running import Recorded, Task
 
 
 class March(Recorded):

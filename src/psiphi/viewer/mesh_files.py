@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from psiphi.errors import ModelError
-from psiphi.model.words import shown
 from psiphi.viewer.collada import read_dae
 from psiphi.viewer.meshes import Mesh, joined
+from psiphi.wording import shown
 
 MAX_BYTES = 256 * 2**20
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from psiphi.errors import Error, StateError
-from psiphi.model.words import shown
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
 from psiphi.viewer.poses import quaternions
 from psiphi.viewer.scene import Scene
+from psiphi.wording import shown
 
 PAGE = files("psiphi.viewer") / "page"
 SCRIPTS = ("algebra.js", "solids.js", "draw.js", "page.js")

@@ -1,0 +1,147 @@
+"""One compiled rollout as data: which blocks run in which order.
+
+    start                     once for each group of lanes
+    law, dynamics, stages     every step, in the method's order
+
+A `Plan` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+
+from psiphi.closed.system import System
+from psiphi.control.stops import Stops
+from psiphi.emitters.joined import Code, Frame, Named
+from psiphi.emitters.rollout import Rollout
+from psiphi.functions.compiler import UNROLLED
+from psiphi.functions.robot import Robot
+from psiphi.model.manifold import Manifold
+from psiphi.rollouts import constrained, impact, parts
+from psiphi.rollouts.laws import Torque, place
+from psiphi.sweeps.unroll import Straight
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for: the method, the law of the torque, whether what it follows changes with time, whether the torque is
+    held during a step, and what else acts."""
+
+    method: str
+    law: Torque
+    timed: bool
+    hold: bool
+    losses: tuple[str, ...] = ()  # "damping", "friction"
+    effort: bool = False  # whether torques are cut
+    stops: Stops | None = None  # joints that end at their limits
+    closure: str = ""  # what holds a closed chain together
+    project: bool = False  # back onto the constraints after each step
+
+    @property
+    def key(self) -> list:
+        stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
+        rest = [self.closure, self.project] if self.closure else []
+        return [self.method, self.law.key, self.timed, self.hold, self.losses, self.effort, stops, *rest]
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What a sample holds."""
+        return ("Q", "V", "S") if self.closure else ("Q", "V")
+
+    @property
+    def times(self) -> int:
+        """At how many half steps, from 0, what the law follows is needed: 1 or 3."""
+        return 3 if self.timed and not self.hold and self.law.timed and self.method != "euler" else 1
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Packed once."""
+        brakes = (*self.losses, *["floor"] * ("friction" in self.losses), *["effort"] * self.effort)
+        return ("q", "v", "h", *brakes, *self.law.keeps, *(() if self.timed else self.law.follows))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Packed every step: what is followed, by name and half step."""
+        return tuple(place(name, j) for j in range(self.times) for name in self.law.follows) if self.timed else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A plan on one robot or closed chain, traced."""
+
+    system: Robot | System
+    plan: Plan
+
+    @property
+    def robot(self) -> Robot:
+        return self.system.robot if isinstance(self.system, System) else self.system
+
+    @cached_property
+    def manifold(self) -> Manifold:
+        return Manifold(self.robot)
+
+    @cached_property
+    def blocks(self) -> Named:
+        """All blocks."""
+        plan, m = self.plan, self.manifold
+        stages = lru_cache(parts.STAGES[plan.method])
+        names = [item for item in parts.ORDER[plan.method] if isinstance(item, str)]
+        known: Named = {name: (self._over(lambda m, name=name: stages(m)[name]), {}) for name in names}
+        known["start"] = self._over(parts.start), {}
+        force = "force" if plan.losses else "tau"
+        if isinstance(self.system, System):
+            known |= constrained.blocks(self.system, m, force, plan.project)
+        else:
+            known["dynamics"] = parts.catalogued(self.robot, "forward_dynamics"), {"tau": force}
+        if plan.stops is not None:
+            known |= impact.blocks(plan.stops, self.robot)
+        if plan.effort:
+            known["cut"] = self._over(parts.cut), {}
+        if plan.losses:
+            known["total"] = self._over(partial(parts.total, losses=plan.losses)), {}
+        for name, (code, at) in plan.law.blocks(self.system, self._over).items():
+            for j in range(plan.times if name in plan.law.timed else 1):
+                known[f"{name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.follows if j}
+        return known
+
+    def _over(self, part: Callable[[Manifold], Straight]) -> Code:
+        """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
+        return part(self.manifold) if len(self.robot.joints) <= UNROLLED else parts.spread(self.manifold, part)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The blocks of one step."""
+        out: list[str] = []
+        for item in parts.ORDER[self.plan.method]:
+            out += [item] if isinstance(item, str) else self._evaluation(item, first=not out)
+        out += ["stops"] if self.plan.stops is not None else []
+        out += constrained.AFTER if self.plan.project else []
+        return tuple(name for block in out for name in ((block, "strained") if self._strains(block) else (block,)))
+
+    def _evaluation(self, j: int, first: bool) -> list[str]:
+        """Torque and acceleration at half step j."""
+        plan, law = self.plan, self.plan.law
+        last = min(j, plan.times - 1)
+        torque = [f"{name}{last or ''}" if name in law.timed else name for name in law.order]
+        wanted = [*torque, "cut"] if first or not plan.hold else []
+        return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
+
+    def _strains(self, block: str) -> bool:
+        """Whether a block answers a strain: the largest of all is kept."""
+        return block in self.blocks and any(arg.name == "strain" for arg in self.blocks[block][0].program.outputs)
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        """All of it, for the emitter."""
+        plan = self.plan
+        repeats = (impact.STOPS,) if plan.stops is not None else ()
+        return Rollout(Frame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats)
+
+    @property
+    def flops(self) -> int:
+        """Operations of one step, sines at forty each."""
+        counts = {name: tape.count for name, (tape, _) in self.blocks.items()}
+        every = [part for name in self.order for part in (impact.STOPS.blocks if name == "stops" else (name,))]
+        return sum(counts[name].flops + 40 * counts[name].trig for name in every)

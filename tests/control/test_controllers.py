@@ -5,8 +5,8 @@ import pytest
 
 import psiphi as pp
 from psiphi.errors import StateError
-from psiphi.spatial import quaternion as quat
 from simulation.motions import juggler, puma, state, ur5
+from spatial import on_arrays as quat
 
 BENT = np.array([0.2, -1.0, 1.2, -0.8, -1.2, 0.3])  # a UR5 away from singularities
 

@@ -16,7 +16,6 @@ from psiphi.closed.system import System
 from psiphi.control.plant import Plant
 from psiphi.control.torques import coefficients
 from psiphi.errors import StateError
-from psiphi.model.manifold import Manifold
 
 
 class Reference:
@@ -94,7 +93,7 @@ class PD:
     def __init__(self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False):
         self.robot, self.reference, self.gravity = a_system(robot), Reference(robot, reference), bool(gravity)
         self.kp, self.kd, self.motors = gains(robot, "kp", kp), gains(robot, "kd", kd), motors(robot)
-        self.is_flat = Manifold(getattr(robot, "robot", robot)).is_flat
+        self.is_flat = getattr(robot, "robot", robot).manifold.is_flat
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.law(q, v, *self.reference(t))

@@ -21,7 +21,6 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
-from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.wording import shown
 
@@ -61,7 +60,7 @@ class Plant:
         if not isinstance(robot, Model):
             raise StateError(f"the system {shown(given)} has no robot underneath", "give it an attribute `robot`, a pp.Robot")
         self.robot: Any = robot
-        self.manifold = Manifold(robot)
+        self.manifold = robot.manifold
         self.contacts = tuple(getattr(given, "contacts", ()))
         self.project = getattr(given, "project", None)
         self.is_plain = given is robot

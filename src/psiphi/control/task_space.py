@@ -11,7 +11,8 @@ from psiphi.control.controllers import gains
 from psiphi.errors import StateError
 from psiphi.functions.operational import inverse
 from psiphi.functions.robot import Robot
-from psiphi.spatial import quaternion as quat
+from psiphi.spatial.entries import along
+from psiphi.spatial.rotations import logarithm, quaternions
 from psiphi.wording import nearest, shown
 
 UNBOUND = 1e300  # beyond every pull
@@ -97,7 +98,7 @@ class OperationalSpace:
             error = place - pose[..., :3, 3]
         else:
             wanted = place.reshape(*place.shape[:-1], 4, 4)
-            turn = quat.log(quat.from_matrix(wanted[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)))
+            turn = along(lambda p: logarithm(p)[0], quaternions(wanted[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)))
             error = np.concatenate(np.broadcast_arrays(turn, wanted[..., :3, 3] - pose[..., :3, 3]), axis=-1)
         parts = (self.kp * error).reshape(*error.shape[:-1], self.size // 3, 3)
         size = np.linalg.norm(parts, axis=-1, keepdims=True)

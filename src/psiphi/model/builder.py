@@ -24,8 +24,6 @@ from psiphi.model.records import FrameRecord, JointRecord, LinkRecord, Whole
 from psiphi.model.tree import walk_tree
 from psiphi.wording import Log, nearest, shown
 
-KINDS = ("fixed", *JOINTS)
-
 
 class Builder:
     """Collects bodies, joints and frames, then builds a checked `Model`.
@@ -94,8 +92,8 @@ class Builder:
         """
         fail = self._fail_at(Whole(f"joint {shown(name)}", line))
         self._new(name, self.joints, "joint", fail)
-        if kind not in KINDS:
-            fail(f"no joint kind {shown(kind)}", nearest(kind, KINDS))
+        if kind not in (kinds := ("fixed", *JOINTS)):
+            fail(f"no joint kind {shown(kind)}", nearest(kind, kinds))
         nq, nv = (0, 0) if kind == "fixed" else (JOINTS[kind].nq, JOINTS[kind].nv)
         each = partial(values.per_coordinate, fail=fail)
         above = partial(each, count=nv, sign=False)

@@ -33,12 +33,11 @@ def blocks(system: System, m: Manifold, force: str, project: bool) -> Named:
 
 def _projection(system: System, m: Manifold) -> Named:
     def put_q(q, dq):
-        closed = m.units(m.moved(q, dq))
+        closed = m.unit(m.exp(q, dq))
         return {"Q": closed, "q": closed}
 
     def put_v(v, dv):
-        closed = [x + y for x, y in zip(v, dv, strict=True)]
-        return {"V": closed, "v": closed}
+        return {"V": v + dv, "v": v + dv}
 
     return {
         "close_q": (only(system._closing, "dq", "strain"), {}),

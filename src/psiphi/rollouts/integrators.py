@@ -25,7 +25,7 @@ State = tuple[np.ndarray, np.ndarray]
 def euler(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
     """First order; its energy error does not grow."""
     v = v + h * first[1]
-    return m.normalize(m.integrate(q, h * field.system.velocity(q, v))), v
+    return m.unit(m.exp(q, h * field.system.velocity(q, v))), v
 
 
 def rk4(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
@@ -42,22 +42,22 @@ def rk4(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: floa
     u4, a4 = field(t + h, q4, v4)
     k4 = m.rate(q4, u4)
     sixth = h / 6.0
-    return m.normalize(q + sixth * (k1 + 2.0 * (k2 + k3) + k4)), v + sixth * (a1 + 2.0 * (a2 + a3) + a4)
+    return m.unit(q + sixth * (k1 + 2.0 * (k2 + k3) + k4)), v + sixth * (a1 + 2.0 * (a2 + a3) + a4)
 
 
 def lie(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
     """Fourth order, on the group: every stage is a configuration."""
     half, (u1, a1) = 0.5 * h, first
-    q2, v2 = m.integrate(q, half * u1), v + half * a1
+    q2, v2 = m.exp(q, half * u1), v + half * a1
     u2, a2 = field(t + half, q2, v2)
-    q3, v3 = m.integrate(q, half * u2), v + half * a2
+    q3, v3 = m.exp(q, half * u2), v + half * a2
     u3, a3 = field(t + half, q3, v3)
-    q4, v4 = m.integrate(q2, h * u3 - half * u1), v + h * a3
+    q4, v4 = m.exp(q2, h * u3 - half * u1), v + h * a3
     u4, a4 = field(t + h, q4, v4)
     middle, twelfth = 2.0 * (u2 + u3), h / 12.0
-    way = m.integrate(q, twelfth * (3.0 * u1 + middle - u4))
-    end = m.integrate(way, twelfth * (middle - u1 + 3.0 * u4))
-    return m.normalize(end), v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+    way = m.exp(q, twelfth * (3.0 * u1 + middle - u4))
+    end = m.exp(way, twelfth * (middle - u1 + 3.0 * u4))
+    return m.unit(end), v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
 
 
 METHODS: dict[str, Callable] = {"euler": euler, "rk4": rk4, "lie": lie}

@@ -80,7 +80,7 @@ class Machine:
 
     @cached_property
     def manifold(self) -> Manifold:
-        return Manifold(self.robot)
+        return self.robot.manifold
 
     @cached_property
     def blocks(self) -> Named:

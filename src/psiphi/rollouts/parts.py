@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from psiphi.emitters.joined import Code, Spread
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
@@ -23,14 +25,14 @@ from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.unroll import Straight
 from psiphi.tape.tape import Tape
 
-Values = dict[str, list]
+Values = dict[str, Any]  # by place: arrays or lists of tape expressions
 
 
 def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Straight:
-    """The tape of `rule(**inputs)`, lists in, named lists out."""
+    """The tape of `rule(**inputs)`, arrays of tape expressions in, named arrays or lists of them out."""
     tape = Tape()
     inputs = tuple(_argument(key, size) for key, size in sizes.items())
-    leaves = {arg.name: [tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(inputs)}
+    leaves = {arg.name: np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs)}
     results = rule(**leaves)
     outputs = tuple(_argument(key, len(values)) for key, values in results.items())
     stores = tuple(
@@ -61,12 +63,8 @@ def feedback(m: Manifold, accelerates: bool = False, floats: bool = False) -> St
     """u from the state, the reference and the gains; `floats` adds g."""
     sizes = _sizes(m, "q v kp kd q_ref v_ref" + " a_ref" * accelerates + " g" * floats)
 
-    def rule(q, v, kp, kd, q_ref, v_ref, a_ref=None, g=None) -> Values:
-        error = m.apart(q, q_ref)
-        u = [p * e + d * (r1 - r) for p, e, d, r, r1 in zip(kp, error, kd, v, v_ref, strict=True)]
-        for more in (a_ref, g):
-            u = u if more is None else _sum(u, more)
-        return {"u": u}
+    def rule(q, v, kp, kd, q_ref, v_ref, a_ref=0.0, g=0.0) -> Values:
+        return {"u": kp * m.log(q, q_ref) + kd * (v_ref - v) + a_ref + g}
 
     return trace("feedback", sizes, rule)
 
@@ -83,13 +81,9 @@ def cut(m: Manifold) -> Straight:
 def total(m: Manifold, losses: tuple[str, ...]) -> Straight:
     """tau less the losses there are: damping, friction."""
 
-    def rule(tau, v, damping=None, friction=None, floor=(0.0,)) -> Values:
-        force = tau
-        if damping is not None:
-            force = [x - d * rate for x, d, rate in zip(force, damping, v, strict=True)]
-        if friction is not None:
-            force = [x - f * (rate / root(rate * rate + floor[0])) for x, f, rate in zip(force, friction, v, strict=True)]
-        return {"force": force}
+    def rule(tau, v, damping=None, friction=None, floor=0.0) -> Values:
+        force = tau if damping is None else tau - damping * v
+        return {"force": force if friction is None else force - friction * (v / root(v * v + floor))}
 
     return trace("total", _sizes(m, " ".join(("tau", "v", *losses, *["floor"] * ("friction" in losses)))), rule)
 
@@ -103,8 +97,8 @@ def euler(m: Manifold) -> dict[str, Straight]:
     """v1 = v + h a; q1 = q exp(h v1)."""
 
     def rule(Q, V, a, h) -> Values:
-        v = _along(V, h[0], a)
-        q = m.units(m.moved(Q, _times(h[0], v)))
+        v = V + h * a
+        q = m.unit(m.exp(Q, h * v))
         return {"Q": q, "V": v, "q": q, "v": v}
 
     return {"step": trace("step", _sizes(m, "Q V a h"), rule)}
@@ -114,23 +108,21 @@ def rk4(m: Manifold) -> dict[str, Straight]:
     """`kept` and `half` after stage 1, `second` and `third` after stages 2 and 3, `fourth` ends the step."""
 
     def kept(q, v, a) -> Values:
-        return {"K": m.rates(q, v), "A": a}
+        return {"K": m.rate(q, v), "A": a}
 
     def half(Q, V, K, A, h) -> Values:
-        return {"q": _along(Q, 0.5 * h[0], K), "v": _along(V, 0.5 * h[0], A)}
+        return {"q": Q + 0.5 * h * K, "v": V + 0.5 * h * A}
 
     def middle(far: float) -> Callable[..., Values]:
         def rule(Q, V, K, A, q, v, a, h) -> Values:
-            k = m.rates(q, v)
-            sums = {"K": _along(K, 2.0, k), "A": _along(A, 2.0, a)}
-            return {**sums, "q": _along(Q, far * h[0], k), "v": _along(V, far * h[0], a)}
+            k = m.rate(q, v)
+            return {"K": K + 2.0 * k, "A": A + 2.0 * a, "q": Q + far * h * k, "v": V + far * h * a}
 
         return rule
 
     def fourth(Q, V, K, A, q, v, a, h) -> Values:
-        sixth = h[0] * (1.0 / 6.0)
-        q1 = m.units(_along(Q, sixth, _sum(K, m.rates(q, v))))
-        v1 = _along(V, sixth, _sum(A, a))
+        sixth = h * (1.0 / 6.0)
+        q1, v1 = m.unit(Q + sixth * (K + m.rate(q, v))), V + sixth * (A + a)
         return {"Q": q1, "V": v1, "q": q1, "v": v1}
 
     every = _sizes(m, "Q V K A q v a h")
@@ -150,25 +142,19 @@ def lie(m: Manifold) -> dict[str, Straight]:
         return {"A": a}
 
     def half(Q, V, A, h) -> Values:
-        near = 0.5 * h[0]
-        q = m.moved(Q, _times(near, V))
-        return {"q": q, "P": q, "v": _along(V, near, A)}
+        q = m.exp(Q, 0.5 * h * V)
+        return {"q": q, "P": q, "v": V + 0.5 * h * A}
 
     def second(Q, V, A, v, a, h) -> Values:
-        near = 0.5 * h[0]
-        q, stage = m.moved(Q, _times(near, v)), _along(V, near, a)
-        return {"A": _along(A, 2.0, a), "q": q, "v": stage}
+        return {"A": A + 2.0 * a, "q": m.exp(Q, 0.5 * h * v), "v": V + 0.5 * h * a}
 
     def third(P, V, A, U, v, a, h) -> Values:
-        turn = [h[0] * x - (0.5 * h[0]) * y for x, y in zip(v, V, strict=True)]
-        return {"U": _sum(U, v), "A": _along(A, 2.0, a), "q": m.moved(P, turn), "v": _along(V, h[0], a)}
+        return {"U": U + v, "A": A + 2.0 * a, "q": m.exp(P, h * v - 0.5 * h * V), "v": V + h * a}
 
     def fourth(Q, V, A, U, v, a, h) -> Values:
-        twelfth = h[0] * (1.0 / 12.0)
-        early = [twelfth * (3.0 * x + 2.0 * y - z) for x, y, z in zip(V, U, v, strict=True)]
-        late = [twelfth * (2.0 * y - x + 3.0 * z) for x, y, z in zip(V, U, v, strict=True)]
-        q1 = m.units(m.moved(m.moved(Q, early), late))
-        v1 = _along(V, h[0] * (1.0 / 6.0), _sum(A, a))
+        twelfth = h * (1.0 / 12.0)
+        early, late = twelfth * (3.0 * V + 2.0 * U - v), twelfth * (2.0 * U - V + 3.0 * v)
+        q1, v1 = m.unit(m.exp(m.exp(Q, early), late)), V + h * (1.0 / 6.0) * (A + a)
         return {"Q": q1, "V": v1, "q": q1, "v": v1}
 
     return {
@@ -197,16 +183,3 @@ def _sizes(m: Manifold, names: str) -> dict[str, int]:
 
 def _argument(name: str, size: int) -> Argument:
     return Argument(name, (size,), "" if name in NUMBERS else "q" if name in CONFIGURATIONS else "v")
-
-
-def _sum(x: list, y: list) -> list[Any]:
-    return [a + b for a, b in zip(x, y, strict=True)]
-
-
-def _times(c: Any, x: list) -> list[Any]:
-    return [c * value for value in x]
-
-
-def _along(x: list, c: Any, y: list) -> list[Any]:
-    """x + c y."""
-    return [a + c * b for a, b in zip(x, y, strict=True)]

@@ -18,7 +18,7 @@ from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import Placed, pose, read_placed
 from psiphi.scenes.steering import CONTROLLERS, controller
 from psiphi.simulation.simulate import simulate
-from psiphi.spatial import quaternion as quat
+from psiphi.spatial.rotations import quaternions
 from psiphi.wording import nearest, shown
 
 DATA = files("psiphi.scenes") / "data"
@@ -127,7 +127,7 @@ def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table]) -> 
     hands = [(robot.name, frame) for robot in robots for frame in frames[robot.name]]
     arms = [(robot.renamed(), robot.base, tuple(frames[robot.name])) for robot in robots]
     cell = grasp(arms, body, [at[hand] for hand in hands], [contacts[hand] for hand in hands], name=title)
-    free = np.concatenate([where.translation, quat.from_matrix(where.rotation)])
+    free = np.concatenate([where.translation, quaternions(where.rotation)])
     q = cell.assemble(np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,))
     v = np.concatenate([*(robot.v for robot in robots), np.zeros(6)])
     return cell, *cell.project(q, v)

@@ -19,7 +19,9 @@ import numpy as np
 from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.errors import StateError
 from psiphi.scenes.keys import Table
-from psiphi.spatial import quaternion as quat
+from psiphi.spatial.entries import along
+from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
+from psiphi.spatial.screws import Turn
 
 Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 CONTROLLERS = ("none", "hold", "pd", "computed", "carry")
@@ -122,11 +124,11 @@ class Carry:
         span = (end[0] - begin[0]) or 1.0
         x = min(max((t - begin[0]) / span, 0.0), 1.0)
         s, s1, s2 = x**3 * (10 - 15 * x + 6 * x * x), 30 * x**2 * (1 - x) ** 2 / span, 60 * x * (1 - x) * (1 - 2 * x) / span**2
-        first = quat.multiply(self.start[3:], quat.exp(begin[2]))
-        way = quat.log(quat.multiply(quat.conjugate(first), quat.multiply(self.start[3:], quat.exp(end[2]))))
-        turned, back = quat.multiply(first, quat.exp(s * way)), end[1] - begin[1]
+        first, last = (multiply(list(self.start[3:]), exponential(stop[2])) for stop in (begin, end))
+        way = np.array(logarithm(multiply(conjugate(first), last))[0])
+        turned, back = multiply(first, exponential(list(s * way))), end[1] - begin[1]
         w, dw = s1 * way, s2 * way  # in body axes: a turn about a fixed axis
-        v, dv = (quat.rotate(quat.conjugate(turned), rate * back) for rate in (s1, s2))
+        v, dv = (np.array(Turn.from_quaternion(turned).unrotate(rate * back)) for rate in (s1, s2))
         place = self.start[:3] + begin[1] + s * back
         return np.concatenate([place, turned]), np.concatenate([w, v]), np.concatenate([dw, dv - np.cross(w, v)])
 
@@ -142,7 +144,7 @@ class Carry:
         """Accelerations of all coordinates that keep the constraints and move the object as wanted."""
         system, own = self.system, self.own
         q_ref, v_ref, a_ref = self.reference(t)
-        error = self.joint.row.difference(q[..., self.joint.q_slice], q_ref)
+        error = along(self.joint.row.log, q[..., self.joint.q_slice], q_ref)
         wanted = a_ref + self.kd * (v_ref - v[..., own]) + self.kp * error
         arms = np.setdiff1d(np.arange(system.nv), np.arange(own.start, own.stop))
         Jc = system.constraint_jacobian(q)

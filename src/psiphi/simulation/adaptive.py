@@ -120,7 +120,7 @@ class Solve(Recorded):
 
     def _state(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q, v = self._split(y)
-        return self.plant.manifold.normalize(q.copy()), v.copy()
+        return self.plant.manifold.unit(q.copy()), v.copy()
 
     def _seen(self, step: int, q: np.ndarray, v: np.ndarray) -> bool:
         """Watch, sample, report; False when nothing runs any more."""

@@ -31,7 +31,7 @@ def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarra
     arguments = (Argument("q0", (plant.nq,), "q"), Argument("v0", (plant.nv,), "v"))
     before(plant.robot, "the initial state", arguments, (q, v))
     q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
-    return plant.manifold.normalize(q), v
+    return plant.manifold.unit(q), v
 
 
 def step_size(dt: Any) -> float:

@@ -14,8 +14,9 @@ import numpy as np
 
 from psiphi.arguments import real, whole
 from psiphi.errors import Error, StateError
+from psiphi.spatial.rotations import quaternions
 from psiphi.viewer import stage
-from psiphi.viewer.poses import link_poses, quaternions
+from psiphi.viewer.poses import link_poses
 from psiphi.viewer.scene import Scene, is_trajectory, scene
 from psiphi.wording import shown
 

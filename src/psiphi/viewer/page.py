@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.spatial.rotations import quaternions
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
-from psiphi.viewer.poses import quaternions
 from psiphi.viewer.scene import Scene
 from psiphi.wording import shown
 

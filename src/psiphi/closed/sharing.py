@@ -69,9 +69,12 @@ def hold(system: Any, q) -> np.ndarray:
 
 
 def drive(system: Any, q, v, u) -> np.ndarray:
-    """tau that accelerates as near to u as the constraints allow: `inverse_dynamics` of `complete`, compiled."""
-    values = system._state(q=q, v=v, a=u)
-    return _mended(system, system._driving, values, lambda q, v, u: system.inverse_dynamics(q, v, system.complete(q, v, u)))
+    """tau that accelerates as near to u, by the mass matrix, as the constraints allow (`driving.py`): compiled."""
+
+    def careful(q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return system.inverse_dynamics(q, v, system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u)))
+
+    return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
 
 
 def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]) -> np.ndarray:

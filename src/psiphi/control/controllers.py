@@ -1,7 +1,7 @@
-"""Built-in controllers: callables (t, q, v) -> tau (..., nv), over any batch axes, each its equation.
+"""Built-in controllers, each its equation: steps of a law (`law.py`), which arrays and kernels share.
 
-A reference is a constant (nq,), or a function of time that answers q, (q, v) or (q, v, a). In a closed chain g and M u + C v
-+ g are what its own inverse dynamics asks of the motors, and coordinates without a motor get no torque.
+A reference is a constant (nq,), or a function of time that answers q, (q, v) or (q, v, a). Coordinates of a closed chain
+without a motor get no torque.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import real
-from psiphi.closed import sharing
-from psiphi.closed.system import System
+from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.plant import Plant
 from psiphi.control.torques import coefficients
 from psiphi.errors import StateError
@@ -53,24 +52,29 @@ def gains(robot: Any, name: str, value: Any) -> np.ndarray:
     return coefficients(name, value, robot.nv)
 
 
-def holding(robot: Any, q: np.ndarray) -> np.ndarray:
-    """g(q): of a robot, or of the motors of a closed chain."""
-    if isinstance(robot, System):
-        return sharing.hold(robot, q)
-    return robot.gravity(q) if hasattr(robot, "gravity") else robot.inverse_dynamics(q, np.zeros(robot.nv), np.zeros(robot.nv))
-
-
-def motors(robot: Any) -> np.ndarray | None:
-    """1 where there is a motor, 0 elsewhere; None: everywhere."""
+def motors(robot: Any) -> np.ndarray:
+    """1 where there is a motor, 0 elsewhere."""
     actuated = getattr(robot, "actuated", None)
     if actuated is None:
-        return None
+        return np.ones(robot.nv)
     mask = np.zeros(robot.nv)
     mask[np.asarray(actuated)] = 1.0
     return mask
 
 
-class GravityCompensation:
+def feedback(m, q, v, kp, kd, q_ref, v_ref) -> Values:
+    return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v)}
+
+
+def floating_feedback(m, q, v, kp, kd, q_ref, v_ref, g) -> Values:
+    return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v) + g}
+
+
+def wanted_acceleration(m, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
+    return {"u": kp * m.log(q, q_ref) + kd * (v_ref - v) + a_ref}
+
+
+class GravityCompensation(Controller):
     """tau = g(q): the robot floats.
 
     >>> import psiphi as pp
@@ -81,37 +85,24 @@ class GravityCompensation:
     """
 
     def __init__(self, robot: Any):
-        self.robot = a_system(robot)
-
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return holding(self.robot, q)
+        super().__init__(a_system(robot), Law((Step("gravity"),), ()), {})
 
 
-class PD:
+class PD(Controller):
     """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)], the first difference on the configuration manifold."""
 
     def __init__(self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False):
-        self.robot, self.reference, self.gravity = a_system(robot), Reference(robot, reference), bool(gravity)
-        self.kp, self.kd, self.motors = gains(robot, "kp", kp), gains(robot, "kd", kd), motors(robot)
-        self.is_flat = getattr(robot, "robot", robot).manifold.is_flat
-
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return self.law(q, v, *self.reference(t))
-
-    def law(self, q: np.ndarray, v: np.ndarray, q_ref: np.ndarray, v_ref: np.ndarray, a_ref: np.ndarray) -> np.ndarray:
-        """tau at a state and a reference."""
-        tau = self.feedback(q, v, q_ref, v_ref)
-        tau = tau if self.motors is None else self.motors * tau
-        return tau + holding(self.robot, q) if self.gravity else tau
-
-    def feedback(self, q: np.ndarray, v: np.ndarray, q_ref: np.ndarray, v_ref: np.ndarray) -> np.ndarray:
-        """kp (q_ref - q) + kd (v_ref - v)."""
-        error = q_ref - q if self.is_flat else self.robot.difference(q, q_ref)
-        return self.kp * error + self.kd * (v_ref - v)
+        system = a_system(robot)
+        numbers = {name: motors(system) * gains(system, name, value) for name, value in (("kp", kp), ("kd", kd))}
+        steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback)) if gravity else (Step(feedback),)
+        super().__init__(system, Law(steps, ("q_ref", "v_ref")), numbers, Reference(system, reference))
 
 
-class ComputedTorque(PD):
+class ComputedTorque(Controller):
     """tau = M u + C v + g,  u = a_ref + kp (q_ref - q) + kd (v_ref - v): the error obeys e'' + kd e' + kp e = 0.
+
+    In a closed chain u is the acceleration nearest to that which keeps the constraints, by the mass matrix: what the torques
+    M u + C v + g would do to it.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -123,10 +114,7 @@ class ComputedTorque(PD):
     """
 
     def __init__(self, robot: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0):
-        super().__init__(robot, reference, kp, kd)
-
-    def law(self, q: np.ndarray, v: np.ndarray, q_ref: np.ndarray, v_ref: np.ndarray, a_ref: np.ndarray) -> np.ndarray:
-        u = a_ref + self.feedback(q, v, q_ref, v_ref)
-        if isinstance(self.robot, System):  # by the nearest u that keeps the constraints
-            return sharing.drive(self.robot, q, v, u)
-        return self.robot.inverse_dynamics(q, v, u)
+        system = a_system(robot)
+        law = Law((Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"})), ("q_ref", "v_ref", "a_ref"))
+        numbers = {"kp": gains(system, "kp", kp), "kd": gains(system, "kd", kd)}
+        super().__init__(system, law, numbers, Reference(system, reference))

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import read, real
 from psiphi.control.controllers import gains
+from psiphi.control.law import Controller, Law, Step, Values
+from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
-from psiphi.functions.operational import inverse
 from psiphi.functions.robot import Robot
-from psiphi.spatial.entries import along
-from psiphi.spatial.rotations import logarithm, quaternions
+from psiphi.spatial.choices import less, most
+from psiphi.spatial.entries import entries, stacked
+from psiphi.spatial.policies import solve
+from psiphi.spatial.rotations import logarithm, quaternion
+from psiphi.spatial.screws import dot, root
+from psiphi.spatial.small import product, transpose
 from psiphi.wording import nearest, shown
 
-UNBOUND = 1e300  # beyond every pull
 LEVER = 1e-8  # m: a point nearer to all axes does not move
 
 
-class OperationalSpace:
+class OperationalSpace(Controller):
     """tau = J* (Lambda (x''_ref - dJ/dt v)) + C v + g + N* tau_0,    N = I - M^-1 J* Lambda J   (Khatib 1987)
 
     x''_ref = kp e + kd (x'_ref - x'), e = x_ref - x, for a frame's position (3 rows) or its pose (6 rows, the turn as a
@@ -27,7 +32,7 @@ class OperationalSpace:
     rad/s). tau_0 = M (posture_kp (q_0 - q) - posture_kd v) holds a posture where the task leaves freedom.
 
     Lambda is that of the rows used. `policy` says what it is near singularities: "faded" lets go of a direction as it is lost,
-    and leaves it to the posture (see `faded`); "pseudo", "damped" and "exact" are those of `operational_space_inertia`.
+    and leaves it to the posture; "pseudo", "damped" and "exact" are those of `operational_space_inertia`.
     `target`: a point (3,), a pose (4, 4), or a function of time that answers either, alone or with the frame's velocity
     ([v], or [w; v]).
     """
@@ -52,58 +57,91 @@ class OperationalSpace:
             raise StateError(
                 f"OperationalSpace of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one"
             )
-        self.robot, self.frame = robot, robot.frame(frame).name
-        self.reference = Target(target)
-        self.size = self.reference.size
-        self.kp, self.kd, self.speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
-        self.policy, self.number = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
-        self.posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
-        if not np.isfinite(self.posture).all():
+        target, name = Target(target), robot.frame(frame).name
+        kp, kd, speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
+        policy, own = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
+        posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
+        if not np.isfinite(posture).all():
             raise StateError("posture holds numbers that are not finite", "look at where they came from")
-        self.posture_kp, self.posture_kd = gains(robot, "posture_kp", posture_kp), gains(robot, "posture_kd", posture_kd)
+        numbers = {
+            "posture": posture,
+            "posture_kp": gains(robot, "posture_kp", posture_kp),
+            "posture_kd": gains(robot, "posture_kd", posture_kd),
+            "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
+        }
+        task = Task(target.size, policy)
+        steps = (
+            Step(posture_acceleration),
+            Step("frame_pose", frame=name),
+            Step("frame_velocity", {"V": "twist"}, name),
+            Step("frame_acceleration", {"a": "u", "A": "drift"}, name),
+            Step("operational_compliance", frame=name),
+            Step(task, sizes=task.sizes),
+            Step("inverse_dynamics", {"a": "u"}, name),
+        )
+        super().__init__(robot, Law(steps, ("x_ref", "r_ref"), (name, target.size, policy)), numbers, target)
+
+
+def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:
+    """What the posture asks for: N* M u = M u - J* Lambda J u."""
+    return {"u": posture_kp * m.log(q, posture) - posture_kd * v}
+
+
+@dataclass(frozen=True)
+class Task:
+    """f_ext = -Lambda (x''_ref - x'') of the last `rows` (3 or 6) rows, on any scalars; x'' = `drift` is what u makes."""
+
+    rows: int
+    policy: str
 
     @property
-    def pull(self) -> float:
-        """The most |kp e| may be; no bound where there is no speed."""
-        return self.kd * self.speed or UNBOUND
+    def sizes(self) -> dict[str, int]:
+        """`gains`: kp, kd, the largest pull, and the policy's number."""
+        place = 16 if self.rows == 6 else 3
+        return {"T": 16, "twist": 6, "drift": 6, "X": 36, "x_ref": place, "r_ref": self.rows, "gains": 4}
 
-    @property
-    def gains(self) -> np.ndarray:
-        """The task's numbers: kp, kd, the largest pull, and the policy's."""
-        return np.array([self.kp, self.kd, self.pull, self.number])
+    def __call__(self, m, T, twist, drift, X, x_ref, r_ref, gains) -> Values:
+        first, (_, kd, _, number) = 6 - self.rows, entries(gains)
+        rates = zip(entries(r_ref), entries(twist)[first:], entries(drift)[first:], strict=True)
+        pulls = self.pulls(entries(T), entries(x_ref), entries(gains))
+        missing = [pull + kd * (wanted - now) - drifting for pull, (wanted, now, drifting) in zip(pulls, rates, strict=True)]
+        X = entries(X)
+        keep = felt([X[7 * r] for r in range(6)])
+        inner = [[keep[r] * keep[c] * X[6 * min(r, c) + max(r, c)] for c in range(first, 6)] for r in range(first, 6)]
+        return {"f_ext": stacked([0.0] * first + [-x for x in solve(self.policy, inner, missing, number)])}
 
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return self.law(q, v, *self.reference(t))
-
-    def law(self, q: np.ndarray, v: np.ndarray, place: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """tau at a state and a target; u is what the posture asks for, N* M u = M u - J* Lambda J u."""
-        robot, rows = self.robot, slice(6 - self.size, 6)
-        u = self.posture_kp * robot.difference(q, self.posture) - self.posture_kd * v
-        missing = self._wanted(q, v, place, rate) - robot.frame_acceleration(q, v, u, self.frame)[..., rows]
-        X = felt(robot.operational_compliance(q, self.frame))[..., rows, rows]
-        wrench = np.zeros((*np.broadcast_shapes(X.shape[:-2], missing.shape[:-1]), 6))
-        wrench[..., rows] = np.einsum("...ij,...j->...i", self._inverse(X), missing)
-        return robot.inverse_dynamics(q, v, u, f_ext={self.frame: -wrench})
-
-    def _inverse(self, X: np.ndarray) -> np.ndarray:
-        """Lambda."""
-        if self.policy == "faded":
-            return faded(X, self.number)
-        return inverse(X, self.policy, rcond=self.number, damping=self.number)
-
-    def _wanted(self, q: np.ndarray, v: np.ndarray, place: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """x''_ref, the rows used."""
-        pose, velocity = self.robot.frame_pose(q, self.frame), self.robot.frame_velocity(q, v, self.frame)
-        if self.size == 3:
-            error = place - pose[..., :3, 3]
+    def pulls(self, T: list, x_ref: list, gains: list) -> list:
+        """kp e, angular and linear parts cut to what kd balances at the speed; the turn of a pose as a rotation vector."""
+        (R, p), (kp, _, pull, _) = _split(T), gains
+        if self.rows == 3:
+            error = _apart(p, x_ref)
         else:
-            wanted = place.reshape(*place.shape[:-1], 4, 4)
-            turn = along(lambda p: logarithm(p)[0], quaternions(wanted[..., :3, :3] @ np.swapaxes(pose[..., :3, :3], -1, -2)))
-            error = np.concatenate(np.broadcast_arrays(turn, wanted[..., :3, 3] - pose[..., :3, 3]), axis=-1)
-        parts = (self.kp * error).reshape(*error.shape[:-1], self.size // 3, 3)
-        size = np.linalg.norm(parts, axis=-1, keepdims=True)
-        pull = (parts * (self.pull / np.maximum(size, self.pull))).reshape(error.shape)
-        return pull + self.kd * (rate - velocity[..., 6 - self.size :])
+            wanted, place = _split(x_ref)
+            error = logarithm(quaternion(product(wanted, transpose(R))))[0] + _apart(p, place)
+        out = []
+        for k in range(0, self.rows, 3):
+            part = [kp * e for e in error[k : k + 3]]
+            out += [pull / most(root(dot(part, part)), pull) * x for x in part]
+        return out
+
+
+def _split(T: list) -> tuple[list, list]:
+    """Rotation and position of a pose, given row by row."""
+    return [T[4 * r : 4 * r + 3] for r in range(3)], [T[4 * r + 3] for r in range(3)]
+
+
+def _apart(p: list, q: list) -> list:
+    return [b - a for a, b in zip(p, q, strict=True)]
+
+
+def felt(diagonal: list) -> list:
+    """1 for the rows of X that are more than rounding, 0 for others: of levers below LEVER, or above 1 / LEVER.
+
+    >>> [float(x) for x in felt([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])]
+    [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    turn, slide = (a + b + c for a, b, c in (diagonal[:3], diagonal[3:]))
+    return [less(LEVER**2 * slide, turn)] * 3 + [less(LEVER**2 * turn, slide)] * 3
 
 
 class Target:
@@ -147,37 +185,6 @@ class Target:
 def _turns(R: np.ndarray) -> bool:
     """Whether these are rotations, as far as typed digits go."""
     return bool((np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) < 1e-3).all() and (np.linalg.det(R) > 0.0).all())
-
-
-def felt(X: np.ndarray) -> np.ndarray:
-    """X (..., 6, 6), its angular or linear part zero where it is rounding: of levers below LEVER, or above 1 / LEVER.
-
-    >>> felt(np.diag([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])).diagonal().tolist()
-    [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
-    """
-    turn, slide = np.moveaxis(np.diagonal(X, axis1=-2, axis2=-1).reshape(*X.shape[:-2], 2, 3).sum(axis=-1), -1, 0)
-    keep = np.repeat(np.stack([turn > LEVER**2 * slide, slide > LEVER**2 * turn], axis=-1), 3, axis=-1)
-    return X * keep[..., :, None] * keep[..., None, :]
-
-
-def faded(X: np.ndarray, fade: float) -> np.ndarray:
-    """Lambda = S Q diag(f(w) / w) Q* S of X = J M^-1 J*, with S X S = Q diag(w) Q* and f = 3 x^2 - 2 x^3, x = min(1, w / fade).
-
-    S divides angular and linear rows by the root of their mean compliance: w has no unit, and does not depend on axes. Where
-    no w is below `fade` this is X^-1; a direction with w -> 0 is let go of smoothly, and f / w stays below 1.2 / fade.
-
-    >>> faded(np.diag([1.0, 1.0, 0.0]), 0.03).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    finite = np.isfinite(X).all(axis=(-2, -1), keepdims=True)
-    X = np.where(finite, X, np.eye(X.shape[-1]))
-    mean = np.diagonal(X, axis1=-2, axis2=-1).reshape(*X.shape[:-2], X.shape[-1] // 3, 3).mean(axis=-1)
-    scale = np.repeat(1.0 / np.sqrt(np.maximum(mean, np.finfo(float).tiny)), 3, axis=-1)
-    S = scale[..., :, None] * scale[..., None, :]
-    w, Q = np.linalg.eigh(S * X)
-    x = np.clip(w / fade, 0.0, 1.0)
-    share = x * x * (3.0 - 2.0 * x) / np.where(w > 0.0, w, 1.0)
-    return np.where(finite, S * np.einsum("...ij,...j,...kj->...ik", Q, share, Q), np.nan)
 
 
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:

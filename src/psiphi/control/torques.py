@@ -24,9 +24,12 @@ from psiphi.arguments import read, real
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
 from psiphi.model.model import Model
+from psiphi.spatial.choices import least, most
+from psiphi.spatial.screws import root
 from psiphi.wording import shown
 
 Batch = tuple[int, ...]
+UNBOUND = 1e300  # stands for no bound: 0 times it is 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Torque:
         """Tables within the effort limits; what functions answer is cut when they are asked."""
         if effort is None or self.table is None:
             return self
-        return replace(self, table=np.clip(self.table, -effort, effort))
+        return replace(self, table=within(self.table, effort))
 
     def checked(self, answer: Any, lead: Batch) -> np.ndarray:
         """What a function answered, as tau (*lead, nv)."""
@@ -109,9 +112,20 @@ def shielded(x: np.ndarray) -> np.ndarray:
     return view
 
 
+def within(tau: Any, effort: Any) -> Any:
+    """tau between -effort and effort, on arrays of numbers or of tape expressions."""
+    return least(most(tau, -effort), effort)
+
+
+def resisted(tau: Any, v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
+    """tau - damping v - friction v / sqrt(v^2 + floor), of the losses there are, on arrays of any scalars."""
+    force = tau if damping is None else tau - damping * v
+    return force if friction is None else force - friction * (v / root(v * v + floor))
+
+
 @dataclass(frozen=True)
 class Losses:
-    """tau_loss = - damping v - friction v / sqrt(v^2 + speed^2), each a row of nv numbers."""
+    """What joints lose, each a row of nv numbers; see `resisted`."""
 
     damping: np.ndarray
     friction: np.ndarray
@@ -126,8 +140,11 @@ class Losses:
     def none(self) -> bool:
         return not (self.damping.any() or self.friction.any())
 
-    def __call__(self, v: Any) -> Any:
-        return -self.damping * v - self.friction * v / np.sqrt(v * v + self.floor)
+    @property
+    def acting(self) -> dict[str, np.ndarray]:
+        """The numbers of those that act, as `resisted` takes them."""
+        found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()}
+        return found | ({"floor": np.array([self.floor])} if "friction" in found else {})
 
 
 def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:
@@ -169,4 +186,4 @@ def read_effort(system: Plant, given: Any) -> np.ndarray | None:
         limits = coefficients("effort", given, system.nv, np.inf)
     if limits.shape != (system.nv,):
         raise StateError("effort=True: the system's velocities are not the joints'", "give effort as an array")
-    return limits if np.isfinite(limits).any() else None
+    return np.minimum(limits, UNBOUND) if np.isfinite(limits).any() else None

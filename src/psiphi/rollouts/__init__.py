@@ -3,8 +3,7 @@
 Comes in: a system, what drives it, a method. Goes out: states after many steps, from machine code. Read `integrators.py`
 first (what a step is), then
 
-    parts.py         the integrators, feedback and losses as blocks over one frame
-    laws.py          the blocks of each controller; `wrench.py` that of a task in space
+    parts.py         rules of integrators and laws, losses and limits, traced as blocks over one frame
     impact.py        the blocks of joint stops
     constrained.py   the blocks of closed chains
     machine.py       which blocks run in which order; `emitters/rollout.py` writes them as LLVM text

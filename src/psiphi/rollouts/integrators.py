@@ -1,4 +1,4 @@
-"""Fixed steps on the configuration manifold: one function a method, h the step.
+"""Fixed steps on the configuration manifold: a method is what happens between evaluations of the dynamics.
 
     euler   v1 = v + h a(t, q, v);  q1 = q exp(h v1)                                semi-implicit, order 1
     rk4     the classical four stages on dq/dt = rate(q, v), dv/dt = a;  quaternions scaled to unit length after the step.
@@ -7,57 +7,104 @@
             F = (v, a) of each stage,  q2 = q exp(h/2 F1),  q3 = q exp(h/2 F2),  q4 = q2 exp(h F3 - h/2 F1),
             q1 = q exp(h/12 (3 F1 + 2 F2 + 2 F3 - F4)) exp(h/12 (-F1 + 2 F2 + 2 F3 + 3 F4))
 
-Where q is a vector space, rk4 and lie are one method. `first` is field(t, q, v), known before the step.
+Where q is a vector space, rk4 and lie are one method. A rule reads places by name and answers places: Q, V the state at the
+step's begin, q, v that of the stage, u its joint velocity and a its acceleration, h the step. `advance` runs the rules on
+arrays, a kernel traces them (`parts.py`). No rule answers a place with another one that it also changes: on a tape, the store
+may come before the load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from psiphi.control.law import Rule, Values, reads
 from psiphi.model.manifold import Manifold
 
 State = tuple[np.ndarray, np.ndarray]
 
 
-def euler(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
-    """First order; its energy error does not grow."""
-    v = v + h * first[1]
-    return m.unit(m.exp(q, h * field.system.velocity(q, v))), v
+def faster(m: Manifold, V, a, h) -> Values:
+    v = V + h * a
+    return {"V": v, "v": v}
 
 
-def rk4(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
-    """Fourth order, in the coordinates q and v."""
-    half, (u1, a1) = 0.5 * h, first
-    k1 = m.rate(q, u1)
-    q2, v2 = q + half * k1, v + half * a1
-    u2, a2 = field(t + half, q2, v2)
-    k2 = m.rate(q2, u2)
-    q3, v3 = q + half * k2, v + half * a2
-    u3, a3 = field(t + half, q3, v3)
-    k3 = m.rate(q3, u3)
-    q4, v4 = q + h * k3, v + h * a3
-    u4, a4 = field(t + h, q4, v4)
-    k4 = m.rate(q4, u4)
-    sixth = h / 6.0
-    return m.unit(q + sixth * (k1 + 2.0 * (k2 + k3) + k4)), v + sixth * (a1 + 2.0 * (a2 + a3) + a4)
+def moved(m: Manifold, Q, u, h) -> Values:
+    q = m.unit(m.exp(Q, h * u))
+    return {"Q": q, "q": q}
 
 
-def lie(m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
-    """Fourth order, on the group: every stage is a configuration."""
-    half, (u1, a1) = 0.5 * h, first
-    q2, v2 = m.exp(q, half * u1), v + half * a1
-    u2, a2 = field(t + half, q2, v2)
-    q3, v3 = m.exp(q, half * u2), v + half * a2
-    u3, a3 = field(t + half, q3, v3)
-    q4, v4 = m.exp(q2, h * u3 - half * u1), v + h * a3
-    u4, a4 = field(t + h, q4, v4)
-    middle, twelfth = 2.0 * (u2 + u3), h / 12.0
-    way = m.exp(q, twelfth * (3.0 * u1 + middle - u4))
-    end = m.exp(way, twelfth * (middle - u1 + 3.0 * u4))
-    return m.unit(end), v + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+def slopes(m: Manifold, q, u, a) -> Values:
+    return {"K": m.rate(q, u), "A": a}
 
 
-METHODS: dict[str, Callable] = {"euler": euler, "rk4": rk4, "lie": lie}
+def half_way(m: Manifold, Q, V, K, A, h) -> Values:
+    return {"q": Q + 0.5 * h * K, "v": V + 0.5 * h * A}
+
+
+def half_way_again(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
+    k = m.rate(q, u)
+    return {"K": K + 2.0 * k, "A": A + 2.0 * a, "q": Q + 0.5 * h * k, "v": V + 0.5 * h * a}
+
+
+def all_the_way(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
+    k = m.rate(q, u)
+    return {"K": K + 2.0 * k, "A": A + 2.0 * a, "q": Q + h * k, "v": V + h * a}
+
+
+def arrived(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
+    sixth = h * (1.0 / 6.0)
+    q1, v1 = m.unit(Q + sixth * (K + m.rate(q, u))), V + sixth * (A + a)
+    return {"Q": q1, "V": v1, "q": q1, "v": v1}
+
+
+def turning(m: Manifold, u, a) -> Values:
+    """W: the velocity of stage 1."""
+    return {"W": u, "A": a}
+
+
+def half_turn(m: Manifold, Q, V, W, A, h) -> Values:
+    """P: the configuration of stage 2."""
+    q = m.exp(Q, 0.5 * h * W)
+    return {"q": q, "P": q, "v": V + 0.5 * h * A}
+
+
+def kept(m: Manifold, u) -> Values:
+    """U: the sum of the velocities of stages 2 and 3."""
+    return {"U": u}
+
+
+def half_turn_again(m: Manifold, Q, V, A, u, a, h) -> Values:
+    return {"A": A + 2.0 * a, "q": m.exp(Q, 0.5 * h * u), "v": V + 0.5 * h * a}
+
+
+def whole_turn(m: Manifold, P, V, W, A, U, u, a, h) -> Values:
+    return {"U": U + u, "A": A + 2.0 * a, "q": m.exp(P, h * u - 0.5 * h * W), "v": V + h * a}
+
+
+def turned(m: Manifold, Q, V, W, A, U, u, a, h) -> Values:
+    twelfth = h * (1.0 / 12.0)
+    early, late = twelfth * (3.0 * W + 2.0 * U - u), twelfth * (2.0 * U - W + 3.0 * u)
+    q1, v1 = m.unit(m.exp(m.exp(Q, early), late)), V + h * (1.0 / 6.0) * (A + a)
+    return {"Q": q1, "V": v1, "q": q1, "v": v1}
+
+
+METHODS: dict[str, tuple[Rule | int | str, ...]] = {  # a number: the dynamics, at that many half steps; "u": u of v alone
+    "euler": (0, faster, "u", moved),
+    "rk4": (0, slopes, half_way, 1, half_way_again, 1, all_the_way, 2, arrived),
+    "lie": (0, turning, half_turn, 1, kept, half_turn_again, 1, whole_turn, 2, turned),
+}
+
+
+def advance(method: str, m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
+    """The state after one step on arrays; field(t, q, v) is (u, a), and `first` its answer at the step's begin."""
+    at: Values = {"Q": q, "V": v, "q": q, "v": v, "h": h}
+    for item in METHODS[method]:
+        if callable(item):
+            at |= item(m, *(at[name] for name in reads(item)))
+        elif isinstance(item, int):
+            at["u"], at["a"] = field(t + item * (0.5 * h), at["q"], at["v"]) if "a" in at else first
+        else:
+            at["u"] = field.system.velocity(at["q"], at["v"])
+    return at["q"], at["v"]

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
+from typing import Any
 
 from psiphi.closed.system import System
+from psiphi.control.law import Law, Step
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import Code, Frame, Named
 from psiphi.emitters.rollout import Rollout
@@ -20,8 +22,13 @@ from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
-from psiphi.rollouts.laws import Torque, place
+from psiphi.rollouts.integrators import METHODS
 from psiphi.sweeps.unroll import Straight
+
+
+def place(name: str, j: int) -> str:
+    """Where a reference of half step j stands."""
+    return name if j == 0 else f"{name}@{j}"
 
 
 @dataclass(frozen=True)
@@ -30,10 +37,11 @@ class Plan:
     held during a step, and what else acts."""
 
     method: str
-    law: Torque
+    law: Law
     timed: bool
     hold: bool
-    losses: tuple[str, ...] = ()  # "damping", "friction"
+    keeps: tuple[str, ...] = ()  # the controller's numbers
+    losses: tuple[str, ...] = ()  # "damping", "friction", "floor": those that act
     effort: bool = False  # whether torques are cut
     stops: Stops | None = None  # joints that end at their limits
     closure: str = ""  # what holds a closed chain together
@@ -43,7 +51,8 @@ class Plan:
     def key(self) -> list:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
-        return [self.method, self.law.key, self.timed, self.hold, self.losses, self.effort, stops, *rest]
+        law = [*(step.name for step in self.law.steps), *self.law.key]
+        return [self.method, law, self.timed, self.hold, self.losses, self.effort, stops, *rest]
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -53,18 +62,18 @@ class Plan:
     @property
     def times(self) -> int:
         """At how many half steps, from 0, what the law follows is needed: 1 or 3."""
-        return 3 if self.timed and not self.hold and self.law.timed and self.method != "euler" else 1
+        return 3 if self.timed and not self.hold and self.law.steps and self.method != "euler" else 1
 
     @property
     def given(self) -> tuple[str, ...]:
         """Packed once."""
-        brakes = (*self.losses, *["floor"] * ("friction" in self.losses), *["effort"] * self.effort)
-        return ("q", "v", "h", *brakes, *self.law.keeps, *(() if self.timed else self.law.follows))
+        brakes = (*self.losses, *["effort"] * self.effort)
+        return ("q", "v", "h", *brakes, *self.keeps, *(() if self.timed else self.law.followed))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Packed every step: what is followed, by name and half step."""
-        return tuple(place(name, j) for j in range(self.times) for name in self.law.follows) if self.timed else ()
+        return tuple(place(name, j) for j in range(self.times) for name in self.law.followed) if self.timed else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +94,12 @@ class Machine:
     @cached_property
     def blocks(self) -> Named:
         """All blocks."""
-        plan, m = self.plan, self.manifold
-        stages = lru_cache(parts.STAGES[plan.method])
-        names = [item for item in parts.ORDER[plan.method] if isinstance(item, str)]
-        known: Named = {name: (self._over(lambda m, name=name: stages(m)[name]), {}) for name in names}
+        plan = self.plan
+        known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in self._rules}
         known["start"] = self._over(parts.start), {}
         force = "force" if plan.losses else "tau"
         if isinstance(self.system, System):
-            known |= constrained.blocks(self.system, m, force, plan.project)
+            known |= constrained.blocks(self.system, self.manifold, force, plan.project)
         else:
             known["dynamics"] = parts.catalogued(self.robot, "forward_dynamics"), {"tau": force}
         if plan.stops is not None:
@@ -101,10 +108,25 @@ class Machine:
             known["cut"] = self._over(parts.cut), {}
         if plan.losses:
             known["total"] = self._over(partial(parts.total, losses=plan.losses)), {}
-        for name, (code, at) in plan.law.blocks(self.system, self._over).items():
-            for j in range(plan.times if name in plan.law.timed else 1):
-                known[f"{name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.follows if j}
+        for step in plan.law.steps:
+            code, at = self._step(step)
+            for j in range(plan.times if plan.law.is_timed(step) else 1):
+                known[f"{step.name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.followed if j}
         return known
+
+    @property
+    def _rules(self) -> list[Any]:
+        return [item for item in METHODS[self.plan.method] if callable(item)]
+
+    def _step(self, step: Step) -> tuple[Code, dict[str, str]]:
+        """The code of one step of the law, and the places of its arguments."""
+        if not isinstance(step.what, str):
+            whole = parts.ruled(self.manifold, step.what, step.sizes) if step.sizes else None
+            return whole or self._over(partial(parts.ruled, rule=step.what)), {}
+        if not isinstance(self.system, System):
+            return parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ()), step.at
+        motors = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what]
+        return motors.source.code, {"u" if name == "a" else name: at for name, at in step.at.items()}
 
     def _over(self, part: Callable[[Manifold], Straight]) -> Code:
         """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
@@ -114,8 +136,8 @@ class Machine:
     def order(self) -> tuple[str, ...]:
         """The blocks of one step."""
         out: list[str] = []
-        for item in parts.ORDER[self.plan.method]:
-            out += [item] if isinstance(item, str) else self._evaluation(item, first=not out)
+        for item in METHODS[self.plan.method]:
+            out += [item.__name__] if callable(item) else [] if item == "u" else self._evaluation(int(item), first=not out)
         out += ["stops"] if self.plan.stops is not None else []
         out += constrained.AFTER if self.plan.project else []
         return tuple(name for block in out for name in ((block, "strained") if self._strains(block) else (block,)))
@@ -124,7 +146,7 @@ class Machine:
         """Torque and acceleration at half step j."""
         plan, law = self.plan, self.plan.law
         last = min(j, plan.times - 1)
-        torque = [f"{name}{last or ''}" if name in law.timed else name for name in law.order]
+        torque = [f"{step.name}{last or ''}" if law.is_timed(step) else step.name for step in law.steps]
         wanted = [*torque, "cut"] if first or not plan.hold else []
         return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
 

@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
+from psiphi.control.law import Controller, Law
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
-from psiphi.control.task_space import UNBOUND
-from psiphi.control.torques import Losses, Torque
+from psiphi.control.torques import Losses, Torque, within
 from psiphi.errors import StateError
 from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
-from psiphi.rollouts import laws
-from psiphi.rollouts.laws import LAWS, place
-from psiphi.rollouts.machine import Plan
-from psiphi.rollouts.parts import STAGES
+from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.machine import Plan, place
 
-LOSSES = ("damping", "friction")
+OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
 
 
 def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
@@ -29,13 +27,13 @@ def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
         return "only robots and closed chains have compiled rollouts"
     if not system.joints:
         return "nothing moves"
-    if method not in STAGES:
+    if method not in METHODS:
         return f"{method} takes steps of its own choosing"
     if blocks and len(system.joints) > UNROLLED:
         return f'limits="block" takes the whole inverse mass matrix, and there are {len(system.joints)} bodies'
     if not callable(tau):
         return ""
-    if type(tau) not in LAWS:
+    if not isinstance(tau, Controller) or any(getattr(type(tau), name) is not getattr(Controller, name) for name in OWN):
         return f"the torque is {type(tau).__name__}, a function of Python"
     return "" if tau.robot == system else "the controller is made for another system"
 
@@ -50,8 +48,8 @@ class Drive:
     effort: np.ndarray | None = None  # of tables nothing is cut here: they were
 
     @property
-    def law(self) -> laws.Torque:
-        return laws.Torque() if self.controller is None else LAWS[type(self.controller)].of(self.controller)
+    def law(self) -> Law:
+        return Law() if self.controller is None else self.controller.law
 
     @property
     def timed(self) -> bool:
@@ -64,28 +62,23 @@ class Drive:
     @property
     def brakes(self) -> dict[str, np.ndarray]:
         """The numbers of the losses and limits that act."""
-        found = {name: getattr(self.losses, name) for name in LOSSES if getattr(self.losses, name).any()}
-        if "friction" in found:
-            found["floor"] = np.array([self.losses.floor])
-        if self.controller is not None and self.effort is not None:
-            found["effort"] = np.minimum(self.effort, UNBOUND)
-        return found
+        cut = {} if self.controller is None or self.effort is None else {"effort": self.effort}
+        return self.losses.acting | cut
 
     def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Plan:
-        brakes = self.brakes
-        losses = tuple(name for name in LOSSES if name in brakes)
-        plan = Plan(method, self.law, self.timed, hold, losses, "effort" in brakes, stops or None)
+        keeps = () if self.controller is None else tuple(self.controller.numbers)
+        cut = "effort" in self.brakes
+        plan = Plan(method, self.law, self.timed, hold, keeps, tuple(self.losses.acting), cut, stops or None)
         if not isinstance(plant.given, System):
             return plan
         return replace(plan, closure=plant.given.key, project=plant.project is not None)
 
     def given(self) -> dict[str, np.ndarray]:
         """What stays the same: the law's numbers, and torques or references that do not change."""
-        law, brakes = self.law, self.brakes
         if self.torque.table is not None:
-            return brakes if self.timed else brakes | {"tau": self.torque.table[..., 0, :]}
-        fixed = {} if self.timed or not law.follows else dict(zip(law.follows, self.controller.reference(0.0), strict=False))
-        return brakes | law.numbers(self.controller) | fixed
+            return self.brakes if self.timed else self.brakes | {"tau": self.torque.table[..., 0, :]}
+        fixed = () if self.timed or not self.law.followed else self.controller.reference(0.0)
+        return self.brakes | self.controller.numbers | dict(zip(self.law.followed, fixed, strict=False))
 
     def tables(self, plan: Plan, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
         """(..., count, n) for the steps from `start` on, by place."""
@@ -99,7 +92,7 @@ class Drive:
         return {
             place(name, j): rows[i][..., np.searchsorted(times, stage), :]
             for j, stage in enumerate(stages)
-            for i, name in enumerate(plan.law.follows)
+            for i, name in enumerate(plan.law.followed)
         }
 
     def references(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -124,9 +117,9 @@ class Drive:
             rows = self.torque.table.shape[-2]
             steps = np.minimum(np.rint(t / dt).astype(int), rows - 1)
             return np.broadcast_to(self.torque.table[..., steps, :], shape)
-        if not self.law.follows:
+        if not self.law.followed:
             tau = self.controller(0.0, q, v)
         else:
             rows = map(front, self.references(t)) if self.timed else self.controller.reference(0.0)
-            tau = np.moveaxis(self.controller.law(front(q), front(v), *rows), 0, -2)
-        return tau if self.effort is None else np.clip(tau, -self.effort, self.effort)
+            tau = np.moveaxis(self.controller.torque(front(q), front(v), *rows), 0, -2)
+        return tau if self.effort is None else within(tau, self.effort)

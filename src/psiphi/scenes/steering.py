@@ -5,7 +5,7 @@
     computed   M (kp (q0 - q) - kd v) + C v + g
     carry      the held object follows a path; see `Carry`
 
-`Closed` says what the first three are in a closed chain.
+The first three are `pp` controllers, of robots and closed chains alike, and so compile.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 2
     """A law that needs no path: "none", "hold", "pd" or "computed"."""
     if kind == "none":
         return None
-    if hasattr(system, "actuated"):
-        return Closed(kind, system, q0, kp, kd)
     return {
         "hold": lambda: GravityCompensation(system),
         "pd": lambda: PD(system, q0, *_scaled(system, q0, kp, kd), gravity=True),
@@ -51,35 +49,9 @@ def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 2
 
 def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarray, np.ndarray]:
     """Gains times the diagonal of the mass matrix at the (first) start."""
+    robot = getattr(robot, "robot", robot)
     inertia = np.diagonal(robot.mass_matrix(np.asarray(q0, dtype=float).reshape(-1, robot.nq)[0]))
     return kp * inertia, kd * inertia
-
-
-class Closed:
-    """The laws of a closed chain, with u = kp (q0 - q) - kd v; only coordinates with motors get torques:
-
-    hold      tau holds q still: inverse dynamics of (q, 0, 0)
-    pd        that, and diag M(q0) u
-    computed  inverse dynamics of (q, v, a), a = u + M^-1 Jc* lambda: of all accelerations that keep the constraints the
-              nearest to u, which is the forward dynamics of the torques M u + C v + g
-    """
-
-    def __init__(self, kind: str, system: Any, q0, kp: float, kd: float):
-        self.kind, self.system = kind, system
-        gains = _scaled(system.robot, q0, kp, kd) if kind == "pd" else (kp, kd)
-        self.feedback = PD(system.robot, q0, *gains)
-        self.motors = np.zeros(system.nv)
-        self.motors[system.actuated] = 1.0
-
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        system, rest = self.system, np.zeros_like(v)
-        if self.kind == "hold":
-            return system.inverse_dynamics(q, rest, rest)
-        u = self.feedback(t, q, v)
-        if self.kind == "pd":
-            return system.inverse_dynamics(q, rest, rest) + self.motors * u
-        a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
-        return system.inverse_dynamics(q, v, a)
 
 
 def _carry(row: Table, system: Any, q0: np.ndarray) -> Carry:

@@ -12,7 +12,7 @@ from itertools import count, islice
 import numpy as np
 
 from psiphi.control.torques import Torque
-from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.integrators import advance
 from psiphi.rollouts.runner import Arrays, Runner
 from psiphi.simulation.failure import Strained
 from psiphi.simulation.field import Field
@@ -43,11 +43,10 @@ class Careful(Runner):
     def steps(self, which: np.ndarray, start: int, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The states after each step from `start` on, of the motions `which` of the flattened batch."""
         field = Field(self.plant, self._torque(which), self.drive.losses, self.drive.effort, self.plan.hold)
-        step = METHODS[self.plan.method]
         for number in count(start):
             t = number * self.dt
             with np.errstate(all="ignore"):
-                q, v = step(self.plant.manifold, field, t, q, v, self.dt, field.begin(number, t, q, v))
+                q, v = advance(self.plan.method, self.plant.manifold, field, t, q, v, self.dt, field.begin(number, t, q, v))
                 if self.plan.project:
                     q, v = self.plant.given.project(q, v)
             yield q, v
@@ -64,8 +63,8 @@ class Careful(Runner):
             return whole.reshape(-1, *whole.shape[len(self.batch) :])[which]
 
         def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-            return controller.law(q, v, *(rows(x, 1) for x in controller.reference(t)))
+            return controller.torque(q, v, *(rows(x, 1) for x in controller.reference(t)))
 
         if given.table is not None:
             return replace(given, table=rows(given.table, 2))
-        return replace(given, function=law) if self.drive.law.follows else given
+        return replace(given, function=law) if self.drive.law.followed else given

@@ -14,7 +14,7 @@ from psiphi import cli
 from psiphi.cli import info
 from psiphi.cli.progress import Bar
 from psiphi.errors import Error, ModelError, SingularError
-from psiphi.simulation.trajectory import Trajectory
+from psiphi.motion.trajectory import Trajectory
 
 
 def stand_in(**changes) -> SimpleNamespace:
@@ -385,7 +385,7 @@ def test_a_simulation_that_breaks_off_is_kept(raised, code, tmp_path, monkeypatc
 
         return tau
 
-    monkeypatch.setattr("psiphi.scenes.control.law", law)
+    monkeypatch.setattr("psiphi.scenes.steering.law", law)
     file = tmp_path / "part.npz"
     assert cli.main(["simulate", "acrobot", "--controller", "pd", "--duration", "1", "-o", str(file)]) == code
     out, err = capsys.readouterr()

@@ -13,6 +13,9 @@ from children import SRC, python
 ROOMS = [
     "escaping",
     "errors",
+    "wording",
+    "arguments",
+    "optional",
     "spatial",
     "model",
     "operators",
@@ -28,6 +31,9 @@ ROOMS = [
     "counting",
     "loading",
     "interop",
+    "control",
+    "motion",
+    "rollouts",
     "simulation",
     "viewer",
     "scenes",
@@ -106,6 +112,24 @@ def _upstream(room: str, target: str) -> str:
     if ROOMS.index(target) > ROOMS.index(room):
         return f"{target} lies downstream of {room}"
     return ""
+
+
+SHARED = {"__init__", "__main__"}
+OPEN = {"columns", "derive", "diagonal", "dense", "interpreter", "kinematics", "polynomial", "rates"}  # to be named
+ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "tables"}  # a command or bench, and what it calls
+
+
+def test_no_file_name_has_two_meanings():
+    names = [file.stem for file in files()]
+    twice = {name for name in names if names.count(name) > 1} - SHARED - OPEN - ALIKE
+    assert not twice, f"{sorted(twice)} are names of several files: say what each is"
+
+
+@pytest.mark.parametrize("room", ["control", "motion", "rollouts", "simulation"])
+def test_a_room_names_all_its_files(room):
+    said = (SRC / "psiphi" / room / "__init__.py").read_text(encoding="utf-8")
+    unsaid = [file.name for file in (SRC / "psiphi" / room).glob("*.py") if file.stem not in EXEMPT and file.name not in said]
+    assert not unsaid, f"{room}/__init__.py does not say what {unsaid} are for"
 
 
 def test_every_room_has_its_place():

@@ -51,11 +51,11 @@ _HOME = {  # public name -> where it lives
     "scenes": "",
     "simulate": "simulation",
     "rollout": "simulation",
-    "Trajectory": "simulation",
-    "GravityCompensation": "simulation",
-    "PD": "simulation",
-    "ComputedTorque": "simulation",
-    "OperationalSpace": "simulation",
+    "Trajectory": "motion.trajectory",
+    "GravityCompensation": "control.controllers",
+    "PD": "control.controllers",
+    "ComputedTorque": "control.controllers",
+    "OperationalSpace": "control.task_space",
     "SimulationError": "simulation",
 }
 
@@ -105,6 +105,8 @@ __all__ = [
 if TYPE_CHECKING:
     from psiphi import estimation, interop, robots, scenes, viewer
     from psiphi.closed import Contact, Loop, System, connect, grasp
+    from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
+    from psiphi.control.task_space import OperationalSpace
     from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
@@ -112,18 +114,10 @@ if TYPE_CHECKING:
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose
+    from psiphi.motion.trajectory import Trajectory
     from psiphi.operators import Expression, dot_test, time_derivative, vector
     from psiphi.rewriting import prove
-    from psiphi.simulation import (
-        PD,
-        ComputedTorque,
-        GravityCompensation,
-        OperationalSpace,
-        SimulationError,
-        Trajectory,
-        rollout,
-        simulate,
-    )
+    from psiphi.simulation import SimulationError, rollout, simulate
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 PACKAGE = "package://"
 

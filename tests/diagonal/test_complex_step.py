@@ -8,9 +8,9 @@ import pytest
 import psiphi as pp
 from psiphi.functions.equations import Equation
 from psiphi.operators import Operators
-from psiphi.spatial import quaternion as quat
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.framing import frame_tree
+from spatial import on_arrays as quat
 from zoo import ZOO, random_state
 
 STEP = 1e-30

@@ -6,7 +6,7 @@ import pytest
 import psiphi as pp
 from psiphi import scenes
 from psiphi.errors import Error
-from psiphi.scenes.control import Carry
+from psiphi.scenes.steering import Carry, law
 
 ONE = '[robots.arm]\nrobot = "acrobot"\n'
 TWO = """
@@ -68,7 +68,7 @@ def test_a_reference_is_its_own_derivative():
     assert isinstance(law, Carry)
     for t in (0.4, 2.2, 3.9):
         (q0, v0, _), (q1, v1, a1), (q2, v2, _) = (law.reference(t + d) for d in (-h, 0.0, h))
-        assert np.allclose(row.difference(q0, q2) / (2 * h), v1, atol=1e-6)
+        assert np.allclose(np.array(row.log(q0, q2)) / (2 * h), v1, atol=1e-6)
         assert np.allclose((v2 - v0) / (2 * h), a1, atol=1e-5)
     assert np.allclose(law.reference(99.0)[1], 0.0)
 
@@ -84,6 +84,21 @@ def test_arms_hold_the_box(tmp_path, kind):
         back = case.run(v0=v0, duration=1.0, dt=0.01)
         far, end = (np.abs(case.system.difference(case.q0, back.q[k])).max() for k in (10, -1))
         assert end < far / 4
+
+
+def test_a_computed_law_is_the_controller_of_that_name():
+    """On the bundled four-bar: the torques of `pp.ComputedTorque`, which are those of the acceleration M u + C v + g makes."""
+    case = scenes.load("four_bar")
+    system, q0 = case.system, case.q0
+    control = law("computed", system, q0, 100.0, 20.0)
+    assert type(control) is pp.ComputedTorque
+    q, v = system.project(system.integrate(q0, np.array([0.1, 0.0, 0.0])), np.array([1.0, 0.0, 0.0]))
+    u = 100.0 * system.difference(q, q0) - 20.0 * v
+    a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
+    meant = system.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(control(0.0, q, v), meant, atol=1e-8 * np.abs(meant).max())
+    one, other = (pp.simulate(system, q0, tau=control, duration=0.05, compiled=compiled).final for compiled in (True, False))
+    np.testing.assert_allclose(one.q, other.q, atol=1e-9)
 
 
 def test_contacts_of_every_kind(tmp_path):

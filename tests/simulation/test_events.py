@@ -36,7 +36,7 @@ def test_every_crossing_is_recorded_in_pieces_of_any_size(monkeypatch):
     wanted = pp.simulate(pendulum(), **start, compiled=False).events
     assert len(wanted) > 4
     for piece in (1e-9, 1e-6, 1.0):
-        monkeypatch.setattr(sys.modules["psiphi.simulation.rollout"], "PIECE", piece)
+        monkeypatch.setattr(sys.modules["psiphi.rollouts.runner"], "PIECE", piece)
         found = pp.simulate(pendulum(), **start, compiled=True).events
         assert [(e.what, e.t, e.where) for e in found] == [(e.what, e.t, e.where) for e in wanted]
 
@@ -112,13 +112,13 @@ def test_control_c_leaves_the_motion(method):
 
 
 def test_control_c_between_the_pieces_of_a_compiled_rollout(monkeypatch):
-    monkeypatch.setattr(sys.modules["psiphi.simulation.rollout"], "PIECE", 1e-9)
+    monkeypatch.setattr(sys.modules["psiphi.rollouts.runner"], "PIECE", 1e-9)
 
     def progress(t, q, v):
         if t > 0.0205:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("psiphi.simulation.task.EACH", 0.0)
+    monkeypatch.setattr("psiphi.simulation.running.EACH", 0.0)
     with pytest.raises(KeyboardInterrupt) as caught:
         pp.simulate(puma(), np.zeros((3, 6)), duration=1.0, compiled=True, progress=progress)
     assert caught.value.trajectory.q.shape == (3, 22, 6)
@@ -143,7 +143,7 @@ def test_a_controller_that_fails_at_once_says_why(method):
 
 @pytest.mark.parametrize("run", RUNS, ids=IDS)
 def test_progress_is_reported(run, monkeypatch):
-    monkeypatch.setattr("psiphi.simulation.task.EACH", 0.0)
+    monkeypatch.setattr("psiphi.simulation.running.EACH", 0.0)
     seen = []
     pp.simulate(puma(), np.zeros(6), duration=0.01, progress=lambda t, q, v: seen.append((t, q.shape, v.shape)), **run)
     assert seen[-1] == (0.01, (6,), (6,)) and seen == sorted(seen)
@@ -163,8 +163,8 @@ def test_joints_that_end_at_their_limits():
 
 def test_an_inelastic_impact_takes_the_least_energy_it_can():
     """The velocity after it is the nearest, in the mass matrix, that does not leave the range."""
-    from psiphi.simulation.plant import Plant
-    from psiphi.simulation.stops import Stops
+    from psiphi.control.plant import Plant
+    from psiphi.control.stops import Stops
 
     robot, stops = puma(), Stops(Plant(puma()))
     lower, upper = (np.array([getattr(j, side)[0] for j in robot.joints]) for side in ("lower", "upper"))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import zoo
 from oracles.reference import axis_rotation
+from psiphi.model.axes import Axes, canonical_axes
 from psiphi.model.model import Pose
-from psiphi.sweeps.decompose import NONE, STEEP, Axes, canonical_axes, denavit_hartenberg, place
+from psiphi.sweeps.decompose import NONE, STEEP, denavit_hartenberg, place
 
 X, Y, Z = np.eye(3)
 AXIS = {"x": X, "y": Y, "z": Z}

@@ -5,8 +5,8 @@ from operator import neg
 import numpy as np
 import pytest
 
-from psiphi.spatial.dense import apply
 from psiphi.spatial.screws import cosine, cross, dot, sine
+from psiphi.spatial.small import apply
 from psiphi.tape.interpreter import evaluate
 from psiphi.tape.ops import Count, Op
 from psiphi.tape.tape import Scalar, Tape

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.viewer.poses import link_poses, quaternions, turned_to
+from psiphi.spatial.rotations import quaternions
+from psiphi.viewer.poses import link_poses, turned_to
 
 
 @pytest.mark.parametrize("name", ["puma560", "stanford_arm", "g1"])

@@ -13,7 +13,7 @@ from psiphi.bench.interpreted import Interpreted, uncompiled
 from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import pinocchio as pin
 from psiphi.closed.system import System
-from psiphi.spatial.quaternion import from_matrix
+from psiphi.spatial.rotations import quaternions
 
 CONTACTS = ("rigid", "line", "soft", "point")
 
@@ -56,7 +56,7 @@ def held(mechanisms: Sequence, kinds: Sequence[str], rng: np.random.Generator, w
     body = pp.Body("box", 2.0, rng.uniform(-0.1, 0.1, 3), np.trace(S) * np.eye(3) - S)
     arms = list(zip(mechanisms, bases, frames, strict=True))
     cell = wrap(pp.grasp(arms, body, at, [_contact(rng, kind) for kind in kinds]))
-    q = np.concatenate([*qs, place[:3, 3], from_matrix(place[:3, :3])])
+    q = np.concatenate([*qs, place[:3, 3], quaternions(place[:3, :3])])
     q, v = cell.project(q, rng.standard_normal(cell.nv))
     return Closed(cell, q, v, 5.0 * rng.standard_normal(cell.nv))
 

@@ -107,7 +107,7 @@ def start(args: argparse.Namespace, case) -> dict:
     """q0, v0 and tau as the words say."""
     import numpy as np
 
-    from psiphi.scenes.control import law
+    from psiphi.scenes.steering import law
 
     system, out = case.system, {}
     if args.batch is not None and (args.batch < 1 or not args.random):

@@ -34,7 +34,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     >>> nearest("xyz", ["panda", "ur5"])
     'Known are panda, ur5.'
     """
-    from psiphi.model.words import close_to
+    from psiphi.wording import close_to
 
     known = list(known)
     close = close_to(word, known, cutoff=0.5)

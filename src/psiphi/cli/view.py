@@ -83,7 +83,7 @@ def _moved(thing):
 def _kept(args: argparse.Namespace):
     from psiphi import robots
     from psiphi.errors import Error
-    from psiphi.simulation.trajectory import Trajectory
+    from psiphi.motion.trajectory import Trajectory
 
     name = args.robot
     if name is None:

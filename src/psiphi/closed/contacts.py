@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import StateError
-from psiphi.model.arguments import real
-from psiphi.model.words import shown
-from psiphi.spatial.quaternion import from_matrix
+from psiphi.spatial.rotations import quaternions
+from psiphi.wording import shown
 
 
 def _axes(system: Any, q, frame: str) -> np.ndarray:
@@ -23,7 +23,7 @@ def configuration(system: Any, q, contact: int | str) -> np.ndarray:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -len(names) <= number < len(names):
         raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}, or their numbers from 0")
     c = system.contacts[number]
-    return from_matrix(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
+    return quaternions(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
 
 
 def ratio(system: Any, q, forces) -> np.ndarray:

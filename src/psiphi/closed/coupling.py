@@ -21,7 +21,7 @@ from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
 from psiphi.functions.equations import Equation
 from psiphi.operators import Expression, Operators, vector
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import dot
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.framing import Tree
@@ -181,7 +181,7 @@ class Coupling:
 
     @cached_property
     def _factors(self) -> tuple[list, list]:
-        return dense.factor(self.omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
+        return small.factor(self.omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
 
     @cached_property
     def _loose_factors(self) -> tuple[list, list, list]:
@@ -196,7 +196,7 @@ class Coupling:
         for j, d_inv in enumerate(self._factors[1]):
             ratio = self.omega[j][j] * d_inv
             strain = strain + ratio * ratio
-        return dense.solve(self._factors, right), strain
+        return small.solve(self._factors, right), strain
 
     def forces(self, multipliers: list) -> list:
         """The wrench every constraint imparts to the body of its second frame, world axes, at the contact: flat (l, 6)."""
@@ -206,5 +206,5 @@ class Coupling:
             start += len(meeting.rows)
             for part in ("turn", "slide"):
                 columns = [[getattr(row, part)[i] for row in meeting.rows] for i in range(3)]
-                out += dense.apply(meeting.axes, [-dot(column, own) for column in columns])
+                out += small.apply(meeting.axes, [-dot(column, own) for column in columns])
         return out

@@ -1,10 +1,13 @@
 """Control of closed chains as programs: what the motors must do, on the same scalars as the dynamics.
 
-    a = u - Jc* (Jc Jc*)^+ (Jc u + bias)         the acceleration nearest to u that keeps the constraints (`System.complete`)
+    a = u - M^-1 Jc* Omega^+ (Jc u + bias)       the acceleration nearest to u, by the mass matrix, that keeps the constraints
     T = M a + C v + g
     tau = T - Jc* Jp (Jp* Jp)^+ Tp               Jp, Tp: the columns and entries without motors (`System.inverse_dynamics`)
 
-Both inverses are of small dense matrices, by `loose` factors; where these are no use the strain is large.
+That a is what the torques M u + C v + g do to the closed chain (Gauss's principle of least constraint): it depends neither on
+units nor on the choice of coordinates, as the nearest by sums of squares of radians and metres would. M^-1 Jc* Omega^+ is the
+dynamically consistent inverse of computed torque on many arms (theory, extensions, section 5). Both inverses are of small dense
+matrices, by `loose` factors; where these are no use the strain is large.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from psiphi.closed import loose
 from psiphi.closed.circuits import Circuit, arguments, motion_rows
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.operators import vector
-from psiphi.spatial.screws import dot
+from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
 
 u = vector("u")
@@ -43,8 +46,8 @@ def driving(algebra: Algebra, idle: list[int]) -> Circuit:
     def fill(c: Coupling) -> dict[str, list]:
         J, asked = motion_rows(algebra)(c), c.inputs["u"]
         gap = [dot(row, asked) + b for row, b in zip(J, c.bias, strict=True)]
-        pulls, strain = loose.solve([[dot(x, y) for y in J] for x in J], gap)
-        a = [x - dot([row[i] for row in J], pulls) for i, x in enumerate(asked)]
+        multipliers, strain = c.solve([-x for x in gap], redundant=True)
+        a = add(asked, evaluate(algebra.correction, c.tree, c.inputs | c.spread(multipliers))["a"])
         torque = evaluate(inverse, c.tree, c.inputs | {"u": a})["T"]
         tau, more = _shared(J, torque, idle)
         return {"tau": tau, "strain": [strain + more]}

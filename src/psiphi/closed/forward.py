@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import circuits, dense
+from psiphi.closed import circuits, saddle
 from psiphi.closed.methods import PAPER
 from psiphi.closed.singular import STRAIN, direction, element, least_norm
 from psiphi.errors import SingularError, StateError
 from psiphi.functions import check as checked
 from psiphi.functions import guard
-from psiphi.model.words import nearest, shown
+from psiphi.wording import nearest, shown
 
 Found = dict[str, Any]
 
@@ -29,7 +29,7 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     if checked.wanted(check):
         checked.before(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
     if method == "KKT":
-        a, lam, wrenches, strain = dense.solve(system, values, frames, axes)
+        a, lam, wrenches, strain = saddle.solve(system, values, frames, axes)
     else:
         a, lam, wrenches, strain = system._call(system._dynamics(method_name(method), frames, axes), values)
     lead = np.shape(strain)
@@ -79,14 +79,14 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
         raise _error(system, picked[0][i], verdict, place)
 
 
-def _last_word(system: Any, new: Found, lost: np.ndarray, values, frames, axes) -> dict[int, dense.Verdict]:
+def _last_word(system: Any, new: Found, lost: np.ndarray, values, frames, axes) -> dict[int, saddle.Verdict]:
     """Judge each lost element by the dense system; those of a finite state without an answer come back."""
-    unanswered: dict[int, dense.Verdict] = {}
+    unanswered: dict[int, saddle.Verdict] = {}
     if not lost.any():
         return unanswered
     where = np.flatnonzero(lost)
-    rows = dense.pieces(system, tuple(x[where] for x in values), frames, axes)
-    verdicts = [dense.judge(*(x[i] for x in rows)) for i in range(len(where))]
+    rows = saddle.pieces(system, tuple(x[where] for x in values), frames, axes)
+    verdicts = [saddle.judge(*(x[i] for x in rows)) for i in range(len(where))]
     forces = system._corrected(values[0][where], np.stack([v.multipliers for v in verdicts]))[1]
     for i, verdict, force in zip(where.tolist(), verdicts, forces, strict=True):
         if verdict.loose.any() or verdict.left.any():
@@ -103,7 +103,7 @@ def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: i
     return np.broadcast_to(array, (*lead, *array.shape[array.ndim - core :]))[where]
 
 
-def _error(system: Any, q: np.ndarray, verdict: dense.Verdict, place: tuple[int, ...]) -> SingularError:
+def _error(system: Any, q: np.ndarray, verdict: saddle.Verdict, place: tuple[int, ...]) -> SingularError:
     """Which contact and direction no acceleration keeps, or which joint none determines."""
     where = element(place)
     if verdict.loose.any():

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import cross, dot
 
 ZERO = [0.0, 0.0, 0.0]
@@ -78,7 +78,7 @@ def _orientation(at: Relative) -> list:
 
 def _alignment(shape: Shape, at: Relative) -> list:
     """How far the axis has left itself, across it: 2 (h x R h) / (1 + h . R h)."""
-    turned = dense.apply(at.R, shape.axis)
+    turned = small.apply(at.R, shape.axis)
     scale = 2.0 / (1.0 + dot(shape.axis, turned))
     tilt = cross(shape.axis, turned)
     return [scale * dot(u, tilt) for u in shape.across]
@@ -103,7 +103,7 @@ def _soft(shape: Shape, at: Relative) -> list[Row]:
 
 def _universal(shape: Shape, at: Relative) -> list[Row]:
     """The axis h1 of frame 2 stays square to the axis h2 of frame 1: h1 . R h2 = 0."""
-    h2 = dense.apply(at.R, shape.axis2)
+    h2 = small.apply(at.R, shape.axis2)
     extra = dot(cross(cross(at.w, h2), shape.axis), at.w)
     return [Row(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra), *_slides(AXES, at)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.choices import choose, less
 from psiphi.spatial.screws import dot
 
@@ -26,7 +26,7 @@ def factor(A: list) -> tuple[list, list, list]:
         on.append(less(LOOSE * diagonal, d))
         return on[-1] / choose(on[-1], d, 1.0)
 
-    L, d_inv = dense.factor(A, inverse)
+    L, d_inv = small.factor(A, inverse)
     return L, d_inv, on
 
 
@@ -37,10 +37,10 @@ def solve(A: list, b: list) -> tuple[list, Any]:
 
 def solve_factored(factors: tuple[list, list, list], A: list, b: list) -> tuple[list, Any]:
     L, d_inv, on = factors
-    y = dense.forward(L, b)
+    y = small.forward(L, b)
     allowed = OPEN * OPEN * (1.0 + dot(b, b))
     strain: Any = 0.0
     for j, (value, inverse, kept) in enumerate(zip(y, d_inv, on, strict=True)):
         ratio = A[j][j] * inverse
         strain = strain + (ratio * ratio + FAR * ((1.0 - kept) * less(allowed, value * value)))
-    return dense.backward(L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]), strain
+    return small.backward(L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]), strain

@@ -16,7 +16,7 @@ from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Body, Model, Pose
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 __all__ = ["Contact", "Loop", "connect", "grasp"]
 GRIP = "grip"  # frames of the object at its grasps: grip1, grip2, ...

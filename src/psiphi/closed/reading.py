@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import read
 from psiphi.closed.constraints import Constraint, Friction
 from psiphi.closed.kinds import CONTACTS, KINDS, Shape
 from psiphi.errors import StateError
-from psiphi.model.arguments import read
 from psiphi.model.model import IDENTITY, Model, Pose, frozen
-from psiphi.model.words import nearest, shown
+from psiphi.wording import nearest, shown
 
 LOOPS = tuple(kind for kind in KINDS if kind != "soft")
 

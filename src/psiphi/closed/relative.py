@@ -15,7 +15,7 @@ from psiphi.functions.kinematics import spatial_velocity, world_pose
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6
 from psiphi.lowering.newton import accelerate, world_at_rest
 from psiphi.model.model import WORLD
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.framing import Tree
@@ -45,7 +45,7 @@ def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
     for spot in spots:
         if spot.body == WORLD:
             R, p = spot.pose.rotation.tolist(), spot.pose.translation.tolist()
-            pull = dense.apply(dense.transpose(R), [-float(g) for g in tree.gravity])
+            pull = small.apply(small.transpose(R), [-float(g) for g in tree.gravity])
             found[spot.name] = State(R, p, ZERO3, ZERO3, ZERO3, pull, [ZERO3, ZERO3, ZERO3])
         else:
             place = tree.place(spot.body, spot.pose)
@@ -69,16 +69,16 @@ def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
 def _at(site: Site, R: list, r: list) -> State:
     """The frame with axes R and origin r on this body."""
     w, wd, vd, U = site.kept["motion"]
-    back = dense.transpose(R)
-    turned = lambda x: dense.apply(back, x)  # noqa: E731
+    back = small.transpose(R)
+    turned = lambda x: small.apply(back, x)  # noqa: E731
     return State(
-        dense.product(site.kept["R"], R),
-        add(site.kept["p"], dense.apply(site.kept["R"], r)),
+        small.product(site.kept["R"], R),
+        add(site.kept["p"], small.apply(site.kept["R"], r)),
         turned(w),
         turned(add(site.kept["V"][3:], cross(w, r))),
         turned(wd),
-        turned(add(vd, dense.apply(U, r))),
-        dense.product(back, dense.product(U, R)),
+        turned(add(vd, small.apply(U, r))),
+        small.product(back, small.product(U, R)),
     )
 
 
@@ -96,8 +96,8 @@ class Meeting:
 
     def pull(self, row: Row) -> tuple[list, list]:
         """A unit multiplier of a row as wrenches: on frame 1 in its axes, on frame 2 in its axes."""
-        back = dense.transpose(self.at.R)
-        first = dense.apply(back, row.turn) + dense.apply(back, row.slide)
+        back = small.transpose(self.at.R)
+        first = small.apply(back, row.turn) + small.apply(back, row.slide)
         moment = add(row.turn, cross(self.at.p, row.slide))
         return first, [-x for x in (*moment, *row.slide)]
 
@@ -108,12 +108,12 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
     w = R w1 - w2            w' = R w1' - w2' - w2 x w
     v = R v1 - v2 - w2 x p   v' = R v1' - v2' - U2 p - 2 w2 x v
     """
-    back = dense.transpose(two.R)
-    R = dense.product(back, one.R)
-    p = dense.apply(back, _less(one.p, two.p))
-    w = _less(dense.apply(R, one.w), two.w)
-    v = _less(_less(dense.apply(R, one.v), two.v), cross(two.w, p))
-    parted = _less(dense.apply(R, one.wd), two.wd), _less(_less(dense.apply(R, one.vd), two.vd), dense.apply(two.U, p))
+    back = small.transpose(two.R)
+    R = small.product(back, one.R)
+    p = small.apply(back, _less(one.p, two.p))
+    w = _less(small.apply(R, one.w), two.w)
+    v = _less(_less(small.apply(R, one.v), two.v), cross(two.w, p))
+    parted = _less(small.apply(R, one.wd), two.wd), _less(_less(small.apply(R, one.vd), two.vd), small.apply(two.U, p))
     wd, vd = _less(parted[0], cross(two.w, w)), _less(parted[1], [2.0 * x for x in cross(two.w, v)])
     kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)

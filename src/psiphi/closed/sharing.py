@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import read, real
 from psiphi.closed.reading import names
 from psiphi.closed.singular import STRAIN, UNMET, direction, element
 from psiphi.errors import StateError
-from psiphi.model.arguments import read, real
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 
 def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:
@@ -69,9 +69,12 @@ def hold(system: Any, q) -> np.ndarray:
 
 
 def drive(system: Any, q, v, u) -> np.ndarray:
-    """tau that accelerates as near to u as the constraints allow: `inverse_dynamics` of `complete`, compiled."""
-    values = system._state(q=q, v=v, a=u)
-    return _mended(system, system._driving, values, lambda q, v, u: system.inverse_dynamics(q, v, system.complete(q, v, u)))
+    """tau that accelerates as near to u, by the mass matrix, as the constraints allow (`driving.py`): compiled."""
+
+    def careful(q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return system.inverse_dynamics(q, v, system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u)))
+
+    return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
 
 
 def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]) -> np.ndarray:

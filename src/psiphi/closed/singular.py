@@ -3,7 +3,7 @@
 Where the mass matrix of the forest is positive definite, accelerations are unique wherever constraints can be kept at all;
 what may not be unique are the forces: null(Omega) are the multipliers that do nothing, Jc* lambda = 0. The answer here has
 least norm. Where the right side is not in the image of Omega no acceleration keeps the constraints; where bodies are very light
-beside others, Omega has the right rank and too few digits. `open` tells of both, and `dense.judge` has the last word.
+beside others, Omega has the right rank and too few digits. `open` tells of both, and `saddle.judge` has the last word.
 """
 
 from __future__ import annotations

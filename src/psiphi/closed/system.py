@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import assembly, circuits, contacts, dense, driving, explaining, forward, sharing
+from psiphi.arguments import read
+from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
 from psiphi.errors import StateError
@@ -15,9 +16,8 @@ from psiphi.functions import guard, operational
 from psiphi.functions.compiler import Function
 from psiphi.functions.robot import Robot
 from psiphi.functions.threads import run
-from psiphi.model.arguments import read
 from psiphi.model.model import Frame, Joint
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
 
@@ -177,7 +177,7 @@ class System:
         """J N (N* M N)^-1 N* J*, N = null(Jc): what a wrench on `frame` (the object) does to it, loops closed."""
         (q,) = self._state(q=q)
         J = self.robot.jacobian(q, self._target(frame), axes=axes)
-        return dense.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
+        return saddle.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
 
     def effective_inertia(self, q, frame=None, axes: str = "world", policy: str = "exact") -> np.ndarray:
         """The inverse of `effective_compliance`: the inertia one feels at `frame`.
@@ -201,11 +201,11 @@ class System:
 
     def assemble(self, q_guess, hold=(), tolerance: float = 1e-11) -> np.ndarray:
         """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
-        return assembly.assemble(self, q_guess, hold, tolerance)
+        return closing.assemble(self, q_guess, hold, tolerance)
 
     def project(self, q, v, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:
         """The state moved onto the constraints, least in the metric of the mass matrix; for states that are nearly there."""
-        return assembly.project(self, q, v, tolerance)
+        return closing.project(self, q, v, tolerance)
 
     def constraint_bias(self, q, v) -> np.ndarray:
         """dJc/dt v (..., m): c' = Jc a + this."""

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
-from psiphi.model.words import shown
 from psiphi.sweeps.program import Argument
 from psiphi.sweeps.unroll import Straight
 from psiphi.tape.ops import BINARY, Op
+from psiphi.wording import shown
 
 SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.LESS: "<"}
 FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}

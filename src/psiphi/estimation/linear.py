@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import read
 from psiphi.errors import ModelError
 from psiphi.estimation.swept import Swept
-from psiphi.model.arguments import read
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 LARGEST = 1e50  # the largest number of a model: beyond it products overflow
 ROUNDING = 1e-9  # how far from symmetric, and how far below zero, a covariance may be by rounding

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import read
 from psiphi.errors import StateError
 from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
 from psiphi.functions import check, guard
 from psiphi.functions.robot import Robot
-from psiphi.model.arguments import read
 from psiphi.model.model import WORLD, Model
-from psiphi.model.words import shown
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.kinematics import transmission
 from psiphi.operators.moving import motion_cross
 from psiphi.sweeps.program import Argument
+from psiphi.wording import shown
 
 
 @dataclass(frozen=True, eq=False)

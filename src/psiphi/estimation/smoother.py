@@ -19,16 +19,16 @@ from functools import lru_cache
 
 import numpy as np
 
+from psiphi.arguments import read
 from psiphi.errors import ModelError, StateError
 from psiphi.estimation.covariances import covariances
 from psiphi.estimation.linear import LinearTree, listed
 from psiphi.estimation.swept import Symmetric
 from psiphi.lowering.vectors import Lowered, Result
-from psiphi.model.arguments import read
-from psiphi.model.words import shown
 from psiphi.operators import Expression, Operators, vector
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
+from psiphi.wording import shown
 
 
 @lru_cache(maxsize=1)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psiphi.spatial.dense import apply, transpose
 from psiphi.spatial.screws import dot
+from psiphi.spatial.small import apply, transpose
 
 if TYPE_CHECKING:
     from psiphi.estimation.linear import LinearTree, Stage

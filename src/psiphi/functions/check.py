@@ -9,8 +9,8 @@ import numpy as np
 
 from psiphi.errors import SingularError, StateError
 from psiphi.model.model import Joint, Model
-from psiphi.model.words import shown
 from psiphi.sweeps.program import Argument
+from psiphi.wording import shown
 
 ROUNDING = 1e-6  # how far from 1 a quaternion's norm may be: rounding of float32, not another scale
 

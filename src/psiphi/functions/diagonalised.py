@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import StateError
 from psiphi.functions import check as checked
 from psiphi.functions import guard
 from psiphi.functions.diagonal import DIAGONAL, NAMES
-from psiphi.model.arguments import real
-from psiphi.model.words import nearest
 from psiphi.sweeps.program import Argument
+from psiphi.wording import nearest
 
 if TYPE_CHECKING:
     from psiphi.functions.robot import Robot

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import read
 from psiphi.errors import Error, StateError
 from psiphi.functions.compiler import Request
 from psiphi.functions.diagonal import DIAGONAL
 from psiphi.functions.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
-from psiphi.model.arguments import read
 from psiphi.model.model import TINY, Model
-from psiphi.model.words import nearest, shown
 from psiphi.sweeps.program import Argument
+from psiphi.wording import nearest, shown
 
 AXES = ("world", "frame")
 ON_FRAMES = {  # how many; 0: as many as you like

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6, adjoint_map
 from psiphi.lowering.newton import accelerate, world_at_rest
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot, motion, pose, rotate
 from psiphi.sweeps.program import Site
 
@@ -26,14 +26,14 @@ def write_acceleration(site: Site) -> None:
     accelerate(site, site.of("a"), "motion")
     if site.mark:
         _, wd, vd, U = site.kept["motion"]
-        linear = add(vd, dense.apply(U, site.mark[1]))
-        site.write("A", 0, dense.apply(site.kept["R"], wd) + dense.apply(site.kept["R"], linear))
+        linear = add(vd, small.apply(U, site.mark[1]))
+        site.write("A", 0, small.apply(site.kept["R"], wd) + small.apply(site.kept["R"], linear))
 
 
 def frame_at(site: Site) -> tuple[list, list]:
     """Rotation and origin in the world of the marked frame on this body; `site.mark` is its (R, p) in body axes."""
     R, r = site.mark
-    return dense.product(site.kept["R"], R), add(site.kept["p"], dense.apply(site.kept["R"], r))
+    return small.product(site.kept["R"], R), add(site.kept["p"], small.apply(site.kept["R"], r))
 
 
 def write_pose(site: Site) -> None:

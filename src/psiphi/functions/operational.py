@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import StateError
-from psiphi.model.arguments import real
-from psiphi.model.words import shown
+from psiphi.spatial.entries import entries, stacked
+from psiphi.spatial.policies import POLICIES
+from psiphi.wording import shown
 
-POLICIES = ("exact", "pseudo", "damped")
+NAMES = ("exact", "pseudo", "damped")
 
 
 def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3) -> np.ndarray:
@@ -25,19 +27,13 @@ def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping:
     >>> inverse(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    if not isinstance(policy, str) or policy not in POLICIES:
-        raise StateError(f"policy is {shown(policy)}, expected one of {', '.join(POLICIES)}", 'the default is "pseudo"')
+    if not isinstance(policy, str) or policy not in NAMES:
+        raise StateError(f"policy is {shown(policy)}, expected one of {', '.join(NAMES)}", 'the default is "pseudo"')
     rcond, damping = _share("rcond", rcond), _share("damping", damping)
     finite = np.isfinite(X).all(axis=(-2, -1), keepdims=True)
     w, Q = np.linalg.eigh(np.where(finite, X, np.eye(X.shape[-1], dtype=X.dtype)))
-    top = np.maximum(w[..., -1:], 0.0)
-    small = w <= rcond * top
     with np.errstate(divide="ignore", invalid="ignore"):
-        if policy == "damped":
-            scale = w / (w * w + (damping * top) ** 2)
-            scale = np.where(top > 0.0, scale, 0.0)
-        else:
-            scale = np.where(small, 0.0 if policy == "pseudo" else np.nan, 1.0 / np.where(small, 1.0, w))
+        scale = stacked(POLICIES[policy](entries(w.astype(float)), damping if policy == "damped" else rcond)).astype(X.dtype)
     result = np.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
     return np.where(finite, result, np.nan)
 

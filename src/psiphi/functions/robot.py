@@ -19,9 +19,9 @@ from psiphi.functions.equations import LARGE
 from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
-from psiphi.model.words import shown
 from psiphi.operators import Operators
 from psiphi.sweeps.interpreter import interpret
+from psiphi.wording import shown
 
 _ndarray, _WORLD = np.ndarray, "world"
 

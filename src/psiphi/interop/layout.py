@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import StateError
 from psiphi.interop.tables import Row
-from psiphi.model.arguments import real
 from psiphi.model.model import Joint, Model
 
 

@@ -9,7 +9,7 @@ from psiphi.errors import StateError
 from psiphi.interop.layout import Layout, Slot
 from psiphi.interop.tables import MUJOCO, PINOCCHIO, Row
 from psiphi.model.model import Joint, Model
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 _MUJOCO_NQ = {0: 7, 1: 4}  # mjJNT_FREE, mjJNT_BALL; slides and hinges have one
 

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.model.model import IDENTITY, WORLD, Joint, Pose
-from psiphi.spatial import quaternion as quat
+from psiphi.spatial import rotations
+from psiphi.spatial.entries import along, entries, stacked
+from psiphi.spatial.rotations import quaternions
+from psiphi.spatial.screws import Turn
 
 
 def _same(q, joint):
@@ -34,19 +37,7 @@ class Row:
 
 def rotation(q) -> np.ndarray:
     """The matrix R (..., 3, 3) of quaternions x, y, z, w of any length but zero."""
-    return np.stack([quat.rotate(quat.normalize(q), e) for e in np.eye(3)], axis=-1)
-
-
-def quaternion(R) -> np.ndarray:
-    """The unit quaternion x, y, z, w of one rotation matrix (largest entry first, so that nothing cancels)."""
-    xx, yy, zz = np.diag(R)
-    sums = np.array([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz])
-    u = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    k = int(np.argmax(sums))
-    q = np.append(u, sums[3]) if k == 3 else np.append(R[k] + R[:, k], u[k])
-    if k < 3:
-        q[k] = sums[k]
-    return q / np.linalg.norm(q)
+    return np.stack([stacked(row) for row in Turn.from_quaternion(entries(q)).R], axis=-2)
 
 
 def plane_turn(angle) -> np.ndarray:
@@ -88,13 +79,17 @@ def _outer(joint: Joint) -> Pose:
 
 def _mujoco_free_to_q(q, joint):
     pose = _outer(joint)
-    turn = quat.multiply(quaternion(pose.rotation), q[..., 3:])
+    turn = along(rotations.multiply, quaternions(pose.rotation), q[..., 3:])
     return np.concatenate([q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(turn)], axis=-1)
+
+
+def _unturned(p, q):
+    return rotations.multiply(rotations.conjugate(p), q)
 
 
 def _mujoco_free_from_q(q, joint):
     pose = _outer(joint)
-    turn = quat.multiply(quat.conjugate(quaternion(pose.rotation)), scalar_last(q[..., 3:]))
+    turn = along(_unturned, quaternions(pose.rotation), scalar_last(q[..., 3:]))
     return np.concatenate([(q[..., :3] - pose.translation) @ pose.rotation, turn], axis=-1)
 
 
@@ -106,7 +101,9 @@ def _mujoco_free_T(q, joint):
 
 
 def _mujoco_free_rate(q, v, joint):
-    turning = quat.rotate(quat.normalize(q[..., 3:]), np.cross(v[..., :3], v[..., 3:]))  # d/dt (R v) = R (a + w x v)
+    turning = np.einsum(
+        "...ij,...j->...i", rotation(q[..., 3:]), np.cross(v[..., :3], v[..., 3:])
+    )  # d/dt (R v) = R (a + w x v)
     turning = turning @ _outer(joint).rotation.T
     return np.concatenate([turning, np.zeros_like(turning)], axis=-1)
 

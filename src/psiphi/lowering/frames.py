@@ -11,7 +11,7 @@ from typing import Any
 from psiphi.lowering.local import EYE3, ZERO3
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import frame_parts
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose
 from psiphi.sweeps.program import Site
 
@@ -56,8 +56,8 @@ def send_places(site: Site, letter: str) -> None:
     name = f"place {letter}"
     places = Places(site.children.get(name, {}))
     for number, world, R, p in here(site, letter):
-        origin = add(site.kept["p"], dense.apply(site.kept["R"], p))
-        places[number] = (EYE3 if world else dense.product(site.kept["R"], R), origin)
+        origin = add(site.kept["p"], small.apply(site.kept["R"], p))
+        places[number] = (EYE3 if world else small.product(site.kept["R"], R), origin)
     if places:
         site.keep(**{name: places})
         site.send(**{name: places})
@@ -79,11 +79,11 @@ def levers(site: Site, letter: str, left: tuple[str, ...]):
     assert rows is not None, "only H reads frames in closed form"
     start, places = site.slices["v"].start, site.kept.get(f"place {letter}", {})
     for i, h in enumerate(rows if places else ()):
-        w, v = dense.apply(site.kept["R"], h[:3]), dense.apply(site.kept["R"], h[3:])
+        w, v = small.apply(site.kept["R"], h[:3]), small.apply(site.kept["R"], h[3:])
         for number, (axes, origin) in places.items():
             arm = [x - y for x, y in zip(origin, site.kept["p"], strict=True)]
-            A = dense.transpose(axes)
-            column = dense.apply(A, w) + dense.apply(A, add(v, cross(w, arm)))
+            A = small.transpose(axes)
+            column = small.apply(A, w) + small.apply(A, add(v, cross(w, arm)))
             for r, value in enumerate(column):
                 yield start + i, 6 * number + r, value
 
@@ -112,7 +112,7 @@ def names_of(letter: str) -> tuple[str, ...]:
 
 def _axes(site: Site, world: bool, R):
     """The rotation from the axes of the wrench or motion to the body's."""
-    return dense.transpose(site.kept["R"]) if world else R
+    return small.transpose(site.kept["R"]) if world else R
 
 
 def of_rate(letter: str) -> str:
@@ -127,7 +127,7 @@ def spread(site: Site, letter: str, wrenches: Any) -> list:
         if number not in wrenches:  # what B* has not seen is zero: frames of the world
             continue
         A, x = _axes(site, world, R), wrenches[number]
-        n, F = dense.apply(A, x[:3]), dense.apply(A, x[3:])
+        n, F = small.apply(A, x[:3]), small.apply(A, x[3:])
         if letter.startswith("Bdot["):
             w = site.kept["V"][:3]
             n, F = cross(n, w), cross(F, w)
@@ -139,12 +139,12 @@ def sense(site: Site, letter: str, V) -> dict[int, list]:
     """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
     out = {}
     for number, world, R, p in here(site, of_rate(letter)):
-        A = dense.transpose(_axes(site, world, R))
+        A = small.transpose(_axes(site, world, R))
         turn, move = V[:3], add(V[3:], cross(V[:3], p))
         if letter.startswith("Bdot["):
             w = site.kept["V"][:3]
             turn, move = cross(w, turn), cross(w, move)
-        out[number] = dense.apply(A, turn) + dense.apply(A, move)
+        out[number] = small.apply(A, turn) + small.apply(A, move)
     return out
 
 
@@ -153,7 +153,7 @@ def public(site: Site, value, kind: str) -> list:
     if site.gauge is None:
         return value
     R, r = site.gauge.rotation.tolist(), site.gauge.translation.tolist()
-    head, tail = dense.apply(R, value[:3]), dense.apply(R, value[3:])
+    head, tail = small.apply(R, value[:3]), small.apply(R, value[3:])
     return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail
 
 
@@ -163,5 +163,5 @@ def working(site: Site, value, kind: str) -> list:
         return value
     back = site.gauge.inv
     R, r = back.rotation.tolist(), back.translation.tolist()
-    head, tail = dense.apply(R, value[:3]), dense.apply(R, value[3:])
+    head, tail = small.apply(R, value[:3]), small.apply(R, value[3:])
     return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail

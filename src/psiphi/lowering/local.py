@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psiphi.lowering.rates import half_rate, half_rate_adjoint, rate_of, turning
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
 from psiphi.sweeps.program import Site
 
@@ -17,7 +17,7 @@ EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 def adjoint_map(H, x) -> list:
     """H* x: the spatial motion of joint rates x."""
-    return dense.apply(dense.transpose(H), x)
+    return small.apply(small.transpose(H), x)
 
 
 def subtract(x, y) -> list:
@@ -46,7 +46,7 @@ class Gain:
 
     def through(self, H, z) -> list:
         """tau_bar z = z - G H z."""
-        Hz = dense.apply(H, z)
+        Hz = small.apply(H, z)
         return [0.0 if r in self.closed else z[r] - dot(self.G[r], Hz) for r in range(len(z))]
 
     def adjoint(self, x) -> list:
@@ -55,7 +55,7 @@ class Gain:
 
     def solve(self, x) -> list:
         """D^-1 x."""
-        return dense.solve(self.factors, x)
+        return small.solve(self.factors, x)
 
     @property
     def roots(self) -> list:
@@ -64,19 +64,19 @@ class Gain:
 
     def half(self, x) -> list:
         """D^1/2 x."""
-        return dense.lower(self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)])
+        return small.lower(self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)])
 
     def half_adjoint(self, x) -> list:
         """(D^1/2)* x."""
-        return [y / r for y, r in zip(dense.upper(self.factors[0], x), self.roots, strict=True)]
+        return [y / r for y, r in zip(small.upper(self.factors[0], x), self.roots, strict=True)]
 
     def half_inverse(self, x) -> list:
         """D^-1/2 x."""
-        return [y * r for y, r in zip(dense.forward(self.factors[0], x), self.roots, strict=True)]
+        return [y * r for y, r in zip(small.forward(self.factors[0], x), self.roots, strict=True)]
 
     def half_inverse_adjoint(self, x) -> list:
         """(D^-1/2)* x."""
-        return dense.backward(self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)])
+        return small.backward(self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)])
 
 
 def gain(P: Inertia, H, armature) -> tuple[Gain, Inertia]:
@@ -88,9 +88,9 @@ def gain(P: Inertia, H, armature) -> tuple[Gain, Inertia]:
     exact = all(isinstance(J, float) and J == 0.0 for J in armature)
     selected = [_selected(row) for row in H]
     closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
-    factors = dense.factor(D)
+    factors = small.factor(D)
     G = [
-        [1.0 if r == i else 0.0 for i in closed] if r in closed else dense.solve(factors, [u[r] for u in U])
+        [1.0 if r == i else 0.0 for i in closed] if r in closed else small.solve(factors, [u[r] for u in U])
         for r in range(P.size)
     ]
     return Gain(D, factors, G, closed), _reduced(P, G, U, closed)
@@ -161,7 +161,7 @@ def local_force(site: Site) -> list:
     V, link = site.kept["V"], site.link
     w, g = V[:3], gravity(site)[3:]
     s, p = subtract(cross(w, V[3:]), g), link.moment
-    N = add(cross(w, dense.apply(link.inertia.I, w)), cross(p, s))
+    N = add(cross(w, small.apply(link.inertia.I, w)), cross(p, s))
     return N + [link.mass * x + y for x, y in zip(s, cross(w, cross(w, p)), strict=True)]
 
 
@@ -181,7 +181,7 @@ def couple(site: Site) -> list:
     if len(site.H) == 1 and site.link.row.Hdot is None:
         return [turning(P, above, site.H[0])]
     felt = P @ above
-    return subtract(dense.apply(site.H, force_cross(site.kept["V"], felt)), dense.apply(joint_rates(site), felt))
+    return subtract(small.apply(site.H, force_cross(site.kept["V"], felt)), small.apply(joint_rates(site), felt))
 
 
 def bias_acceleration(site: Site) -> list:
@@ -230,30 +230,30 @@ LOCAL: dict[str, Callable] = {
     "gyro": gyration,
     "gyro*": lambda s, x: gyration(s, x, subtract),  # V x* M - M V x is symmetric, x -> x x* M V is skew
     "spin*": lambda s, x: [-y for y in force_cross(s.kept["V"], x)],
-    "H_dot": lambda s, x: dense.apply(joint_rates(s), x),
+    "H_dot": lambda s, x: small.apply(joint_rates(s), x),
     "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),
     "Omega_d": lambda s, x: force_cross(adjoint_map(s.H, s.kept["v"]), x),
     "Omega_d*": lambda s, x: motion_cross(x, adjoint_map(s.H, s.kept["v"])),
     "P_plus": lambda s, x: s.kept["P_plus"] @ x,
     "P_dot": lambda s, x: s.kept["P_dot"] @ x,
     "lambda_dot": lambda s, x: add(s.kept["P_dot"] @ x, rate_of(s.kept["P"], adjoint_map(s.H, s.kept["v"])) @ x),
-    "U_ring": lambda s, x: dense.apply(dense.transpose(_ring(s)), x),
-    "U_ring*": lambda s, x: dense.apply(_ring(s), x),
+    "U_ring": lambda s, x: small.apply(small.transpose(_ring(s)), x),
+    "U_ring*": lambda s, x: small.apply(_ring(s), x),
     "D_rate": lambda s, x: half_rate(s, x),
     "D_rate*": lambda s, x: half_rate_adjoint(s, x),
-    "Pi": lambda s, x: dense.apply(s.kept["Pi"], x),
-    "Pi*": lambda s, x: dense.apply(dense.transpose(s.kept["Pi"]), x),
-    "H": lambda s, x: dense.apply(s.H, x),
+    "Pi": lambda s, x: small.apply(s.kept["Pi"], x),
+    "Pi*": lambda s, x: small.apply(small.transpose(s.kept["Pi"]), x),
+    "H": lambda s, x: small.apply(s.H, x),
     "H*": lambda s, x: adjoint_map(s.H, x),
     "M": lambda s, x: s.link.inertia @ x,
     "P": lambda s, x: s.kept["P"] @ x,
-    "D": lambda s, x: dense.apply(s.kept["gain"].D, x),
+    "D": lambda s, x: small.apply(s.kept["gain"].D, x),
     "D_inv": lambda s, x: s.kept["gain"].solve(x),
     "D_half": lambda s, x: s.kept["gain"].half(x),
     "D_half*": lambda s, x: s.kept["gain"].half_adjoint(x),
     "D_half_inv": lambda s, x: s.kept["gain"].half_inverse(x),
     "D_half_inv*": lambda s, x: s.kept["gain"].half_inverse_adjoint(x),
-    "G": lambda s, x: dense.apply(s.kept["gain"].G, x),
+    "G": lambda s, x: small.apply(s.kept["gain"].G, x),
     "G*": lambda s, x: s.kept["gain"].adjoint(x),
     "tau_bar": lambda s, x: s.kept["gain"].through(s.H, x),
     "tau_bar*": lambda s, x: subtract(x, adjoint_map(s.H, s.kept["gain"].adjoint(x))),

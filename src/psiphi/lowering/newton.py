@@ -11,7 +11,7 @@ which is M phi* (H* u + a) + b of the operators.
 from __future__ import annotations
 
 from psiphi.lowering.local import EYE3, ZERO3, adjoint_map
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose, unrotate
 from psiphi.sweeps.program import Site
 
@@ -30,7 +30,7 @@ def tensor(w, wd) -> list:
 def body_force(link, U, vd) -> list:
     """[N; F] that moves the body with U and v' at its origin."""
     J, p = link.pseudo, link.moment
-    Fc = dense.apply(U, p)
+    Fc = small.apply(U, p)
     F = [link.mass * a + b for a, b in zip(vd, Fc, strict=True)]
     N = [
         U[2][0] * J[0][1] + U[2][1] * J[1][1] + (U[2][2] - U[1][1]) * J[1][2] - U[1][0] * J[0][2] - U[1][2] * J[2][2],
@@ -54,7 +54,7 @@ def accelerate(site: Site, u, name: str) -> list:
     w = add(wp, Vd[:3])
     wd = add(add(unrotate(path, wd_p), cross(wp, Vd[:3])), A[:3])
     l = pose(path, EYE3, ZERO3)[1]
-    vd = unrotate(path, add(vd_p, dense.apply(U_p, l)))
+    vd = unrotate(path, add(vd_p, small.apply(U_p, l)))
     vd = add(add(vd, cross(add(wp, w), Vd[3:])), A[3:])
     U = tensor(w, wd)
     site.keep(**{name: (w, wd, vd, U)})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psiphi.spatial import dense
+from psiphi.spatial import small
 from psiphi.spatial.screws import IN_PLANE, Inertia, cross, dot, inertia
 from psiphi.sweeps.program import Site
 
@@ -100,7 +100,7 @@ def differentiate(site: Site) -> None:
         D_dot = [[x + dot(d, u) for x, u in zip(row, U, strict=True)] for row, d in zip(D_dot, H_dot, strict=True)]
     plus = _reduced(P_dot, U_dot, D_dot, gain)
     site.keep(P_dot=P_dot, U_dot=U_dot, D_dot=D_dot)
-    V_d = dense.apply(dense.transpose(H), site.kept["v"])
+    V_d = small.apply(small.transpose(H), site.kept["v"])
     site.send(**{"P+_dot": inertia(site.path, plus + rate_of(P_plus, V_d))})
 
 
@@ -136,8 +136,8 @@ def split(site: Site) -> None:
     gain, P_plus = site.kept["gain"], site.kept["P_plus"]
     Pi = site.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
     site.keep(Pi=Pi)
-    V_d, H_dot, G = dense.apply(dense.transpose(site.H), site.kept["v"]), _joint_rates(site), dense.transpose(gain.G)
-    rows = dense.transpose([gain.through(site.H, column) for column in dense.transpose(Pi)])
+    V_d, H_dot, G = small.apply(small.transpose(site.H), site.kept["v"]), _joint_rates(site), small.transpose(gain.G)
+    rows = small.transpose([gain.through(site.H, column) for column in small.transpose(Pi)])
     rows = [gain.through(site.H, row) for row in rows]
     eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
     for c, e in enumerate(eye):
@@ -159,7 +159,7 @@ class Rows(list):
 def _conjugated(path, A) -> list:
     """phi A phi*."""
     for step in reversed(path):
-        A = dense.transpose([step.force(column) for column in dense.transpose(A)])
+        A = small.transpose([step.force(column) for column in small.transpose(A)])
         A = [step.force(row) for row in A]
     return A
 
@@ -175,16 +175,16 @@ def _theta(site: Site) -> list:
     n = len(D_dot)
     if n == 1:
         return [[gain.factors[1][0] * (0.5 * D_dot[0][0])]]
-    columns = dense.transpose([gain.half_inverse(column) for column in dense.transpose(D_dot)])
+    columns = small.transpose([gain.half_inverse(column) for column in small.transpose(D_dot)])
     X = [gain.half_inverse(row) for row in columns]
     return [[X[i][j] if j < i else 0.5 * X[i][i] if i == j else 0.0 for j in range(n)] for i in range(n)]
 
 
 def half_rate(site: Site, x) -> list:
     """Theta x."""
-    return dense.apply(_theta(site), x)
+    return small.apply(_theta(site), x)
 
 
 def half_rate_adjoint(site: Site, x) -> list:
     """Theta* x."""
-    return dense.apply(dense.transpose(_theta(site)), x)
+    return small.apply(small.transpose(_theta(site)), x)

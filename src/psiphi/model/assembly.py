@@ -12,7 +12,7 @@ from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose,
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord
 from psiphi.model.tree import Walk
-from psiphi.model.words import Log, nearest, shown
+from psiphi.wording import Log, nearest, shown
 
 
 def assemble(name: str, gravity, walk: Walk, links: dict[str, LinkRecord], extra: list[FrameRecord], log: Log) -> Model:

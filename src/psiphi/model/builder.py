@@ -22,9 +22,7 @@ from psiphi.model.model import Model
 from psiphi.model.places import HERE, UPRIGHT, Place
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord, Whole
 from psiphi.model.tree import walk_tree
-from psiphi.model.words import Log, nearest, shown
-
-KINDS = ("fixed", *JOINTS)
+from psiphi.wording import Log, nearest, shown
 
 
 class Builder:
@@ -94,8 +92,8 @@ class Builder:
         """
         fail = self._fail_at(Whole(f"joint {shown(name)}", line))
         self._new(name, self.joints, "joint", fail)
-        if not isinstance(kind, str) or kind not in KINDS:
-            fail(f"no joint kind {shown(kind)}", nearest(kind, KINDS))
+        if not isinstance(kind, str) or kind not in ("fixed", *JOINTS):
+            fail(f"no joint kind {shown(kind)}", nearest(kind, ("fixed", *JOINTS)))
         nq, nv = (0, 0) if kind == "fixed" else (JOINTS[kind].nq, JOINTS[kind].nv)
         each = partial(values.per_coordinate, fail=fail)
         above = partial(each, count=nv, sign=False)

@@ -31,7 +31,7 @@ from psiphi.model.inertias import matrices, project
 from psiphi.model.model import Model
 from psiphi.model.movable import check_massless, check_movable
 from psiphi.model.records import JointRecord, LinkRecord
-from psiphi.model.words import Log, listed, nearest, shown
+from psiphi.wording import Log, listed, nearest, shown
 
 REPAIRS = ("inertia", "axis", "limits", "mimic")
 RELATIVE = 1e-9  # of the largest principal moment

@@ -20,7 +20,7 @@ import numpy as np
 from psiphi.errors import ModelError
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Model, Pose, frozen
-from psiphi.model.words import nearest, shown
+from psiphi.wording import nearest, shown
 
 KINDS = ("revolute", "continuous", "prismatic")
 CONVENTIONS = ("modified", "standard")

@@ -11,8 +11,8 @@ from psiphi.errors import ModelError
 from psiphi.model.places import HERE, UPRIGHT, Place, from_quaternion, from_rpy
 from psiphi.model.values import LARGEST, ROUNDING
 from psiphi.model.vocabulary import XACRO
-from psiphi.model.words import shown
 from psiphi.model.xml import Element
+from psiphi.wording import shown
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 

@@ -7,8 +7,15 @@ rotation of the joint frame, applied once where the tree is framed (`sweeps/fram
     H(q, joint)        the joint map H: nv rows of 6, angular first, in body axes: V_d = H* v
     Hdot(q, v, joint)  d/dt H in body axes, rows like H's; None unless H depends on q
 
-The configuration space of a row, vectorised over leading axes: neutral, integrate, difference, normalize, random.
-Quaternions are x, y, z, w. Spherical and free velocities are in body axes; free: q = [xyz, quat], v = [w; v].
+The configuration space of a row, on lists of scalars (numbers, arrays, tape expressions); left out where q is a vector space:
+
+    rate(q, v)         dq/dt
+    exp(q, v)          q exp(v): moved along the constant body velocity v for one unit of time
+    log(p, q)          v with p exp(v) = q, by the shortest turn
+    unit(q)            back onto the manifold: quaternions scaled to unit length
+
+and `neutral` and `random`. Quaternions are x, y, z, w. Spherical and free velocities are in body axes; free: q = [xyz, quat],
+v = [w; v]. `manifold.py` is what these are for a whole robot.
 """
 
 from __future__ import annotations
@@ -19,10 +26,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.spatial import quaternion as quat
-from psiphi.spatial.screws import Screw, Shift, Turn, cosine, sine
+from psiphi.spatial import rotations
+from psiphi.spatial.entries import along
+from psiphi.spatial.screws import Screw, Shift, Turn, add, cosine, sine
 
 Row = list  # six scalars
+
+
+def _flat_rate(q: list, v: list) -> list:
+    return list(v)
 
 
 @dataclass(frozen=True)
@@ -36,9 +48,10 @@ class JointKind:
     slides: tuple[bool, ...]  # per velocity coordinate: metres (True) or radians (False)
     Hdot: Callable | None = None
     neutral: tuple[float, ...] | None = None
-    integrate: Callable = lambda q, v: q + v
-    difference: Callable = lambda q0, q1: q1 - q0
-    normalize: Callable = lambda q: q
+    rate: Callable = _flat_rate
+    exp: Callable = add
+    log: Callable = lambda p, q: [y - x for x, y in zip(p, q, strict=True)]
+    unit: Callable = list
     random: Callable | None = None
     axes: int = 1  # how many axes the description gives: 0, 1 or 2
     screw: bool = False  # the whole motion is one screw about z: its frame may turn about and slide along z
@@ -49,6 +62,11 @@ class JointKind:
             object.__setattr__(self, "neutral", (0.0,) * self.nq)
         if self.random is None:
             object.__setattr__(self, "random", _random_box(self.slides))
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether q is a vector space: dq/dt = v, q exp(v) = q + v."""
+        return self.rate is _flat_rate
 
 
 def unit(*indices: int) -> list[Row]:
@@ -80,53 +98,54 @@ def _universal_Hdot(q, v, joint):
     return [[(sa * c) * v[1], -((sa * s) * v[1]), 0.0, 0.0, 0.0, 0.0], [0.0] * 6]
 
 
-def _free_integrate(q, v):
-    q, turn = _free_normalize(q), quat.exp(v[..., :3])
-    step = quat.rotate(q[..., 3:], np.einsum("...ij,...j->...i", quat.left_jacobian(v[..., :3]), v[..., 3:]))
-    return np.concatenate([q[..., :3] + step, quat.multiply(q[..., 3:], turn)], axis=-1)
+def _between(p, q):
+    """p^-1 q of quaternions."""
+    return rotations.multiply(rotations.conjugate(p), q)
 
 
-def _free_difference(q0, q1):
-    q0, q1 = _free_normalize(q0), _free_normalize(q1)
-    w = quat.log(quat.multiply(quat.conjugate(q0[..., 3:]), q1[..., 3:]))
-    step = quat.rotate(quat.conjugate(q0[..., 3:]), q1[..., :3] - q0[..., :3])
-    v = np.linalg.solve(quat.left_jacobian(w), step[..., None])[..., 0]
-    return np.concatenate([w, v], axis=-1)
+def _free_rate(q, v):
+    # dx/dt = R v, dp/dt = p (w, 0) / 2
+    return Turn.from_quaternion(q[3:]).rotate(v[3:]) + rotations.spin(q[3:], v[:3])
 
 
-def _planar_integrate(q, v):
-    as_free = _free_integrate(_planar_lift(q), _planar_lift_velocity(v))
-    return np.concatenate([as_free[..., :2], (q[..., 2] + v[..., 0])[..., None]], axis=-1)
+def _free_exp(q, v):
+    step = Turn.from_quaternion(q[3:]).rotate(rotations.swept(v[:3], v[3:]))
+    return add(q[:3], step) + rotations.multiply(q[3:], rotations.exponential(v[:3]))
 
 
-def _planar_difference(q0, q1):
+def _free_log(p, q):
+    w, spread = rotations.logarithm(_between(p[3:], q[3:]))
+    way = Turn.from_quaternion(p[3:]).unrotate([x1 - x0 for x0, x1 in zip(p[:3], q[:3], strict=True)])
+    return w + rotations.unswept(w, spread, way)
+
+
+def _planar_rate(q, v):
+    c, s = cosine(q[2]), sine(q[2])
+    return [c * v[1] - s * v[2], s * v[1] + c * v[2], v[0]]
+
+
+def _planar_exp(q, v):
+    x, y, _ = rotations.swept([0.0, 0.0, v[0]], [v[1], v[2], 0.0])
+    return [*add(q[:2], _planar_rate(q, [0.0, x, y])[:2]), q[2] + v[0]]
+
+
+def _planar_log(p, q):
     # the shortest turn: after a whole one no constant velocity leads from one place to another
-    angle = np.remainder(q1[..., 2:] - q0[..., 2:] + np.pi, 2.0 * np.pi) - np.pi
-    zero = np.zeros_like(angle)
-    step = quat.rotate(quat.conjugate(_planar_lift(q0)[..., 3:]), np.concatenate([q1[..., :2] - q0[..., :2], zero], axis=-1))
-    w = np.concatenate([zero, zero, angle], axis=-1)
-    v = np.linalg.solve(quat.left_jacobian(w)[..., :2, :2], step[..., :2, None])[..., 0]
-    return np.concatenate([angle, v], axis=-1)
+    half = 0.5 * (q[2] - p[2])
+    w, spread = rotations.logarithm([0.0, 0.0, sine(half), cosine(half)])
+    c, s = cosine(p[2]), sine(p[2])
+    x, y = q[0] - p[0], q[1] - p[1]
+    return [w[2], *rotations.unswept(w, spread, [c * x + s * y, c * y - s * x, 0.0])[:2]]
 
 
-def _planar_lift(q):
-    zero = np.zeros_like(q[..., :1])
-    half = q[..., 2:] / 2
-    return np.concatenate([q[..., :2], zero, zero, zero, np.sin(half), np.cos(half)], axis=-1)
-
-
-def _planar_lift_velocity(v):
-    zero = np.zeros_like(v[..., :1])
-    return np.concatenate([zero, zero, v[..., :1], v[..., 1:], zero], axis=-1)
-
-
-def _free_normalize(q):
-    return np.concatenate([q[..., :3], quat.normalize(q[..., 3:])], axis=-1)
+def _random_rotation(rng, size):
+    """Uniform on the unit sphere of R4, that is, uniform over rotations."""
+    return along(rotations.unit, rng.standard_normal((*size, 4)))
 
 
 def _free_random(rng, size, lower, upper):
     place = _random_box((True,) * 3)(rng, size, lower[:3], upper[:3])
-    return np.concatenate([place, quat.random(rng, size)], axis=-1)
+    return np.concatenate([place, _random_rotation(rng, size)], axis=-1)
 
 
 _REVOLUTE: dict[str, Any] = dict(
@@ -170,10 +189,11 @@ JOINTS: dict[str, JointKind] = {
         lambda q, j: unit(0, 1, 2),
         (False,) * 3,
         neutral=(0.0, 0.0, 0.0, 1.0),
-        integrate=lambda q, v: quat.multiply(q, quat.exp(v)),
-        difference=lambda q0, q1: quat.log(quat.multiply(quat.conjugate(q0), q1)),
-        normalize=quat.normalize,
-        random=lambda rng, size, lower, upper: quat.random(rng, size),
+        rate=rotations.spin,
+        exp=lambda q, v: rotations.multiply(q, rotations.exponential(v)),
+        log=lambda p, q: rotations.logarithm(_between(p, q))[0],
+        unit=rotations.unit,
+        random=lambda rng, size, lower, upper: _random_rotation(rng, size),
         axes=0,
         blind="point",
     ),
@@ -183,8 +203,9 @@ JOINTS: dict[str, JointKind] = {
         lambda q, j: [Shift([q[0], q[1], 0.0]), Screw("z", q[2], 0.0)],
         lambda q, j: unit(2, 3, 4),
         (False, True, True),
-        integrate=_planar_integrate,
-        difference=_planar_difference,
+        rate=_planar_rate,
+        exp=_planar_exp,
+        log=_planar_log,
         random=_random_box((True, True, False)),
     ),
     "free": JointKind(
@@ -194,9 +215,10 @@ JOINTS: dict[str, JointKind] = {
         lambda q, j: unit(0, 1, 2, 3, 4, 5),
         (False,) * 3 + (True,) * 3,
         neutral=(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-        integrate=_free_integrate,
-        difference=_free_difference,
-        normalize=_free_normalize,
+        rate=_free_rate,
+        exp=_free_exp,
+        log=_free_log,
+        unit=lambda q: [*q[:3], *rotations.unit(q[3:])],
         random=_free_random,
         axes=0,
     ),

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import real, whole
 from psiphi.errors import ModelError, StateError
-from psiphi.model.arguments import real, whole
 from psiphi.model.joints import JOINTS, JointKind
-from psiphi.model.words import nearest, shown
+from psiphi.model.manifold import Manifold
+from psiphi.wording import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
 SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
@@ -213,6 +214,11 @@ class Model(Immutable):
         return self.joints[-1].v_slice.stop if self.joints else 0
 
     @cached_property
+    def manifold(self) -> Manifold:
+        """Where configurations move."""
+        return Manifold(self.joints)
+
+    @cached_property
     def parent(self) -> tuple[int, ...]:
         return tuple(joint.parent for joint in self.joints)
 
@@ -270,22 +276,18 @@ class Model(Immutable):
         q, v = self.upright("integrate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
         step = real("dt", dt, (), "give a number, or one for each batch element")
         lead = _lead(q=q.shape[:-1], v=v.shape[:-1], dt=step.shape)
-        v = step[..., None] * v
-        return self._by_joint(lambda row, j: row.integrate(q[..., j.q_slice], v[..., j.v_slice]), lead)
+        q, v = np.broadcast_to(q, (*lead, self.nq)), step[..., None] * v
+        return self.manifold.exp(self.manifold.unit(q), v)
 
     def difference(self, q0, q1) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
-        lead = _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
-        out = np.zeros((*lead, self.nv))
-        for j in self.joints:
-            out[..., j.v_slice] = j.row.difference(q0[..., j.q_slice], q1[..., j.q_slice])
-        return out
+        _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
+        return self.manifold.log(q0, q1)
 
     def normalize(self, q) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
-        q = self.upright("normalize", self._state("q", q, self.nq))
-        return self._by_joint(lambda row, j: row.normalize(q[..., j.q_slice]), q.shape[:-1])
+        return self.manifold.unit(np.array(self.upright("normalize", self._state("q", q, self.nq))))
 
     def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
         out = np.zeros((*lead, self.nq))

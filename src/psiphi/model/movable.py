@@ -11,15 +11,17 @@ rotational inertia pass without a sweep, since then D(k) >= H M H* > 0, unless s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 
 import numpy as np
 
 from psiphi.errors import SingularError
+from psiphi.model.axes import canonical_axes
+from psiphi.model.manifold import Manifold
 from psiphi.model.model import WORLD, Body, Joint, Model
 from psiphi.model.records import JointRecord, Whole
-from psiphi.model.words import Log, Placed
 from psiphi.spatial import screws
+from psiphi.spatial.rotations import skew
+from psiphi.wording import Log, Placed
 
 TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
@@ -149,38 +151,15 @@ def spatial_inertia(body: Body) -> np.ndarray:
     return M
 
 
-def skew(x) -> np.ndarray:
-    """x~ with x~ y = x cross y."""
-    x, y, z = x
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
 def displacement(joint: Joint, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """phi(parent, body) and H in link axes at the configuration one `step` from the neutral one."""
-    row, given, A = joint.row, *canonical(joint)
-    neutral = np.array(row.neutral)
-    q = row.integrate(neutral, step)
-    R, p = screws.pose(row.motion(q, given), EYE, [0.0, 0.0, 0.0])
-    C = A @ np.array(screws.pose(row.motion(neutral, given), EYE, [0.0, 0.0, 0.0])[0])  # the body's canonical axes in link axes
-    R = joint.pose.rotation @ A @ np.array(R) @ C.T
-    l = joint.pose.rotation @ A @ np.array(p) + joint.pose.translation
-    H = np.array(row.H(q, given), dtype=float).reshape(-1, 2, 3) @ C.T
+    row, axes, outer = joint.row, canonical_axes(joint), joint.pose
+    q = Manifold.alone(joint.kind).exp(np.array(row.neutral), step)
+    R, p = screws.pose(row.motion(q, axes), EYE, [0.0, 0.0, 0.0])
+    R = outer.rotation @ axes.before @ np.array(R) @ axes.after.T
+    l = outer.rotation @ axes.before @ np.array(p) + outer.translation
+    H = np.array(row.H(q, axes), dtype=float).reshape(-1, 2, 3) @ axes.after.T
     phi = np.zeros((6, 6))
     phi[:3, :3] = phi[3:, 3:] = R
     phi[:3, 3:] = skew(l) @ R
     return phi, H.reshape(-1, 6)
-
-
-def canonical(joint: Joint) -> tuple[SimpleNamespace, np.ndarray]:
-    """What a row of the joint table asks of a joint, and the rotation A: canonical axes -> joint axes, A z = axis.
-
-    Universal: the second axis is R(x, alpha) z = (0, -sin alpha, cos alpha), alpha the angle between the axes.
-    """
-    if joint.row.axes == 0:
-        return SimpleNamespace(pitch=0.0, twist=(0.0, 1.0)), np.eye(3)
-    z, other = joint.axis, joint.axis2
-    c = float(z @ other)
-    y = c * z - other
-    s = float(y @ y) ** 0.5
-    y = y / s
-    return SimpleNamespace(pitch=joint.pitch, twist=(c, s)), np.array([skew(y) @ z, y, z]).T

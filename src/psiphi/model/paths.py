@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from psiphi.errors import ModelError
 from psiphi.model.packages import find_package
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://)?(.*)", re.DOTALL)
 PACKAGES = "give a dict of folders by package name, or a list of folders that hold packages"

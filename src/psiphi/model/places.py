@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from math import cos, sin
 
+from psiphi.spatial.screws import Turn
+
 Vector = tuple[float, float, float]
 Rotation = tuple[float, ...]
 Place = tuple[Rotation, Vector]
@@ -43,20 +45,7 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Rotation:
 
 def from_quaternion(x: float, y: float, z: float, w: float) -> Rotation:
     """R of a quaternion x, y, z, w of any length but zero."""
-    k = 2.0 / (x * x + y * y + z * z + w * w)
-    return Computed(
-        (
-            1.0 - k * (y * y + z * z),
-            k * (x * y - w * z),
-            k * (x * z + w * y),
-            k * (x * y + w * z),
-            1.0 - k * (x * x + z * z),
-            k * (y * z - w * x),
-            k * (x * z - w * y),
-            k * (y * z + w * x),
-            1.0 - k * (x * x + y * y),
-        )
-    )
+    return Computed(entry for row in Turn.from_quaternion((x, y, z, w)).R for entry in row)
 
 
 def rotate(R: Rotation, x: Vector) -> Vector:

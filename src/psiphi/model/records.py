@@ -8,7 +8,7 @@ from psiphi.model.inertias import Six
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import Mimic
 from psiphi.model.places import HERE, Place, Vector
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,7 +9,7 @@ from psiphi.errors import ModelError
 from psiphi.model.model import Pose, frozen
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.places import Place
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 if TYPE_CHECKING:
     from psiphi.model.fields import Fields

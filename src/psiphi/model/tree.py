@@ -8,7 +8,7 @@ from psiphi.model.inertias import Part
 from psiphi.model.model import WORLD
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.records import JointRecord, LinkRecord, Whole
-from psiphi.model.words import Log, listed, nearest, shown
+from psiphi.wording import Log, listed, nearest, shown
 
 ROOT_JOINT = "root_joint"
 

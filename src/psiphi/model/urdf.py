@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from psiphi.arguments import whole
 from psiphi.errors import ModelError
-from psiphi.model.arguments import whole
 from psiphi.model.builder import Builder
 from psiphi.model.fields import Fields
 from psiphi.model.model import Model
@@ -21,8 +21,8 @@ from psiphi.model.paths import Packages, Roots
 from psiphi.model.places import HERE, UPRIGHT
 from psiphi.model.shapes import Shape, confine, read_colors, read_shape
 from psiphi.model.vocabulary import Speller
-from psiphi.model.words import nearest, shown
 from psiphi.model.xml import CAPS, TEXT, Caps, Element, parse
+from psiphi.wording import nearest, shown
 
 KINDS = {
     "revolute": "revolute",

@@ -11,7 +11,7 @@ import numpy as np
 from psiphi.model.inertias import NONE, Six, rotated
 from psiphi.model.model import Mimic
 from psiphi.model.places import UPRIGHT, Computed, Rotation, Vector, from_quaternion, from_rpy
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 LARGEST = 1e50  # the largest mass, length or inertia: beyond it products overflow
 ROUNDING = 1e-6  # how far a printed rotation or quaternion may be from a true one

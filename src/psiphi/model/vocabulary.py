@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from psiphi.errors import ModelError
-from psiphi.model.words import misspelt, shown
 from psiphi.model.xml import Element
+from psiphi.wording import misspelt, shown
 
 
 @dataclass(frozen=True)

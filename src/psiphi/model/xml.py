@@ -14,7 +14,7 @@ from xml.parsers import expat
 import numpy as np
 
 from psiphi.errors import ModelError
-from psiphi.model.words import shown
+from psiphi.wording import shown
 
 TEXT = "<text>"  # the file name in messages about a description given as text
 DECLARATION = re.compile(r"^\s*<\?xml\s[^>]*\?>")  # text is Unicode already: what it declares does not count

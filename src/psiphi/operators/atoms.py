@@ -17,7 +17,7 @@ from psiphi.operators import moving
 from psiphi.operators.kinematics import motions, transmission
 from psiphi.operators.letters import frame_parts
 from psiphi.operators.moving import t
-from psiphi.spatial.quaternion import skew
+from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
 

@@ -7,12 +7,12 @@ model gives them. No gauge, no customisation: these are the definitions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 
+from psiphi.model.axes import canonical_axes
 from psiphi.model.model import Joint, Model, Pose
-from psiphi.spatial.quaternion import skew
+from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
 
 EYE3 = np.eye(3).tolist()
@@ -42,33 +42,18 @@ def transmission(R: np.ndarray, p: np.ndarray) -> np.ndarray:
     return out
 
 
-def canonical(joint: Joint) -> tuple[np.ndarray, np.ndarray, SimpleNamespace]:
-    """Rotations canonical axes -> joint frame, canonical axes -> link frame, and the numbers a row of the table asks for."""
-    h1, h2, eye = np.asarray(joint.axis), np.asarray(joint.axis2), np.eye(3)
-    if joint.row.axes == 0:
-        return eye, eye, SimpleNamespace(pitch=joint.pitch, twist=(1.0, 0.0))
-    if joint.row.axes == 1:
-        Q = np.column_stack([h2, np.cross(h1, h2), h1])
-        return Q, Q, SimpleNamespace(pitch=joint.pitch, twist=(1.0, 0.0))
-    x = np.cross(h1, h2)
-    sine = float(np.linalg.norm(x))
-    x = x / sine
-    before = np.column_stack([x, np.cross(h1, x), h1])
-    after = np.column_stack([x, np.cross(h2, x), h2])
-    return before, after, SimpleNamespace(pitch=joint.pitch, twist=(float(h1 @ h2), sine))
-
-
 def joint_motion(joint: Joint, q: np.ndarray, v: np.ndarray) -> Motion:
     """The joint's own part of q (..., nq) and v (..., nv) -> its motion."""
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    before, after, numbers = canonical(joint)
+    axes = canonical_axes(joint)
+    before, after = axes.before, axes.after
     coordinates, rates = list(np.moveaxis(q, -1, 0)), list(np.moveaxis(v, -1, 0))
-    R, p = pose_along(joint.row.motion(coordinates, numbers), EYE3, [0.0, 0.0, 0.0])
+    R, p = pose_along(joint.row.motion(coordinates, axes), EYE3, [0.0, 0.0, 0.0])
     moved = Pose(before @ stacked(R, lead) @ after.T, stacked(p, lead) @ before.T)
-    S = turn(after, np.swapaxes(stacked(joint.row.H(coordinates, numbers), lead), -1, -2))
+    S = turn(after, np.swapaxes(stacked(joint.row.H(coordinates, axes), lead), -1, -2))
     S_dot = np.zeros_like(S)
     if joint.row.Hdot is not None:
-        S_dot = turn(after, np.swapaxes(stacked(joint.row.Hdot(coordinates, rates, numbers), lead), -1, -2))
+        S_dot = turn(after, np.swapaxes(stacked(joint.row.Hdot(coordinates, rates, axes), lead), -1, -2))
     rate = (S_dot @ np.broadcast_to(v, (*lead, v.shape[-1]))[..., None])[..., 0]
     outer = joint.pose
     return Motion(outer.rotation @ moved.rotation, moved.translation @ outer.rotation.T + outer.translation, S, S_dot, rate)

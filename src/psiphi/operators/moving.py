@@ -17,7 +17,7 @@ import numpy as np
 
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import frame_parts
-from psiphi.spatial.quaternion import skew
+from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
 

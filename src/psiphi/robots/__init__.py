@@ -8,9 +8,9 @@ for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and sp
 
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
-from psiphi.model.words import listed, nearest
 from psiphi.robots import made
 from psiphi.robots.tables import from_table, read, shapes_of, table_names
+from psiphi.wording import listed, nearest
 
 __all__ = [
     "acrobot",

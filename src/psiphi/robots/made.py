@@ -11,7 +11,7 @@ from psiphi.errors import ModelError
 from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import Model
-from psiphi.model.words import nearest, shown
+from psiphi.wording import nearest, shown
 
 
 def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> Model:

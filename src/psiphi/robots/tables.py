@@ -16,8 +16,8 @@ from importlib.resources import files
 from psiphi.errors import ModelError
 from psiphi.model.model import Model
 from psiphi.model.shapes import SIZES, Shape
-from psiphi.model.words import nearest, shown
 from psiphi.robots import rows, trees
+from psiphi.wording import nearest, shown
 
 _DATA = files("psiphi.robots") / "data"
 GRAVITY = (0.0, 0.0, -9.81)

@@ -13,13 +13,13 @@ import numpy as np
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.model.model import Body, Joint, Pose
-from psiphi.model.words import nearest, shown
-from psiphi.scenes.control import CONTROLLERS, controller
+from psiphi.motion.trajectory import Trajectory
+from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import Placed, pose, read_placed
-from psiphi.scenes.reading import Table, read
+from psiphi.scenes.steering import CONTROLLERS, controller
 from psiphi.simulation.simulate import read_start, simulate
-from psiphi.simulation.trajectory import Trajectory
-from psiphi.spatial import quaternion as quat
+from psiphi.spatial.rotations import quaternions
+from psiphi.wording import nearest, shown
 
 DATA = files("psiphi.scenes") / "data"
 CONTACTS = ("rigid", "line", "soft", "point")
@@ -135,7 +135,7 @@ def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table]) -> 
     hands = [(robot.name, frame) for robot in robots for frame in frames[robot.name]]
     arms = [(robot.renamed(), robot.base, tuple(frames[robot.name])) for robot in robots]
     cell = grasp(arms, body, [at[hand] for hand in hands], [contacts[hand] for hand in hands], name=title)
-    free = np.concatenate([where.translation, quat.from_matrix(where.rotation)])
+    free = np.concatenate([where.translation, quaternions(where.rotation)])
     q = cell.assemble(np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,))
     v = np.concatenate([*(robot.v for robot in robots), np.zeros(6)])
     return cell, *cell.project(q, v)

@@ -12,9 +12,9 @@ from psiphi.errors import Error
 from psiphi.functions.robot import Robot
 from psiphi.loading import load as load_robot
 from psiphi.model.model import Joint, Pose
-from psiphi.model.words import nearest
-from psiphi.scenes.reading import Table
+from psiphi.scenes.keys import Table
 from psiphi.viewer.motions import resting
+from psiphi.wording import nearest
 
 
 @dataclass(frozen=True)

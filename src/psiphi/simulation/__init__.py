@@ -1,27 +1,22 @@
 """Motions of robots and closed chains in time.
 
-Comes in: a system, an initial state, torques. Goes out: a `Trajectory`. Read `simulate.py` first (the door), then `march.py`
-(the loop over steps), `methods.py` (one function a method), `torques.py` (what drives and brakes), `events.py` (what is
-watched for). `rollout.py` compiles the whole loop into one kernel, from the blocks of `blocks.py`.
+Comes in: a system, an initial state, what acts. Goes out: a `Trajectory`. Read `simulate.py` first (the door: `pp.simulate`),
+then `march.py` (the loop over steps in Python). Around them:
+
+    start.py      initial states, steps and times, read and checked
+    running.py    a simulation as it was asked for, and what every way of running it shares
+    field.py      the right side of the equations of motion
+    adaptive.py   steps of SciPy's choosing
+    fast.py       steps by a compiled kernel, in pieces
+    rolling.py    the second door, `pp.rollout`: the kernel alone
+    mending.py    what a kernel could not solve, again in Python
+    events.py     what is watched for
+    record.py     samples as they come
+    failure.py    when it breaks off
 """
 
-from psiphi.simulation.controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.simulation.failure import Interrupted, SimulationError
-from psiphi.simulation.operational import OperationalSpace
-from psiphi.simulation.rollout import rollout
+from psiphi.simulation.rolling import rollout
 from psiphi.simulation.simulate import simulate
-from psiphi.simulation.trajectory import Event, Sample, Trajectory
 
-__all__ = [
-    "PD",
-    "ComputedTorque",
-    "Event",
-    "GravityCompensation",
-    "Interrupted",
-    "OperationalSpace",
-    "Sample",
-    "SimulationError",
-    "Trajectory",
-    "rollout",
-    "simulate",
-]
+__all__ = ["Interrupted", "SimulationError", "rollout", "simulate"]

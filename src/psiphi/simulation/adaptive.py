@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import Error, StateError
-from psiphi.model.arguments import real
-from psiphi.model.words import shown
-from psiphi.simulation.optional import need
-from psiphi.simulation.task import Recorded, Task
+from psiphi.optional import need
+from psiphi.simulation.running import Recorded, Task
+from psiphi.wording import shown
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 
@@ -118,7 +118,7 @@ class Solve(Recorded):
 
     def _state(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q, v = self._split(y)
-        return self.plant.manifold.normalize(q.copy()), v.copy()
+        return self.plant.manifold.unit(q.copy()), v.copy()
 
     def _seen(self, step: int, q: np.ndarray, v: np.ndarray) -> bool:
         """Watch, sample, report; False when nothing runs any more."""

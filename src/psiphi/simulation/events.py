@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.control.plant import Plant
+from psiphi.control.torques import shielded
 from psiphi.errors import StateError
-from psiphi.model.words import shown
-from psiphi.simulation.plant import Plant
-from psiphi.simulation.torques import shielded
-from psiphi.simulation.trajectory import Event
+from psiphi.motion.trajectory import Event
+from psiphi.wording import shown
 
 DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"
 FASTEST = 1e9
@@ -32,7 +32,7 @@ class Watch:
         self.alive = np.ones(batch, dtype=bool)
         self.events: list[Event] = []
         self.limited = limits in ("record", "stop")
-        self.lower, self.upper = limit_rows(system)
+        self.lower, self.upper = system.limits
         self.before: dict[str, np.ndarray] = {}  # values of the functions one step ago
         self.outside = np.zeros((*batch, system.nq), dtype=bool)
         self.slipping = np.zeros((*batch, len(system.contacts)), dtype=bool)
@@ -140,12 +140,6 @@ class Watch:
         self.events.append(event._replace(stopped=stops))
         if stops:
             self.alive[event.where] = False
-
-
-def limit_rows(system: Plant) -> tuple[np.ndarray, np.ndarray]:
-    """The joints' lower and upper limits, (nq,) each."""
-    joints = system.robot.joints
-    return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
 
 
 def read_functions(events: Any) -> dict[str, Callable]:

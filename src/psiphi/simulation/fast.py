@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
+from psiphi.control.plant import Plant
+from psiphi.control.stops import Stops
 from psiphi.errors import StateError
 from psiphi.functions.compiler import UNROLLED
-from psiphi.simulation import drive
-from psiphi.simulation.drive import Drive
-from psiphi.simulation.plant import Plant
+from psiphi.motion.trajectory import Trajectory
+from psiphi.rollouts import supply
+from psiphi.rollouts.supply import Drive
+from psiphi.simulation.mending import Careful
 from psiphi.simulation.record import finish
-from psiphi.simulation.rollout import Runner
-from psiphi.simulation.stops import Stops
-from psiphi.simulation.task import Run, Task
-from psiphi.simulation.trajectory import Trajectory
+from psiphi.simulation.running import Run, Task
 
 State = tuple[np.ndarray, np.ndarray]
 LOOPS = 5000  # steps in Python that take as long as compiling loops
@@ -26,7 +26,7 @@ MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
 def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
-    reason = drive.obstacle(task.plant.given, tau, task.method, task.limits == "block")
+    reason = supply.obstacle(task.plant.given, tau, task.method, task.limits == "block")
     if compiled and reason:
         raise StateError(f"compiled=True, and {reason}", "leave it out: the same then runs in Python")
     if reason or not task.steps or compiled is False:
@@ -58,7 +58,7 @@ class Fast(Run):
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = Stops(self.plant) if self.task.limits == "block" else None
         plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
-        runner = Runner(self.plant, self.drive, plan, self.dt, self.batch)
+        runner = Careful(self.plant, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
         if not self.watch.dense:
@@ -78,7 +78,7 @@ class Fast(Run):
             done += whole
             self.progress(done * self.dt, q, v, now=done == self.steps)
 
-    def _piece_of(self, runner: Runner, q, v, start: int, steps: int, every: int) -> State:
+    def _piece_of(self, runner: Careful, q, v, start: int, steps: int, every: int) -> State:
         """Run some steps, look at them, keep their samples; the last state."""
         n, m = runner.count, steps // every
         out = tuple(np.empty((n, m, size)) for size in (self.plant.nq, self.plant.nv))
@@ -107,7 +107,7 @@ class Fast(Run):
             _, forces = self.plant.forces(Q, V, self.field.total(tau, V))
         return forces if at is None or forces is None else forces[..., at, :, :]
 
-    def _look(self, runner: Runner, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:
+    def _look(self, runner: Careful, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:
         """State by state, behind the state `last`: something happened among them, or may have."""
         for k, step in enumerate(index.tolist()):
             if self.watch.over:
@@ -129,7 +129,7 @@ class Fast(Run):
             kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
             self._keep(np.array([t]), *kept)
 
-    def _look_closely(self, runner: Runner, last: State, start: int, steps: int) -> None:
+    def _look_closely(self, runner: Careful, last: State, start: int, steps: int) -> None:
         """The steps between two samples again, each looked at: when did it happen?"""
         size = runner.piece(1, MEMORY)
         for first in range(start, start + steps, size):

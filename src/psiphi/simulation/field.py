@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.simulation.plant import Plant
-from psiphi.simulation.torques import Losses, Torque
+from psiphi.control.plant import Plant
+from psiphi.control.torques import Losses, Torque, resisted, within
 
 
 class Field:
@@ -13,7 +13,7 @@ class Field:
 
     def __init__(self, system: Plant, torque: Torque, losses: Losses, effort: np.ndarray | None, hold: bool):
         self.system, self.torque, self.effort, self.hold = system, torque, effort, hold
-        self.losses = losses
+        self.losses, self.acting = losses, losses.acting
         self.step = 0
         self.tau = self.a = np.zeros(system.nv)
         self.forces: np.ndarray | None = None
@@ -32,8 +32,8 @@ class Field:
     def control(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The torque asked for, cut to the effort limits where these act."""
         tau = self.torque(self.step, t, q, v)
-        return tau if self.effort is None else np.clip(tau, -self.effort, self.effort)
+        return tau if self.effort is None else within(tau, self.effort)
 
     def total(self, tau: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Less what the joints lose at the velocity u."""
-        return tau if self.losses.none else tau + self.losses(u)
+        return resisted(tau, u, **self.acting)

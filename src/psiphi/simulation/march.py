@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from psiphi.simulation.methods import METHODS
-from psiphi.simulation.stops import Stops
-from psiphi.simulation.task import Recorded, Task
+from psiphi.control.stops import Stops
+from psiphi.rollouts.integrators import advance
+from psiphi.simulation.running import Recorded, Task
 
 
 class March(Recorded):
@@ -44,7 +44,7 @@ class March(Recorded):
 
     def _step(self, t: float, q: np.ndarray, v: np.ndarray, first) -> tuple[np.ndarray, np.ndarray]:
         with np.errstate(all="ignore"):
-            q, v = METHODS[self.method](self.plant.manifold, self.field, t, q, v, self.dt, first)
+            q, v = advance(self.method, self.plant.manifold, self.field, t, q, v, self.dt, first)
             for change in self.after:
                 q, v = change(q, v)
         return q, v

@@ -6,37 +6,47 @@ Where there is an answer (least-norm forces, the dense system) it is found; a mo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
+from itertools import count, islice
 
 import numpy as np
 
-from psiphi.simulation.drive import Drive
+from psiphi.control.torques import Torque
+from psiphi.rollouts.integrators import advance
+from psiphi.rollouts.runner import Arrays, Runner
+from psiphi.simulation.failure import Strained
 from psiphi.simulation.field import Field
-from psiphi.simulation.machine import Plan
-from psiphi.simulation.methods import METHODS
-from psiphi.simulation.plant import Plant
-from psiphi.simulation.torques import Batch, Torque
 
 
-@dataclass(frozen=True)
-class Careful:
-    """A rollout as it was asked for."""
+class Careful(Runner):
+    """A rollout as it was asked for, the motions that strain their constraints mended."""
 
-    plant: Plant
-    drive: Drive
-    plan: Plan
-    dt: float
-    batch: Batch
+    def advance(self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays) -> None:
+        lost = super().advance(q, v, start, steps, every, out)
+        if lost is not None:
+            self._mend((q, v), start, every, out, lost)
+
+    def _mend(self, state: Arrays, start: int, every: int, out: Arrays, lost: np.ndarray) -> None:
+        """Motions that strained their constraints, again in Python from their last sound sample on."""
+        which = np.flatnonzero(lost.any(axis=-1))
+        if not len(which):
+            return
+        if not self.batch:  # a single motion has an error of its own
+            raise Strained
+        first = int(lost[which].argmax(axis=-1).min())
+        q, v = (x[which, first - 1] if first else x0[which] for x, x0 in zip(out, state, strict=True))
+        steps = self.steps(which, start + first * every, q, v)
+        for sample in range(first, lost.shape[-1]):
+            for room, x in zip(out, next(islice(steps, every - 1, None)), strict=True):
+                room[which, sample] = x
 
     def steps(self, which: np.ndarray, start: int, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The states after each step from `start` on, of the motions `which` of the flattened batch."""
         field = Field(self.plant, self._torque(which), self.drive.losses, self.drive.effort, self.plan.hold)
-        step = METHODS[self.plan.method]
         for number in count(start):
             t = number * self.dt
             with np.errstate(all="ignore"):
-                q, v = step(self.plant.manifold, field, t, q, v, self.dt, field.begin(number, t, q, v))
+                q, v = advance(self.plan.method, self.plant.manifold, field, t, q, v, self.dt, field.begin(number, t, q, v))
                 if self.plan.project:
                     q, v = self.plant.given.project(q, v)
             yield q, v
@@ -53,8 +63,8 @@ class Careful:
             return whole.reshape(-1, *whole.shape[len(self.batch) :])[which]
 
         def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-            return controller.law(q, v, *(rows(x, 1) for x in controller.reference(t)))
+            return controller.torque(q, v, *(rows(x, 1) for x in controller.reference(t)))
 
         if given.table is not None:
             return replace(given, table=rows(given.table, 2))
-        return replace(given, function=law) if self.drive.law.follows else given
+        return replace(given, function=law) if self.drive.law.followed else given

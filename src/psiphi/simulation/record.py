@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.simulation.columns import coordinates
-from psiphi.simulation.plant import Plant
-from psiphi.simulation.trajectory import Event, Trajectory
+from psiphi.control.plant import Plant
+from psiphi.motion.tabulate import coordinates
+from psiphi.motion.trajectory import Event, Trajectory
 
 
 class Record:

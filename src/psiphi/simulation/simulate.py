@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.control.plant import Plant
+from psiphi.control.torques import read_effort, read_losses, read_torque
 from psiphi.errors import StateError
-from psiphi.model.words import nearest, shown
+from psiphi.motion.trajectory import Trajectory
+from psiphi.rollouts.integrators import METHODS
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.events import STOP, check_limits_word, read_functions, read_stop
 from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.field import Field
 from psiphi.simulation.march import March
-from psiphi.simulation.methods import METHODS
-from psiphi.simulation.plant import Plant
-from psiphi.simulation.states import check_closed, check_size, flag, initial_state, step_count, step_size, step_stride
-from psiphi.simulation.task import Task
-from psiphi.simulation.torques import read_effort, read_losses, read_torque
-from psiphi.simulation.trajectory import Trajectory
+from psiphi.simulation.running import Task
+from psiphi.simulation.start import check_closed, check_size, flag, initial_state, step_count, step_size, step_stride
+from psiphi.wording import nearest, shown
 
 
 def simulate(
@@ -53,7 +53,7 @@ def simulate(
     tau         nothing, (..., nv), (..., steps, nv), a function tau(t, q, v) or a controller; `hold=True` asks it once a step
     method      "euler" (semi-implicit), "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
                 chooses for rtol and atol, sampled every dt
-    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `torques.py` for the laws
+    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/torques.py` for the laws
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step

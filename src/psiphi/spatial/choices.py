@@ -12,11 +12,18 @@ from psiphi.spatial.screws import root
 ODD = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # the arctangent's series, to 1e-17 at 0.2
 
 
+def on_tape(*values) -> bool:
+    """Whether any of these is a tape expression, or an array of such."""
+    return any(hasattr(x, "less") or getattr(getattr(x, "dtype", None), "kind", "") == "O" for x in values)
+
+
 def less(a, b):
     """1 where a < b, else 0."""
     if hasattr(a, "less"):
         return a.less(b)
-    return b.more(a) if hasattr(b, "more") else np.less(a, b) * 1.0
+    if hasattr(b, "more"):
+        return b.more(a)
+    return np.frompyfunc(less, 2, 1)(a, b) if on_tape(a, b) else np.less(a, b) * 1.0
 
 
 def choose(mask, x, y):
@@ -26,12 +33,12 @@ def choose(mask, x, y):
 
 def least(x, y):
     """The smaller of the two."""
-    return choose(less(x, y), x, y)
+    return choose(less(x, y), x, y) if on_tape(x, y) else np.minimum(x, y)
 
 
 def most(x, y):
     """The larger of the two."""
-    return choose(less(y, x), x, y)
+    return choose(less(y, x), x, y) if on_tape(x, y) else np.maximum(x, y)
 
 
 def sign(x):

@@ -1,10 +1,16 @@
-"""Rotations and displacements, generic over scalars: quaternions x y z w as lists of numbers, arrays or tape expressions."""
+"""Rotations and displacements, generic over scalars: quaternions x y z w as lists of numbers, arrays or tape expressions.
+
+The only place that knows quaternions; R of one is `screws.Turn.from_quaternion`. `entries.along` runs these on arrays (..., 4).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from psiphi.spatial.choices import angle, choose, less, sign
+from psiphi.spatial.entries import stacked
 from psiphi.spatial.screws import cosine, cross, dot, root, sine
 
 TINY = 1e-300  # keeps |w| from being zero: sin(1e-150) / 1e-150 is 1, exactly
@@ -19,6 +25,11 @@ def multiply(a: list, b: list) -> list:
         aw * bz + ax * by - ay * bx + az * bw,
         aw * bw - ax * bx - ay * by - az * bz,
     ]
+
+
+def conjugate(p: list) -> list:
+    """The inverse of a unit quaternion."""
+    return [-p[0], -p[1], -p[2], p[3]]
 
 
 def unit(p: list) -> list:
@@ -83,3 +94,20 @@ def quaternion(R: list) -> list:
         best = [choose(better, x, y) for x, y in zip(row, best, strict=True)]
         top = choose(better, row[k], top)
     return best
+
+
+def quaternions(R: Any) -> np.ndarray:
+    """Unit quaternions x y z w (..., 4) of rotations (..., 3, 3).
+
+    >>> quaternions(np.eye(3)).tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    """
+    R = np.asarray(R, dtype=float)
+    return stacked(unit(quaternion([[R[..., r, c] for c in range(3)] for r in range(3)])))
+
+
+def skew(x: Any) -> np.ndarray:
+    """x~ with x~ y = x cross y, of arrays (..., 3)."""
+    x0, x1, x2 = np.moveaxis(np.asarray(x, dtype=float), -1, 0)
+    zero = np.zeros_like(x0)
+    return np.stack([np.stack([zero, -x2, x1], -1), np.stack([x2, zero, -x0], -1), np.stack([-x1, x0, zero], -1)], -2)

@@ -2,14 +2,19 @@
 
 A = Q diag(w) Q*;    f(A) b = Q diag(f(w)) Q* b
 
-Q stays a list of plane rotations: turning a vector by them costs less than a matrix would.
+On a tape Q stays a list of plane rotations: turning a vector by them costs less than a matrix would. Numbers and arrays take
+NumPy's eigenvectors, which are faster there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from psiphi.spatial.choices import sign
+import numpy as np
+
+from psiphi.spatial.choices import on_tape, sign
+from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.rotations import TINY
 from psiphi.spatial.screws import root
 
@@ -68,3 +73,15 @@ def applied(w: list, planes: list[Plane], b: list) -> list:
     for plane in reversed(planes):
         plane.unturn(x)
     return x
+
+
+def transformed(A: list, function: Callable[[list], list], b: list) -> list:
+    """f(A) b of a symmetric matrix, f given on the list of all its eigenvalues; NaN where A is not finite."""
+    if on_tape(*(x for row in A for x in row)):
+        w, planes = spectrum(A)
+        return applied(function(w), planes, b)
+    matrix = np.stack(np.broadcast_arrays(*map(stacked, A)), axis=-2)
+    finite: Any = np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)
+    w, Q = np.linalg.eigh(np.where(finite, matrix, np.eye(len(A))))
+    share = np.where(finite[..., 0], stacked(function(entries(w))), np.nan)
+    return entries(np.einsum("...ij,...j,...kj,...k->...i", Q, share, Q, stacked(b)))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.model.model import Joint, Pose
+from psiphi.model.axes import snap
+from psiphi.model.model import Pose
 
 NONE = (1.0, 0.0, 0.0)  # a screw (cos, sin, length) that does nothing
 TURN_COST, SHIFT_COST = 53, 24  # operations an axial turn or shift costs on an articulated inertia
@@ -23,41 +24,6 @@ class Placement:
     fixed: tuple[tuple, ...] = ()
     offset: tuple[float, float, float] = NONE
     gauge: tuple[float, float, float] = NONE
-
-
-@dataclass(frozen=True)
-class Axes:
-    """A joint's canonical axes: `before` carries the joint's motion (z along its first axis) in the joint frame, `after`
-    the body's axes (z along its last axis) in the link frame; `twist` is (cos, sin) between a universal joint's two."""
-
-    before: np.ndarray
-    after: np.ndarray
-    twist: tuple[float, float] = (1.0, 0.0)
-
-
-def canonical_axes(joint: Joint) -> Axes:
-    """z along the joint's axis; planar: x along `axis2`."""
-    h1, h2 = np.asarray(joint.axis), np.asarray(joint.axis2)
-    if joint.row.axes == 0:
-        return Axes(np.eye(3), np.eye(3))
-    if joint.row.axes == 1:
-        Q = np.column_stack([h2, np.cross(h1, h2), h1])
-        return Axes(Q, Q)
-    x = np.cross(h1, h2)
-    twist = _snap(float(h1 @ h2), float(np.linalg.norm(x)))
-    x = x / np.linalg.norm(x)
-    return Axes(np.column_stack([x, np.cross(h1, x), h1]), np.column_stack([x, np.cross(h2, x), h2]), twist)
-
-
-def _snap(c: float, s: float) -> tuple[float, float]:
-    """A clean (cos, sin): unit length, multiples of 90 degrees exact."""
-    size = math.hypot(c, s)
-    c, s = c / size, s / size
-    if abs(c) < 1e-15:
-        return 0.0, math.copysign(1.0, s)
-    if abs(s) < 1e-15:
-        return math.copysign(1.0, c), 0.0
-    return c, s
 
 
 def place(poses: Sequence[Pose], gauges, screws: Sequence[bool], movable: bool):
@@ -97,7 +63,7 @@ def _placement(pose: Pose, gauge, screw: bool) -> Placement:
         last = (("z", c, s, d),) if (c, s, d) != NONE else ()
         return Placement(kept + last, NONE, gauge)
     cg, sg, dg = gauge
-    turned = _snap(c * cg - s * sg, s * cg + c * sg)
+    turned = snap(c * cg - s * sg, s * cg + c * sg)
     return Placement(kept, (*turned, _clean(d + dg, abs(d) + abs(dg))), gauge)
 
 
@@ -120,18 +86,18 @@ def denavit_hartenberg(pose: Pose, ahead: float):
         return None
     if sine <= 1e-14:
         a = math.hypot(px, py)
-        cg, sg = _snap(px, py) if a > 1e-15 * scale and a > 0 else (1.0, 0.0)
+        cg, sg = snap(px, py) if a > 1e-15 * scale and a > 0 else (1.0, 0.0)
         ca, sa, d = math.copysign(1.0, uz), 0.0, -ahead
         b = pz - ca * d
     else:
-        cg, sg = _snap(-uy, ux)
-        ca, sa = _snap(uz, sine)
+        cg, sg = snap(-uy, ux)
+        ca, sa = snap(uz, sine)
         a = px * cg + py * sg
         d = (px * sg - py * cg) / sine
         b = pz - d * ca
     # delta: the first column of X(-alpha) Z(-gamma) R
     c0, c1 = cg * r00 + sg * r10, -sg * r00 + cg * r10
-    cd, sd = _snap(c0, ca * c1 + sa * r20)
+    cd, sd = snap(c0, ca * c1 + sa * r20)
     return (cg, sg, _clean(b, scale)), (ca, sa, _clean(a, scale)), (cd, sd, _clean(d, scale))
 
 
@@ -140,12 +106,12 @@ def _shifts_and_turns(pose: Pose) -> list[tuple]:
     (r00, _, ux), (r10, _, uy), (r20, _, uz) = pose.rotation.tolist()
     px, py, pz = pose.translation.tolist()
     sine = math.hypot(ux, uy)
-    cg, sg = _snap(-uy, ux) if sine > 1e-15 else (1.0, 0.0)
-    ca, sa = _snap(uz, sine)
+    cg, sg = snap(-uy, ux) if sine > 1e-15 else (1.0, 0.0)
+    ca, sa = snap(uz, sine)
     c0, c1 = cg * r00 + sg * r10, -sg * r00 + cg * r10
-    cd, sd = _snap(c0, ca * c1 + sa * r20)
+    cd, sd = snap(c0, ca * c1 + sa * r20)
     if sa == 0.0 and ca == 1.0:  # one turn, not two
-        (cg, sg), (cd, sd) = _snap(cg * cd - sg * sd, sg * cd + cg * sd), (1.0, 0.0)
+        (cg, sg), (cd, sd) = snap(cg * cd - sg * sd, sg * cd + cg * sd), (1.0, 0.0)
         return [("x", 1.0, 0.0, px), ("y", 1.0, 0.0, py), ("z", cg, sg, pz)]
     return [("x", 1.0, 0.0, px), ("y", 1.0, 0.0, py), ("z", cg, sg, pz), ("x", ca, sa, 0.0), ("z", cd, sd, 0.0)]
 

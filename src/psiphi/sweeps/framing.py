@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psiphi.model.axes import Axes, canonical_axes
 from psiphi.model.model import WORLD, Joint, Model, Pose
-from psiphi.sweeps.decompose import Axes, Placement, canonical_axes, place
+from psiphi.sweeps.decompose import Placement, place
 from psiphi.sweeps.link import Link
 
 ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import real, whole
 from psiphi.errors import Error, StateError
 from psiphi.escaping import html, line
-from psiphi.model.arguments import real, whole
-from psiphi.model.words import shown
+from psiphi.spatial.rotations import quaternions
 from psiphi.viewer import gate, stage
-from psiphi.viewer.poses import link_poses, quaternions
+from psiphi.viewer.poses import link_poses
 from psiphi.viewer.scene import Scene, is_trajectory, scene
+from psiphi.wording import shown
 
 HOST = "127.0.0.1"
 PORTS = 65_535

@@ -12,11 +12,11 @@ from psiphi.errors import ModelError, StateError
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_shapes
-from psiphi.model.words import shown
 from psiphi.viewer.drawing import drawn, roots
 from psiphi.viewer.mesh_files import read_mesh, readable
 from psiphi.viewer.meshes import Mesh
 from psiphi.viewer.pieces import PALETTE, Piece
+from psiphi.wording import shown
 
 TRIANGLES, LATER = 4_000_000, "this one and the next are left out: reduce them, or view without meshes"
 SOLIDS = ("box", "cylinder", "capsule", "sphere")

@@ -14,9 +14,9 @@ from itertools import islice, pairwise
 import numpy as np
 
 from psiphi.errors import ModelError
-from psiphi.model.words import shown
 from psiphi.viewer.collada import read_dae
 from psiphi.viewer.meshes import MAX_TRIANGLES, Mesh, joined, within_budget
+from psiphi.wording import shown
 
 MAX_BYTES, MAX_TEXT = 128 * 2**20, 64 * 2**20
 MAX_LINES = 8_000_000

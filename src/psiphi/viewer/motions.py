@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import real
 from psiphi.errors import StateError
-from psiphi.model.arguments import real
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.viewer.plots import Plot, joint_names, sampled
 from psiphi.viewer.poses import link_poses

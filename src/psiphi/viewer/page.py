@@ -14,11 +14,11 @@ import numpy as np
 
 from psiphi.errors import Error, StateError
 from psiphi.escaping import html, script_json
-from psiphi.model.words import shown
+from psiphi.spatial.rotations import quaternions
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
-from psiphi.viewer.poses import quaternions
 from psiphi.viewer.scene import Scene
+from psiphi.wording import shown
 
 PAGE = files("psiphi.viewer") / "page"
 SCRIPTS = ("algebra.js", "solids.js", "draw.js", "page.js")

@@ -41,18 +41,6 @@ def _write_pose(site: Site) -> None:
     site.write("p", 3 * k, site.kept["p"])
 
 
-def quaternions(R) -> np.ndarray:
-    """(..., 3, 3) -> x, y, z, w (..., 4): the eigenvector of Bar-Itzhack's matrix, good for every rotation."""
-    R = np.asarray(R, dtype=float)
-    K = np.empty((*R.shape[:-2], 4, 4))
-    trace = np.trace(R, axis1=-2, axis2=-1)
-    K[..., :3, :3] = R + np.swapaxes(R, -1, -2) - trace[..., None, None] * np.eye(3)
-    twist = np.stack([R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1)
-    K[..., :3, 3] = K[..., 3, :3] = twist
-    K[..., 3, 3] = trace
-    return np.linalg.eigh(K)[1][..., -1]
-
-
 def turned_to(axis) -> np.ndarray:
     """A rotation whose z is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)

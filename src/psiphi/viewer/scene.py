@@ -7,16 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
+from psiphi.arguments import whole
 from psiphi.errors import Error, StateError
-from psiphi.model.arguments import whole
 from psiphi.model.model import WORLD, Frame, Model
-from psiphi.model.words import shown
 from psiphi.viewer.drawing import pedestals
 from psiphi.viewer.looks import dressed
 from psiphi.viewer.motions import Motion, of_configurations, of_trajectory, resting
 from psiphi.viewer.pieces import Piece
 from psiphi.viewer.plots import sampled
 from psiphi.viewer.poses import link_poses
+from psiphi.wording import shown
 
 FRAMES = 900  # most pictures of an animation
 RATE = 60.0  # and at most so many a second

@@ -9,8 +9,9 @@ import numpy as np
 from psiphi import interop
 from psiphi.bench.peers.lazy import mujoco
 from psiphi.bench.peers.peer import Peer, Unsupported, plane_axes
-from psiphi.interop.tables import quaternion, scalar_first
+from psiphi.interop.tables import scalar_first
 from psiphi.model.model import WORLD, Model
+from psiphi.spatial.rotations import quaternions
 
 
 class Mj(Peer):
@@ -110,7 +111,7 @@ def mujoco_model(model: Model) -> Any:
     for k, joint in enumerate(model.joints):
         bodies[k] = _mujoco_body(bodies[joint.parent], model, k)
     for frame in model.frames.values():
-        place = dict(pos=frame.pose.translation, quat=scalar_first(quaternion(frame.pose.rotation)))
+        place = dict(pos=frame.pose.translation, quat=scalar_first(quaternions(frame.pose.rotation)))
         bodies[frame.body].add_site(name=frame.name, **place)
     try:
         out = spec.compile()
@@ -128,11 +129,11 @@ def _mujoco_body(parent, model: Model, k: int):
     axes = axes * np.sign(np.linalg.det(axes))
     out = parent.add_body(
         pos=joint.pose.translation,
-        quat=scalar_first(quaternion(joint.pose.rotation)),
+        quat=scalar_first(quaternions(joint.pose.rotation)),
         explicitinertial=True,
         mass=body.mass,
         ipos=body.com,
-        iquat=scalar_first(quaternion(axes)),
+        iquat=scalar_first(quaternions(axes)),
         inertia=moments,
     )
     for i, (kind, axis) in enumerate(MUJOCO_JOINTS[joint.kind](joint)):

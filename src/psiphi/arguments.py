@@ -1,0 +1,73 @@
+"""What a call may be given: anything that reads as an array of real numbers; everything else is told what it is."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.wording import shown
+
+EMPTY = np.empty(0)
+
+
+def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
+    """`value` as a plain array (..., *shape) of real numbers, and what is wrong with it ('' when nothing is).
+
+    Lists, numbers, tables (pandas, xarray) and anything with `__array__` are read; masked arrays when nothing is masked.
+
+    >>> read([1, 2, 3], (3,))
+    (array([1, 2, 3]), '')
+    >>> read([1, None], (2,))[1]
+    'holds None, expected real numbers'
+    """
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # an object's own __array__ may raise anything
+        ragged = isinstance(value, list | tuple) and "inhomogeneous" in str(error)
+        return EMPTY, "is ragged: its rows have different lengths" if ragged else f"cannot be read as an array ({error})"
+    fault = _not_real(value, array) or _masked(value)
+    if not fault and shape is not None and array.shape[max(0, array.ndim - len(shape)) :] != shape:
+        came = f"has shape {array.shape}, expected" if array.ndim else f"is the number {shown(value)}, expected shape"
+        fault = f"{came} ({', '.join(['...', *map(str, shape)])})"
+    return array, fault
+
+
+def real(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarray:
+    """`value` as float64 (..., *shape), or a StateError."""
+    array, fault = read(value, shape)
+    if fault:
+        raise StateError(f"{name} {fault}", remedy)
+    return array.astype(float, copy=False)
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number of at least 0, or a StateError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0 or isinstance(value, bool | np.bool_):
+        raise StateError(f"{name} is {shown(value)}, expected a whole number of at least 0", "give 0, 1, 2, ...")
+    return number
+
+
+def _not_real(value: Any, array: np.ndarray) -> str:
+    kind, dtype = array.dtype.kind, array.dtype
+    if kind in "iub" or (kind == "f" and dtype.itemsize <= 8):
+        return ""
+    if array.ndim == 0 and not isinstance(value, np.ndarray):
+        return f"is {shown(value)}, expected real numbers"
+    for element in array.flat if kind in "OUS" else ():
+        if not isinstance(element, int | float):
+            return f"holds {shown(element)}, expected real numbers"
+    return f"is of dtype {shown(str(dtype))[1:-1]}, expected float64 or float32"
+
+
+def _masked(value: Any) -> str:
+    if not isinstance(value, np.ma.MaskedArray) or not np.ma.is_masked(value):
+        return ""
+    place = [int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0]]
+    return f"is masked at {place}, expected numbers everywhere"

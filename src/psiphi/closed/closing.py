@@ -1,0 +1,157 @@
+"""Closing loops: from a rough guess (`assemble`), and from a state that drifted (`project`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed import saddle
+from psiphi.closed.reading import names, positive
+from psiphi.closed.singular import CLOSE, STRAIN, direction, element, least_norm
+from psiphi.errors import StateError
+
+STEPS = 300  # damped Gauss-Newton steps before giving up
+LONGEST = 0.5  # the most a coordinate moves in one step: radians, metres
+STUCK = 1e9  # damping at which no step helps any more
+WORTH = 1 - 1e-9  # a step that closes less of the gap than this is none
+STARTS = np.concatenate([[0.0], np.linspace(0.2, 2.0, 15)])  # how far from the guess it is tried, one after the other
+NEWTON = 8  # steps of a projection
+
+
+def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
+    """min |e(q)|: dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W leaves out the held joints.
+
+    An element that gets stuck starts again from its guess, shaken a little, then more.
+    """
+    (q,) = system._state(q=q_guess)
+    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
+    lead = q.shape[:-1]
+    with np.errstate(all="ignore"):
+        guess = system.normalize(q).reshape(-1, system.nq)
+    move = np.ones(system.nv)
+    for name in names("hold", hold):
+        move[system.robot.joint(name).v_slice] = 0.0
+    if not np.isfinite(guess).all():
+        where = element(_place(~np.isfinite(guess).all(axis=-1), lead))
+        raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
+    q, e = np.array(guess), np.full((len(guess), system.nc), np.inf)
+    rng = np.random.default_rng(0)
+    for far in STARTS:
+        todo = np.flatnonzero(~(_worst(e) <= tolerance))
+        if not len(todo):
+            break
+        start = system.integrate(guess[todo], far * move * rng.standard_normal((len(todo), system.nv))) if far else guess[todo]
+        new, left = _descend(system, np.array(start), move, tolerance)
+        better = _worst(left) < _worst(e[todo])
+        q[todo[better]], e[todo[better]] = new[better], left[better]
+    _check_closed(system, q, e, tolerance, lead)
+    return system.normalize(q).reshape(*lead, system.nq)
+
+
+def _descend(system: Any, q: np.ndarray, move: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
+    q, e = _off_half_turns(system, q, move)
+    mu = np.full(len(q), 1e-3)
+    for _ in range(STEPS):
+        at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
+        if not len(at):
+            break
+        step = _step(system.constraint_jacobian(q[at]), e[at], mu[at], move)
+        trial = system.integrate(q[at], step)
+        with np.errstate(all="ignore"):
+            new = system.constraint_residual(trial)
+            better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
+        q[at[better]], e[at[better]] = trial[better], new[better]
+        mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
+    return q, e
+
+
+def _worst(e: np.ndarray) -> np.ndarray:
+    return np.abs(e).max(axis=-1, initial=0.0)
+
+
+def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the first lost element of a flat batch stands."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
+
+
+def _off_half_turns(system: Any, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Errors are infinite at exactly half a turn: such guesses are nudged, always the same way."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        with np.errstate(all="ignore"):
+            e = system.constraint_residual(q)
+        lost = ~(_worst(e) < 1e3)
+        if not lost.any():
+            break
+        q[lost] = system.integrate(q[lost], 0.1 * move * rng.standard_normal(system.nv))
+    return q, np.where(np.isfinite(e), e, 1e6)
+
+
+def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np.ndarray:
+    held = Jc * move
+    gram = held @ np.swapaxes(Jc, -1, -2)
+    scale = np.maximum(np.trace(gram, axis1=-2, axis2=-1) / max(gram.shape[-1], 1), 1e-300)
+    gram = gram + (mu * scale)[:, None, None] * np.eye(gram.shape[-1])
+    step = -np.einsum("bij,bi->bj", held, np.linalg.solve(gram, e[..., None])[..., 0])
+    longest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
+    return step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))
+
+
+def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]) -> None:
+    lost = ~(_worst(e) <= tolerance)
+    if not lost.any():
+        return
+    i = int(np.argmax(lost))
+    what = direction(system, q[i], e[i])
+    raise StateError(
+        f"the loops do not close{element(_place(lost, lead))}: {what}, stays open by {_worst(e[i]):.3g}",
+        "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
+    )
+
+
+def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
+    q, v = system._state(q=q, v=v)
+    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-12")
+    for _ in range(NEWTON):
+        todo = _worst(system.constraint_residual(q)) > tolerance
+        if not np.any(todo):
+            break
+        q = np.array(q)
+        q[todo] = system.integrate(q[todo], _newton(system, q[todo], np.zeros(system.nv))[0])
+    return q, _at_rest(system, q, v, tolerance)
+
+
+def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.ndarray:
+    """v without what opens the constraints."""
+    v = v + _newton(system, q, v)[1]
+    for _ in range(NEWTON - 1):
+        todo = _worst(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, _worst(v))
+        if not np.any(todo):
+            break
+        there = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo]
+        v[todo] = v[todo] + _newton(system, there, v[todo])[1]
+    return v
+
+
+def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One step of q and of v; where Omega is singular by least norm, and what that leaves open by the dense system."""
+    dq, dv, strain = system._call(system._projection, (q, v))
+    bad = ~(strain < STRAIN)
+    if not np.any(bad):
+        return dq, dv
+    lead = np.shape(strain)
+    q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
+    Omega, rows = system._call(system._omega, (q,)), system.constraint_residual(q, v)
+    steps = np.array(dq), np.array(dv)
+    for i, step in enumerate(steps):
+        right = -rows[..., i, :]
+        least = least_norm(Omega, right)
+        mended = system._corrected(q, least.multipliers)[0]
+        unsure = _worst(least.left) > CLOSE * _worst(right)
+        if unsure.any():
+            mended[unsure] = saddle.least_motion(system, q[unsure], right[unsure])
+        step[bad] = mended
+    return steps

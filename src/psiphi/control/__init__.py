@@ -1,0 +1,11 @@
+"""What acts on a system: torques, controllers, losses, stops. A law is written once, and runs on arrays and in kernels.
+
+Comes in: a robot or a closed chain, and what a user says of its torques. Goes out: tau at a time and a state, as numbers, and
+the rules that say it, for a kernel to trace. Read `plant.py` first (what can be driven at all), then `law.py` (what a law of
+control is made of), then
+
+    controllers.py   the built-in laws, one class each
+    task_space.py    the controller of a frame
+    torques.py       tau as a user gives it; damping, friction and effort limits
+    stops.py         joints that end at their limits
+"""

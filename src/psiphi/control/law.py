@@ -1,0 +1,126 @@
+"""A law of control as data: steps over named places, each a rule on arrays or a quantity of the system's.
+
+    Step(rule)                         rule(m, <places>) -> {place: value}, m the configuration manifold
+    Step("inverse_dynamics", ...)      a quantity: its arguments and its result are places
+
+`Controller` runs the steps on arrays; a kernel traces the same rules and takes the same quantities' code
+(`rollouts/machine.py`). In a closed chain g and M u + C v + g are what its own inverse dynamics asks of the motors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psiphi.closed import sharing
+from psiphi.closed.system import System
+
+Values = dict[str, Any]  # by place
+Rule = Callable[..., Values]  # rule(m, <places>)
+
+
+@cache
+def reads(rule: Rule) -> tuple[str, ...]:
+    """The places a rule reads."""
+    return tuple(signature(rule).parameters)[1:]
+
+
+class Quantity(NamedTuple):
+    """What a law may ask of a system: its arguments, its result (flat), and how it is asked on arrays."""
+
+    given: tuple[str, ...]
+    result: str
+    ask: Callable[..., Any]
+
+
+def holding(system: Any, frame: str, q: np.ndarray) -> np.ndarray:
+    """g(q): of a robot, or of the motors of a closed chain."""
+    if isinstance(system, System):
+        return sharing.hold(system, q)
+    rest = np.zeros(system.nv)
+    return system.gravity(q) if hasattr(system, "gravity") else system.inverse_dynamics(q, rest, rest)
+
+
+def driving(
+    system: Any, frame: str, q: np.ndarray, v: np.ndarray, a: np.ndarray, f_ext: np.ndarray | None = None
+) -> np.ndarray:
+    """M a + C v + g, less what a wrench on the frame does; of a closed chain by the nearest a that keeps the constraints."""
+    if isinstance(system, System):
+        return sharing.drive(system, q, v, a)
+    return system.inverse_dynamics(q, v, a, f_ext={frame: f_ext}) if frame else system.inverse_dynamics(q, v, a)
+
+
+QUANTITIES = {
+    "gravity": Quantity(("q",), "tau", holding),
+    "inverse_dynamics": Quantity(("q", "v", "a"), "tau", driving),
+    "frame_pose": Quantity(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
+    "frame_velocity": Quantity(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
+    "frame_acceleration": Quantity(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),
+    "operational_compliance": Quantity(("q",), "X", lambda s, frame, q: s.operational_compliance(q, frame)),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a law: a rule, or a quantity by its name in the catalogue, of a frame where it has one."""
+
+    what: Rule | str
+    at: dict[str, str] = field(default_factory=dict)  # {argument or result of a quantity: place}, others keep their names
+    frame: str = ""
+    sizes: dict[str, int] = field(default_factory=dict)  # of a rule's places, where these are not the robot's coordinates
+
+    @property
+    def name(self) -> str:
+        return self.what if isinstance(self.what, str) else getattr(self.what, "__name__", type(self.what).__name__)
+
+    def __call__(self, system: Any, values: Values) -> Values:
+        """What it adds to the places, on arrays."""
+        if not isinstance(self.what, str):
+            return self.what(manifold(system), *(values[name] for name in reads(self.what)))
+        given, result, ask = QUANTITIES[self.what]
+        names = [self.at.get(name, name) for name in given] + ["f_ext"] * (self.what == "inverse_dynamics" and bool(self.frame))
+        answer = np.asarray(ask(system, self.frame, *(values[name] for name in names)))
+        lead = max((values[name].ndim - 1 for name in names), default=0)
+        return {self.at.get(result, result): answer.reshape(*answer.shape[:lead], math.prod(answer.shape[lead:]))}
+
+
+@dataclass(frozen=True)
+class Law:
+    """What drives a system: steps, the last of which answers tau; none where tau itself is given."""
+
+    steps: tuple[Step, ...] = ()
+    followed: tuple[str, ...] = ("tau",)  # what may change in time, in the order of the controller's reference
+    key: tuple = ()  # what its rules depend on, besides their names
+
+    def is_timed(self, step: Step) -> bool:
+        """Whether a step reads what changes in time."""
+        return not isinstance(step.what, str) and not set(reads(step.what)).isdisjoint(self.followed)
+
+
+class Controller:
+    """A callable (t, q, v) -> tau (..., nv) over any batch axes: a law, the numbers it keeps, and the reference it follows."""
+
+    def __init__(self, system: Any, law: Law, numbers: dict[str, np.ndarray], reference: Any = None):
+        self.robot, self.law, self.numbers, self.reference = system, law, numbers, reference
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return self.torque(q, v, *(() if self.reference is None else self.reference(t)))
+
+    def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
+        """tau at a state, where the reference is as `followed` says."""
+        values = {"q": q, "v": v, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
+        with np.errstate(all="ignore"):
+            for step in self.law.steps:
+                values |= step(self.robot, values)
+        return values["tau"]
+
+
+def manifold(system: Any) -> Any:
+    """Where a system's configurations move."""
+    return getattr(system, "robot", system).manifold

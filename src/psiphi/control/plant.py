@@ -1,0 +1,119 @@
+"""What can be simulated: a robot, a closed-chain system, or anything that answers the same questions.
+
+The first row is asked of every system, the others where it has them:
+
+    nq, nv, forward_dynamics(q, v, tau)          -> a
+    robot                                        the robot underneath, whose q it is; the system itself when absent
+    forward_dynamics(q, v, tau, forces=True)     -> (a, forces (..., l, 6)), where there are `contacts`
+    project(q, v) -> (q, v)                      back onto the constraints, after each step
+    constraint_residual(q, v)                    (..., 2, m): position errors, velocity errors
+    contact_ratio(q, forces)                     (..., l): above 1 the contact slips or pulls off
+    energy(q, v)                                 (...)
+    velocity(q, v) or rates(q, v)                the robot's joint velocity, where v is something else (quasi-velocities)
+    actuated                                     the velocity coordinates with motors: torques may be given for these alone
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.model.model import Model
+from psiphi.wording import shown
+
+ASKED = ("nq", "nv", "forward_dynamics")
+
+
+def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The joint velocity of the robot underneath: v itself, unless the system has other velocities."""
+    if isinstance(system, Model):
+        return v
+    own = getattr(system, "velocity", None) or getattr(system, "rates", None)
+    return v if own is None else np.asarray(own(q, v), dtype=float)
+
+
+def _instead(given: Any) -> str:
+    """What was meant by something that is no system."""
+    if isinstance(given, str):
+        return f"give the robot itself: pp.load({shown(given)})"
+    if hasattr(given, "system") and hasattr(given, "run"):
+        return "a scene runs by itself: case.run(); its system is case.system"
+    return "give a robot (pp.load, pp.Builder) or a closed-chain system"
+
+
+class Plant:
+    """A system's answers behind one set of names."""
+
+    def __init__(self, given: Any):
+        if isinstance(given, Model) and not isinstance(given, Robot):
+            given = Robot.of(given)
+        missing = [name for name in ASKED if not hasattr(given, name)]
+        if missing:
+            cause = f"the system is {shown(given)}, which has no {', '.join(missing)}"
+            raise StateError(cause, _instead(given))
+        self.given: Any = given
+        self.nq, self.nv = int(given.nq), int(given.nv)
+        robot = getattr(given, "robot", given)
+        if not isinstance(robot, Model):
+            raise StateError(f"the system {shown(given)} has no robot underneath", "give it an attribute `robot`, a pp.Robot")
+        self.robot: Any = robot
+        self.manifold = robot.manifold
+        self.contacts = tuple(getattr(given, "contacts", ()))
+        self.project = getattr(given, "project", None)
+        self.is_plain = given is robot
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether some contact can slip or pull off."""
+        return any(getattr(contact, "friction", None) is not None for contact in self.contacts)
+
+    @property
+    def name(self) -> str:
+        own = getattr(self.given, "name", None)
+        return own if isinstance(own, str) else self.robot.name
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The joints' lower and upper limits, (nq,) each."""
+        joints = self.robot.joints
+        return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
+
+    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """a (..., nv)."""
+        return self.given.forward_dynamics(q, v, tau)
+
+    def forces(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """a, and the contacts' forces (..., l, 6) where there are contacts."""
+        if not self.contacts:
+            return self.acceleration(q, v, tau), None
+        return self.given.forward_dynamics(q, v, tau, forces=True)
+
+    def filled(self, tau: np.ndarray) -> np.ndarray:
+        """Torques of the motors alone, (..., na), as (..., nv); others as they are."""
+        actuated = getattr(self.given, "actuated", None)
+        if actuated is None or tau.ndim == 0 or tau.shape[-1] != len(actuated) or len(actuated) == self.nv:
+            return tau
+        out = np.zeros((*tau.shape[:-1], self.nv))
+        out[..., actuated] = tau
+        return out
+
+    def velocity(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The robot's joint velocity."""
+        return joint_velocity(self.given, q, v)
+
+    def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
+        own = getattr(self.given, "energy", None)
+        return None if own is None else np.asarray(own(q, v), dtype=float)
+
+    def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
+        """(..., 2): the largest position and velocity error of the constraints; None where there are none."""
+        own = getattr(self.given, "constraint_residual", None)
+        return None if own is None else np.abs(np.asarray(own(q, v), dtype=float)).max(axis=-1, initial=0.0)
+
+    def ratio(self, q: np.ndarray, forces: np.ndarray | None) -> np.ndarray | None:
+        """(..., l): how much of each contact's hold is used."""
+        own = getattr(self.given, "contact_ratio", None)
+        return None if own is None or forces is None else np.asarray(own(q, forces), dtype=float)

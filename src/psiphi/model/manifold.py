@@ -1,0 +1,96 @@
+"""The configuration manifold of a robot: what the rows of its joints say, for whole arrays q (..., nq) and v (..., nv).
+
+    rate(q, v)    dq/dt
+    exp(q, v)     q exp(v): moved along the constant velocity v for one unit of time
+    log(p, q)     v with p exp(v) = q, by the shortest turn
+    unit(q)       quaternions scaled to unit length
+
+Arrays hold numbers, or (with dtype object) tape expressions: the integrators and their kernels use the same lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from psiphi.model.joints import JOINTS
+from psiphi.spatial.entries import along
+
+
+class Manifold:
+    """The configurations of some joints, base to tip."""
+
+    def __init__(self, joints: Iterable[Any]):
+        joints = tuple(joints)
+        self.nq, self.nv = (joints[-1].q_slice.stop, joints[-1].v_slice.stop) if joints else (0, 0)
+        self.bent = tuple(joint for joint in joints if not joint.row.is_flat)
+        flat = [joint for joint in joints if joint.row.is_flat]
+        self.flat = _places(joint.q_slice for joint in flat), _places(joint.v_slice for joint in flat)  # dq/dt = v, there
+
+    @classmethod
+    def alone(cls, kind: str) -> Manifold:
+        """One joint of a kind."""
+        row = JOINTS[kind]
+        return cls([SimpleNamespace(kind=kind, row=row, q_slice=slice(0, row.nq), v_slice=slice(0, row.nv))])
+
+    @cached_property
+    def kinds(self) -> list[tuple[Manifold, tuple[tuple[int, int], ...]]]:
+        """The manifold of one joint of each kind (of one coordinate where these are flat), and where all stand in q and v."""
+        found = {"revolute": list(zip(*(x.tolist() for x in self.flat), strict=True))}
+        for joint in self.bent:
+            found.setdefault(joint.kind, []).append((joint.q_slice.start, joint.v_slice.start))
+        return [(Manifold.alone(kind), tuple(places)) for kind, places in found.items() if places]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether q is a vector space: then rate(q, v) = v and exp(q, v) = q + v."""
+        return not self.bent
+
+    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if self.is_flat:
+            return v
+        out, (i, k) = _room(self.nq, q, v), self.flat
+        out[..., i] = v[..., k]
+        for joint in self.bent:
+            out[..., joint.q_slice] = along(joint.row.rate, q[..., joint.q_slice], v[..., joint.v_slice])
+        return out
+
+    def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if self.is_flat:
+            return q + v
+        out, (i, k) = _room(self.nq, q, v), self.flat
+        out[..., i] = q[..., i] + v[..., k]
+        for joint in self.bent:
+            out[..., joint.q_slice] = along(joint.row.exp, q[..., joint.q_slice], v[..., joint.v_slice])
+        return out
+
+    def log(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        if self.is_flat:
+            return q - p
+        out, (i, k) = _room(self.nv, p, q), self.flat
+        out[..., k] = q[..., i] - p[..., i]
+        for joint in self.bent:
+            out[..., joint.v_slice] = along(joint.row.log, p[..., joint.q_slice], q[..., joint.q_slice])
+        return out
+
+    def unit(self, q: np.ndarray) -> np.ndarray:
+        """q itself where there is nothing to scale."""
+        if all(joint.row.unit is list for joint in self.bent):
+            return q
+        out = q.copy()
+        for joint in self.bent:
+            out[..., joint.q_slice] = along(joint.row.unit, q[..., joint.q_slice])
+        return out
+
+
+def _places(slices: Iterable[slice]) -> np.ndarray:
+    return np.array([i for own in slices for i in range(own.start, own.stop)], dtype=int)
+
+
+def _room(size: int, x: np.ndarray, y: np.ndarray) -> Any:
+    """An empty array of the batch and the scalars of both."""
+    return np.empty((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), size), dtype=np.result_type(x, y))

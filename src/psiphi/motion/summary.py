@@ -1,0 +1,65 @@
+"""A trajectory in words: a small table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.motion import balance
+
+
+def text(motion: Any) -> str:
+    """One line a fact."""
+    rows = [("system", _name(motion)), ("time", _time(motion))]
+    if motion.batch:
+        rows.append(("batch", " x ".join(map(str, motion.batch))))
+    if not len(motion):
+        return _table([*rows, ("samples", "none")])
+    speeds = _by_coordinate(np.abs(motion.v))
+    fastest = int(np.argmax(speeds)) if speeds.size else 0
+    if speeds.size:
+        rows.append(("largest speed", f"{speeds[fastest]:.4g} at {_coordinate(motion, fastest)}"))
+    if motion.tau is not None and motion.tau.size:
+        torques = _by_coordinate(np.abs(motion.tau))
+        most = int(np.argmax(torques))
+        rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"))
+    rows += balance.rows(motion)
+    if motion.residual is not None:
+        position, velocity = _by_coordinate(motion.residual)
+        rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
+    if motion.forces is not None and motion.forces.size:
+        rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
+    return _table([*rows, *_events(motion)])
+
+
+def _events(motion: Any) -> list[tuple[str, str]]:
+    shown = [("event", str(event)) for event in motion.events[:10]]
+    if len(motion.events) > 10:
+        shown.append(("", f"and {len(motion.events) - 10} more"))
+    return shown or [("events", "none")]
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _name(motion: Any) -> str:
+    return motion.info.get("system") or getattr(motion.robot, "name", "") or "not known"
+
+
+def _time(motion: Any) -> str:
+    method = motion.info.get("method", "")
+    how = f", {method}" + (f", dt {motion.info['dt']:g} s" if "dt" in motion.info else "") if method else ""
+    return f"{motion.t[0]:g} to {motion.t[-1]:g} s, {len(motion)} samples{how}" if len(motion) else "none"
+
+
+def _coordinate(motion: Any, k: int) -> str:
+    names = motion.info.get("v", [])
+    return names[k] if k < len(names) else f"v[{k}]"
+
+
+def _by_coordinate(x: np.ndarray) -> np.ndarray:
+    """The largest of each column; NaN left out."""
+    return np.nan_to_num(x, nan=0.0).max(axis=tuple(range(x.ndim - 1)), initial=0.0)

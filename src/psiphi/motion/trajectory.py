@@ -1,0 +1,214 @@
+"""What a simulation leaves: the motion, what drove it, and what went wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psiphi.arguments import real
+from psiphi.control.plant import Plant
+from psiphi.errors import StateError
+from psiphi.motion import balance, export, files, interpolation, summary
+from psiphi.optional import need
+from psiphi.wording import shown
+
+OPTIONAL = ("a", "tau", "forces", "energy", "residual")  # may be absent (None)
+
+
+class Event(NamedTuple):
+    """Something that happened: `name` ("limit", "grasp lost", "diverged", or the name of a function given to simulate), of
+    `what` (a joint, a contact), at time `t`, in batch element `where`, with `value`; whether it `stopped` that element."""
+
+    name: str
+    t: float
+    what: str = ""
+    where: tuple[int, ...] = ()
+    value: float = float("nan")
+    stopped: bool = False
+
+    def __str__(self) -> str:
+        element = f" in batch element {self.where if len(self.where) != 1 else self.where[0]}" if self.where else ""
+        number = "" if self.value != self.value else f" ({self.value:.6g})"
+        return f"{self.name}: {self.what or 'system'}{number} at t = {self.t:.6g} s{element}{', stopped' * self.stopped}"
+
+
+class Sample(NamedTuple):
+    """One instant of a trajectory."""
+
+    t: Any
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray | None = None
+    tau: np.ndarray | None = None
+    forces: np.ndarray | None = None
+    energy: np.ndarray | None = None
+    residual: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """n samples of a motion; a batch of motions has its axes in front, as everywhere.
+
+    t (n,), q (..., n, nq), v, a, tau (..., n, nv), energy (..., n), forces (..., n, contacts, 6), residual (..., n, 2):
+    the constraints' largest position and velocity error. After an element of a batch has stopped its numbers are NaN.
+
+    >>> import psiphi as pp
+    >>> motion = pp.simulate(pp.robots.puma560(), [0.0] * 6, duration=0.1)
+    >>> len(motion), motion.q.shape, motion.final.t
+    (101, (101, 6), 0.1)
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray | None = None
+    tau: np.ndarray | None = None
+    forces: np.ndarray | None = None
+    energy: np.ndarray | None = None
+    residual: np.ndarray | None = None
+    events: tuple[Event, ...] = ()
+    system: Any = None
+    info: dict[str, Any] = field(default_factory=dict)  # method, dt, names: plain values
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The shape of the batch; () for one motion."""
+        return self.q.shape[:-2]
+
+    @property
+    def robot(self) -> Any:
+        """The robot whose q this is; None when the system is not known."""
+        return getattr(self.system, "robot", self.system)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        """`[k]` is one Sample, `[a:b]` a Trajectory of these samples."""
+        if isinstance(index, slice):
+            return self._each(lambda x, axis: x[(slice(None),) * axis + (index,)], t=self.t[index])
+        try:
+            k = range(len(self))[index]
+        except (TypeError, IndexError):
+            raise StateError(f"sample {index!r} of {len(self)}", "give a whole number or a slice") from None
+        arrays: list[Any] = [None if x is None else x[(*self._lead, k)] for x in self._arrays()]
+        return Sample(float(self.t[k]), *arrays)
+
+    def element(self, *where: int) -> Trajectory:
+        """One motion of a batch: `motion.element(3)`."""
+        try:
+            own = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
+        except (TypeError, ValueError, IndexError):
+            raise StateError(f"element {where} of a batch of shape {self.batch}", "give one index a batch axis") from None
+        events = tuple(event._replace(where=()) for event in self.events if event.where in (own, ()))
+        one = replace(self._each(lambda x, axis: x[own], t=self.t), events=events)
+        alive = np.isfinite(one.q).all(axis=-1)
+        return one if alive.all() else one[: int(np.argmin(alive))]
+
+    @property
+    def final(self) -> Sample:
+        """The last sample."""
+        return self[-1]
+
+    @property
+    def drift(self) -> np.ndarray:
+        """max |E(t) - E(0)| / largest kinetic energy, of each motion (...): an error where nothing drives or brakes it."""
+        return balance.drift(self)
+
+    @property
+    def work(self) -> np.ndarray | None:
+        """The work of the torques since the start, (..., n), J: E(t) - E(0) where nothing is lost. None where tau has none."""
+        return balance.work(self)
+
+    def at(self, t: Any) -> Sample:
+        """The motion at a time, or at times (m,), between the samples.
+
+        q runs on the manifold along the cubic in tangent coordinates that meets q and v at both neighbours; v is the cubic
+        of v and a, everything else is linear.
+        """
+        times = real("t", t, (), "give a time or times")
+        if times.ndim > 1 or not len(self) or (times < self.t[0]).any() or (times > self.t[-1]).any() or np.isnan(times).any():
+            span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self) else "nothing"
+            raise StateError(f"t is {t!r}, and the trajectory covers {span}", "give a time, or a row of times, within it")
+        if len(self) == 1:
+            return self._each(lambda x, axis: np.take(x, np.zeros(times.shape, int), axis), t=times)._sample(times)
+        k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
+        return Sample(times if times.ndim else float(times), *interpolation.between(self, times, k))
+
+    def summary(self) -> str:
+        """What happened, as a table of text."""
+        return summary.text(self)
+
+    def plot(self, what: str = "q v tau energy", path: str | os.PathLike | None = None) -> Any:
+        """A matplotlib figure of the named quantities over time; `path` also writes it to a file."""
+        return export.plot(self, what, path)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write all numbers, exactly, as .npz (NumPy) or .csv (text); `Trajectory.load` reads either."""
+        files.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, system: Any = None) -> Trajectory:
+        """What `save` wrote. The file does not hold the system: give it again for `.at`, `.view` and `.html`."""
+        arrays, events, info = files.load(path)
+        named = {name: arrays.get(name) for name in OPTIONAL}
+        if system is not None:
+            check_system(system, arrays["q"].shape[-1], arrays["v"].shape[-1], info)
+        return cls(arrays["t"], arrays["q"], arrays["v"], **named, events=tuple(map(_event, events)), system=system, info=info)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: a row a sample, indexed by time (and batch), a column a number."""
+        return export.to_pandas(self)
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset with named axes and coordinates."""
+        return export.to_xarray(self)
+
+    def view(self, **options: Any) -> Any:
+        """Replay it in the browser (`pip install 'psiphi[viewer]'`)."""
+        return need("psiphi.viewer", "the viewer", "psiphi[viewer]").view(self, **options)
+
+    def html(self, path: str | os.PathLike, **options: Any) -> Any:
+        """Write one page with the animation that opens in any browser."""
+        return need("psiphi.viewer", "the viewer", "psiphi[viewer]").html(self, path, **options)
+
+    @property
+    def _lead(self) -> tuple[slice, ...]:
+        return (slice(None),) * len(self.batch)
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return (self.q, self.v, *(getattr(self, name) for name in OPTIONAL))
+
+    def _each(self, change: Callable[[np.ndarray, int], np.ndarray], t: np.ndarray) -> Trajectory:
+        """All arrays changed along the time axis."""
+        names, axis = ("q", "v", *OPTIONAL), len(self.batch)
+        new = {name: None if x is None else change(x, axis) for name, x in zip(names, self._arrays(), strict=True)}
+        return replace(self, t=t, **new)
+
+    def _sample(self, times: np.ndarray) -> Sample:
+        return Sample(times if times.ndim else float(times), *self._arrays())
+
+    def __repr__(self) -> str:
+        batch = f", batch {self.batch}" if self.batch else ""
+        span = f"{self.t[0]:g} to {self.t[-1]:g} s, " if len(self) else ""
+        return f"<Trajectory: {span}{len(self)} samples{batch}, {len(self.events)} events>"
+
+
+def check_system(system: Any, nq: int, nv: int, info: dict[str, Any]) -> None:
+    """Refuse a system whose q and v are not those of the file."""
+    plant = Plant(system)
+    if (plant.nq, plant.nv) != (nq, nv):
+        cause = f"{plant.name} has nq={plant.nq} and nv={plant.nv}, and the file holds a motion with nq={nq} and nv={nv}"
+        raise StateError(cause, f"give the system that was simulated: {shown(info.get('system', 'not named'))}")
+
+
+def _event(row: list) -> Event:
+    name, t, what, where, value, stopped = row
+    return Event(name, t, what, tuple(where), float("nan") if value is None else value, stopped)

@@ -1,0 +1,12 @@
+"""Steps in time as code: the integrators, and whole rollouts of them in one kernel.
+
+Comes in: a system, what drives it, a method. Goes out: states after many steps, from machine code. Read `integrators.py`
+first (what a step is), then
+
+    parts.py         rules of integrators and laws, losses and limits, traced as blocks over one frame
+    impact.py        the blocks of joint stops
+    constrained.py   the blocks of closed chains
+    machine.py       which blocks run in which order; `emitters/rollout.py` writes them as LLVM text
+    supply.py        the numbers a kernel is given: torques, gains, references
+    runner.py        the kernel found, compiled or loaded, and run
+"""

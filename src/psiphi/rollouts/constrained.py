@@ -1,0 +1,57 @@
+"""The parts of a compiled step that closed chains add: their own dynamics, and the way back onto the constraints.
+
+dynamics     a, and the strain of Omega
+strained     S = max(S, strain): where it stays below STRAIN, no step met a singular Omega
+close_q      dq = -M^-1 Jc* Omega^-1 e(q);    put_q    q = q exp(dq)
+close_v      dv = -M^-1 Jc* Omega^-1 Jc v;    put_v    v = v + dv
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from psiphi.closed.system import System
+from psiphi.emitters.joined import Named
+from psiphi.functions.compiler import Function
+from psiphi.model.manifold import Manifold
+from psiphi.rollouts.parts import trace
+from psiphi.spatial.choices import most
+from psiphi.sweeps.unroll import Straight
+
+AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
+
+
+def blocks(system: System, m: Manifold, force: str, project: bool) -> Named:
+    """{block: (tape, {its argument: place})}."""
+    known: Named = {
+        "start": (trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}), {}),
+        "dynamics": (only(system._motion, "a", "strain"), {"tau": force}),
+        "strained": (trace("strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [most(strain[0], S[0])]}), {}),
+    }
+    return known | (_projection(system, m) if project else {})
+
+
+def _projection(system: System, m: Manifold) -> Named:
+    def put_q(q, dq):
+        closed = m.unit(m.exp(q, dq))
+        return {"Q": closed, "q": closed}
+
+    def put_v(v, dv):
+        return {"V": v + dv, "v": v + dv}
+
+    return {
+        "close_q": (only(system._closing, "dq", "strain"), {}),
+        "put_q": (trace("put_q", {"q": m.nq, "dq": m.nv}, put_q), {}),
+        "close_v": (only(system._closing, "dv"), {}),
+        "put_v": (trace("put_v", {"v": m.nv, "dv": m.nv}, put_v), {}),
+    }
+
+
+def only(function: Function, *names: str) -> Straight:
+    """The tape of a function, with these results alone: what the others need is not computed."""
+    code = function.source.code
+    assert isinstance(code, Straight)
+    kept = [i for i, arg in enumerate(code.program.outputs) if arg.name in names]
+    program = replace(code.program, outputs=tuple(code.program.outputs[i] for i in kept))
+    stores = tuple((kept.index(number), index, node) for number, index, node in code.stores if number in kept)
+    return Straight(program, code.tape, stores)

@@ -1,0 +1,169 @@
+"""One compiled rollout as data: which blocks run in which order.
+
+    start                     once for each group of lanes
+    law, dynamics, stages     every step, in the method's order
+
+A `Plan` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from psiphi.closed.system import System
+from psiphi.control.law import Law, Step
+from psiphi.control.stops import Stops
+from psiphi.emitters.joined import Code, Frame, Named
+from psiphi.emitters.rollout import Rollout
+from psiphi.functions.compiler import UNROLLED
+from psiphi.functions.robot import Robot
+from psiphi.model.manifold import Manifold
+from psiphi.rollouts import constrained, impact, parts
+from psiphi.rollouts.integrators import METHODS
+from psiphi.sweeps.unroll import Straight
+
+
+def place(name: str, j: int) -> str:
+    """Where a reference of half step j stands."""
+    return name if j == 0 else f"{name}@{j}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for: the method, the law of the torque, whether what it follows changes with time, whether the torque is
+    held during a step, and what else acts."""
+
+    method: str
+    law: Law
+    timed: bool
+    hold: bool
+    keeps: tuple[str, ...] = ()  # the controller's numbers
+    losses: tuple[str, ...] = ()  # "damping", "friction", "floor": those that act
+    effort: bool = False  # whether torques are cut
+    stops: Stops | None = None  # joints that end at their limits
+    closure: str = ""  # what holds a closed chain together
+    project: bool = False  # back onto the constraints after each step
+
+    @property
+    def key(self) -> list:
+        stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
+        rest = [self.closure, self.project] if self.closure else []
+        law = [*(step.name for step in self.law.steps), *self.law.key]
+        return [self.method, law, self.timed, self.hold, self.losses, self.effort, stops, *rest]
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What a sample holds."""
+        return ("Q", "V", "S") if self.closure else ("Q", "V")
+
+    @property
+    def times(self) -> int:
+        """At how many half steps, from 0, what the law follows is needed: 1 or 3."""
+        return 3 if self.timed and not self.hold and self.law.steps and self.method != "euler" else 1
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Packed once."""
+        brakes = (*self.losses, *["effort"] * self.effort)
+        return ("q", "v", "h", *brakes, *self.keeps, *(() if self.timed else self.law.followed))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Packed every step: what is followed, by name and half step."""
+        return tuple(place(name, j) for j in range(self.times) for name in self.law.followed) if self.timed else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A plan on one robot or closed chain, traced."""
+
+    system: Robot | System
+    plan: Plan
+
+    @property
+    def robot(self) -> Robot:
+        return self.system.robot if isinstance(self.system, System) else self.system
+
+    @cached_property
+    def manifold(self) -> Manifold:
+        return self.robot.manifold
+
+    @cached_property
+    def blocks(self) -> Named:
+        """All blocks."""
+        plan = self.plan
+        known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in self._rules}
+        known["start"] = self._over(parts.start), {}
+        force = "force" if plan.losses else "tau"
+        if isinstance(self.system, System):
+            known |= constrained.blocks(self.system, self.manifold, force, plan.project)
+        else:
+            known["dynamics"] = parts.catalogued(self.robot, "forward_dynamics"), {"tau": force}
+        if plan.stops is not None:
+            known |= impact.blocks(plan.stops, self.robot)
+        if plan.effort:
+            known["cut"] = self._over(parts.cut), {}
+        if plan.losses:
+            known["total"] = self._over(partial(parts.total, losses=plan.losses)), {}
+        for step in plan.law.steps:
+            code, at = self._step(step)
+            for j in range(plan.times if plan.law.is_timed(step) else 1):
+                known[f"{step.name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.followed if j}
+        return known
+
+    @property
+    def _rules(self) -> list[Any]:
+        return [item for item in METHODS[self.plan.method] if callable(item)]
+
+    def _step(self, step: Step) -> tuple[Code, dict[str, str]]:
+        """The code of one step of the law, and the places of its arguments."""
+        if not isinstance(step.what, str):
+            whole = parts.ruled(self.manifold, step.what, step.sizes) if step.sizes else None
+            return whole or self._over(partial(parts.ruled, rule=step.what)), {}
+        if not isinstance(self.system, System):
+            return parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ()), step.at
+        motors = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what]
+        return motors.source.code, {"u" if name == "a" else name: at for name, at in step.at.items()}
+
+    def _over(self, part: Callable[[Manifold], Straight]) -> Code:
+        """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
+        return part(self.manifold) if len(self.robot.joints) <= UNROLLED else parts.spread(self.manifold, part)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The blocks of one step."""
+        out: list[str] = []
+        for item in METHODS[self.plan.method]:
+            out += [item.__name__] if callable(item) else [] if item == "u" else self._evaluation(int(item), first=not out)
+        out += ["stops"] if self.plan.stops is not None else []
+        out += constrained.AFTER if self.plan.project else []
+        return tuple(name for block in out for name in ((block, "strained") if self._strains(block) else (block,)))
+
+    def _evaluation(self, j: int, first: bool) -> list[str]:
+        """Torque and acceleration at half step j."""
+        plan, law = self.plan, self.plan.law
+        last = min(j, plan.times - 1)
+        torque = [f"{step.name}{last or ''}" if law.is_timed(step) else step.name for step in law.steps]
+        wanted = [*torque, "cut"] if first or not plan.hold else []
+        return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
+
+    def _strains(self, block: str) -> bool:
+        """Whether a block answers a strain: the largest of all is kept."""
+        return block in self.blocks and any(arg.name == "strain" for arg in self.blocks[block][0].program.outputs)
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        """All of it, for the emitter."""
+        plan = self.plan
+        repeats = (impact.STOPS,) if plan.stops is not None else ()
+        return Rollout(Frame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats)
+
+    @property
+    def flops(self) -> int:
+        """Operations of one step, sines at forty each."""
+        counts = {name: tape.count for name, (tape, _) in self.blocks.items()}
+        every = [part for name in self.order for part in (impact.STOPS.blocks if name == "stops" else (name,))]
+        return sum(counts[name].flops + 40 * counts[name].trig for name in every)

@@ -1,0 +1,84 @@
+"""The parts of a compiled step: straight-line tapes over named places of one frame.
+
+Rules of integrators and laws, effort limits, losses and stops are traced on arrays of tape expressions; dynamics, gravity and
+the like come from the catalogue. Places of size nq are named in CONFIGURATIONS, of one number in NUMBERS, all others have nv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+
+from psiphi.control.law import Rule, Values, reads
+from psiphi.control.torques import resisted, within
+from psiphi.emitters.joined import Code, Spread
+from psiphi.functions.robot import Robot
+from psiphi.model.manifold import Manifold
+from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.unroll import Straight
+from psiphi.tape.tape import Tape
+
+NUMBERS = ("h", "floor")
+CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref", "posture")
+
+
+def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Straight:
+    """The tape of `rule(**inputs)`, arrays of tape expressions in, named arrays of them out."""
+    tape = Tape()
+    inputs = tuple(_argument(key, size) for key, size in sizes.items())
+    leaves = {arg.name: np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs)}
+    results = rule(**leaves)
+    outputs = tuple(_argument(key, len(values)) for key, values in results.items())
+    stores = tuple(
+        (number, index, tape.operand(value))
+        for number, values in enumerate(results.values())
+        for index, value in enumerate(values)
+    )
+    return Straight(Program(name, inputs, outputs, ()), tape, stores)
+
+
+def ruled(m: Manifold, rule: Rule, sizes: dict[str, int] | None = None) -> Straight:
+    """The tape of a rule of an integrator or a law."""
+    name = getattr(rule, "__name__", type(rule).__name__)
+    return trace(name, sizes or _sizes(m, reads(rule)), partial(rule, m))
+
+
+def start(m: Manifold) -> Straight:
+    """The first stage's state becomes the step's."""
+    return trace("start", _sizes(m, "qv"), lambda q, v: {"Q": q, "V": v})
+
+
+def cut(m: Manifold) -> Straight:
+    """The torque within the effort limits."""
+    return trace("cut", _sizes(m, ("tau", "effort")), lambda tau, effort: {"tau": within(tau, effort)})
+
+
+def total(m: Manifold, losses: tuple[str, ...]) -> Straight:
+    """The torque less the losses there are."""
+    return trace("total", _sizes(m, ("tau", "v", *losses)), lambda **at: {"force": resisted(**at)})
+
+
+def spread(m: Manifold, part: Callable[[Manifold], Straight]) -> Spread:
+    """A block that treats every joint by itself, in loops over the joints of a kind."""
+    kinds = tuple((part(alone), places) for alone, places in m.kinds)
+    first = kinds[0][0].program
+
+    def whole(group: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        return tuple(_argument(name, n) for name, n in _sizes(m, (arg.name for arg in group)).items())
+
+    return Spread(Program(first.name, whole(first.inputs), whole(first.outputs), ()), kinds)
+
+
+def catalogued(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Code:
+    """A quantity of the catalogue."""
+    return robot.function(name, frames).source.code
+
+
+def _sizes(m: Manifold, names: Iterable[str]) -> dict[str, int]:
+    return {name: 1 if name in NUMBERS else m.nq if name in CONFIGURATIONS else m.nv for name in names}
+
+
+def _argument(name: str, size: int) -> Argument:
+    return Argument(name, (size,), "" if name in NUMBERS else "q" if name in CONFIGURATIONS else "v")

@@ -1,0 +1,155 @@
+"""Whole rollouts in one compiled kernel, run: a batch of motions in SIMD lanes, big batches on all threads.
+
+    trace -> place in one frame -> LLVM text -> object code -> call
+
+The cache of `functions/cache.py` is asked first; a warm process neither traces nor compiles.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import math
+from collections import deque
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.singular import STRAIN
+from psiphi.closed.system import System
+from psiphi.control.plant import Plant
+from psiphi.emitters import jit
+from psiphi.emitters import rollout as text
+from psiphi.errors import StateError
+from psiphi.functions import cache
+from psiphi.functions.compiler import has_fma, host_lanes, sources
+from psiphi.functions.robot import Robot
+from psiphi.functions.threads import GRAIN, ROWS, SLICES, get_threads, together
+from psiphi.rollouts.machine import Machine, Plan
+from psiphi.rollouts.supply import Drive
+
+KEPT = 64  # compiled rollouts a process holds on to
+SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else
+PIECE = 0.3  # seconds a kernel runs before Python gets to see an interrupt
+Arrays = tuple[np.ndarray, ...]
+_kept: dict[str, Compiled] = {}
+
+
+class Compiled:
+    """Machine code of one plan on one robot."""
+
+    def __init__(self, system: Robot | System, plan: Plan, key: str, lanes: int):
+        packed = cache.remember(key, lambda: _pack(Machine(system, plan), lanes))
+        self.plan, self.flops = plan, int.from_bytes(packed[:8], "little")
+        self.address = jit.load_object(packed[8:], ["rollout"]).address("rollout")
+        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+
+    def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
+        """arrays (B, rows, n) in the plan's order, the results last; B motions of `steps` steps."""
+        count = len(arrays[-1])
+        work = self.flops * steps
+        threads = min(get_threads(), max(1, count * work // GRAIN), max(1, count // ROWS))
+        if threads == 1:
+            self._run(arrays, 0, count, steps, every)
+            return
+        size = ROWS * math.ceil(count / (ROWS * SLICES * threads))
+        starts = deque(range(0, count, size))
+
+        def some() -> None:
+            while starts:
+                try:
+                    start = starts.popleft()
+                except IndexError:
+                    return
+                self._run(arrays, start, min(count, start + size), steps, every)
+
+        together(some, min(threads, len(starts)))
+
+    def _run(self, arrays: list[np.ndarray], start: int, stop: int, steps: int, every: int) -> None:
+        words = [stop - start, steps, every]
+        for array in arrays:
+            outer, row, column = array.strides
+            words += [array.ctypes.data + start * outer, outer, row, column]
+        block = np.array(words, dtype=np.int64)
+        self.call(block.ctypes.data)
+
+
+def compiled(system: Robot | System, plan: Plan) -> Compiled:
+    """The kernel, from this process, from the disk, or made now."""
+    lanes = host_lanes("double")
+    what = json.dumps([*plan.key, lanes, has_fma()])
+    robot = system.robot if isinstance(system, System) else system
+    key = cache.key(sources(), _own_sources(), robot.digest, "rollout", what, *jit.host(), np.__version__)
+    if key not in _kept:
+        while len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = Compiled(system, plan, key, lanes)
+    return _kept[key]
+
+
+def _pack(machine: Machine, lanes: int) -> bytes:
+    return machine.flops.to_bytes(8, "little") + jit.compile_ir(text.module(machine.rollout, lanes, has_fma()))
+
+
+@lru_cache(maxsize=1)
+def _own_sources() -> str:
+    sha = hashlib.sha256()
+    for room in ("control", "rollouts"):
+        for path in sorted((Path(__file__).parents[1] / room).glob("*.py")):
+            sha.update(path.name.encode() + path.read_bytes())
+    return sha.hexdigest()
+
+
+class Runner:
+    """Motions (B, ...) that go on from where they are, some steps at a time."""
+
+    def __init__(self, plant: Plant, drive: Drive, plan: Plan, dt: float, batch: tuple[int, ...]):
+        self.plant, self.plan, self.drive, self.dt, self.batch = plant, plan, drive, dt, batch
+        self.code = compiled(plant.given, plan)
+        self.width = plant.nq + plant.nv
+        self.given = {name: self._constant(x) for name, x in drive.given().items()} | {"h": self._constant(np.array([dt]))}
+        for x in drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ():
+            self._table(x)  # does not fit: said before anything runs
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.batch)
+
+    def piece(self, every: int, memory: float = math.inf) -> int:
+        """How many steps, a multiple of `every`, take about PIECE seconds and no more than `memory` numbers."""
+        motions = max(1, self.count)
+        steps = PIECE * SPEED * (1 if motions == 1 else 4) / max(1, self.code.flops * motions)
+        room = memory / (motions * self.width)
+        return max(1, int(min(steps, room) / every)) * every
+
+    def advance(self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays) -> np.ndarray | None:
+        """From (q, v) (B, n) at step `start`, every `every`-th of `steps` states into out (B, steps // every, n) twice.
+
+        The answer (B, steps // every) is where a closed chain strained its constraints too much; None where nothing can."""
+        plan = self.code.plan
+        tables = self.drive.tables(plan, start, steps, self.dt)
+        state = {"q": q[:, None, :], "v": v[:, None, :]} | self.given
+        arrays = [state[name] for name in plan.given] + [self._table(tables[name]) for name in plan.tables]
+        strain = [np.zeros((self.count, steps // every, 1))] if plan.closure else []
+        self.code.run([*arrays, *out, *strain], steps, every)
+        if not strain:
+            return None
+        sound: Any = np.isfinite(np.concatenate([q, v], axis=-1)).all(axis=-1, keepdims=True)
+        return sound & ~(strain[0][..., 0] < STRAIN)
+
+    def _constant(self, x: np.ndarray) -> np.ndarray:
+        return self._table(np.asarray(x, dtype=float)[..., None, :])
+
+    def _table(self, x: np.ndarray) -> np.ndarray:
+        """(..., rows, n) as (B, rows, n), without copies where there is one table for all."""
+        core = x.shape[-2:]
+        try:
+            if x.ndim == 2:
+                return np.broadcast_to(x, (self.count, *core))
+            return np.broadcast_to(x, (*self.batch, *core)).reshape(self.count, *core)
+        except ValueError:
+            cause = f"the torque or its reference has batch axes {x.shape[:-2]}, the initial state {self.batch}"
+            raise StateError(cause, "give the initial state all batch axes") from None

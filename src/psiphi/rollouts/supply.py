@@ -1,0 +1,125 @@
+"""What drives a compiled rollout: arrays, or a built-in controller, as numbers for the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.control.law import Controller, Law
+from psiphi.control.plant import Plant
+from psiphi.control.stops import Stops
+from psiphi.control.torques import Losses, Torque, within
+from psiphi.errors import StateError
+from psiphi.functions.compiler import UNROLLED
+from psiphi.functions.robot import Robot
+from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.machine import Plan, place
+
+OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
+
+
+def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
+    """Why there is no kernel for this; empty when there is one."""
+    if not isinstance(system, Robot | System):
+        return "only robots and closed chains have compiled rollouts"
+    if not system.joints:
+        return "nothing moves"
+    if method not in METHODS:
+        return f"{method} takes steps of its own choosing"
+    if blocks and len(system.joints) > UNROLLED:
+        return f'limits="block" takes the whole inverse mass matrix, and there are {len(system.joints)} bodies'
+    if not callable(tau):
+        return ""
+    if not isinstance(tau, Controller) or any(getattr(type(tau), name) is not getattr(Controller, name) for name in OWN):
+        return f"the torque is {type(tau).__name__}, a function of Python"
+    return "" if tau.robot == system else "the controller is made for another system"
+
+
+@dataclass(frozen=True)
+class Drive:
+    """The torque of a rollout: a table of torques, or a controller with its reference."""
+
+    torque: Torque
+    losses: Losses
+    controller: Any = None
+    effort: np.ndarray | None = None  # of tables nothing is cut here: they were
+
+    @property
+    def law(self) -> Law:
+        return Law() if self.controller is None else self.controller.law
+
+    @property
+    def timed(self) -> bool:
+        """Whether it changes from step to step by itself."""
+        if self.torque.table is not None:
+            return self.torque.table.shape[-2] > 1
+        reference = getattr(self.controller, "reference", None)
+        return reference is not None and reference.constant is None
+
+    @property
+    def brakes(self) -> dict[str, np.ndarray]:
+        """The numbers of the losses and limits that act."""
+        cut = {} if self.controller is None or self.effort is None else {"effort": self.effort}
+        return self.losses.acting | cut
+
+    def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Plan:
+        keeps = () if self.controller is None else tuple(self.controller.numbers)
+        cut = "effort" in self.brakes
+        plan = Plan(method, self.law, self.timed, hold, keeps, tuple(self.losses.acting), cut, stops or None)
+        if not isinstance(plant.given, System):
+            return plan
+        return replace(plan, closure=plant.given.key, project=plant.project is not None)
+
+    def given(self) -> dict[str, np.ndarray]:
+        """What stays the same: the law's numbers, and torques or references that do not change."""
+        if self.torque.table is not None:
+            return self.brakes if self.timed else self.brakes | {"tau": self.torque.table[..., 0, :]}
+        fixed = () if self.timed or not self.law.followed else self.controller.reference(0.0)
+        return self.brakes | self.controller.numbers | dict(zip(self.law.followed, fixed, strict=False))
+
+    def tables(self, plan: Plan, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
+        """(..., count, n) for the steps from `start` on, by place."""
+        if not self.timed:
+            return {}
+        if self.torque.table is not None:
+            return {"tau": self.torque.table[..., start : start + count, :]}
+        stages = [(start + np.arange(count)) * dt + j * (0.5 * dt) for j in range(plan.times)]  # to the last bit as in Python
+        times = np.unique(stages)
+        rows = self.references(times)
+        return {
+            place(name, j): rows[i][..., np.searchsorted(times, stage), :]
+            for j, stage in enumerate(stages)
+            for i, name in enumerate(plan.law.followed)
+        }
+
+    def references(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What the controller follows at these times, (..., times, n) each."""
+        each = [self.controller.reference(float(t)) for t in times]
+        try:
+            return tuple(np.stack(np.broadcast_arrays(*rows), axis=-2) for rows in zip(*each, strict=True))
+        except ValueError:
+            shapes = ", ".join(str(shape) for shape in dict.fromkeys(x.shape[:-1] for row in each for x in row))
+            cause = f"the reference has batch axes that do not fit together: {shapes}, from t = {times[0]:g} to {times[-1]:g}"
+            raise StateError(cause, "give the same batch axes at all times") from None
+
+    def at_samples(self, robot: Robot, t: np.ndarray, dt: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The torque at samples (..., n, nv): what the kernel computed on its way and did not keep."""
+        shape = (*q.shape[:-1], robot.nv)
+
+        def front(x: np.ndarray) -> np.ndarray:
+            """The axis of samples first: behind it all that has batch axes fits."""
+            return np.moveaxis(np.broadcast_to(x, (*q.shape[:-1], x.shape[-1])), -2, 0)
+
+        if self.torque.table is not None:
+            rows = self.torque.table.shape[-2]
+            steps = np.minimum(np.rint(t / dt).astype(int), rows - 1)
+            return np.broadcast_to(self.torque.table[..., steps, :], shape)
+        if not self.law.followed:
+            tau = self.controller(0.0, q, v)
+        else:
+            rows = map(front, self.references(t)) if self.timed else self.controller.reference(0.0)
+            tau = np.moveaxis(self.controller.torque(front(q), front(v), *rows), 0, -2)
+        return tau if self.effort is None else within(tau, self.effort)

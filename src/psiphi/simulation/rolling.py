@@ -1,0 +1,108 @@
+"""The second door: `pp.rollout(robot, q0, v0, tau, ...)`, the compiled kernel and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import whole
+from psiphi.control.plant import Plant
+from psiphi.control.stops import Stops
+from psiphi.control.torques import read_effort, read_losses, read_torque
+from psiphi.errors import StateError
+from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.simulation.failure import STRAINED, Strained
+from psiphi.simulation.mending import Careful
+from psiphi.simulation.start import check_closed, check_size, flag, initial_state, step_size, step_stride
+from psiphi.wording import shown
+
+
+def rollout(
+    robot: Any,
+    q0: Any,
+    v0: Any = None,
+    tau: Any = None,
+    dt: float = 1e-3,
+    steps: int = 1000,
+    method: str = "rk4",
+    *,
+    every: int = 1,
+    hold: bool = False,
+    damping: Any = False,
+    friction: Any = False,
+    friction_speed: float = 0.01,
+    effort: Any = False,
+    limits: str = "ignore",
+    out: tuple[np.ndarray, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
+
+    Arguments as in `simulate`; tau is nothing, an array, or a built-in controller. `out` takes the results.
+
+    >>> import psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> q, v = rollout(robot, robot.random(0, 100), steps=50, every=10)
+    >>> q.shape
+    (100, 6, 6)
+    """
+    plant = Plant(robot)
+    reason = obstacle(plant.given, tau, method, _blocks(limits))
+    if reason:
+        raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
+    q, v = initial_state(plant, q0, v0)
+    check_closed(plant, q, v)
+    steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
+    check_size(plant, q.shape[:-1], 1 + steps // every)
+    cut = read_effort(plant, effort)
+    torque, losses = (
+        read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
+        read_losses(plant, damping, friction, friction_speed),
+    )
+    drive = Drive(torque, losses, tau if callable(tau) else None, cut)
+    plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)
+    runner = Careful(plant, drive, plan, dt, q.shape[:-1])
+    q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
+    flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
+    states = tuple(x.reshape(runner.count, *x.shape[-2:]) for x in (q_out, v_out))
+    for state, first in zip(states, flat, strict=True):
+        state[:, 0] = first
+    try:
+        _fill(runner, states, every)
+    except Strained:
+        raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
+    return q_out, v_out
+
+
+def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:
+    """All samples behind the first, piece by piece."""
+    rows, done = states[0].shape[1], 0
+    while runner.count and done < rows - 1:
+        some = min(rows - 1 - done, runner.piece(every) // every)
+        out = tuple(x[:, done + 1 : done + 1 + some] for x in states)
+        q, v = (x[:, done] for x in states)
+        runner.advance(q, v, every * done, every * some, every, out)
+        done += some
+
+
+def _blocks(limits: Any) -> bool:
+    """Whether joints end at their limits."""
+    if limits not in ("ignore", "block"):
+        raise StateError(f"limits is {shown(limits)}, expected ignore or block", "pp.simulate records limits and stops at them")
+    return limits == "block"
+
+
+def _results(out: Any, lead: tuple[int, ...], plant: Plant) -> tuple[np.ndarray, np.ndarray]:
+    """New arrays, or those given when they fit."""
+    shapes = (*lead, plant.nq), (*lead, plant.nv)
+    if out is None:
+        return np.empty(shapes[0]), np.empty(shapes[1])
+    arrays: tuple[Any, ...] = tuple(out) if isinstance(out, tuple | list) else (out,)
+    if len(arrays) != 2 or not all(map(_takes, arrays, shapes)):
+        raise StateError(f"out is {shown(out)}, expected two arrays", f"give np.empty({shapes[0]}), np.empty({shapes[1]})")
+    return arrays[0], arrays[1]
+
+
+def _takes(array: Any, shape: tuple[int, ...]) -> bool:
+    good = isinstance(array, np.ndarray) and array.dtype == float and array.shape == shape
+    return good and array.flags.c_contiguous and array.flags.writeable

@@ -1,0 +1,35 @@
+"""Arrays (..., n) as lists of n scalars, and back: what is written on scalars runs on whole batches.
+
+The same holds for arrays (n,) of tape expressions, whose dtype is object: a law written on either is one law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def entries(x: np.ndarray) -> list[Any]:
+    """The columns of an array (..., n): numbers or tape expressions of a single one, arrays of a batch.
+
+    >>> entries(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    [array([1., 3.]), array([2., 4.])]
+    """
+    return [x[..., i][()] for i in range(x.shape[-1])]
+
+
+def stacked(values: list[Any]) -> np.ndarray:
+    """The array (..., n) with these columns."""
+    return np.stack(np.broadcast_arrays(*values), axis=-1)
+
+
+def along(rule: Callable[..., list[Any]], *arrays: Any) -> np.ndarray:
+    """What a rule on lists of scalars makes of arrays (..., n).
+
+    >>> along(lambda x, y: [x[0] * y[1] - x[1] * y[0]], [1.0, 0.0], [[0.0, 1.0], [2.0, 0.0]])
+    array([[1.],
+           [0.]])
+    """
+    return stacked(rule(*(entries(np.asarray(x)) for x in arrays)))

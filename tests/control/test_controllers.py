@@ -1,0 +1,161 @@
+"""The built-in controllers: each does what its equation says, alone and in batches."""
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.control.task_space import Task
+from psiphi.errors import StateError
+from simulation.motions import juggler, puma, state, ur5
+from spatial import on_arrays as quat
+
+BENT = np.array([0.2, -1.0, 1.2, -0.8, -1.2, 0.3])  # a UR5 away from singularities
+
+
+def swing(t):
+    phases = np.arange(6.0)
+    return np.sin(t + phases), np.cos(t + phases), -np.sin(t + phases)
+
+
+def test_gravity_compensation_holds_still():
+    q, _ = state(ur5(), 0, 3)
+    motion = pp.simulate(ur5(), q, tau=pp.GravityCompensation(ur5()), duration=1.0)
+    assert np.abs(motion.v).max() < 1e-9 and np.abs(motion.q - q[:, None]).max() < 1e-9
+
+
+def test_gravity_compensation_leaves_kinetic_energy():
+    robot = juggler()
+    q, v = state(robot, 1)
+    motion = pp.simulate(robot, q, v, pp.GravityCompensation(robot), duration=0.3)
+    kinetic = robot.kinetic_energy(motion.q, motion.v)
+    np.testing.assert_allclose(kinetic, kinetic[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("gravity", [True, False])
+def test_pd_settles(gravity):
+    """With gravity compensated at the reference itself, without it where kp (q_ref - q) = g(q)."""
+    robot, goal = puma(), np.array([0.3, -0.5, 0.4, 0.2, 0.1, -0.3])
+    motion = pp.simulate(robot, np.zeros(6), tau=pp.PD(robot, goal, 400.0, 60.0, gravity), duration=4.0)
+    rest = motion.final
+    assert np.abs(rest.v).max() < 1e-4
+    np.testing.assert_allclose(400.0 * (goal - rest.q), 0.0 if gravity else robot.gravity(rest.q), atol=2e-2)
+
+
+def test_pd_settles_on_quaternions():
+    robot = juggler()
+    goal, _ = state(robot, 5)
+    weight = np.diag(robot.mass_matrix(goal))
+    control = pp.PD(robot, goal, 25.0 * weight, 10.0 * weight, gravity=True)
+    motion = pp.simulate(robot, robot.neutral(), tau=control, duration=4.0, dt=1e-2)
+    assert np.abs(robot.difference(motion.final.q, goal)).max() < 3e-3
+
+
+def test_computed_torque_tracks():
+    robot = puma()
+    q, v, _ = swing(0.0)
+    motion = pp.simulate(robot, q, v, pp.ComputedTorque(robot, swing), duration=2.0)
+    wanted = np.sin(motion.t[:, None] + np.arange(6.0))
+    assert np.abs(motion.q - wanted).max() < 1e-6
+
+
+def test_the_error_of_computed_torque_is_a_damped_oscillator():
+    """e'' + kd e' + kp e = 0: with kd = 2 sqrt(kp), e = e0 (1 + w t) exp(-w t)."""
+    robot, w = puma(), 5.0
+    off = np.linspace(-0.3, 0.3, 6)
+    q, v, _ = swing(0.0)
+    motion = pp.simulate(robot, q + off, v, pp.ComputedTorque(robot, swing, kp=w * w, kd=2 * w), duration=1.0)
+    t = motion.t[:, None]
+    wanted = off * (1 + w * t) * np.exp(-w * t)
+    np.testing.assert_allclose(motion.q - np.sin(t + np.arange(6.0)), wanted, atol=1e-8)
+
+
+def test_operational_space_reaches_a_point_and_a_pose():
+    robot = ur5()
+    q = BENT
+    pose = robot.frame_pose(q + 0.3, "tool0")
+    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", pose[:3, 3], posture=q), duration=2.0, dt=4e-3)
+    np.testing.assert_allclose(robot.frame_pose(motion.final.q, "tool0")[:3, 3], pose[:3, 3], atol=1e-4)
+    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", pose, posture=q), duration=2.0, dt=4e-3)
+    np.testing.assert_allclose(robot.frame_pose(motion.final.q, "tool0"), pose, atol=1e-4)
+
+
+def test_the_task_is_decoupled_from_the_posture():
+    """Along a task the frame's error obeys e'' + kd e' + kp e = 0 whatever the posture does."""
+    robot = ur5()
+    q = BENT
+    start = robot.frame_pose(q, "tool0")
+    target = start.copy()
+    target[:3, 3] += (0.05, -0.04, 0.03)
+    control = pp.OperationalSpace(robot, "tool0", target[:3, 3], kp=25.0, kd=10.0, posture=q + 1.0)
+    motion = pp.simulate(robot, q, tau=control, duration=0.5)
+    t = motion.t[:, None]
+    wanted = (start - target)[:3, 3] * (1 + 5 * t) * np.exp(-5 * t)
+    np.testing.assert_allclose(robot.frame_pose(motion.q, "tool0")[:, :3, 3] - target[:3, 3], wanted, atol=1e-7)
+    assert np.abs(motion.final.q - q).max() > 0.01
+
+
+def test_operational_space_follows_a_moving_target():
+    robot = ur5()
+    q = BENT
+    start = robot.frame_pose(q, "tool0")
+
+    def target(t):
+        pose = start.copy()
+        pose[:3, 3] += 0.05 * np.array([1 - np.cos(t), np.sin(t), 0.0])
+        return pose, np.concatenate([np.zeros(3), 0.05 * np.array([np.sin(t), np.cos(t), 0.0])])
+
+    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", target, kp=400, kd=40), duration=1.0, dt=2e-3)
+    error = robot.frame_pose(motion.final.q, "tool0") - target(1.0)[0]
+    assert np.abs(error).max() < 3e-3
+
+
+def test_controllers_take_batches():
+    robot = puma()
+    q, v = state(robot, 2, (2, 3))
+    pose = robot.frame_pose(q, "tool")
+    goals, _ = state(robot, 3, (2, 3))
+    for control in (
+        pp.GravityCompensation(robot),
+        pp.PD(robot, swing, 10.0, 1.0, gravity=True),
+        pp.PD(robot, goals, 10.0, 1.0),
+        pp.ComputedTorque(robot, swing),
+        pp.OperationalSpace(robot, "tool", pose[..., :3, 3] + 0.01),
+        pp.OperationalSpace(robot, "tool", pose),
+    ):
+        tau = control(0.3, q, v)
+        assert tau.shape == (2, 3, 6)
+        if not isinstance(control, pp.OperationalSpace) and control(0.3, q[0, 0], v[0, 0]).ndim == 1:
+            np.testing.assert_allclose(control(0.3, q[0, 0], v[0, 0]), tau[0, 0], rtol=1e-9, atol=1e-9)
+
+
+def test_a_half_turn_is_the_shortest_way():
+    """The turn of the pose's error is a rotation vector, for any angle."""
+    robot = ur5()
+    pose = robot.frame_pose(state(robot, 4)[0], "tool0")
+    for w in np.random.default_rng(0).standard_normal((20, 3)) * 2:
+        w = w / max(1.0, np.linalg.norm(w) / 3.1)
+        turn = quat.exp(w)
+        turned = pose.copy()
+        turned[:3, :3] = np.stack([quat.rotate(turn, e) for e in np.eye(3)], axis=-1) @ pose[:3, :3]
+        found = Task(6, "faded").pulls(pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
+        np.testing.assert_allclose(found, [*w, 0, 0, 0], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda r: pp.PD(r, np.zeros(5), 1, 1), "reference q has shape"),
+        (lambda r: pp.PD(r, np.zeros(6), -1, 1), "kp is -1"),
+        (lambda r: pp.PD(r, np.zeros(6), 1, [1, 2]), "kd"),
+        (lambda r: pp.PD(r, lambda t: (1, 2, 3, 4), 1, 1), "gave 4 arrays"),
+        (lambda r: pp.ComputedTorque(r, lambda t: (np.zeros(6), np.zeros(2))), "reference v has shape"),
+        (lambda r: pp.OperationalSpace(r, "hand", np.zeros(3)), "no frame 'hand'"),
+        (lambda r: pp.OperationalSpace(r, "tool", np.zeros(4)), "expected a point"),
+        (lambda r: pp.OperationalSpace(r, "tool", np.zeros(3), policy="hope"), "policy is 'hope'"),
+        (lambda r: pp.OperationalSpace(r, "tool", lambda t: (np.zeros(3), np.zeros(6))), "velocity has shape"),
+        (lambda r: pp.OperationalSpace(r, "tool", np.zeros(3), posture=np.zeros(7)), "posture"),
+    ],
+)
+def test_what_controllers_refuse(make, why):
+    with pytest.raises(StateError, match=why):
+        make(puma())

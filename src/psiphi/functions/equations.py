@@ -162,8 +162,9 @@ class Equation:
             }
 
     def _flops(self, form: Form) -> int:
-        tree = frame_tree(self.model, form.lowered.rods)
-        return unroll(form.lowered.program("trial", tree, *self.arguments()), tree).count.flops
+        tree, lowered = frame_tree(self.model, form.lowered.rods), form.lowered
+        make = lowered.column if isinstance(lowered, LoweredColumns) else lowered.program
+        return unroll(make("trial", tree, *self.arguments()), tree).count.flops
 
     @cached_property
     def _normalizers(self) -> dict[str, Normalizer]:

@@ -29,6 +29,12 @@ class LoweredColumns:
     def sweeps(self) -> int:
         return len(self.lowered.schedule.directions)
 
+    def column(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        """One column, that of a vector given last: what all of them cost is a multiple of it."""
+        given = Argument("column", outputs[0].shape[-1:], "v" if self.vector.endswith("@joint") else "")
+        vectors = tuple(Argument(arg.name, arg.shape[:1]) for arg in outputs)
+        return self.lowered.program(name, tree, (*inputs, given), vectors)
+
     def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         count = outputs[0].shape[-1]
         vectors = tuple(Argument(arg.name, arg.shape[:1]) for arg in outputs)

@@ -204,10 +204,10 @@ def joint_rates(site: Site) -> list:
     return site.link.row.Hdot(site.of("q"), site.kept["v"], site.link)
 
 
-def gyration(site: Site, x) -> list:
+def gyration(site: Site, x, turn=add) -> list:
     """B(k) x = (V x* M x - M (V x x) + x x* M V) / 2: the share of b = V x* M V that makes dM/dt - 2 C skew."""
     V, M = site.kept["V"], site.link.inertia
-    total = add(subtract(force_cross(V, M @ x), M @ motion_cross(V, x)), force_cross(x, M @ V))
+    total = turn(subtract(force_cross(V, M @ x), M @ motion_cross(V, x)), force_cross(x, M @ V))
     return [0.5 * y for y in total]
 
 
@@ -228,6 +228,7 @@ LOCAL: dict[str, Callable] = {
     "omega*": lambda s, x: [-y for y in motion_cross(_turning(s), x)],
     "spin": lambda s, x: motion_cross(s.kept["V"], x),
     "gyro": gyration,
+    "gyro*": lambda s, x: gyration(s, x, subtract),  # V x* M - M V x is symmetric, x -> x x* M V is skew
     "spin*": lambda s, x: [-y for y in force_cross(s.kept["V"], x)],
     "H_dot": lambda s, x: dense.apply(joint_rates(s), x),
     "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),

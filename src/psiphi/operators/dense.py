@@ -63,7 +63,7 @@ def _letter(name: str, atoms: Atoms, given: Mapping[str, Any]) -> Value:
 
 
 def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
-    where = {"joint": JOINT, "link": LINK, "frame": FRAME()}[space]
+    where = {"joint": JOINT, "frame": FRAME()}.get(space, LINK)
     array = np.asarray(given[name], dtype=float)
     expected = size(where, model)
     if array.ndim == 0 or (expected is not None and array.shape[-1] != expected):

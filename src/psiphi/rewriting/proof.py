@@ -106,7 +106,9 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
     if model is None or len(model.bodies) > LARGE:
         return None
     both = lhs + rhs
-    words = [Expression(scaled(c, product(*map(of_letter, word)) if word else of_letter("I")), model) for word, c in rest.items()]
+    words = [
+        Expression(scaled(c, product(*map(of_letter, word)) if word else of_letter("I")), model) for word, c in rest.items()
+    ]
     whole = Expression(total(*(word.term for word in words)), model)
     for _ in range(STATES):
         q, values = model.random(rng), random_values(both, rng)
@@ -152,7 +154,12 @@ def _specimens(letters: frozenset[str]) -> Iterator[Model]:
 def _specimen(frames: tuple[str, ...]) -> Model:
     """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
     made, rng = Builder("specimen"), np.random.default_rng(4)
-    tree = (("base", "world", "revolute"), ("left", "base", "universal"), ("right", "base", "prismatic"), ("tip", "left", "spherical"))
+    tree = (
+        ("base", "world", "revolute"),
+        ("left", "base", "universal"),
+        ("right", "base", "prismatic"),
+        ("tip", "left", "spherical"),
+    )
     for name, parent, kind in tree:
         made.body(name, mass=rng.uniform(1.0, 3.0), com=rng.uniform(-0.2, 0.2, 3), inertia=np.diag(rng.uniform(0.2, 0.3, 3)))
         axes = {"axis": (0.6, 0.0, 0.8), "axis2": (0.0, 1.0, 0.0)} if kind == "universal" else {"axis": (0.6, 0.0, 0.8)}

@@ -41,18 +41,21 @@ ENTRIES = 200  # products into which sums around inverses may be multiplied out
 class Plan(Protocol):
     """`values` holds q and the vectors by name, as arrays with leading batch axes."""
 
-    sweeps: int
-    dense: bool
-
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray: ...
-    def explain(self) -> str: ...
+    @property
+    def sweeps(self) -> int: ...
+    @property
+    def dense(self) -> bool: ...
     @property
     def count(self) -> Count: ...
+    def __call__(self, values: Values, dtype: Any) -> np.ndarray: ...
+    def explain(self) -> str: ...
 
 
 def plan_for(expression: Expression, equation: Equation) -> Plan:
     """The plan of an expression that is legal, with every vector settled as force or motion."""
     why = ""
+    if not equation.arguments()[1][0].size:
+        return Dense(expression, equation.model, "there is nothing to compute")
     try:
         opaque = equation.opaque["out"]
         if opaque and all(_small(x) for x in opaque):

@@ -146,7 +146,7 @@ class _Fill:
                 for j, e in _units(site, shape.letters, self.lowered.spaces[1]):
                     for i, value in _rows(site, apply(site, shape.letters, e)):
                         self.put(name, i, j, c, value)
-            elif is_lever(shape):
+            elif isinstance(shape, Climb) and is_lever(shape):
                 for i, j, value in frames.levers(site, shape.family.letters[0], shape.left):
                     self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
             elif isinstance(shape, Climb):

@@ -17,9 +17,9 @@ RCOND, NOISE = 1e-10, 1e-12
 
 def scaled(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(R A C, R, C) with diagonal R and C: entries of at most one in every row and column, or nearly so."""
-    rows = _powers(np.abs(A).max(axis=-1, initial=0.0))
+    rows: np.ndarray = _powers(np.abs(A).max(axis=-1, initial=0.0))
     B = rows[..., :, None] * A
-    cols = _powers(np.abs(B).max(axis=-2, initial=0.0))
+    cols: np.ndarray = _powers(np.abs(B).max(axis=-2, initial=0.0))
     return B * cols[..., None, :], rows, cols
 
 
@@ -33,7 +33,7 @@ def regularity(A: np.ndarray) -> np.ndarray:
     """Least by greatest singular value of the scaled matrices (..., n, n); 0: singular, NaN: A is not finite."""
     if A.shape[-1] == 0:
         return np.ones(A.shape[:-2])
-    finite = np.isfinite(A).all(axis=(-2, -1))
+    finite = np.asarray(np.isfinite(A).all(axis=(-2, -1)))
     A = np.where(finite[..., None, None], A, 0.0)
     ratio = np.where(_spread(A) > NOISE, _spread(scaled(A)[0]), 0.0)
     return np.where(finite, ratio, np.nan)

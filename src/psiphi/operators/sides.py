@@ -227,7 +227,7 @@ def _letter(name: str) -> Ends:
 def settled(term: Term) -> Term:
     """The term with every vector over links written as the force or motion the expression makes it (undecided: forces)."""
     found = ends(term)
-    known = {name: found.value(end) or FORCE for name, space, end in found.vectors if space == "link"}
+    known: dict[str, Value] = {name: found.value(end) or FORCE for name, space, end in found.vectors if space == "link"}
     return _settled(term, known) if known else term
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from psiphi.errors import SingularError, StateError
 from psiphi.model.builder import Builder
+from psiphi.model.joints import JOINTS
 from psiphi.model.model import Model
 from psiphi.operators import Expression, random_values
 from psiphi.operators.blocks import labelled
@@ -64,8 +65,7 @@ def _derivation(lhs: Expression, rhs: Expression) -> Derivation:
         work = normalizer(lhs, rhs)
         derivation = work.derivation(lhs, rhs)
     except TooLarge as error:
-        sides = [Chain(side, {}, ()) for side in (lhs, rhs)]
-        return Derivation(*sides, notes=(error.cause,), remainder=None, unfinished=True)
+        return Derivation(Chain(lhs, {}, ()), Chain(rhs, {}, ()), notes=(error.cause,), remainder=None, unfinished=True)
     remainder = commuted(derivation.remainder or {})
     return replace(derivation, remainder=remainder, assumes=tuple(work.opaque.values()))
 
@@ -162,12 +162,11 @@ def _specimen(frames: tuple[str, ...]) -> Model:
     )
     for name, parent, kind in tree:
         made.body(name, mass=rng.uniform(1.0, 3.0), com=rng.uniform(-0.2, 0.2, 3), inertia=np.diag(rng.uniform(0.2, 0.3, 3)))
-        axes = {"axis": (0.6, 0.0, 0.8), "axis2": (0.0, 1.0, 0.0)} if kind == "universal" else {"axis": (0.6, 0.0, 0.8)}
-        axes = {} if kind == "spherical" else axes
-        count = {"universal": 2, "spherical": 3}.get(kind, 1)
-        made.joint(
-            f"to {name}", kind, parent=parent, child=name, xyz=rng.uniform(-0.5, 0.5, 3), armature=(0.1,) * count, **axes
+        along: dict[str, Any] = dict(
+            zip(("axis", "axis2"), ((0.6, 0.0, 0.8), (0.0, 1.0, 0.0))[: JOINTS[kind].axes], strict=False)
         )
+        xyz, rotors = rng.uniform(-0.5, 0.5, 3), (0.1,) * JOINTS[kind].nv
+        made.joint(f"to {name}", kind, parent=parent, child=name, xyz=xyz, armature=rotors, **along)
     for i, frame in enumerate(x for x in frames if x != "world"):
         made.frame(frame, tree[i % len(tree)][0], xyz=rng.uniform(-0.3, 0.3, 3))
     return made.build()

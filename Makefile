@@ -18,7 +18,7 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 
 .NOTPARALLEL:
-.PHONY: help demo test lint browser fmt bench docs clean
+.PHONY: help demo test torture lint browser fmt bench docs clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -28,6 +28,9 @@ demo: $(VENV)/.with-core  ## the first minute with psiphi
 
 test: lint browser  ## lint, types, and every test
 	@$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+torture: $(VENV)/.with-test  ## hostile input for hours: make torture ARGS="--minutes 300"
+	@$(RUN) tests/hostile/torture.py $(ARGS)
 
 lint: $(VENV)/.with-test  ## ruff (rules and format) and pyright
 	@$(RUN) -m ruff check .

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import psiphi as pp
+from children import python
 from psiphi.bench import fresh, large, main, report, robots, rows
 from psiphi.bench.agreement import FUNCTIONS, errors, interpreted, two_frames
 from psiphi.bench.peers import Mj, Pin, lazy
@@ -83,13 +82,13 @@ def test_a_missing_peer_stops_the_run_and_names_the_extra():
 
 def test_the_run_writes_what_it_prints(tmp_path, capsys):
     table, data = tmp_path / "table.md", tmp_path / "results.json"
-    table.write_text(f"before\n{report.START}\nold\n{report.END}\nafter\n")
+    table.write_text(f"before\n{report.START}\nold\n{report.END}\nafter\n", encoding="utf-8")
     assert main(["--quick", "--only", "flops-fd", "--only", "flops-id", "--json", str(data), "--table", str(table)]) == 0
-    printed, facts = capsys.readouterr().out, json.loads(data.read_text())
+    printed, facts = capsys.readouterr().out, json.loads(data.read_text(encoding="utf-8"))
     assert "2 of 2 targets met" in printed and "379N - 587" in printed
     assert [one["name"] for one in facts["rows"]] == ["flops-fd", "flops-id"] and facts["quick"]
     assert all(one["passed"] for one in facts["rows"])
-    text = table.read_text()
+    text = table.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert "| 379N - 587 | 426N - 576 |" in text
     with pytest.raises(Error, match="has no lines"):
@@ -98,7 +97,10 @@ def test_the_run_writes_what_it_prints(tmp_path, capsys):
 
 def test_the_kept_results_are_whole():
     """benchmarks/: the table in the README is that of the JSON, and every row of the benchmark is there."""
-    facts, readme = json.loads((KEPT / "results.json").read_text()), (KEPT / "README.md").read_text()
+    facts, readme = (
+        json.loads((KEPT / "results.json").read_text(encoding="utf-8")),
+        (KEPT / "README.md").read_text(encoding="utf-8"),
+    )
     assert report.with_table(readme, facts) == readme
     assert {one["name"] for one in facts["rows"]} == {row.name for row in rows.ROWS}
     assert not facts["quick"]
@@ -106,9 +108,8 @@ def test_the_kept_results_are_whole():
 
 def test_bench_does_not_import_the_peers():
     code = "import sys, psiphi.bench; print({'pinocchio', 'mujoco'} & set(sys.modules))"
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout == "set()\n"
+    done = python("-c", code)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_every_function_of_the_issue_is_compared():

@@ -3,22 +3,18 @@
 import io
 import os
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import psiphi
+from children import child, python
 from psiphi import cli
 from psiphi.cli import info
 from psiphi.cli.progress import Bar
 from psiphi.errors import Error, ModelError, SingularError
 from psiphi.simulation.trajectory import Trajectory
-
-SRC = Path(__file__).parents[1] / "src"
 
 
 def stand_in(**changes) -> SimpleNamespace:
@@ -197,10 +193,10 @@ def test_tree_order_of_a_long_chain_is_quick():
 
 
 def test_a_name_the_terminal_cannot_show():
-    code = f"import sys; sys.path.insert(0, {str(SRC)!r})\nfrom psiphi import cli\n"
+    code = "from psiphi import cli\n"
     code += "cli.COMMANDS['demo'] = cli.Command(lambda args: print(chr(0x3c8), chr(0xdce9)) or 0, 'prints')\ncli.main(['demo'])"
-    done = subprocess.run([sys.executable, "-X", "utf8=0", "-c", code], capture_output=True, env={"PYTHONIOENCODING": "ascii"})
-    assert (done.stdout.split(), done.stderr) == ([rb"\u03c8", rb"\udce9"], b"")
+    done = python("-X", "utf8=0", "-c", code, PYTHONIOENCODING="ascii")
+    assert (done.stdout.split(), done.stderr) == ([r"\u03c8", r"\udce9"], "")
 
 
 LEAVES_EARLY = """
@@ -213,13 +209,12 @@ sys.exit(cli.main(["demo"]))
 
 def test_a_reader_that_leaves_is_no_error():
     """`psiphi ... | head`: quiet, and the exit code of a broken pipe."""
-    code = f"import sys; sys.path.insert(0, {str(SRC)!r})\n{LEAVES_EARLY}"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout and child.stderr
-        child.stdout.readline()
-        child.stdout.close()
-        assert child.stderr.read() == b""
-        assert child.wait(timeout=60) == 141
+    with child("-c", LEAVES_EARLY) as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 141
 
 
 def test_derive_prints_the_derivation_and_the_loops(capsys):
@@ -233,10 +228,9 @@ def test_derive_says_what_is_wrong_with_an_expression(capsys):
     assert "link" in capsys.readouterr().err
 
 
-def run(*argv: str) -> subprocess.CompletedProcess:
+def run(*argv: str) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
-    words = [sys.executable, "-m", "psiphi.cli", *argv]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SRC)})
+    return python("-m", "psiphi.cli", *argv)
 
 
 def test_the_module_runs_by_itself():
@@ -255,7 +249,7 @@ def test_info_says_what_is_good_to_know(capsys):
 def test_info_of_a_file_with_a_branch_and_a_free_base(tmp_path, capsys):
     file = tmp_path / "one.urdf"
     mass = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    file.write_text(f'<robot name="one"><link name="a">{mass}</link></robot>')
+    file.write_text(f'<robot name="one"><link name="a">{mass}</link></robot>', encoding="utf-8")
     assert cli.main(["info", str(file), "--base", "free"]) == 0
     text = capsys.readouterr().out
     assert "nq=7, nv=6" in text and "q has quaternions" in text and "no shapes" in text
@@ -263,7 +257,7 @@ def test_info_of_a_file_with_a_branch_and_a_free_base(tmp_path, capsys):
 
 def test_info_of_a_scene_file_names_the_commands_for_it(tmp_path, capsys):
     file = tmp_path / "swing.toml"
-    file.write_text('[robots.arm]\nrobot = "acrobot"\n')
+    file.write_text('[robots.arm]\nrobot = "acrobot"\n', encoding="utf-8")
     sentence, hint = refused(capsys, "info", str(file))
     assert "is a scene, not a robot" in sentence and "psiphi simulate" in hint
 
@@ -278,7 +272,7 @@ def test_bundled_names_mean_what_is_bundled_whatever_lies_here(tmp_path, monkeyp
 def test_a_mesh_that_is_missing_is_named(tmp_path, capsys):
     file, page = tmp_path / "arm.urdf", tmp_path / "arm.html"
     shape = '<visual><geometry><mesh filename="package://nowhere/arm.stl"/></geometry></visual>'
-    file.write_text(f'<robot name="arm"><link name="a">{shape}</link></robot>')
+    file.write_text(f'<robot name="arm"><link name="a">{shape}</link></robot>', encoding="utf-8")
     assert cli.main(["info", str(file)]) == 0 and cli.main(["view", str(file), "--html", str(page)]) == 0
     out = capsys.readouterr().out
     assert "viewers draw simple shapes" in out and "package://nowhere/arm.stl" in out
@@ -321,10 +315,12 @@ def test_simulate_controllers_hold_the_arm(law, tmp_path, capsys):
 
 def test_simulate_a_scene_file(tmp_path, capsys):
     scene = tmp_path / "fall.toml"
-    scene.write_text('title = "a fall"\nduration = 0.1\n[robots.arm]\nrobot = "pelican"\nq = {shoulder = 1.0}\n')
+    scene.write_text(
+        'title = "a fall"\nduration = 0.1\n[robots.arm]\nrobot = "pelican"\nq = {shoulder = 1.0}\n', encoding="utf-8"
+    )
     if "shoulder" not in [joint.name for joint in psiphi.load("pelican").joints]:
         first = psiphi.load("pelican").joints[0].name
-        scene.write_text(scene.read_text().replace("shoulder", first))
+        scene.write_text(scene.read_text(encoding="utf-8").replace("shoulder", first), encoding="utf-8")
     assert cli.main(["simulate", str(scene), "--no-files"]) == 0
     out = capsys.readouterr().out
     assert "0 to 0.1 s" in out and "wrote" not in out
@@ -345,10 +341,24 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "ur5", "--batch", "5"], "--batch 5 needs --random", "--random"),
         (["simulate", "ur5", "-o", "x.txt"], "ends in '.txt'", "endings"),
         (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "make it first"),
+        (["simulate", "ur5", "--q0", "nan,0,0,0,0,0"], "q0", ""),
+        (["simulate", "ur5", "--dt", "0.3", "--duration", "1"], "expected a whole number", "duration="),
+        (["simulate", "ur5", "--every", "0"], "every is 0", "1 keeps"),
+        (["simulate", "ur5", "--duration", "1e12"], "samples and", "every="),
+        (["simulate", "ur5", "--method", "RK45", "--limits", "block"], "no place in RK45", "rk4"),
+        (["simulate", "ur5", "-o", "x.npz", "--method", "rk5"], "method is 'rk5'", "rk4"),
+        (["simulate", "four_bar", "--q0", "1,1,1"], "not on the constraints", "assemble"),
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
         (["simulate", "two_arms", "--random"], "does not close the loops", "scene"),
         (["view", "motion.npz"], "there is no file 'motion.npz'", "check the path"),
         (["view", "ur55"], "no robot is called 'ur55'", "ur5"),
+        (["view", "ur55", "--html", "x.html"], "no robot is called 'ur55'", "ur5"),
+        (["view", "two_arms", "--port", "99999"], "port is 99999", "8080"),
+        (["demo", "--duration", "-1"], "duration is -1.0", "seconds"),
+        (["bench", "--only", "nothing", "--json", "x.json"], "is called 'nothing'", "there are"),
+        (["emit", "ur5", "nothing", "-o", "x.c"], "no function is called", "Known are"),
+        (["emit", "ur5", "jacobian", "-o", "x.c"], "of one frame", "--frame"),
+        (["emit", "ur5", "gravity", "--name", "2x", "-o", "x.c"], "is no name in C", "letters"),
         (["emit", "ur5", "forwarddynamics"], "no function is called", "'forward_dynamics'"),
         (["emit", "ur5", "jacobian"], "of one frame", "--frame"),
         (["emit", "ur5", "gravity", "--name", "2x"], "is no name in C", "letters"),
@@ -356,7 +366,9 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["count", "ur5", "jacobian"], "of one frame", "--frame"),
     ],
 )
-def test_wrong_words_get_a_sentence_and_a_hint(argv, sentence, hint, capsys):
+def test_wrong_words_get_a_sentence_and_a_hint(argv, sentence, hint, capsys, monkeypatch):
+    """Also where nothing may be written: words come before the disk."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
     got, advice = refused(capsys, *argv)
     assert sentence in got and hint in advice
 
@@ -424,7 +436,7 @@ def test_progress_shows_numbers_to_people_only(capsys):
 def test_view_writes_a_page(tmp_path, capsys):
     page = tmp_path / "panda.html"
     assert cli.main(["view", "panda", "--html", str(page), "--no-meshes"]) == 0
-    assert page.stat().st_size > 10_000 and str(page) in capsys.readouterr().out
+    assert page.stat().st_size > 10_000 and page.name in capsys.readouterr().out
 
 
 def test_view_of_a_kept_motion(tmp_path, capsys):
@@ -432,7 +444,7 @@ def test_view_of_a_kept_motion(tmp_path, capsys):
     assert cli.main(["simulate", "acrobot", "--duration", "0.1", "-o", str(kept)]) == 0
     assert cli.main(["view", str(kept), "--html", str(page)]) == 0, "a bundled robot is found by the name in the file"
     assert cli.main(["view", str(kept), "--robot", "acrobot", "--html", str(page)]) == 0
-    assert "constraint" not in page.read_text() and "<figcaption>energy" in page.read_text()
+    assert "constraint" not in page.read_text(encoding="utf-8") and "<figcaption>energy" in page.read_text(encoding="utf-8")
 
 
 def test_view_of_a_motion_needs_its_own_robot(tmp_path, capsys):
@@ -474,7 +486,7 @@ def test_emit_prints_or_writes(tmp_path, capsys):
     assert "void gravity(const double *q, double *tau)" in capsys.readouterr().out
     file = tmp_path / "j.c"
     assert cli.main(["emit", "ur5", "jacobian", "--frame", "tool", "--name", "tool_jacobian", "-o", str(file)]) == 0
-    assert "void tool_jacobian(const double *q, double *J)" in file.read_text()
+    assert "void tool_jacobian(const double *q, double *J)" in file.read_text(encoding="utf-8")
     assert cli.main(["emit", "acrobot", "gravity", "--target", "llvm"]) == 0
     assert "define void @loop(" in capsys.readouterr().out
 
@@ -487,12 +499,10 @@ def test_the_demo_sums_up_and_writes_its_page(tmp_path, capsys):
     assert page.stat().st_size < 1_000_000
 
 
-def test_the_demo_needs_no_optional_package():
+def test_the_demo_needs_no_optional_package(tmp_path):
     hidden = ("viser", "matplotlib", "scipy", "rich", "trimesh", "mujoco", "pinocchio", "pandas", "xarray")
     code = f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\nfrom psiphi import demo\ndemo.main(sys.argv[1], 0.05)"
-    with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, "-c", code, os.path.join(folder, "d.html")]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SRC)})
+    done = python("-c", code, str(tmp_path / "d.html"))
     assert done.returncode == 0, done.stderr
 
 

@@ -32,7 +32,7 @@ def make(folder):
     """A package with a description."""
     (folder / "urdf").mkdir(parents=True)
     (folder / "meshes").mkdir()
-    (folder / "urdf" / "arm.urdf").write_text(URDF)
+    (folder / "urdf" / "arm.urdf").write_text(URDF, encoding="utf-8")
     return folder
 
 
@@ -92,7 +92,7 @@ def test_odd_names_are_no_packages(name, tmp_path, nowhere):
 )
 def test_an_installed_package_confines_as_any_other(inner, tmp_path, nowhere):
     package = make(tmp_path / "arm_description")
-    (tmp_path / "secret.urdf").write_text(URDF)
+    (tmp_path / "secret.urdf").write_text(URDF, encoding="utf-8")
     (package / "urdf" / "link.urdf").symlink_to(tmp_path / "secret.urdf")
     nowhere.setenv("ROS_PACKAGE_PATH", str(tmp_path))
     with pytest.raises(pp.ModelError, match="outside"):

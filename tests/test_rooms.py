@@ -1,7 +1,6 @@
 """Imports point upstream only: a room uses the rooms before it, and optional packages only inside functions."""
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src"
+from children import SRC, python
+
 ROOMS = [
+    "escaping",
     "errors",
     "spatial",
     "model",
@@ -148,8 +149,9 @@ def test_the_judge_itself(room, line, right):
 
 def loaded_after(code: str) -> set[str]:
     """Top-level modules that a fresh interpreter holds after running `code`."""
-    script = f"import sys\nsys.path.insert(0, {str(SRC)!r})\n{code}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = python("-c", script)
+    assert done.returncode == 0, done.stderr
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 

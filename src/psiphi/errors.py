@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from psiphi.escaping import terminal
+
 
 class Error(ValueError):
     """Anything psiphi refuses: `cause` (what came, what was expected), `remedy` (what to do), and where it stands.
@@ -20,7 +22,7 @@ class Error(ValueError):
         place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
         where = ": ".join(part for part in (place, self.element) if part)
         text = f"{where}: {self.cause}" if where else self.cause
-        return f"{text}. Remedy: {self.remedy}" if self.remedy else text
+        return terminal(f"{text}. Remedy: {self.remedy}" if self.remedy else text)
 
 
 class ModelError(Error):

@@ -31,7 +31,11 @@ def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot
     """
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"the robot is {shown(source)}, expected a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")')
-    text = os.fspath(source)
+    if base is not None and not isinstance(base, str):
+        raise ModelError(
+            f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out for the robot's own", element="base"
+        )
+    source = text = os.fsdecode(source)
     if text in robots.names():
         return getattr(robots, text)(base=base, **options)
     if text.startswith(PACKAGE):

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from children import exit_code
+
 PAGE = mmap.PAGESIZE
 POSIX = hasattr(os, "fork") and not sys.platform.startswith("win")
 
@@ -42,4 +44,4 @@ def outcome(action: Callable[[], None]) -> int:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return exit_code(child)

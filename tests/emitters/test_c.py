@@ -65,10 +65,11 @@ def test_compiled_it_computes_the_function(name, quantity, frames, tmp_path):
     if compiler is None:
         pytest.skip("no C compiler (cc) on this machine")
     function, inputs, answers = case(name, quantity, frames)
-    (tmp_path / "f.c").write_text(c_source(function.code, "f"))
+    (tmp_path / "f.c").write_text(c_source(function.code, "f"), encoding="utf-8")
     flags = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-shared", "-fPIC"]
     library = tmp_path / "f.so"
-    subprocess.run([compiler, *flags, "-o", library, tmp_path / "f.c", "-lm"], check=True, capture_output=True)
+    words = [compiler, *flags, "-o", library, tmp_path / "f.c", "-lm"]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
     call = ctypes.CDLL(str(library)).f
     outputs = [np.full(arg.shape, np.nan) for arg in function.outputs]
     pointers = [np.ascontiguousarray(x).ctypes.data_as(ctypes.c_void_p) for x in (*inputs, *outputs)]

@@ -7,13 +7,12 @@ import gc
 import json
 import math
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
+from functools import partial
 
 import pytest
 
+from children import exit_code, in_threads, python
 from psiphi.emitters import jit
 from psiphi.errors import Error
 
@@ -189,11 +188,7 @@ def test_threads_compile_together():
             text = f"define double @f(double %x) {{\n  %y = fadd double %x, {k}{i}.0\n  ret double %y\n}}"
             results[k, i] = load(text, "f")(0.5)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(partial(work, k) for k in range(1, 9))
     assert results == {(k, i): 10.0 * k + i + 0.5 for k in range(1, 9) for i in range(5)}
 
 
@@ -206,17 +201,17 @@ def test_a_forked_child_compiles_while_its_parent_does():
         while not stop.is_set():
             jit.compile_ir(SQUARE)
 
-    thread = threading.Thread(target=busy)
+    thread = threading.Thread(target=busy, daemon=True)
     thread.start()
     try:
         for _ in range(5):
             pid = os.fork()
             if pid == 0:
                 os._exit(0 if load(SQUARE, "square")(3.0) == 9.0 else 1)
-            assert os.waitpid(pid, 0)[1] == 0
+            assert exit_code(pid) == 0
     finally:
         stop.set()
-        thread.join()
+        thread.join(timeout=60)
 
 
 def test_object_code_loads_in_another_process(tmp_path):
@@ -229,9 +224,7 @@ library = jit.load_object(open(sys.argv[1], "rb").read(), ["square"])
 value = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(library.address("square"))(3.0)
 print(json.dumps([light, value]))
 """
-    env = dict(os.environ, PYTHONPATH=str(Path(jit.__file__).parents[2]))
-    answers = []
     for _ in range(3):
-        run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "square.o")], env=env, capture_output=True, check=True)
-        answers.append(json.loads(run.stdout))
-    assert all(light and value == 9.0 for light, value in answers)
+        done = python("-c", code, str(tmp_path / "square.o"))
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == [True, 9.0]

@@ -3,80 +3,142 @@
 import numpy as np
 import pytest
 
+import kalman
 import psiphi as pp
+from kalman import dense, random_model, spd
 from psiphi.estimation import LinearTree, Smoother, Stage, sequence
 
 
-def spd(rng, n):
-    A = rng.normal(size=(n, n))
-    return A @ A.T + 0.1 * np.eye(n)
-
-
-def random_tree(rng, count, noisy=True):
-    sizes, widths = rng.integers(1, 5, count), rng.integers(1, 3, count)
-    widths = np.minimum(widths, sizes)
-    parents = [-1] + [int(rng.integers(-1 if rng.random() < 0.2 else 0, k)) for k in range(1, count)]
-    stages = []
-    for k, p in enumerate(parents):
-        step = rng.normal(size=(sizes[p] if p >= 0 else 0, sizes[k]))
-        noise = rng.uniform(0.1, 1.0, widths[k]) if noisy else None
-        stages.append(Stage(p, step, spd(rng, sizes[k]), rng.normal(size=(widths[k], sizes[k])), noise))
-    return LinearTree(stages)
-
-
-def dense(tree):
-    """(prior map, covariance, outputs, noise) of all states stacked."""
-    where = [tree.slices(k) for k in range(len(tree.stages))]
-    E, Q = np.zeros((tree.nx, tree.nx)), np.zeros((tree.nx, tree.nx))
-    H, R = np.zeros((tree.nv, tree.nx)), np.zeros((tree.nv, tree.nv))
-    for k, stage in enumerate(tree.stages):
-        x, y = where[k]["x"], where[k]["v"]
-        Q[x, x], H[y, x] = stage.covariance, stage.outputs
-        R[y, y] = np.diag(stage.noise) if stage.noise is not None else 0.0
-        if stage.parent >= 0:
-            E[where[stage.parent]["x"], x] = stage.transition
-    phi = np.linalg.inv(np.eye(tree.nx) - E)
-    return phi, phi @ Q @ phi.T, H, R
-
-
-def below(tree, k, itself):
-    """The outputs of stage k's descendants (and its own)."""
+def outboard(tree, k, itself):
+    """Stage k's descendants (and itself)."""
     inside = {k}
     for j in range(k + 1, len(tree.stages)):
         if tree.parent[j] in inside:
             inside.add(j)
-    return np.concatenate(
-        [np.arange(tree.nv)[tree.slices(j)["v"]] for j in sorted(inside - (set() if itself else {k}))] or [[]]
-    ).astype(int)
+    return sorted(inside if itself else inside - {k})
+
+
+def places(tree, stages, what):
+    """Where the stages' outputs "v" or states "x" stand among all."""
+    count = np.arange(tree.nx if what == "x" else tree.nv)
+    return np.concatenate([count[:0], *(count[tree.slices(j)[what]] for j in stages)]).astype(int)
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("noisy", [True, False])
 def test_smoothing_is_conditioning(seed, noisy):
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, int(rng.integers(1, 8)), noisy)
+    tree = random_model(rng, int(rng.integers(1, 8)), noisy)
     phi, C, H, R = dense(tree)
-    xi, y = [rng.normal(size=n) for n in tree.sizes], rng.normal(size=tree.nv)
-    mean = phi @ np.concatenate(xi)
+    (xi, eta), y = ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)), rng.normal(size=tree.nv)
     smoother = Smoother(tree)
-    found = smoother(np.split(y, np.cumsum(tree.widths)[:-1]), xi)
+    found = smoother(np.split(y, np.cumsum(tree.widths)[:-1]), xi, eta)
 
-    def given(rows):
+    def given(stages):
+        """Mean and covariance of all states, given the outputs of some stages and the factors exp(eta . x) there."""
+        rows, tilt = places(tree, stages, "v"), places(tree, stages, "x")
+        mean = phi @ np.concatenate(xi) + C[:, tilt] @ np.concatenate(eta)[tilt]
         S = H[rows] @ C @ H[rows].T + R[np.ix_(rows, rows)]
         gain = np.linalg.solve(S, H[rows] @ C).T if len(rows) else np.zeros((tree.nx, 0))
         return mean + gain @ (y[rows] - H[rows] @ mean), C - gain @ H[rows] @ C
 
-    for k in range(len(tree.stages)):
+    everything = range(len(tree.stages))
+    for k in everything:
         x = tree.slices(k)["x"]
         cases = {
-            "predicted": (below(tree, k, False), found.predicted[k], smoother.predicted_covariance[k]),
-            "filtered": (below(tree, k, True), found.filtered[k], smoother.filtered_covariance[k]),
-            "smoothed": (np.arange(tree.nv), found.smoothed[k], smoother.smoothed_covariance[k]),
+            "predicted": (outboard(tree, k, False), found.predicted[k], smoother.predicted_covariance[k]),
+            "filtered": (outboard(tree, k, True), found.filtered[k], smoother.filtered_covariance[k]),
+            "smoothed": (everything, found.smoothed[k], smoother.smoothed_covariance[k]),
         }
-        for name, (rows, state, covariance) in cases.items():
-            want, spread = given(rows)
+        for name, (stages, state, covariance) in cases.items():
+            want, spread = given(stages)
             assert np.allclose(state, want[x], rtol=1e-7, atol=1e-7 * (1 + np.abs(want).max())), name
             assert np.allclose(covariance, spread[x, x], rtol=1e-7, atol=1e-7 * (1 + np.abs(C).max())), name
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_multipliers_and_costates_are_what_they_say(seed):
+    """u = Cov(y)^-1 (y - E y), lambda- = phi* (H* u + eta): dense, no recursion."""
+    rng = np.random.default_rng(100 + seed)
+    tree = random_model(rng, int(rng.integers(1, 8)))
+    phi, C, H, R = dense(tree)
+    (xi, eta), y = ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)), rng.normal(size=tree.nv)
+    found = Smoother(tree)(np.split(y, np.cumsum(tree.widths)[:-1]), xi, eta)
+    u = np.linalg.solve(H @ C @ H.T + R, y - H @ (phi @ np.concatenate(xi) + C @ np.concatenate(eta)))
+    lam = phi.T @ (H.T @ u + np.concatenate(eta))
+    assert np.allclose(np.concatenate(found.multipliers), u, rtol=1e-8, atol=1e-8)
+    assert np.allclose(np.concatenate(found.costates), lam, rtol=1e-8, atol=1e-8)
+    Q = np.linalg.inv(phi) @ C @ np.linalg.inv(phi).T
+    assert np.allclose(np.concatenate(found.smoothed), phi @ (Q @ lam + np.concatenate(xi)), rtol=1e-8, atol=1e-8), "S2 (6.1)"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coinputs_are_inputs_in_disguise(seed):
+    """Smoothed states and multipliers are those of inputs xi + M phi* eta; co-states then lack phi* eta."""
+    rng = np.random.default_rng(seed)
+    tree = random_model(rng, 6)
+    phi, C, _, _ = dense(tree)
+    Q = np.linalg.inv(phi) @ C @ np.linalg.inv(phi).T
+    eta, y = [rng.normal(size=n) for n in tree.sizes], [rng.normal(size=(3, n)) for n in tree.widths]
+    drift = phi.T @ np.concatenate(eta)
+    folded = np.split(Q @ drift, np.cumsum(tree.sizes)[:-1])
+    one, other = Smoother(tree)(y, coinputs=eta), Smoother(tree)(y, inputs=folded)
+    for name in ("smoothed", "multipliers"):
+        assert all(map(np.allclose, getattr(one, name), getattr(other, name))), name
+    assert np.allclose(np.concatenate(one.costates, -1), np.concatenate(other.costates, -1) + drift)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_textbook_says_the_same(seed):
+    """A Kalman filter and a Rauch-Tung-Striebel smoother in plain NumPy, which knows neither co-states nor sweeps."""
+    rng = np.random.default_rng(200 + seed)
+    tree = random_model(rng, int(rng.integers(1, 10)))
+    (xi, eta), y = ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)), [rng.normal(size=n) for n in tree.widths]
+    smoother = Smoother(tree)
+    found = smoother(y, xi, eta)
+    nodes = [
+        kalman.Node(s.parent, s.transition, s.covariance, s.outputs, s.noise, xi[k], eta[k], y[k])
+        for k, s in enumerate(tree.stages)
+    ]
+    for k, want in enumerate(kalman.smooth_tree(nodes)):
+        pairs = {
+            "prior": (found.predicted[k], smoother.predicted_covariance[k]),
+            "posterior": (found.filtered[k], smoother.filtered_covariance[k]),
+            "smoothed": (found.smoothed[k], smoother.smoothed_covariance[k]),
+            "innovation": (found.innovations[k], smoother.innovation_covariance[k]),
+        }
+        for name, (state, covariance) in pairs.items():
+            assert np.allclose(state, getattr(want, name), rtol=1e-9, atol=1e-9), name
+            assert np.allclose(covariance, getattr(want, f"{name}_cov"), rtol=1e-9, atol=1e-9), name
+        assert np.allclose(smoother.gains[k], want.gain, rtol=1e-9, atol=1e-9)
+
+
+def test_an_instant_without_a_measurement():
+    """Outputs of shape (0, n): the same as an output that only noise tells of."""
+    rng = np.random.default_rng(3)
+    F, Q, H, R = rng.normal(size=(2, 2)), spd(rng, 2), rng.normal(size=(1, 2)), np.array([0.3])
+    none, y = np.zeros((0, 2)), rng.normal(size=(5, 4, 1))
+    missing = Smoother(sequence([F] * 3, [Q] * 4, [H, none, H, none], [R, np.zeros(0), R, None]))
+    vague = Smoother(sequence([F] * 3, [Q] * 4, [H] * 4, [R, [1e20], R, [1e20]]))
+    found = missing([np.zeros((5, 0)), y[:, 2], [], y[:, 0]])
+    other = vague([y[:, t] for t in (3, 2, 1, 0)])
+    for name in ("predicted", "filtered", "smoothed"):
+        assert all(map(np.allclose, getattr(found, name), getattr(other, name))), name
+    assert [e.shape for e in found.innovations] == [(5, 0), (5, 1), (5, 0), (5, 1)]
+    assert missing.innovation_covariance[2].shape == (0, 0) and missing.gains[2].shape == (2, 0)
+    assert np.array_equal(missing.filtered_covariance[2], missing.predicted_covariance[2])
+
+
+def test_a_model_without_stages():
+    found = Smoother(LinearTree([]))([])
+    assert found.smoothed == found.multipliers == []
+
+
+def test_models_keep_copies():
+    M = np.eye(2)
+    tree = LinearTree([Stage(-1, np.eye(1), M, np.eye(2))])
+    M[0, 0] = -5.0
+    assert tree.stages[0].covariance[0, 0] == 1.0 and not tree.stages[0].covariance.flags.writeable
 
 
 def test_a_time_series_is_a_chain():
@@ -96,7 +158,7 @@ def test_a_time_series_is_a_chain():
 
 def test_innovations_are_white():
     rng = np.random.default_rng(1)
-    tree = random_tree(rng, 5)
+    tree = random_model(rng, 5)
     _, C, H, R = dense(tree)
     smoother = Smoother(tree)
     root = np.linalg.cholesky(H @ C @ H.T + R)
@@ -125,14 +187,13 @@ def test_broken_models_are_refused(stages, words):
         LinearTree(stages)
 
 
-def test_an_output_known_beforehand_is_refused():
-    with pytest.raises(pp.SingularError, match="innovation"):
-        Smoother(LinearTree([Stage(-1, np.eye(1), np.zeros((1, 1)), np.eye(1))]))
-
-
 def test_data_of_the_wrong_shape_are_refused():
     smoother = Smoother(sequence([np.eye(1)], [np.eye(1)] * 2, [np.eye(1)] * 2))
     with pytest.raises(pp.StateError, match="2 stages"):
         smoother([np.zeros(1)])
     with pytest.raises(pp.StateError, match="shape"):
         smoother([np.zeros(1), np.zeros(2)])
+    with pytest.raises(pp.StateError, match="batch axes"):
+        smoother([np.zeros((2, 1)), np.zeros((3, 1))])
+    with pytest.raises(pp.StateError, match=r"finite.*nothing measured"):
+        smoother([np.zeros(1), np.array([np.nan])])

@@ -7,14 +7,14 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 import time
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from children import child
 from psiphi.errors import CacheError
 from psiphi.functions import cache
 
@@ -38,11 +38,9 @@ def entry(home):
     return home / f"{KEY}.o"
 
 
-def child(code: str, home: Path, *args: str) -> subprocess.Popen:
+def another(code: str, home: Path, *args: str):
     """Another process that has imported the cache and runs `code`."""
-    env = dict(os.environ, PSIPHI_CACHE=str(home), PYTHONPATH=str(Path(cache.__file__).parents[2]))
-    code = "import sys\nfrom psiphi.functions import cache\n" + code
-    return subprocess.Popen([sys.executable, "-c", code, *args], env=env, stdout=subprocess.PIPE, text=True)
+    return child("-c", f"import sys\nfrom psiphi.functions import cache\n{code}", *args, PSIPHI_CACHE=str(home))
 
 
 def caught(action):
@@ -285,7 +283,7 @@ def test_a_failing_disk_costs_one_warning(home, monkeypatch, call, code):
 
 
 def test_no_place_for_a_directory(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         monkeypatch.setattr(cache, "_warned", set())
         monkeypatch.setenv("PSIPHI_CACHE", str(place))
@@ -305,8 +303,13 @@ def test_no_place_for_a_directory(tmp_path, monkeypatch):
 def test_killed_writers_leave_no_bad_entry(home):
     writer = "data = sys.argv[1].encode() * 400_000\nprint(flush=True)\nwhile True: cache.store(cache.key('x'), data)"
     for i in range(50):
-        process = child(writer, home, chr(97 + i % 26)) if i % 10 == 0 else fork_writer(chr(97 + i % 26))
-        wait_then_kill(process, 0.0005 * i)
+        letter, delay = chr(97 + i % 26), 0.0005 * i
+        if i % 10:
+            fork_then_kill(letter, delay)
+        else:
+            with another(writer, home, letter) as process:
+                process.stdout.readline()
+                time.sleep(delay)
         data, messages = caught(lambda: cache.fetch(cache.key("x")))
         assert messages == []
         assert data is None or (len(set(data)) == 1 and len(data) == 400_000)
@@ -316,25 +319,19 @@ def test_killed_writers_leave_no_bad_entry(home):
     assert not list(home.glob(".*.tmp"))  # abandoned temporary files are swept
 
 
-def fork_writer(letter: str) -> int:
+def fork_then_kill(letter: str, delay: float) -> None:
     pid = os.fork()
     if pid == 0:
-        while True:
-            cache.store(cache.key("x"), letter.encode() * 400_000)
-    return pid
-
-
-def wait_then_kill(process, delay: float) -> None:
-    if isinstance(process, subprocess.Popen):
-        process.stdout.readline()
+        try:
+            while True:
+                cache.store(cache.key("x"), letter.encode() * 400_000)
+        finally:
+            os._exit(1)
+    try:
         time.sleep(delay)
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    else:
-        time.sleep(delay)
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def test_many_processes_start_cold_together(home, tmp_path):
@@ -348,8 +345,9 @@ for i in range(20):
     assert data == name.encode() * 10_000
 print("good")
 """
-    processes = [child(code, home, str(tmp_path / "go")) for _ in range(32)]
-    (tmp_path / "go").touch()
-    assert [process.communicate(timeout=60)[0].strip() for process in processes] == ["good"] * 32
+    with ExitStack() as stack:
+        processes = [stack.enter_context(another(code, home, str(tmp_path / "go"))) for _ in range(32)]
+        (tmp_path / "go").touch()
+        assert [process.communicate(timeout=120) for process in processes] == [("good\n", "")] * 32
     assert cache.info()["entries"] == 5
     assert caught(lambda: [cache.fetch(cache.key(str(i)))[:1] for i in range(5)]) == ([b"0", b"1", b"2", b"3", b"4"], [])

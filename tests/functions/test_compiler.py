@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import warnings
 import weakref
 from dataclasses import replace
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import zoo
+from children import SRC, python
 from oracles import reference
 from psiphi.emitters import jit
 from psiphi.functions import cache, compiler
@@ -210,9 +209,7 @@ print(compiler.Function(model, compiler.Request("forward_dynamics")).ufunc(q, v,
 
 def test_a_second_process_starts_warm(home):
     truth = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
-    places = [Path(compiler.__file__).parents[2], Path(zoo.__file__).parent]
-    env = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, places)))
-    done = subprocess.run([sys.executable, "-c", WARM], env=env, capture_output=True, text=True, timeout=60)
+    done = python("-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent))))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == truth.tobytes().hex()
 
@@ -274,12 +271,12 @@ print(*(module.__file__ for name, module in sys.modules.items() if name.startswi
 
 def test_sources_are_all_that_can_change_a_kernel(monkeypatch):
     """Every module of psiphi that the compiler has loaded is in the digest."""
-    env = dict(os.environ, PYTHONPATH=str(Path(compiler.__file__).parents[2]))
-    loaded = subprocess.run([sys.executable, "-c", LOADED], env=env, capture_output=True, text=True, check=True).stdout
+    done = python("-c", LOADED)
+    assert done.returncode == 0, done.stderr
     read, original = set(), Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: (read.add(path), original(path))[1])
     assert compiler.sources.__wrapped__() == compiler.sources()
-    missing = {Path(line) for line in loaded.splitlines()} - read
+    missing = {Path(line) for line in done.stdout.splitlines()} - read
     assert {path.name for path in missing} <= {"errors.py"}
 
 

@@ -1,8 +1,11 @@
 """pp.function: compiled, counted, explained; the papers' algorithms; what cannot be swept is dense and says so."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
+import kalman
 import psiphi as pp
 import zoo
 from psiphi.functions.derive import derive
@@ -62,12 +65,105 @@ def test_sweeps_are_those_of_the_papers(arm):
     assert all("\n3 sweeps:" in texts[method] for method in ("FD3", "FD4", "kalman"))
 
 
-def test_kalman_returns_innovations_and_residuals(arm):
+def near(got, want, what, rtol=1e-10):
+    assert np.abs(got - want).max(initial=0.0) <= rtol * np.abs(want).max(initial=0.0) + 1e-14, what
+
+
+@lru_cache
+def of_the_zoo(name):
+    return Robot.of(dict(zoo.ZOO)[name]())
+
+
+@pytest.mark.parametrize("name", [name for name, _ in zoo.ZOO])
+def test_kalman_is_the_textbook_filter_and_smoother(name):
+    """z±, e⁻, P±, G of S2 Result 8.1 against a Kalman filter, x = z + P λ against Rauch-Tung-Striebel: no co-states there."""
+    robot = of_the_zoo(name)
+    q, v, _, tau = zoo.random_state(robot, np.random.default_rng(3))
+    found = robot.forward_dynamics_details(q, v, tau, "kalman")
+    want = kalman.smooth_tree(kalman.of_robot(robot, q, v, tau))
+    near(found["z_minus"], np.array([w.prior for w in want]), "z-")
+    near(found["z_plus"], np.array([w.posterior for w in want]), "z+")
+    near(found["P_minus"], np.array([w.prior_cov for w in want]), "P-")
+    near(found["P_plus"], np.array([w.posterior_cov for w in want]), "P+")
+    near(found["gains"], np.concatenate([w.gain for w in want], axis=1), "G")
+    near(found["innovations"], np.concatenate([w.innovation for w in want]), "e-")
+    near(found["forces"], np.array([w.smoothed for w in want]), "x", 1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in zoo.ZOO])
+def test_kalman_returns_what_s2_defines(name):
+    """S2 (8.1)-(8.13), equation by equation, among the results themselves; the mechanics by Newton and Euler."""
+    robot = of_the_zoo(name)
+    q, v, _, tau = zoo.random_state(robot, np.random.default_rng(4))
+    f, s = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.operators
+    E, H, M, D = (x.dense(q) for x in (s.E_phi, s.H, s.M, s.D))
+    eta, xi = f["eta"].ravel(), f["xi"].ravel()
+    z, z_plus, lam, lam_plus = (f[x].ravel() for x in ("z_minus", "z_plus", "lambda_minus", "lambda_plus"))
+    P, P_plus, G = np.zeros_like(M), np.zeros_like(M), np.zeros((len(M), robot.nv))
+    for k, joint in enumerate(robot.joints):
+        own = slice(6 * k, 6 * k + 6)
+        P[own, own], P_plus[own, own], G[own, joint.v_slice] = f["P_minus"][k], f["P_plus"][k], f["gains"][:, joint.v_slice]
+    near(z, E @ z_plus + xi, "(8.3)")
+    near(P, E @ P_plus @ E.T + M, "(8.4)")
+    near(G @ D, P @ H.T, "(8.5)")
+    near(f["innovations"], tau - H @ z, "(8.6)")
+    near(z_plus, z + G @ f["innovations"] + P_plus @ eta, "(8.7)")
+    near(D @ f["residuals"], f["innovations"], "(8.8)")
+    near(P_plus, P - G @ H @ P, "(8.9)")
+    near(lam_plus, E.T @ lam, "(8.10), (8.11)")
+    near(f["a"], f["residuals"] - G.T @ (lam_plus + eta), "(8.12)")
+    near(lam, lam_plus + eta + H.T @ f["a"], "(8.13)")
+    near(f["forces"].ravel(), z + P @ lam, "(8.1) outside the joint")
+    near(f["forces"].ravel(), z_plus + P_plus @ lam_plus, "(8.1) inside the joint")
+    near(f["a"], robot.forward_dynamics(q, v, tau), "forward dynamics")
+    near(f["forces"], robot.joint_forces(q, v, f["a"]), "Newton and Euler's forces")
+    V = (s.phi.T @ s.H.T @ s.vector("v")).dense(q, v).reshape(-1, 6)
+    body = robot.link_accelerations(q, v, f["a"]) + s.g.dense(q).reshape(-1, 6)
+    body[:, 3:] -= np.cross(V[:, :3], V[:, 3:])
+    near(f["lambda_minus"], body, "accelerations as derivatives of body coordinates")
+
+
+def test_the_biases_of_the_kalman_form_are_those_of_s2():
+    """S2 (5.6): η = [ω⁺ × h; v⁺ × h] u̇; (4.4) put right: ξ = [ω × I ω + m p × (ω × v); m ω × (v + ω × p)] less the weight."""
+    robot = of_the_zoo("serial_arm")
+    q, v, _, tau = zoo.random_state(robot, np.random.default_rng(5))
+    f, s = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.operators
+    V = (s.phi.T @ s.H.T @ s.vector("v")).dense(q, v).reshape(-1, 6)
+    for k, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
+        h, rate, w, u, p, m = np.array(joint.axis), v[k], V[k, :3], V[k, 3:], body.com, body.mass
+        near(f["eta"][k], np.concatenate([np.cross(w - h * rate, h), np.cross(u, h)]) * rate, "(5.6)")
+        I = body.inertia + m * (p @ p * np.eye(3) - np.outer(p, p))
+        weight = m * s.g.dense(q).reshape(-1, 6)[k, 3:]
+        moment = np.cross(w, I @ w) + m * np.cross(p, np.cross(w, u)) - np.cross(p, weight)
+        force = m * np.cross(w, u + np.cross(w, p)) - weight
+        near(f["xi"][k], np.concatenate([moment, force]), "(4.4)")
+
+
+def test_kalman_with_wrenches_batches_and_float32(arm):
     rng = np.random.default_rng(2)
-    q, v, tau = rng.normal(size=(3, 6))
-    found = arm.forward_dynamics_details(q, v, tau, "kalman")
-    _, D = arm.mass_matrix_factors(q)
-    assert np.allclose(found["residuals"], np.linalg.solve(D, found["innovations"]))
+    q, v, tau, wrench = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=(3, 1, 6)), rng.normal(size=(3, 4, 6))
+    f = arm.forward_dynamics_details(q, v, tau, "kalman", f_ext={"tool": wrench})
+    assert f["z_plus"].shape == (3, 4, 6, 6) and f["P_plus"].shape == (4, 6, 6, 6) and f["gains"].shape == (4, 6, 6)
+    near(f["forces"], arm.joint_forces(q, v, f["a"], f_ext={"tool": wrench}), "wrenches are among xi")
+    one = arm.forward_dynamics_details(q[2], v, tau[1, 0], "kalman", f_ext={"tool": wrench[1, 2]})
+    assert all(np.array_equal(f[x][1, 2], one[x]) for x in one if x not in ("P_minus", "P_plus", "gains"))
+    assert all(np.array_equal(f[x][2], one[x]) for x in ("P_minus", "P_plus", "gains"))
+    small = arm.forward_dynamics_details(q, v, tau, "kalman", dtype=np.float32)
+    large = arm.forward_dynamics_details(q, v, tau, "kalman")
+    for name, value in small.items():
+        assert value.dtype == np.float32
+        near(value, large[name], name, 1e-3)
+
+
+def test_the_papers_algorithms_tell_of_large_robots_too():
+    """Beyond the size that is written out: no kernel of a hundred thousand lines, the same numbers."""
+    robot = pp.robots.chain(80)
+    q, v, tau = np.random.default_rng(6).normal(size=(3, 80))
+    f, a = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.forward_dynamics(q, v, tau)
+    near(f["a"], a, "details", 1e-9)
+    near(f["forces"], f["z_plus"] + np.einsum("kij,kj->ki", f["P_plus"], f["lambda_plus"]), "(8.1)", 1e-9)
+    near(robot.forward_dynamics_details(q, v, tau, "FD4")["a"], a, "FD4", 1e-9)
+    near(robot.forward_dynamics(q, v, tau, method="kalman"), a, "a alone", 1e-9)
 
 
 def test_explain_names_identities_loops_and_cost(arm):

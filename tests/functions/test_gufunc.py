@@ -12,6 +12,7 @@ import weakref
 import numpy as np
 import pytest
 
+from children import in_threads
 from psiphi.emitters import jit
 from psiphi.errors import Error, StateError
 from psiphi.functions import gufunc as module
@@ -220,17 +221,13 @@ def test_arithmetic_of_the_compilation_raises_no_warning():
 def test_threads_compile_a_loop_once():
     compilations = []
     f = gufunc("f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("d")}, "", 1, 1)
-    barrier, results = threading.Barrier(8), []
+    barrier, results = threading.Barrier(8, timeout=60), []
 
     def work():
         barrier.wait()
         results.append(f(np.ones((1000, 3))).sum())
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([work] * 8)
     assert results == [6000.0] * 8 and compilations == [1]
 
 

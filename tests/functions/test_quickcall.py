@@ -2,12 +2,13 @@
 
 import gc
 import sys
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import psiphi as pp
+from children import in_threads
 from psiphi.functions import quickcall
 from psiphi.functions.compiler import Function, Request
 
@@ -108,11 +109,7 @@ def test_threads_share_it(step):
     def work(k):
         wrong.extend(k for _ in range(500) if not np.array_equal(step(*arrays[k]), want[k]))
 
-    workers = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    in_threads(partial(work, k) for k in range(8))
     assert not wrong
 
 

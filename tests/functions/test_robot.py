@@ -8,13 +8,14 @@ import os
 import pickle
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import psiphi as pp
+from children import exit_code, in_threads
 from functions.doors import DOORS, arguments, assert_same, gymnast, knock_name, parts, stone
 from psiphi.functions import columns
 from psiphi.functions.compiler import UNROLLED
@@ -171,16 +172,16 @@ def test_one_state_meets_a_batch():
 
 def test_threads_share_a_robot_from_its_first_call():
     """Compilation included: eight threads, one robot, no two answers."""
-    robot, start = fresh(), threading.Barrier(8)
+    robot, start, results = fresh(), threading.Barrier(8, timeout=60), []
     robot_again, given = pickle.loads(pickle.dumps(robot)), arguments(robot, (9,))
     doors = [door for door in DOORS if not door.frame] + [door for door in DOORS if door.frame]
 
     def knock(shift: int):
         start.wait()
-        return {door.name: door(robot, given) for door in doors[shift:] + doors[:shift]}
+        results.append({door.name: door(robot, given) for door in doors[shift:] + doors[:shift]})
 
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(knock, range(8)))
+    in_threads(partial(knock, shift) for shift in range(8))
+    assert len(results) == 8
     for door in doors:
         for result in results:
             assert_same(result[door.name], door(robot_again, given))
@@ -203,7 +204,7 @@ def test_a_forked_child_goes_on(threads):
             os._exit(0 if same else 3)
         except BaseException:
             os._exit(4)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exit_code(child) == 0
 
 
 def _fd(given: dict) -> tuple:

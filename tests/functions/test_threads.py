@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from children import exit_code, in_threads
 from psiphi.emitters import jit
 from psiphi.errors import Error
 from psiphi.functions import gufunc as gufuncs
@@ -292,12 +293,7 @@ def test_many_callers_and_nested_calls(logistic):
         b[...] = a
 
     nested = python_gufunc("(3)->(3)", body, 1, 1)
-    callers = [threading.Thread(target=run, args=(nested, (x,)), kwargs={"flops": BIG}) for _ in range(8)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(timeout=30)
-    assert not any(caller.is_alive() for caller in callers)
+    in_threads([lambda: run(nested, (x,), flops=BIG)] * 8)
     assert len(results) >= 8 and all(results)
 
 
@@ -342,7 +338,7 @@ def test_a_forked_child_has_its_own_threads(logistic):
     pid = os.fork()
     if pid == 0:
         os._exit(0 if np.array_equal(run(logistic, (x,), flops=BIG), expected) else 1)
-    assert os.waitpid(pid, 0)[1] == 0
+    assert exit_code(pid) == 0
 
 
 def test_the_number_of_threads(monkeypatch):

@@ -62,17 +62,17 @@ def test_mesh_outside(name, filename, tmp_path):
     (tmp_path / "secret.stl").touch()
     (folder / "link.stl").symlink_to(tmp_path / "secret.stl")
     file = folder / "robot.urdf"
-    file.write_text(meshed(filename.replace("TMP", str(tmp_path))))
+    file.write_text(meshed(filename.replace("TMP", str(tmp_path))), encoding="utf-8", errors="surrogateescape")
     refused(file, str(file), "outside the package")
     assert load_urdf(file, allow_outside=True).nv == 3
     if name != "link that leads out":
-        refused(file.read_text(), "<text>", "outside the package")
+        refused(file.read_text(encoding="utf-8"), "<text>", "outside the package")
 
 
 @pytest.mark.parametrize(("name", "old", "new", "words"), REPORTED, ids=names(REPORTED))
 def test_reported(name, old, new, words, tmp_path):
     file = tmp_path / "robot.urdf"
-    file.write_text(apply(old, new))
+    file.write_text(apply(old, new), encoding="utf-8")
     report = load_urdf(file).report
     assert any(words in line and line.startswith(str(file)) for line in report), report
 

@@ -15,7 +15,7 @@ from psiphi.model.urdf import load_urdf
 from zoo import example_robots
 
 COUNT = int(os.environ.get("PSIPHI_MUTATIONS", "2000"))
-PANDA = next((file.read_text() for file in example_robots() if file.stem == "panda"), ROBOT)
+PANDA = next((file.read_text(encoding="utf-8") for file in example_robots() if file.stem == "panda"), ROBOT)
 NUMBERS = ["0", "-1", "1e308", "-1e-308", "nan", "inf", "", "1,5", "1e-300", "1e49", "0 0 0", "x", "99999999999999999999"]
 
 

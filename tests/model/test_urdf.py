@@ -1,10 +1,12 @@
 """The URDF reader: every field arrives, spellings of the source, paths of meshes, and speed."""
 
+import os
 import time
 
 import numpy as np
 import pytest
 
+from children import python
 from model.faulty import HEAVY, ROBOT, apply, joint, link, meshed
 from psiphi.errors import ModelError
 from psiphi.model.model import Mimic
@@ -50,7 +52,7 @@ def test_quaternion_origin():
 
 def test_sources(tmp_path):
     file = tmp_path / "robot.urdf"
-    file.write_text(ROBOT)
+    file.write_text(ROBOT, encoding="utf-8")
     expected = load_urdf(ROBOT)
     assert load_urdf(file) == load_urdf(str(file)) == load_urdf(ROBOT.encode()) == load_urdf("\n  " + ROBOT) == expected
     latin = ROBOT.replace('version="1.0"', 'version="1.0" encoding="latin-1"').replace("sound", "söund")
@@ -110,32 +112,42 @@ def test_meshes_inside(tmp_path):
         "package://elsewhere/arm.stl",
         f"file://{file}",
     ):
-        file.write_text(meshed(name))
+        file.write_text(meshed(name), encoding="utf-8", errors="surrogateescape")
         assert load_urdf(file).nv == 3, name
-    file.write_text(meshed("../meshes/arm.stl"))
+    file.write_text(meshed("../meshes/arm.stl"), encoding="utf-8")
     with pytest.raises(ModelError, match="outside"):
         load_urdf(file)
     (package / "meshes").mkdir()
     assert load_urdf(file).nv == 3, "pkg/urdf beside pkg/meshes"
-    file.write_text(meshed("../other/arm.stl"))
+    file.write_text(meshed("../other/arm.stl"), encoding="utf-8")
     (package / "package.xml").touch()
     assert load_urdf(file).nv == 3, "inside the folder of package.xml"
-    file.write_text(meshed(f"{tmp_path}/shared/arm.stl"))
+    file.write_text(meshed(f"{tmp_path}/shared/arm.stl"), encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ModelError, match="outside"):
         load_urdf(file)
     assert load_urdf(file, packages={"shared": tmp_path / "shared"}).nv == 3
     assert load_urdf(file, packages=[tmp_path]).nv == 3
 
 
+def test_a_mesh_whose_name_the_locale_lacks(tmp_path):
+    (tmp_path / "bras").mkdir()
+    (tmp_path / "bras" / os.fsdecode("é.stl".encode())).touch()
+    (tmp_path / "robot.urdf").write_text(meshed("bras/é.stl"), encoding="utf-8")
+    code = "import os, sys\nfrom psiphi.model.urdf import load_shapes\n"
+    code += "print([os.path.isfile(shape.path) for shape in load_shapes(sys.argv[1]) if shape.filename])"
+    done = python("-c", code, str(tmp_path / "robot.urdf"), LC_ALL="C", PYTHONUTF8="0")
+    assert (done.stdout, done.stderr) == ("[True]\n", "")
+
+
 def test_shapes(tmp_path):
     file = tmp_path / "sound" / "robot.urdf"
     file.parent.mkdir()
-    file.write_text(ROBOT)
+    file.write_text(ROBOT, encoding="utf-8")
     cylinder, mesh = load_shapes(file)
     assert cylinder.path is None and cylinder.pose.rotation.tolist() == np.eye(3).tolist()
     assert mesh.path == str(tmp_path / "sound" / "arm.stl")
     for name, path in [("../arm.stl", tmp_path / "arm.stl"), ("file:///a/arm.stl", "/a/arm.stl"), ("http://a/arm.stl", None)]:
-        file.write_text(meshed(name))
+        file.write_text(meshed(name), encoding="utf-8")
         with pytest.raises(ModelError, match="outside"):
             load_shapes(file)
         assert load_shapes(file, allow_outside=True)[1].path == (path and str(path))

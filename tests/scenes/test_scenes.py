@@ -26,7 +26,7 @@ GRASPS = '[[grasps]]\nrobot = "left"\nframe = "tool"\n[[grasps]]\nrobot = "right
 
 def load(tmp_path, text: str) -> scenes.Case:
     file = tmp_path / "scene.toml"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     return scenes.load(file)
 
 
@@ -43,7 +43,9 @@ def test_a_file_beside_the_scene(tmp_path):
         '<inertial><origin xyz="0 0 -1"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     )
     joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
-    (tmp_path / "own.urdf").write_text(f'<robot name="own"><link name="a"/><link name="b">{mass}</link>{joint}</robot>')
+    (tmp_path / "own.urdf").write_text(
+        f'<robot name="own"><link name="a"/><link name="b">{mass}</link>{joint}</robot>', encoding="utf-8"
+    )
     case = load(tmp_path, '[robots.x]\nrobot = "own.urdf"\n')
     assert case.system.name == "own" and case.system.nv == 1
 

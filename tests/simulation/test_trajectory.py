@@ -96,7 +96,7 @@ def test_files_that_are_none(motion, tmp_path):
         pp.Trajectory.load(tmp_path / "nothing.npz")
     motion.save(tmp_path / "whole.npz")
     motion.save(tmp_path / "whole.csv")
-    whole, text = (tmp_path / "whole.npz").read_bytes(), (tmp_path / "whole.csv").read_text()
+    whole, text = (tmp_path / "whole.npz").read_bytes(), (tmp_path / "whole.csv").read_text(encoding="utf-8")
     first, *rest = text.splitlines()
     broken = {
         "cut.npz": whole[: len(whole) // 2],

@@ -2,16 +2,16 @@
 
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 
 import numpy as np
 import pytest
 
 import psiphi as pp
+from children import child, python
 from psiphi import scenes, viewer
 from psiphi.errors import Error
+from psiphi.viewer import live
 from viewer.browser import colors, differing, page, picture
 from viewer.robots import swing
 
@@ -21,8 +21,15 @@ def viser():
     return pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
 
 
+def free_port() -> int:
+    """A port that the system would give now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def test_it_listens_on_this_machine_only(viser):
-    with viewer.view(pp.load("ur5"), port=8411) as shown:
+    with viewer.view(pp.load("ur5"), port=free_port()) as shown:
         assert shown.url.startswith("http://127.0.0.1:") and shown.server.get_host() == "127.0.0.1"
         assert b"<html" in urllib.request.urlopen(shown.url, timeout=20).read(10_000).lower()
         shown.pose(np.full(6, 0.3))
@@ -33,7 +40,7 @@ def test_it_listens_on_this_machine_only(viser):
 
 def test_a_motion_is_placed_at_its_times(viser):
     motion = swing(0.2)
-    with viewer.view(motion, port=8412) as shown:
+    with viewer.view(motion, port=free_port()) as shown:
         shown.seek(0.2)
         T = motion.system.frame_pose(motion.final.q, motion.system.bodies[-1].name)
         assert np.allclose(shown._bodies[-1].position, T[:3, 3], atol=1e-9)
@@ -46,21 +53,20 @@ def test_a_port_that_is_none_is_refused(port):
         viewer.view(pp.load("ur5"), port=port)
 
 
-def test_a_port_that_is_taken_is_passed_over(viser):
-    with socket.socket() as taken, socket.socket() as last:
+def test_a_port_that_is_taken_is_passed_over(viser, monkeypatch):
+    with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with viewer.view(pp.load("acrobot"), port=port) as shown:
             assert shown.server.get_port() > port
-        last.bind(("127.0.0.1", 65_535))
-        last.listen()
-        with pytest.raises(Error, match="no port from 65535"):
-            viewer.view(pp.load("acrobot"), port=65_535)
+        monkeypatch.setattr(live, "PORTS", port)  # as if it were the last
+        with pytest.raises(Error, match=f"no port from {port}"):
+            viewer.view(pp.load("acrobot"), port=port)
 
 
 def test_what_a_viewer_cannot_show_is_refused(viser):
-    with viewer.view(swing(0.1), port=8416) as shown:
+    with viewer.view(swing(0.1), port=free_port()) as shown:
         nq = shown.scene.model.nq
         for call in (lambda: shown.seek("a"), lambda: shown.seek(np.nan), lambda: shown.pose(np.zeros(nq + 1))):
             with pytest.raises(Error):
@@ -71,7 +77,7 @@ def test_what_a_viewer_cannot_show_is_refused(viser):
 
 def test_the_sliders_show_the_joints_own_coordinates(viser):
     robot = pp.load("panda")  # its elbow cannot be straight: the robot is not shown at q = 0
-    with viewer.view(robot, port=8417) as shown:
+    with viewer.view(robot, port=free_port()) as shown:
         home, elbow = shown.scene.motion.q[-1], robot.joint("panda_joint4")
         slider = shown._sliders[elbow.name]
         assert home[3] != 0.0 and slider.value == pytest.approx(home[3])
@@ -83,7 +89,7 @@ def test_the_sliders_show_the_joints_own_coordinates(viser):
 
 def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):
     case = scenes.load("four_bar")
-    with viewer.view(case.system, q=case.q0, port=8415) as shown:
+    with viewer.view(case.system, q=case.q0, port=free_port()) as shown:
         asked = []
         shown.pose = asked.append
         shown._turn(case.q0, 0, 0.3, "motor")
@@ -92,7 +98,7 @@ def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):
 
 
 def test_in_the_browser_the_slider_moves_the_robot(viser):
-    with page() as opened, viewer.view(swing(0.5), port=8413) as shown:
+    with page() as opened, viewer.view(swing(0.5), port=free_port()) as shown:
         opened.goto(shown.url)
         box = (0, 150, 600, 560)
         first = _settled(opened, box)
@@ -124,18 +130,25 @@ def _settled(opened, box) -> np.ndarray:
 def test_without_the_extra_a_sentence_names_it():
     lines = ["import sys", "sys.modules['viser'] = None", "import psiphi as pp", "from psiphi import viewer"]
     code = "\n".join([*lines, "viewer.view(pp.load('acrobot'))"])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = python("-c", code)
     assert done.returncode == 1 and "pip install 'psiphi[viewer]'" in done.stderr
     assert issubclass(Error, ValueError)
 
 
+SERVES = """
+import signal, sys
+from psiphi import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job, such as this test may be, ignores it
+sys.exit(cli.main(["view", "acrobot", "--port", sys.argv[1]]))
+"""
+
+
 def test_the_command_serves_until_it_is_interrupted(viser):
-    words = [sys.executable, "-m", "psiphi.cli", "view", "acrobot", "--port", "8414"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stdout and child.stderr
-        line = child.stdout.readline()
+    with child("-c", SERVES, str(free_port())) as process:
+        assert process.stdout and process.stderr
+        line = process.stdout.readline()
         assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
         assert b"<html" in urllib.request.urlopen(line.split()[0], timeout=20).read(10_000).lower()
-        child.send_signal(signal.SIGINT)
-        assert child.wait(timeout=30) in (0, 130)
-        assert "Traceback" not in child.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) in (0, 130)
+        assert "Traceback" not in process.stderr.read()

@@ -64,7 +64,7 @@ def test_the_same_body_from_every_format(tmp_path, ending, data):
 @pytest.mark.parametrize("up", ["Z_UP", "Y_UP"])
 def test_collada_has_units_axes_and_nodes(tmp_path, up):
     path = tmp_path / "tetra.dae"
-    path.write_text(DAE.format(up=up))
+    path.write_text(DAE.format(up=up), encoding="utf-8")
     ((mesh, color),) = read_mesh(str(path))
     assert np.isclose(volume(mesh), 1 / 6) and color == "#ff8000"
     x, y, z = np.array([0, 2, 2]), np.array([-0.5, 0, 2]), np.array([0, 0, 3])  # half as long, turned, lifted
@@ -75,7 +75,7 @@ def test_collada_has_units_axes_and_nodes(tmp_path, up):
 
 def test_collada_that_holds_itself_ends(tmp_path):
     path = tmp_path / "loop.dae"
-    path.write_text(DAE.format(up="Z_UP").replace("<node>", '<node id="n"><instance_node url="#n"/>'))
+    path.write_text(DAE.format(up="Z_UP").replace("<node>", '<node id="n"><instance_node url="#n"/>'), encoding="utf-8")
     with pytest.raises(ModelError, match="within themselves"):
         read_mesh(str(path))
 
@@ -127,7 +127,7 @@ def test_a_urdf_with_a_mesh_is_dressed_in_it(tmp_path):
     mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     joint = '<joint name="j{0}" type="continuous"><parent link="base"/><child link="{0}"/></joint>'.format
     links = f'<link name="a">{mass}{visual("t.stl")}</link><link name="b">{mass}{visual("bad.stl")}</link>'
-    file.write_text(f'<robot name="r"><link name="base"/>{links}{joint("a")}{joint("b")}</robot>')
+    file.write_text(f'<robot name="r"><link name="base"/>{links}{joint("a")}{joint("b")}</robot>', encoding="utf-8")
     robot = pp.load(file)
     shown = scene(robot)
     (piece,) = [piece for piece in shown.pieces if piece.kind == "mesh"]

@@ -150,7 +150,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
         pytest.skip("no named pipes on this system")
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: got.append(pipe.read_text(encoding="utf-8")))
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text(encoding="utf-8")), daemon=True)
     reader.start()
     viewer.html(pp.load("acrobot"), pipe)
     reader.join(timeout=30)

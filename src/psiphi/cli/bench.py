@@ -26,7 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Time psiphi beside its peers."""
     from psiphi import bench
+    from psiphi.bench.run import chosen
 
+    chosen(args.only)
     for path in (*args.json, *args.table):
         writable(Path(path))
     options = {"only": args.only or (), "json": args.json, "table": args.table}

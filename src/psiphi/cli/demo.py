@@ -22,9 +22,11 @@ def run(args: argparse.Namespace) -> int:
     """The first minute with psiphi."""
     from pathlib import Path
 
-    from psiphi import demo
+    from psiphi import demo, scenes
     from psiphi.cli.progress import Bar
     from psiphi.cli.simulate import writable
 
+    if args.duration is not None:
+        scenes.load(demo.SCENE).check(duration=args.duration)
     writable(Path(args.output))
     return demo.main(args.output, args.duration, Bar)

@@ -8,10 +8,11 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from psiphi.cli.commands import COMMANDS, EXAMPLES
-from psiphi.cli.text import nearest, sentence
+from psiphi.cli.text import Plain, nearest, sentence
 from psiphi.errors import Error
 
 # package -> the extra of psiphi that brings it; none: psiphi itself does
@@ -87,8 +88,14 @@ def dispatch(argv: list[str]) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; a refusal is a sentence and a hint, never a traceback."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
+    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)):  # nor is one that would command it obeyed
+        return _answer(argv)
+
+
+def _answer(argv: list[str] | None) -> int:
     try:
         code = dispatch(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()

@@ -34,31 +34,41 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
+    robot = load(args.robot, args.base)
+    source = asked(robot, args)
     if args.output is not None:
         writable(Path(args.output))
-    text = code(load(args.robot, args.base), args)
+    text = code(robot, source, args)
     if args.output is None:
         print(text, end="")
         return 0
-    with open(args.output, "w", encoding="utf-8") as file:
-        file.write(text)
+    Path(args.output).write_text(text, encoding="utf-8")
     print(f"wrote {args.output}")
     return 0
 
 
-def code(robot, args: argparse.Namespace) -> str:
-    """The text of one function."""
-    from psiphi.emitters.c import c_source
+def asked(robot, args: argparse.Namespace):
+    """The function's source, once every word is understood."""
+    from psiphi.emitters.c import check_name
     from psiphi.functions.dynamics import EVERY
-    from psiphi.sweeps.unroll import Straight
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
+    if args.target == "c":
+        check_name(args.name or args.function)
     try:
-        source, char = robot.function(args.function, tuple(args.frame)).source, args.type[0]
+        return robot.function(args.function, tuple(args.frame)).source
     except Error as error:
         hint = f"add --frame NAME, one of {', '.join(list(robot.frames)[-4:])}, ... (psiphi info lists all)"
         raise Error(error.cause, hint) from error
+
+
+def code(robot, source, args: argparse.Namespace) -> str:
+    """The text of one function."""
+    from psiphi.emitters.c import c_source
+    from psiphi.sweeps.unroll import Straight
+
+    char = args.type[0]
     if args.target == "llvm":
         return source.ir(char)
     if not isinstance(source.code, Straight):

@@ -14,7 +14,8 @@ class Bar:
     """`Bar(duration)` is what `simulate` calls now and then: time, speed, the largest |v|."""
 
     def __init__(self, duration: float, stream: Any = None, always: bool = False):
-        self.duration, self.stream = duration, sys.stderr if stream is None else stream
+        self.duration = duration
+        self.stream = getattr(sys.stderr, "unescaped", sys.stderr) if stream is None else stream
         self.on = always or self.stream.isatty()
         self.start = time.perf_counter()
         self.columns = shutil.get_terminal_size().columns - 1  # a longer line would wrap, and stay

@@ -70,11 +70,14 @@ def run(args: argparse.Namespace) -> int:
 
     files = outputs(args)
     case = load_case(args.target, args.base)
-    files = files or defaults(args, case)
     options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
     options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
     options |= {name: True for name in ("damping", "friction") if getattr(args, name)}
     options |= start(args, case)
+    case.check(**options)
+    files = files or defaults(args, case)
+    for path in files:
+        writable(path)
     with Bar(options["duration"]) as bar:
         motion, failure = kept(case, options, bar)
     print(motion.summary())
@@ -156,19 +159,18 @@ def numbers(option: str, text: str, size: int) -> list[float]:
 
 
 def outputs(args: argparse.Namespace) -> list[Path]:
-    """The files that were asked for, refused before anything is computed."""
+    """The files that were asked for, by their words: the disk is looked at later."""
     paths = [Path(name) for name in args.output or ()]
     if paths and args.no_files:
         raise Error("--no-files and -o contradict each other", "leave one of them out")
     for path in paths:
         if path.suffix.lower() not in ENDINGS:
             raise Error(f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}", "choose one of these endings")
-        writable(path)
     return paths
 
 
 def writable(path: Path) -> None:
-    """Refuse a file that could not be written, before anything is computed."""
+    """Refuse a file that could not be written: once the words are understood, before anything is computed."""
     folder = path.resolve().parent
     if not folder.is_dir():
         raise Error(f"there is no folder {str(path.parent)!r}", "make it first, or write elsewhere")
@@ -178,10 +180,7 @@ def writable(path: Path) -> None:
 
 def defaults(args: argparse.Namespace, case) -> list[Path]:
     name = Path(args.target).stem or re.sub(r"\W+", "_", case.title)
-    paths = [] if args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
-    for path in paths:
-        writable(path)
-    return paths
+    return [] if args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
 
 
 def write(motion, path: Path, title: str) -> None:

@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from psiphi.errors import Error
+from psiphi.escaping import terminal
+
+
+class Plain:
+    """A stream whose text only ever is text: a name cannot move the cursor, colour, or name the window."""
+
+    def __init__(self, stream: Any):
+        self.unescaped = stream
+
+    def write(self, text: str) -> int:
+        self.unescaped.write(terminal(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.unescaped.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unescaped, name)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

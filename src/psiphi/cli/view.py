@@ -38,49 +38,46 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show it live, or write a page."""
     from psiphi import viewer
+    from psiphi.viewer.live import read_port
 
-    if args.html:
-        writable(Path(args.html))
-    thing, options = _thing(args), {"meshes": not args.no_meshes}
-    if args.html:
-        path = viewer.html(thing, args.html, **options)
-        print(f"wrote {path}: open it in any browser")
+    port, thing = read_port(args.port), _read(args)
+    live = args.html is None and importlib.util.find_spec("viser") is not None
+    page = Path(f"{Path(args.target).stem}.html" if args.html is None else args.html)
+    if not live:
+        writable(page)
+    thing, options = _moved(thing), {"meshes": not args.no_meshes}
+    if live:
+        shown = viewer.view(thing, port=port, **options)
+        print(f"{shown.url} shows it; Ctrl-C ends", flush=True)
         if args.open:
-            _open(path.resolve().as_uri())
+            _open(shown.url)
+        shown.wait()
         return 0
-    if importlib.util.find_spec("viser") is None:
-        return _page_instead(args, thing, options)
-    shown = viewer.view(thing, port=args.port, **options)
-    print(f"{shown.url} shows it; Ctrl-C ends", flush=True)
-    if args.open:
-        _open(shown.url)
-    shown.wait()
-    return 0
-
-
-def _page_instead(args: argparse.Namespace, thing, options: dict) -> int:
-    """Without the live viewer's extra: a page, which needs nothing."""
-    from psiphi import viewer
-
-    path = viewer.html(thing, f"{Path(args.target).stem}.html", **options)
-    print("the live viewer is not installed (pip install 'psiphi[viewer]'); a page does as well", file=sys.stderr)
+    if args.html is None:
+        print("the live viewer is not installed (pip install 'psiphi[viewer]'); a page does as well", file=sys.stderr)
+    path = viewer.html(thing, page, **options)
     print(f"wrote {path}: open it in any browser")
     if args.open:
         _open(path.resolve().as_uri())
     return 0
 
 
-def _thing(args: argparse.Namespace):
-    """A robot, a trajectory of a scene, or a kept motion."""
+def _read(args: argparse.Namespace):
+    """A robot, a scene, or a kept motion."""
     if args.target.lower().endswith((".npz", ".csv")):
         return _kept(args)
-    if is_scene(args.target):
-        from psiphi.cli.progress import Bar
+    return load_case(args.target, args.base) if is_scene(args.target) else load(args.target, args.base)
 
-        case = load_case(args.target, args.base)
-        with Bar(case.options.get("duration", 1.0)) as bar:
-            return case.run(progress=bar)
-    return load(args.target, args.base)
+
+def _moved(thing):
+    """A scene is simulated."""
+    from psiphi.cli.progress import Bar
+    from psiphi.scenes import Case
+
+    if not isinstance(thing, Case):
+        return thing
+    with Bar(thing.options["duration"]) as bar:
+        return thing.run(progress=bar)
 
 
 def _kept(args: argparse.Namespace):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from psiphi.errors import StateError
+from psiphi.escaping import c_comment
 from psiphi.model.words import shown
 from psiphi.sweeps.program import Argument
 from psiphi.sweeps.unroll import Straight
@@ -21,6 +22,7 @@ SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.LESS: "<"}
 FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}
 REAL = {"d": ("double", ""), "f": ("float", "f")}  # the type, and the suffix of its constants and functions
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+LOCAL = re.compile(r"t\d+|c\d+_\d+")  # what the body calls its numbers
 TAKEN = """\
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while sin cos sqrt sinf cosf sqrtf
@@ -38,11 +40,13 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
     {
     ...
     """
-    if not NAME.fullmatch(name) or name in TAKEN.split():
-        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
+    check_name(name)
     real, suffix = REAL[char]
-    program = straight.program
-    inputs, outputs = program.inputs, program.outputs
+    inputs, outputs = straight.program.inputs, straight.program.outputs
+    for word in (arg.name for arg in (*inputs, *outputs)):
+        check_name(word)
+        if LOCAL.fullmatch(word):
+            raise StateError(f"{shown(word)} is the name of one of the function's own numbers", "call the vector otherwise")
     arguments = [f"const {real} *{arg.name}" for arg in inputs] + [f"{real} *{arg.name}" for arg in outputs]
     lines = [
         *_comment(straight, about),
@@ -57,9 +61,15 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
     return "\n".join(lines)
 
 
+def check_name(name: object) -> None:
+    """Refuse what C could not call a function, or an argument."""
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name in TAKEN.split():
+        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
+
+
 def _comment(straight: Straight, about: str) -> Iterator[str]:
     count = straight.count
-    yield f"/* {about or straight.program.name}".replace("*/", "* /")
+    yield f"/* {c_comment(about or straight.program.name)}"
     for kind, group in (("in", straight.program.inputs), ("out", straight.program.outputs)):
         for arg in group:
             yield f" *   {kind:<4}{arg.name:<6} {_shape(arg)}"

@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import threading
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -182,6 +183,23 @@ def _open(path: str | None) -> Any:
         return None
 
 
-# A fork while another thread compiles would copy LLVM's held locks into the child, so a fork waits for the compilation.
+def _before_fork() -> None:
+    """A fork while another thread is inside LLVM would copy its held locks into the child: so it waits until none is.
+
+    llvmlite's own lock is taken, too: code is unloaded whenever its last user goes, without ours.
+    """
+    _lock.acquire()
+    llvmlite = sys.modules.get("llvmlite.binding.ffi")
+    lock = getattr(getattr(llvmlite, "lib", None), "_lock", None) or nullcontext()
+    lock.__enter__()
+    _entered.append(lock)
+
+
+def _after_fork() -> None:
+    _entered.pop().__exit__(None, None, None)
+    _lock.release()
+
+
+_entered: list[Any] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -1,10 +1,12 @@
 """The estimation side of the algebra: the same sweeps as a Kalman filter and Bryson-Frazier smoother.
 
-Comes in: a linear Gaussian chain or tree. Goes out: predicted, filtered and smoothed states with their covariances. Read
-`linear.py` first (what a model is), then `smoother.py` (the operator expressions, which are those of forward dynamics).
+Comes in: a linear Gaussian chain or tree, or a robot at a state. Goes out: predicted, filtered and smoothed states with their
+covariances. Read `linear.py` first (what a model is), then `smoother.py` (the operator expressions, which are those of forward
+dynamics), `covariances.py` (what is known before there are data, and which models are refused) and `robots.py` (the bridge).
 """
 
 from psiphi.estimation.linear import LinearTree, Stage, sequence
+from psiphi.estimation.robots import Analogue, of
 from psiphi.estimation.smoother import Estimate, Smoother
 
-__all__ = ["Estimate", "LinearTree", "Smoother", "Stage", "sequence"]
+__all__ = ["Analogue", "Estimate", "LinearTree", "Smoother", "Stage", "of", "sequence"]

@@ -4,119 +4,42 @@
     y(k) = H(k) x(k) + n(k),                     n(k) ~ N(0, R(k)), R diagonal
 
 A robot is such a model: x is the spatial force across a joint, y its torque, M the inertia, R the rotors (theory.md
-section 8). Stages are numbered like bodies, parents first: in a time series the last instant is stage 0.
+section 8); `robots.py` makes it. Stages are numbered like bodies, parents first: in a time series the last instant is stage 0.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from psiphi.errors import ModelError
-from psiphi.spatial.dense import apply, transpose
-from psiphi.spatial.screws import dot
+from psiphi.estimation.swept import Swept
+from psiphi.model.arguments import read
+from psiphi.model.words import shown
 
-
-@dataclass(frozen=True)
-class Symmetric:
-    """A symmetric matrix of any size, with the manners of a spatial inertia."""
-
-    rows: list
-
-    @property
-    def size(self) -> int:
-        return len(self.rows)
-
-    @staticmethod
-    def from_entries(entry) -> Symmetric:
-        n = 1 + max(r for r, _ in entry)
-        return Symmetric([[entry[r, c] for c in range(n)] for r in range(n)])
-
-    def entry(self, r: int, c: int):
-        return self.rows[r][c]
-
-    def __add__(self, other: Symmetric) -> Symmetric:
-        return Symmetric([[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(self.rows, other.rows, strict=True)])
-
-    def __matmul__(self, x) -> list:
-        return [dot(row, x) for row in self.rows]
-
-
-@dataclass(frozen=True)
-class Transition:
-    """phi(p, k) of a linear model, as a displacement: force phi f, motion phi* V, inertia phi P phi*, compliance phi* X phi."""
-
-    phi: list
-
-    def force(self, f) -> list:
-        return apply(self.phi, f)
-
-    def motion(self, V) -> list:
-        return apply(transpose(self.phi), V)
-
-    def inertia(self, P: Symmetric) -> Symmetric:
-        return _congruence(self.phi, P)
-
-    def coinertia(self, X: Symmetric) -> Symmetric:
-        return _congruence(transpose(self.phi), X)
-
-
-@dataclass(frozen=True)
-class Ground:
-    """The way from a root to nowhere: nothing gets there, nothing comes back."""
-
-    size: int
-
-    def force(self, f) -> list:
-        return []
-
-    def motion(self, V) -> list:
-        return [0.0] * self.size
-
-    def inertia(self, P: Symmetric) -> Symmetric:
-        return Symmetric([])
-
-
-def _congruence(A, P: Symmetric) -> Symmetric:
-    half = [[dot(row, column) for column in transpose(P.rows)] for row in A]
-    n = len(A)
-    out: list = [[None] * n for _ in range(n)]
-    for r in range(n):
-        for c in range(r, n):
-            out[r][c] = out[c][r] = dot(half[r], A[c])
-    return Symmetric(out)
+LARGEST = 1e50  # the largest number of a model: beyond it products overflow
+ROUNDING = 1e-9  # how far from symmetric, and how far below zero, a covariance may be by rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One node: the transition to its parent, its process covariance M, its outputs H with noise variances R."""
+    """One node: the transition to its parent, its process covariance M, its outputs H with noise variances R (none: zero).
+
+    A stage without outputs, an instant at which nothing was measured, has outputs of shape (0, n). A `LinearTree` reads and
+    checks the numbers, and keeps copies.
+    """
 
     parent: int
     transition: np.ndarray  # (parent's size, own size); ignored at a root
     covariance: np.ndarray
     outputs: np.ndarray
     noise: np.ndarray | None = None
-
-
-class StageLink:
-    """A stage as the sweeps see it: a link with a path, a map and an inertia."""
-
-    def __init__(self, index: int, stage: Stage):
-        self.index, self.parent = index, stage.parent
-        self.size = len(stage.covariance)
-        self.inertia = Symmetric(np.asarray(stage.covariance, dtype=float).tolist())
-        self.armature = np.asarray(stage.noise, dtype=float).tolist() if stage.noise is not None else [0.0] * len(stage.outputs)
-        self._H = np.asarray(stage.outputs, dtype=float).tolist()
-        way = Ground(self.size) if stage.parent < 0 else Transition(np.asarray(stage.transition, dtype=float).tolist())
-        self._path = [way]
-
-    def H(self, q) -> list:
-        return self._H
-
-    def path(self, q) -> list:
-        return self._path
 
 
 class LinearTree:
@@ -129,68 +52,140 @@ class LinearTree:
     """
 
     def __init__(self, stages: Sequence[Stage]):
-        self.stages = tuple(stages)
-        for k, stage in enumerate(self.stages):
-            _check(k, stage, self.stages)
-        self.links = tuple(StageLink(k, stage) for k, stage in enumerate(self.stages))
-        self.parent = tuple(stage.parent for stage in self.stages)
-        self.gauge, self.gravity = (None,) * len(self.stages), (0.0, 0.0, 0.0)
-        self.sizes = tuple(len(stage.covariance) for stage in self.stages)
-        self.widths = tuple(len(stage.outputs) for stage in self.stages)
-        self._states = np.concatenate([[0], np.cumsum(self.sizes)]).astype(int).tolist()
-        self._outputs = np.concatenate([[0], np.cumsum(self.widths)]).astype(int).tolist()
+        found: list[Stage] = []
+        for k, stage in enumerate(listed("stages", stages)):
+            found.append(_read_stage(k, stage, found))
+        self.stages = tuple(found)
+        self.parent = tuple(stage.parent for stage in found)
+        self.sizes = tuple(len(stage.covariance) for stage in found)
+        self.widths = tuple(len(stage.outputs) for stage in found)
+        self._states, self._outputs = ([0, *np.cumsum(n).tolist()] for n in (self.sizes, self.widths))
 
     @property
     def nv(self) -> int:
         """Outputs in all."""
-        return self._outputs[-1]
+        return int(self._outputs[-1])
 
     @property
     def nx(self) -> int:
         """States in all."""
-        return self._states[-1]
+        return int(self._states[-1])
 
     def slices(self, k: int) -> dict[str, slice]:
+        """Where stage k's outputs ("v") and states ("x") are in arrays over all stages."""
         own = slice(self._outputs[k], self._outputs[k + 1])
         return {"q": slice(0, 0), "v": own, "x": slice(self._states[k], self._states[k + 1])}
 
+    @cached_property
+    def swept(self) -> Swept:
+        """The tree as the sweeps see it."""
+        return Swept(self)
+
 
 def sequence(transitions, covariances, outputs, noise=None) -> LinearTree:
-    """A time series, first instant first: x(t+1) = transitions[t] x(t) + w(t+1). Stage 0 is the last instant."""
+    """A time series, first instant first: x(t+1) = transitions[t] x(t) + w(t+1). Stage 0 is the last instant.
+
+    An instant without a measurement has outputs of shape (0, n).
+    """
+    given = {"transitions": transitions, "covariances": covariances, "outputs": outputs}
+    steps, covariances, outputs = (listed(name, value) for name, value in given.items())
     count = len(covariances)
-    if len(transitions) != count - 1 or len(outputs) != count or (noise is not None and len(noise) != count):
+    noises = [None] * count if noise is None else listed("noise", noise)
+    if len(steps) != max(count - 1, 0) or len(outputs) != count or len(noises) != count:
         raise ModelError(
-            f"{count} covariances come with {len(transitions)} transitions and {len(outputs)} outputs",
-            f"give {count - 1} transitions and {count} outputs (and noises)",
+            f"{count} covariances come with {len(steps)} transitions, {len(outputs)} outputs and {len(noises)} noises",
+            f"give {max(count - 1, 0)} transitions and {count} outputs (and noises)",
         )
-    stages = []
-    for k in range(count):
-        t = count - 1 - k
-        step = transitions[t] if k > 0 else np.zeros((0, len(covariances[t])))
-        stages.append(Stage(k - 1, step, covariances[t], outputs[t], None if noise is None else noise[t]))
-    return LinearTree(stages)
+    last = count - 1
+    return LinearTree(
+        [
+            Stage(k - 1, steps[last - k] if k else EMPTY, covariances[last - k], outputs[last - k], noises[last - k])
+            for k in range(count)
+        ]
+    )
 
 
-def _check(k: int, stage: Stage, stages: tuple[Stage, ...]) -> None:
+EMPTY = np.zeros((0, 0))
+
+
+def listed(name: str, values: Any) -> list:
+    """The entries of a list, a tuple or an array, one a stage."""
+    if not isinstance(values, str | bytes | bytearray | dict | set | frozenset):
+        with suppress(Exception):  # an object's own __iter__ may raise anything
+            return list(values)
+    raise ModelError(f"{name} is {shown(values)}, expected a list with one entry a stage", "give a list")
+
+
+def _read_stage(k: int, stage: Any, before: list[Stage]) -> Stage:
+    """The stage with its numbers read, checked and copied."""
     where = f"stage {k}"
-    M, H = np.asarray(stage.covariance, dtype=float), np.asarray(stage.outputs, dtype=float)
-    if not -1 <= stage.parent < k:
+    if not isinstance(stage, Stage):
+        raise ModelError(f"it is {shown(stage)}, expected a Stage", "Stage(parent, transition, covariance, ...)", element=where)
+    parent = _parent(k, stage.parent, where)
+    M = _matrix("covariance", stage.covariance, (None, None), where)
+    n = len(M)
+    if n == 0 or M.shape != (n, n) or not _is_covariance(M):
         raise ModelError(
-            f"its parent is {stage.parent}, expected -1 .. {k - 1}", "number parents before children", element=where
-        )
-    if M.ndim != 2 or M.shape[0] != M.shape[1] or not np.allclose(M, M.T) or np.linalg.eigvalsh(M).min() < -1e-9 * abs(M).max():
-        raise ModelError(f"its covariance of shape {M.shape} is not symmetric and non-negative", "check it", element=where)
-    if H.ndim != 2 or H.shape[1] != len(M):
-        raise ModelError(f"its outputs have shape {H.shape}, expected (outputs, {len(M)})", "one row an output", element=where)
-    if stage.parent >= 0 and np.shape(stage.transition) != (len(stages[stage.parent].covariance), len(M)):
-        expected = (len(stages[stage.parent].covariance), len(M))
-        raise ModelError(
-            f"its transition has shape {np.shape(stage.transition)}, expected {expected}",
-            "map state to parent's",
+            f"its covariance of shape {M.shape} is not a symmetric matrix without negative variances",
+            "give a covariance: square, symmetric, no eigenvalue below zero",
             element=where,
         )
-    for name, value in (("transition", stage.transition), ("covariance", M), ("outputs", H), ("noise", stage.noise)):
-        if value is not None and not np.isfinite(np.asarray(value, dtype=float)).all():
-            raise ModelError(f"its {name} is not finite", "give finite numbers", element=where)
-    if stage.noise is not None and (np.shape(stage.noise) != (len(H),) or np.min(stage.noise, initial=0.0) < 0):
-        raise ModelError(f"its noise is {stage.noise!r}, expected {len(H)} variances >= 0", "give one an output", element=where)
+    H = _matrix("outputs", stage.outputs, (None, n), where)
+    phi = (
+        np.zeros((0, n)) if parent < 0 else _matrix("transition", stage.transition, (len(before[parent].covariance), n), where)
+    )
+    R = np.zeros(len(H)) if stage.noise is None else _matrix("noise", stage.noise, (len(H),), where)
+    if (R < 0).any():
+        raise ModelError(
+            f"the noise of output {int(np.argmax(R < 0))} is {R.min():.3g}, expected a variance of 0 or more",
+            "give variances, not standard deviations or covariances",
+            element=where,
+        )
+    arrays = [phi, (M + M.T) / 2, H, R]
+    for array in arrays:
+        array.setflags(write=False)
+    return Stage(parent, *arrays)
+
+
+def _parent(k: int, value: Any, where: str) -> int:
+    try:
+        parent = operator.index(value)
+    except TypeError:
+        parent = k
+    if not -1 <= parent < k or isinstance(value, bool | np.bool_):
+        raise ModelError(
+            f"its parent is {shown(value)}, expected -1 (a root) .. {k - 1}", "number parents before children", element=where
+        )
+    return parent
+
+
+def _matrix(name: str, value: Any, shape: tuple[int | None, ...], where: str) -> np.ndarray:
+    """A copy of `value` as float64 of that shape (None: any), all numbers finite."""
+    array, fault = read(value, None)
+    fits = array.ndim == len(shape) and all(want in (None, n) for want, n in zip(shape, array.shape, strict=True))
+    if not fault and not fits:
+        words = ", ".join("any" if n is None else str(n) for n in shape)
+        fault = f"has shape {array.shape}, expected ({words}{',' if len(shape) == 1 else ''})"
+    if not fault and not (np.abs(array.astype(float)) <= LARGEST).all():  # NaN is not, either
+        fault = f"holds numbers that are not finite, or beyond {LARGEST:g}"
+    if fault:
+        raise ModelError(f"its {name} {fault}", HOW[name], element=where)
+    return np.array(array, dtype=float)
+
+
+HOW = {
+    "transition": "give the matrix that maps the state to its part in the parent's",
+    "covariance": "give a square matrix",
+    "outputs": "give a matrix with one row an output; no row where nothing is measured: np.zeros((0, n))",
+    "noise": "give one variance an output",
+}
+
+
+def _is_covariance(M: np.ndarray) -> bool:
+    """Symmetric, and no combination of the states has a negative variance, but for rounding; states may differ in scale."""
+    d = np.diag(M)
+    s = np.sqrt(np.maximum(d, 1e-6 * max(d.max(), 0.0)))
+    if not s.all():
+        return not M.any()
+    C = M / np.outer(s, s)
+    return bool(np.abs(C - C.T).max() <= ROUNDING and np.linalg.eigvalsh(C).min() >= -ROUNDING * len(M))

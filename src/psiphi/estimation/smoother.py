@@ -1,43 +1,56 @@
 """Filter and smoother as operator expressions, compiled like any other:
 
-    z = psi (K y + xi)          predicted states z(k) = E(x_k | outputs of all stages strictly outboard)
-    e = y - H z                 innovations, white, covariance D
-    lambda = psi* H* D^-1 e     co-states;   x = z + P lambda  smoothed states
-    S = P - P Lam P             smoothed covariance, Lam = Om(k): the compliance recursion
+    z- = psi (K y + E_phi P+ eta + xi)      predicted states: E(x_k | outputs of all stages strictly outboard)
+    e- = y - H z-                           innovations, white, covariance D;   e+ = D^-1 e-  residuals
+    z+ = z- + G e- + P+ eta                 filtered states: the stage's own outputs among them
+    lambda- = psi* (H* e+ + tau_bar* eta)   co-states;   lambda+ = E_phi* lambda-
+    x = z+ + P+ lambda+                     smoothed states: E(x_k | all outputs)
+    u = e+ - G* (lambda+ + eta)             Cov(y)^-1 (y - E y); the joint accelerations of a robot
 
-They are the words of forward dynamics (`psiphi.lowering` runs both): P does not depend on the data, so it becomes numbers
-when the kernel is traced, and what runs is one inward and one outward recursion with constant gains.
+They are the words of forward dynamics by `method="kalman"` (`psiphi.lowering` runs both). P does not depend on the data: it is
+known when the smoother is made (`covariances.py`), and what runs is one inward and one outward recursion with constant gains.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from psiphi.errors import SingularError, StateError
-from psiphi.estimation.linear import LinearTree, Symmetric
-from psiphi.lowering.local import LOCAL, articulate
+from psiphi.errors import ModelError, StateError
+from psiphi.estimation.covariances import covariances
+from psiphi.estimation.linear import LinearTree, listed
+from psiphi.estimation.swept import Symmetric
 from psiphi.lowering.vectors import Lowered, Result
-from psiphi.sweeps.drive import drive
+from psiphi.model.arguments import read
+from psiphi.model.words import shown
+from psiphi.operators import Expression, Operators, vector
 from psiphi.sweeps.interpreter import interpret
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
-
-Y, XI = "vec:tau@joint", "vec:xi@link"
-ONE = Fraction(1)
-INNOVATION = {(Y,): ONE, ("H", "psi", "K", Y): -ONE, ("H", "psi", XI): -ONE}
-PREDICTED = {("psi", "K", Y): ONE, ("psi", XI): ONE}
+from psiphi.sweeps.program import Argument, Program, Site, Sweep
 
 
-def _times(prefix: tuple[str, ...], poly: dict) -> dict:
-    return {prefix + word: c for word, c in poly.items()}
-
-
-COSTATE = _times(("psi*", "H*", "D_inv"), INNOVATION)
-SMOOTHED = {**PREDICTED, **_times(("P",), COSTATE)}
-FILTERED = {**PREDICTED, **_times(("G",), INNOVATION)}
+@lru_cache(maxsize=1)
+def _equations() -> dict[str, tuple[Expression, str]]:
+    """The fields of an `Estimate`: their expressions, and whether they are forces, motions or of the outputs."""
+    s, y, xi, eta = Operators(), vector("tau"), vector("xi", "link"), vector("eta", "link")
+    predicted = s.psi @ (s.K @ y + s.E_phi @ s.P_plus @ eta + xi)
+    innovations = y - s.H @ predicted
+    residuals = s.D.inv @ innovations
+    filtered = predicted + s.G @ innovations + s.P_plus @ eta
+    costates = s.psi.T @ (s.H.T @ residuals + s.tau_bar.T @ eta)
+    inboard = s.E_phi.T @ costates
+    return {
+        "predicted": (predicted, "force"),
+        "filtered": (filtered, "force"),
+        "smoothed": (filtered + s.P_plus @ inboard, "force"),
+        "innovations": (innovations, "joint"),
+        "residuals": (residuals, "joint"),
+        "costates": (costates, "motion"),
+        "inboard_costates": (inboard, "motion"),
+        "multipliers": (residuals - s.G.T @ inboard - s.G.T @ eta, "joint"),
+    }
 
 
 @dataclass(frozen=True)
@@ -48,81 +61,114 @@ class Estimate:
     filtered: list[np.ndarray]
     smoothed: list[np.ndarray]
     innovations: list[np.ndarray]
+    residuals: list[np.ndarray]
+    costates: list[np.ndarray]
+    inboard_costates: list[np.ndarray]
+    multipliers: list[np.ndarray]
 
 
 class Smoother:
     """The filter and smoother of one model: gains and covariances now, estimates when data come.
 
-    `predicted_covariance`, `filtered_covariance`, `smoothed_covariance`, `innovation_covariance`: a matrix a stage.
+    `predicted_covariance` P-, `filtered_covariance` P+, `smoothed_covariance` S, `innovation_covariance` D, `gains` G: a
+    matrix a stage. An output without noise that other such outputs already determine is refused here, before there are data.
     """
 
     def __init__(self, model: LinearTree):
-        self.model = model
-        self._covariances()
-        names = {"predicted": PREDICTED, "filtered": FILTERED, "smoothed": SMOOTHED}
-        self._lowered = Lowered(
-            [Result(name, poly, "force") for name, poly in names.items()] + [Result("e", INNOVATION, "joint")]
-        )
-        inputs = (Argument("tau", (model.nv,), "v"), Argument("xi", (model.nx,)))
-        outputs = (*(Argument(name, (model.nx,)) for name in names), Argument("e", (model.nv,), "v"))
-        self.program = self._lowered.program("smoother", model, inputs, outputs)
-
-    def __call__(self, outputs, inputs=None) -> Estimate:
-        """Estimates from `outputs`, a list entry a stage (..., m), and known `inputs` xi (..., n), zero by default."""
-        y = self._joined("outputs", outputs, self.model.widths)
-        zero = [np.zeros(n) for n in self.model.sizes]
-        xi = self._joined("inputs", zero if inputs is None else inputs, self.model.sizes)
-        z, f, x, e = interpret(self.program, self.model, y, xi)
-        z, f, x = (self._parts(array, self.model.sizes) for array in (z, f, x))
-        return Estimate(z, f, x, self._parts(e, self.model.widths))
-
-    def _joined(self, name: str, parts, sizes) -> np.ndarray:
-        if len(parts) != len(sizes):
-            raise StateError(
-                f"{name} has {len(parts)} entries, expected one for each of {len(sizes)} stages", "give one a stage"
+        if not isinstance(model, LinearTree):
+            raise ModelError(
+                f"{shown(model)} is no LinearTree", "LinearTree(stages), sequence(...) and of(robot, q, v).model are"
             )
-        arrays = [np.asarray(part, dtype=float) for part in parts]
-        for k, (array, n) in enumerate(zip(arrays, sizes, strict=True)):
-            if array.ndim == 0 or array.shape[-1] != n:
-                raise StateError(f"{name}[{k}] has shape {array.shape}, expected (..., {n})", "one number a coordinate")
-        lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-        return np.concatenate([np.broadcast_to(a, (*lead, a.shape[-1])) for a in arrays], axis=-1)
+        self.model = model
+        self._known = covariances(model)
+        own = list(zip(self._known, model.widths, strict=True))
+        self.predicted_covariance = [known.P_minus for known in self._known]
+        self.filtered_covariance = [known.P_plus for known in self._known]
+        self.smoothed_covariance = [known.smoothed for known in self._known]
+        self.innovation_covariance = [known.D[:m, :m] for known, m in own]
+        self.gains = [known.G[:, :m] for known, m in own]
+        self.program = self._program()
+
+    def __call__(self, outputs: Sequence, inputs: Sequence | None = None, coinputs: Sequence | None = None) -> Estimate:
+        """Estimates from `outputs` y, a list entry a stage (..., m); a stage that measures nothing gets an empty one.
+
+        Known: `inputs` xi (..., n), the means of w, and `coinputs` eta (..., n): the density of the states is multiplied by
+        exp(sum eta(k) . x(k)), which moves their mean as inputs xi + M phi* eta do. Both are zero by default.
+        """
+        tree, model = self.model.swept, self.model
+        zero = [np.zeros(n) for n in model.sizes]
+        y = _read_parts("outputs", outputs, model.widths)
+        y = [part if m else np.zeros((*part.shape[:-1], 1)) for part, m in zip(y, model.widths, strict=True)]
+        xi = zero if inputs is None else _read_parts("inputs", inputs, model.sizes)
+        eta = zero if coinputs is None else _read_parts("coinputs", coinputs, model.sizes)
+        found = interpret(self.program, tree, *_joined({"outputs": y, "inputs": xi, "coinputs": eta}))
+        parts = {
+            arg.name: self._parts(array, *((tree.widths, model.widths) if arg.per_joint else (model.sizes, model.sizes)))
+            for arg, array in zip(self.program.outputs, found, strict=True)
+        }
+        return Estimate(**parts)
 
     @staticmethod
-    def _parts(array: np.ndarray, sizes) -> list[np.ndarray]:
-        return np.split(array, np.cumsum(sizes)[:-1], axis=-1)
+    def _parts(array: np.ndarray, swept: Sequence[int], own: Sequence[int]) -> list[np.ndarray]:
+        """The stages' parts of an array over all that is swept."""
+        ends = np.cumsum(swept, dtype=int)
+        return [array[..., end - n : end - n + m] for end, n, m in zip(ends.tolist(), swept, own, strict=True)]
 
-    def _covariances(self) -> None:
-        """One inward sweep for P, one outward for Lam, on numbers."""
-        found: dict[int, dict[str, Any]] = {}
+    def _program(self) -> Program:
+        """The sweeps of the equations, their gains put in place of the recursion that would find them anew."""
+        tree, equations = self.model.swept, _equations()
+        lowered = Lowered([Result(name, e.poly(), space) for name, (e, space) in equations.items()])
+        lowered.schedule = replace(lowered.schedule, articulate=None)
+        inputs = (Argument("tau", (tree.nv,), "v"), Argument("xi", (tree.nx,)), Argument("eta", (tree.nx,)))
+        outputs = [
+            Argument(name, (tree.nv,), "v") if space == "joint" else Argument(name, (tree.nx,))
+            for name, (_, space) in equations.items()
+        ]
+        program = lowered.program("smoother", tree, inputs, tuple(outputs))
+        return replace(program, sweeps=tuple(Sweep(s.direction, self._with_gains(s.step)) for s in program.sweeps))
 
-        def inward(site: Site) -> None:
-            articulate(site)
-            found[site.link.index] = {"P": site.kept["P"].rows, "D": site.kept["gain"].D, "G": site.kept["gain"].G}
+    def _with_gains(self, step):
+        kept = [
+            {"P": Symmetric(known.P_minus.tolist()), "P_plus": Symmetric(known.P_plus.tolist()), "gain": known.gain}
+            for known in self._known
+        ]
 
-        def outward(site: Site) -> None:
-            site.keep(Lam=compliance(site, site.parent.get("Lam")))
-            found[site.link.index]["Lam"] = site.kept["Lam"].rows
+        def gained(site: Site) -> None:
+            site.keep(**kept[site.link.index])
+            step(site)
 
-        sweeps = (Sweep(TIP_TO_BASE, inward), Sweep(BASE_TO_TIP, outward))
-        try:
-            drive(Program("covariances", (), (), sweeps), self.model, {})
-        except ZeroDivisionError as error:
-            raise SingularError("an innovation has no variance: an output is known beforehand", "give it noise") from error
-        stages = [{name: np.array(value, dtype=float) for name, value in found[k].items()} for k in range(len(found))]
-        self.predicted_covariance = [s["P"] for s in stages]
-        self.innovation_covariance = [s["D"] for s in stages]
-        self.filtered_covariance = [s["P"] - s["G"] @ s["D"] @ s["G"].T for s in stages]
-        self.smoothed_covariance = [s["P"] - s["P"] @ s["Lam"] @ s["P"] for s in stages]
+        return gained
 
 
-def compliance(site: Site, above: Symmetric | None) -> Symmetric:
-    """Lam(k) = H* D^-1 H + psi*(p,k) Lam(p) psi(p,k)."""
-    n = site.link.size
-    unit = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
-    local = Symmetric([LOCAL["H*"](site, LOCAL["D_inv"](site, LOCAL["H"](site, e))) for e in unit])
-    if above is None:
-        return local
-    lam = site.path[0].coinertia(above)
-    columns = [LOCAL["tau_bar*"](site, lam @ LOCAL["tau_bar"](site, e)) for e in unit]
-    return Symmetric([list(row) for row in zip(*columns, strict=True)]) + local
+def _read_parts(name: str, parts, sizes: Sequence[int]) -> list[np.ndarray]:
+    """One array (..., n) a stage, finite."""
+    try:
+        entries = listed(name, parts)
+    except ModelError as error:
+        raise StateError(error.cause, error.remedy) from None
+    if len(entries) != len(sizes):
+        raise StateError(f"{name} has {len(entries)} entries, expected one for each of {len(sizes)} stages", "give one a stage")
+    arrays = []
+    for k, (part, n) in enumerate(zip(entries, sizes, strict=True)):
+        array, fault = read(part, (n,))
+        if not fault and not np.isfinite(array).all():
+            fault = "holds numbers that are not finite"
+        if fault:
+            missing = "; nothing measured at a stage: outputs of shape (0, n) in its model" if name == "outputs" else ""
+            raise StateError(f"{name}[{k}] {fault}", f"give one number a coordinate{missing}")
+        arrays.append(array.astype(float, copy=False))
+    return arrays
+
+
+def _joined(given: dict[str, list[np.ndarray]]) -> list[np.ndarray]:
+    """Each list as one array (..., sum of n), all with the same batch axes."""
+    shapes = {f"{name}[{k}]": part.shape[:-1] for name, parts in given.items() for k, part in enumerate(parts)}
+    try:
+        lead = np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        each = ", ".join(f"{name} {shape}" for name, shape in {shape: (name, shape) for name, shape in shapes.items()}.values())
+        raise StateError(f"the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    return [
+        np.concatenate([np.zeros((*lead, 0)), *(np.broadcast_to(a, (*lead, a.shape[-1])) for a in parts)], axis=-1)
+        for parts in given.values()
+    ]

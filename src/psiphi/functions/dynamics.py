@@ -8,7 +8,7 @@ for robots too large to write the matrix out in code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from psiphi.functions import kinematics as kin
@@ -90,10 +90,31 @@ def _fd4(s: Operators, loaded, _) -> Results:
 
 
 def _kalman(s: Operators, loaded, _) -> Results:
-    innovations = tau - s.H @ s.psi @ (s.K @ tau + loaded(s.P @ s.a + s.b))
-    residuals = s.D.inv @ innovations
-    alpha = s.psi.T @ (s.H.T @ residuals + s.a)
-    return {"a": residuals - s.K.T @ alpha, "innovations": innovations, "residuals": residuals}
+    """S2 Result 8.1, with S2's biases: eta (5.6) and xi (4.4), derivatives in body axes, gravity and loads among the forces."""
+    eta, xi = s.a_local, loaded(s.b_local)
+    z_minus = s.psi @ (s.K @ tau + s.E_phi @ s.P_plus @ eta + xi)  # (8.2), (8.3), (8.7) in one recursion
+    innovations = tau - s.H @ z_minus  # (8.6)
+    residuals = s.D.inv @ innovations  # (8.8)
+    lambda_minus = s.psi.T @ (s.H.T @ residuals + s.tau_bar.T @ eta)  # (8.10), (8.11), (8.13)
+    lambda_plus = s.E_phi.T @ lambda_minus  # (8.11)
+    return {
+        "a": residuals - s.K.T @ lambda_minus - s.G.T @ eta,  # (8.12)
+        "z_minus": z_minus,
+        "z_plus": z_minus + s.G @ innovations + s.P_plus @ eta,  # (8.7)
+        "innovations": innovations,
+        "residuals": residuals,
+        "lambda_minus": lambda_minus,
+        "lambda_plus": lambda_plus,
+        "forces": z_minus + s.P @ lambda_minus,  # (8.1)
+        "eta": eta,
+        "xi": xi,
+    }
+
+
+def _kalman_gains(s: Operators, *_) -> Results:
+    """What the filter knows before there are data: (8.4), (8.9) and (8.5), column by column."""
+    X = vector("X", "link")
+    return {"P_minus": s.P @ X, "P_plus": s.P_plus @ X, "gains": s.G @ x}
 
 
 def _inverse_dynamics(s: Operators, loaded, _) -> Results:
@@ -238,7 +259,7 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
     "energy": Sum("v* M v / 2 - sum m g.c", _energies(True, True)),
-    "kinetic_energy": Sum("v* M v / 2", _energies(True, False)),
+    "kinetic_energy": Quantity("v* M v / 2", lambda s, *_: {"E": v.T @ s.mass @ v / 2}, ("v",)),
     "potential_energy": Sum("- sum m g.c", _energies(False, True)),
     "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
 }
@@ -250,6 +271,20 @@ METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for
     "FD4": Quantity(
         "nu = D^-1 (T - H psi (K T + P a + b)); a = nu - K* psi* (H* nu + a)", _fd4, ("tau",), rods=None, written=True
     ),
-    "kalman": Quantity("FD4 as a filter and smoother: innovations, residuals", _kalman, ("tau",), rods=None, written=True),
+    "kalman": Quantity(
+        "S2 (8.2)-(8.13): a Kalman filter inward, its smoother outward", _kalman, ("tau",), rods=None, written=True
+    ),
 }
-EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **DIAGONAL}
+
+
+def _alone(row: Quantity) -> Quantity:
+    """The same algorithm for the joint accelerations and nothing else."""
+    return replace(row, results=lambda *given: {"a": row.results(*given)["a"]})
+
+
+BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
+PARTS: dict[str, Quantity] = {
+    "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
+    **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
+}
+EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}

@@ -32,6 +32,7 @@ from psiphi.rewriting.budget import SECONDS, TooLarge, budget, share
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.normal import Normalizer, normalizer
 from psiphi.rewriting.rules import reduce, walk
+from psiphi.rewriting.scalars import commuted
 from psiphi.sweeps.framing import Tree, frame_tree
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.unroll import unroll
@@ -84,6 +85,11 @@ class Equation:
     @property
     def is_matrix(self) -> bool:
         return any(e.cols.name in ("joint", "frame", "link", "any") for e in self.results.values())
+
+    @property
+    def is_number(self) -> bool:
+        """x* A y: rows of vectors stand first in every word."""
+        return all(e.rows.name == e.cols.name == "one" for e in self.results.values())
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """Inputs and outputs of the function: q, then v where a or b need it, then the vectors by first appearance."""
@@ -194,8 +200,9 @@ class Equation:
         return None if lowered is None else Form(name, polys, lowered, derivation)
 
     def _lower(self, polys: dict[str, Poly]) -> Lowered | LoweredMatrix | LoweredColumns | None:
-        polys = {name: sided(poly) for name, poly in polys.items()}
-        used = {x for poly in polys.values() for word in poly for x in word}
+        polys = {name: sided(commuted(poly) if self.is_number else poly) for name, poly in polys.items()}
+        used = {x for poly in polys.values() for word in poly for x in word[self.is_number :]}
+        used |= {x.removesuffix("*") for poly in polys.values() for word in poly for x in word[: self.is_number]}
         if any(not _has_sweeps(x) for x in used) or any(len(word) > LONG for poly in polys.values() for word in poly):
             return None
         if self.is_matrix:

@@ -15,7 +15,8 @@ from psiphi.functions.plans import Plan, Sweeps, plan_for
 from psiphi.functions.threads import run
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
-from psiphi.operators.spaces import ANY
+from psiphi.operators.sides import ends
+from psiphi.operators.spaces import ANY, ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.tape.ops import Count
@@ -53,7 +54,10 @@ class ExpressionFunction:
     def __init__(self, expression: Expression, budget: float = SECONDS):
         assert expression.model is not None
         self.expression, self.model = expression, expression.model
-        self.equation = Equation({"out": expression}, self.model, equation=str(expression), budget=budget)
+        row = expression.rows == ONE and expression.cols != ONE  # x* A has the numbers of A* x
+        target = {"out": expression.T if row else expression}
+        given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
+        self.equation = Equation(target, self.model, given=given, equation=str(expression), budget=budget)
         self.arguments = self.equation.arguments()
 
     @cached_property

@@ -10,9 +10,9 @@ import numpy as np
 from psiphi.errors import Error, StateError
 from psiphi.functions.compiler import Request
 from psiphi.functions.diagonal import DIAGONAL
-from psiphi.functions.dynamics import CATALOGUE, EVERY, METHODS
+from psiphi.functions.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.model.arguments import read
-from psiphi.model.model import Model
+from psiphi.model.model import TINY, Model
 from psiphi.model.words import nearest, shown
 from psiphi.sweeps.program import Argument
 
@@ -26,7 +26,7 @@ ON_FRAMES = {  # how many; 0: as many as you like
     **{name: 1 for name, quantity in DIAGONAL.items() if quantity.on_frame},
 }
 LOADED = tuple(name for name, quantity in DIAGONAL.items() if quantity.loaded)
-WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS, *LOADED)
+WITH_WRENCHES = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces", *METHODS, *BY_METHOD.values(), *LOADED)
 
 
 # -- what is asked for --------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def request(model: Model, name: Any, frames: Any, axes: Any) -> Request:
 
 def names(model: Model, frames: Any) -> tuple[str, ...]:
     """The names of one frame or of several, all of this robot."""
-    one = isinstance(frames, str) or not isinstance(frames, Iterable)
+    one = isinstance(frames, str) or not isinstance(frames, Iterable) or getattr(frames, "shape", None) == ()
     each: tuple[Any, ...] = (frames,) if one else tuple(frames)
     return tuple(model.frame(frame).name for frame in each)
 
@@ -92,6 +92,20 @@ def _remedy(model: Model, arg: Argument, array: np.ndarray) -> str:
     if array.ndim == 2 and array.shape[0] == arg.shape[0]:
         return f"{text}; batch axes come first, so try {arg.name}.T"
     return text
+
+
+def upright(model: Model, call: Any) -> Any:
+    """`call(q, ...)` of one state, refused where a quaternion of it is zero."""
+    if not model.quaternions:
+        return call
+    last = model.quaternions[0]
+
+    def checked(q, *rest):
+        if -TINY < q[last] < TINY or len(model.quaternions) > 1:
+            model.upright("forward_dynamics", q)
+        return call(q, *rest)
+
+    return checked
 
 
 def mapping(f_ext: Any) -> Mapping:
@@ -178,7 +192,7 @@ def put(name: str, result: np.ndarray, out: Any) -> np.ndarray:
 
 
 def _out_fault(array: Any, arg: Argument, batch: tuple[int, ...]) -> str:
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         return f"is {shown(array)}, expected a NumPy array"
     if not array.flags.writeable:
         return "is read-only"

@@ -13,18 +13,21 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.escaping import c_string
 
 try:
     from numpy._core import _multiarray_umath as _umath  # type: ignore[import]  # NumPy 2
@@ -104,7 +107,7 @@ class _Body:
     def __init__(self, name: str, operands: tuple, loops: dict[str, int | Callable[[], int]], doc: str, nin: int):
         # 'd' first: NumPy takes the first loop its arguments cast to, unless one matches exactly (float32 finds 'f').
         chars = sorted(loops)
-        self.name, self.doc = name.encode(), doc.encode()
+        self.name, self.doc = c_string(name), c_string(doc)
         self.table = (ctypes.c_void_p * len(chars))()
         self.loops = [_Loop(self, i, char, loops[char], operands, nin) for i, char in enumerate(chars)]
         self.data = (ctypes.c_void_p * len(chars))(*(loop.serial for loop in self.loops))
@@ -220,6 +223,31 @@ def _make_prototype() -> Any:
     counts = [number] * 4  # ntypes, nin, nout, identity
     return ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer, pointer, *counts, text, text, number, text)
 
+
+def _forget_locks() -> None:
+    """A forked child has none of its parent's threads, and a lock that one of them held is never released: it gets new ones.
+
+    What they were compiling, it compiles itself when it needs it. (A fork waits for LLVM, `jit.py`; the rest is Python, which
+    a fork meets between two steps.) Before Python 3.12 a cached property has a lock as well.
+    """
+    for loop in list(_lazy.values()):
+        loop.lock = threading.Lock()
+    if sys.version_info < (3, 12):
+        for name, module in list(sys.modules.items()):
+            if name.startswith("psiphi."):
+                _forget_property_locks(module)
+
+
+def _forget_property_locks(module: Any) -> None:
+    for kind in list(vars(module).values()):
+        if isinstance(kind, type):
+            for attribute in vars(kind).values():
+                if isinstance(attribute, cached_property):
+                    attribute.lock = threading.RLock()  # type: ignore[attr-defined]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
 
 _clear_fp_errors = ctypes.CFUNCTYPE(None)(_api()[_CLEAR_FP_ERRORS])
 _make = _make_prototype()(_api()[_FROM_SIGNATURE])

@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.model.arguments import real
+from psiphi.model.words import shown
 
 POLICIES = ("exact", "pseudo", "damped")
 
@@ -23,8 +25,9 @@ def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping:
     >>> inverse(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    if policy not in POLICIES:
-        raise StateError(f"policy is {policy!r}, expected one of {', '.join(POLICIES)}", 'the default is "pseudo"')
+    if not isinstance(policy, str) or policy not in POLICIES:
+        raise StateError(f"policy is {shown(policy)}, expected one of {', '.join(POLICIES)}", 'the default is "pseudo"')
+    rcond, damping = _share("rcond", rcond), _share("damping", damping)
     finite = np.isfinite(X).all(axis=(-2, -1), keepdims=True)
     w, Q = np.linalg.eigh(np.where(finite, X, np.eye(X.shape[-1], dtype=X.dtype)))
     top = np.maximum(w[..., -1:], 0.0)
@@ -37,6 +40,14 @@ def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping:
             scale = np.where(small, 0.0 if policy == "pseudo" else np.nan, 1.0 / np.where(small, 1.0, w))
     result = np.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
     return np.where(finite, result, np.nan)
+
+
+def _share(name: str, value: float) -> float:
+    """A finite number of at least 0."""
+    number = real(name, value, (), "give a small number")
+    if number.ndim or not 0.0 <= number < np.inf:
+        raise StateError(f"{name} is {shown(value)}, expected a finite number of at least 0", "leave it out for the default")
+    return float(number)
 
 
 def rank(X: np.ndarray, rcond: float = 1e-9) -> np.ndarray:

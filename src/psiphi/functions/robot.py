@@ -14,13 +14,14 @@ from psiphi.functions import check as checked
 from psiphi.functions import columns, guard, operational
 from psiphi.functions.compiler import Function
 from psiphi.functions.diagonalised import Diagonalised
-from psiphi.functions.dynamics import METHODS
+from psiphi.functions.dynamics import BY_METHOD, METHODS, PARTS
 from psiphi.functions.equations import LARGE
 from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.model.words import shown
 from psiphi.operators import Operators
+from psiphi.sweeps.interpreter import interpret
 
 _ndarray, _WORLD = np.ndarray, "world"
 
@@ -41,7 +42,10 @@ class Robot(Model):
         """The model, with its functions and shapes (its own, if it has any and none are given)."""
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        dress = getattr(model, "shapes", ()) if shapes is None else tuple(shapes)
+        dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
+        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
+        if not all(isinstance(shape, Shape) for shape in dress):
+            raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
         return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress)
 
     @cached_property
@@ -97,24 +101,49 @@ class Robot(Model):
             except Exception:
                 pass  # a first call, a list, or a mistake: the door below finds the words
         if method is not None:
-            a = self.forward_dynamics_details(q, v, tau, method, f_ext=f_ext, axes=axes, dtype=dtype, check=check)["a"]
+            a = self._loaded(BY_METHOD[self._method(method)], dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
             return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
         if self.nv and "_one_step" not in self.__dict__:
-            self.__dict__["_one_step"] = self.function("forward_dynamics").single()
+            self.__dict__["_one_step"] = guard.upright(self._model, self.function("forward_dynamics").single())
         return result
 
     def forward_dynamics_details(self, q, v, tau, method="FD2", *, f_ext=None, axes="world", dtype=None, check=False):
-        """All that one of the papers' algorithms computes, by name: a, and
+        """All that one of the papers' algorithms computes, by name: the joint accelerations `a` (..., nv), and what they need.
 
-        FD2, FD4: link_accelerations (..., bodies, 6), [w'; v'] of link origins in link axes, less gravity;
-        kalman: innovations T - H z and residuals D^-1 (T - H z), (..., nv).
+        FD2, FD4: `link_accelerations` (..., bodies, 6), [w'; v'] of link origins in link axes, less gravity.
+
+        kalman: what S2 (8.2)-(8.13) defines. Over joints (..., nv): `innovations` e- = tau - H z-, `residuals` e+ = D^-1 e-.
+        Over links (..., bodies, 6), at link origins in link axes: `z_minus`, `z_plus` (forces predicted and filtered),
+        `lambda_minus`, `lambda_plus` (accelerations outside and inside the joint), `forces` x = z- + P- lambda- = z+ + P+
+        lambda+, and the biases `eta`, `xi` that were put in. With the batch axes of q alone: `P_minus`, `P_plus` (..., bodies,
+        6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As in S2 derivatives are those of body coordinates and
+        gravity is a force: lambda- = [w'; v' - w x v], where FD2 and FD4 give [w'; v' - g].
         """
-        if not isinstance(method, str) or method not in METHODS:
-            raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", "leave it out for the fastest")
-        results = self._loaded(method, dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
+        state = dict(q=q, v=v, tau=tau)
+        results = self._loaded(self._method(method), state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
-        return dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
+        found = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
+        return {**found, **self._gains(q, dtype)} if method == "kalman" else found
+
+    def _method(self, method) -> str:
+        if isinstance(method, str) and method in METHODS:
+            return method
+        raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", "leave it out for the fastest")
+
+    def _gains(self, q, dtype) -> dict[str, np.ndarray]:
+        """P-, P+ and G of the Kalman form: each column of all bodies at once, since the operators are block diagonal."""
+        q = np.asarray(q)
+        kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)
+        columns = np.tile(np.eye(6, dtype=kind), len(self.joints))  # row i: the i-th unit vector at every body
+        own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
+        for joint in self.joints:
+            own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
+        before, after, gains = self._call("kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False)
+        place = [(j.row.nv, j.index) for j in self.joints]
+        picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
+        G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
+        return {"P_minus": np.moveaxis(before, -3, -1), "P_plus": np.moveaxis(after, -3, -1), "gains": G}
 
     def inverse_dynamics(self, q, v, a, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
         """tau = M a + C v + g - J* f_ext
@@ -196,7 +225,9 @@ class Robot(Model):
 
     def operational_space_bias(self, q, v, frames, *, policy="pseudo", rcond=1e-9, damping=1e-3, check=False):
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
-        names = (frames,) if isinstance(frames, str) else tuple(frames)
+        names = guard.names(self, frames)
+        if not names:
+            raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
         free = self.forward_dynamics(q, v, np.zeros(self.nv), check=check)
         drift = np.concatenate([self.frame_acceleration(q, v, free, frame) for frame in names], axis=-1)
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
@@ -255,6 +286,8 @@ class Robot(Model):
             if type(value) is not _ndarray or not self.joints:
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
+        if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
+            self.upright(name, values[0])
         if check is not False and checked.wanted(check):
             values = guard.plain(self, name, function.source.inputs, values)
             checked.before(self, name, function.source.inputs, values, frames)
@@ -267,9 +300,20 @@ class Robot(Model):
         elif out is None and dtype is not None:
             out = (None,) * function.ufunc.nout
         try:
+            if len(self.joints) > LARGE and (name in METHODS or name in PARTS) and not function.program.local:
+                return self._interpreted(function, values, dtype)
             return run(function.ufunc, values, out, dtype=dtype, flops=function.cost)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self, name, function.source, values, out, dtype, error)
             if words is error:
                 raise
             raise words from error
+
+    @staticmethod
+    def _interpreted(function: Function, values, dtype) -> Any:
+        """The sweeps as they are: what is kept of every link of a large robot fits no loop over classes of links."""
+        source = function.source
+        with np.errstate(all="ignore"):
+            results = interpret(source.program, source.tree, *values)
+        results = tuple(x.astype(dtype or np.result_type(np.float32, *values), copy=False) for x in results)
+        return results[0] if len(results) == 1 else results

@@ -9,6 +9,7 @@ from psiphi.errors import StateError
 from psiphi.interop.layout import Layout, Slot
 from psiphi.interop.tables import MUJOCO, PINOCCHIO, Row
 from psiphi.model.model import Joint, Model
+from psiphi.model.words import shown
 
 _MUJOCO_NQ = {0: 7, 1: 4}  # mjJNT_FREE, mjJNT_BALL; slides and hinges have one
 
@@ -28,7 +29,7 @@ def pinocchio(model: Model, peer: Any = None) -> Layout:
     `peer` sets the order of the joints: a `pinocchio.Model`, a list of joint names, or None for psiphi's own order. A free
     base may bear another name there (`root_joint`).
     """
-    places = _named(model, peer)
+    places = _named("Pinocchio", model, peer, "idx_qs")
     if hasattr(peer, "idx_qs"):
         places = [Place(*row) for row in zip(peer.names, peer.idx_qs, peer.idx_vs, peer.nqs, strict=True)][1:]
     return Layout(model, "Pinocchio", _slots(model, "Pinocchio", PINOCCHIO, places), spatial_linear_first=True)
@@ -41,17 +42,26 @@ def mujoco(model: Model, peer: Any = None) -> Layout:
     joint is several MuJoCo joints on one body (planar, universal, cylindrical), the first bears its name. Reference
     positions (`ref`) must be zero and body frames psiphi's link frames.
     """
-    places = _named(model, peer)
+    places = _named("MuJoCo", model, peer, "jnt_qposadr")
     if hasattr(peer, "jnt_qposadr"):
         columns = zip(peer.jnt_qposadr, peer.jnt_dofadr, peer.jnt_type, strict=True)
         places = [Place(peer.joint(i).name, q, v, _MUJOCO_NQ.get(int(t), 1)) for i, (q, v, t) in enumerate(columns)]
     return Layout(model, "MuJoCo", _slots(model, "MuJoCo", MUJOCO, places), spatial_linear_first=False)
 
 
-def _named(model: Model, peer: Any) -> list[Place]:
+def _named(library: str, model: Model, peer: Any, mark: str) -> list[Place]:
+    """The joints in the order of a list of names; none yet where the peer's own model is given, which has `mark`."""
+    if not isinstance(model, Model):
+        raise StateError(
+            f"the robot is {shown(model)}, expected one of psiphi's", "pp.load, pp.from_dh and pp.Builder make robots"
+        )
     if peer is None:
         peer = [joint.name for joint in model.joints]
-    return [Place(name) for name in peer] if isinstance(peer, (list, tuple)) else []
+    if isinstance(peer, list | tuple) and all(isinstance(name, str) for name in peer):
+        return [Place(name) for name in peer]
+    if hasattr(peer, mark):
+        return []
+    raise StateError(f"the peer is {shown(peer)}, expected {library}'s model or joint names", "leave it out for psiphi's order")
 
 
 def _slots(model: Model, peer: str, table: dict[str, Row], places: list[Place]) -> list[Slot]:

@@ -8,6 +8,8 @@ polynomials (up to a factor) are one node. Three groups have names because one l
     Causal      psi (w + K x + E_phi y)    one message a body: phi (z + G (x - H z) + y), with H z+ = x
     Anticausal  psi* (w + H* u)      alpha = lambda+ + H* (u - G* lambda+) + w
     BodyForce   M phi* (H* u + a) + b    Newton and Euler at one body, without a or b written out
+
+A word from row vector to vector is a number: x* A y is cut in two, and summed over the tree (`Dot`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from psiphi.operators.letters import adjoint_letter
 from psiphi.operators.polynomial import Poly, Word
 
 A, B_VECTOR = "vec:a@link", "vec:b@link"
@@ -76,6 +79,14 @@ class BodyForce(Node):
     u: Node | None
 
 
+@dataclass(frozen=True, eq=False)
+class Dot(Node):
+    """x* y, a number: summed up over bodies, tip to base."""
+
+    x: Node
+    y: Node
+
+
 class Graph:
     """Nodes made so far, and the polynomials they stand for."""
 
@@ -87,6 +98,21 @@ class Graph:
         """The node of a polynomial whose words all end in a vector; None for zero."""
         terms = self._terms({word: c for word, c in poly.items() if c})
         return self._sum(terms)
+
+    def numbers(self, poly: Poly) -> list[tuple[Fraction, Node]]:
+        """The dots whose sum is a polynomial of numbers; words that are their own adjoints are cut in the middle, so that
+        both halves are one: v* H phi M phi* H* v = V* (M V)."""
+        groups: dict[Word, Poly] = {}
+        for word, c in poly.items():
+            cut = len(word) // 2 if adjoint(word) == word else 1
+            groups.setdefault(adjoint(word[:cut]), {})[word[cut:]] = c
+        found = []
+        for left, inner in groups.items():
+            factor = inner[min(inner, key=_order)]
+            x, y = self.of({left: Fraction(1)}), self.of({word: c / factor for word, c in inner.items()})
+            if x is not None and y is not None:
+                found.append((factor, self._make(Dot, x, y)))
+        return found
 
     def _make(self, kind, *parts) -> Node:
         key = (kind, *((id(p) if isinstance(p, Node) else p) for p in parts))
@@ -154,6 +180,11 @@ class Graph:
         return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
 
 
+def adjoint(word: Word) -> Word:
+    """The word of the adjoint."""
+    return tuple(adjoint_letter(x) for x in reversed(word))
+
+
 def _order(word: Word) -> tuple:
     return len(word), word
 
@@ -168,6 +199,8 @@ def arguments(node: Node) -> list[Node]:
         return [n for n in (node.w, node.x, node.y) if n is not None]
     if isinstance(node, Anticausal):
         return [n for n in (node.w, node.u) if n is not None]
+    if isinstance(node, Dot):
+        return [node.x, node.y]
     if isinstance(node, BodyForce):
         return [] if node.u is None else [node.u]
     return []

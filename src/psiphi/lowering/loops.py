@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Leaf, Node, Sum
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, Sum
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
@@ -53,6 +53,9 @@ class Names:
             counts[stem] += 1
             self._names[node.number] = stem + ("" if counts[stem] == 1 else str(counts[stem]))
         self._names |= {node.number: name for node, name in lowered.motion.items()}
+        for name, terms in lowered.sums.items():
+            if len(terms) == 1:
+                self._names[terms[0][1].number] = name
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
                 self._names[root.number] = result.name
@@ -109,6 +112,8 @@ def _lines(node: Node, name: Names) -> list[str]:
         return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
     if isinstance(node, Causal):
         return [_causal(node, name)]
+    if isinstance(node, Dot):
+        return [f"{me} += {name(node.x)}*(k) {name(node.y)}(k)"]
     if isinstance(node, Anticausal):
         inside = [] if node.u is None else [f"H* {name(node.u)}(k)"]
         inside += [] if node.w is None else [f"{name(node.w)}(k)"]

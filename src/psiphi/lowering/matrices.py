@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from psiphi.lowering import frames
+from psiphi.lowering.graph import adjoint
 from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
 from psiphi.lowering.schedule import ARTICULATED
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, adjoint, shape_of
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, shape_of
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
 from psiphi.sweeps.framing import Tree

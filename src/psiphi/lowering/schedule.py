@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Leaf, Node, arguments
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, arguments
 from psiphi.operators.letters import BIAS, RATED, needs_velocity
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
@@ -89,7 +89,7 @@ def needs_articulation(node: Node) -> bool:
 
 
 def _wanted(node: Node) -> Direction | None:
-    if isinstance(node, Causal) or (isinstance(node, Apply) and node.letter in GATHER):
+    if isinstance(node, (Causal, Dot)) or (isinstance(node, Apply) and node.letter in GATHER):
         return TIP_TO_BASE
     outward = isinstance(node, (Anticausal, BodyForce)) or (isinstance(node, Apply) and node.letter in ABOVE)
     outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
@@ -134,6 +134,8 @@ def _schedule(
             earliest = max(earliest, poses)
         direction = _wanted(node)
         stage[node.number] = earliest if direction is None else next_in(direction, earliest)
+    last = next_in(TIP_TO_BASE, max(stage.values(), default=0))
+    stage |= {n.number: last for n in nodes if isinstance(n, Dot)}  # sums end at the world, when all is done
     rates = next_in(TIP_TO_BASE, max(inward, moving())) if rated else None
     count = 1 + max([*stage.values(), inward if articulated else 0, poses if placed else 0], default=0)
     directions = [start if i % 2 == 0 else _other(start) for i in range(count)]

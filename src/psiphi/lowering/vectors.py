@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from psiphi.lowering import frames
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Graph, Leaf, Node, Sum, arguments
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Graph, Leaf, Node, Sum, arguments
 from psiphi.lowering.local import (
     LOCAL,
     ZERO6,
@@ -29,13 +29,13 @@ from psiphi.lowering.schedule import Schedule, needs_motion, schedule
 from psiphi.lowering.turning import TURNING
 from psiphi.operators.letters import BIAS, FORCE, MOVING, SIDES, vector_parts
 from psiphi.operators.polynomial import Poly, Word
-from psiphi.spatial.screws import add, force, motion
+from psiphi.spatial.screws import add, dot, force, motion
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
 
 
 @dataclass(frozen=True)
 class Result:
-    """One output: its polynomial (words end in vectors) and its space; link results are "motion"s or "force"s."""
+    """One output: its polynomial (words end in vectors) and its space; over links "motion"s or "force"s, "one" for numbers."""
 
     name: str
     poly: Poly
@@ -58,11 +58,13 @@ class Gathering:
         for node in nodes:
             if _over_frames(node, self.home):
                 self.home[node] = self._home(node)
-        self.at_world = {node for node, home in self.home.items() if home is None}
+        dots = {n for n in nodes if isinstance(n, Dot) and n.x in self.home and not self._shared(n)}
+        self.at_world = {node for node, home in self.home.items() if home is None} | dots
         self.results = {root for root in roots if root in self.home and not self.home[root]}
         spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
         self.readers = {n for n in spread if self.home[n.argument] not in ((), frames.names_of(n.letter))}
         read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
+        read |= {x for n in dots for x in arguments(n)}
         self.gathered = {node for node in read if self.home[node]}
 
     @property
@@ -77,6 +79,10 @@ class Gathering:
         assert isinstance(node, Sum)
         homes = {self.home[x] for _, x in node.terms}
         return homes.pop() if len(homes) == 1 else None
+
+    def _shared(self, dot: Dot) -> bool:
+        """Whether both vectors are at the same bodies."""
+        return bool(self.home[dot.x]) and self.home[dot.x] == self.home[dot.y]
 
     def gather(self, site: Site, node: Node, value: dict) -> None:
         """A body hands the world what it has: each frame is on one body."""
@@ -110,8 +116,10 @@ class Lowered:
 
     def __post_init__(self):
         self.motion = self._motion()
-        self.roots = [self.graph.of(result.poly) for result in self.results]
-        live = _live([root for root in (*self.motion, *self.roots) if root is not None])
+        self.roots = [None if result.space == "one" else self.graph.of(result.poly) for result in self.results]
+        self.sums = {result.name: self.graph.numbers(result.poly) for result in self.results if result.space == "one"}
+        dots = [dot for terms in self.sums.values() for _, dot in terms]
+        live = _live([root for root in (*self.motion, *self.roots, *dots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
         self.frames = sorted({frames.of_rate(x) for x in letters if x.startswith(("B[", "Bdot["))})
@@ -147,15 +155,25 @@ class Lowered:
         marks = frames.marks(tree, self.frames)
         local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
         local = local and not self.gathering.used
-        finish = self._finish if self.gathering.results else None
+        finish = self._finish if self.gathering.results or self.sums else None
         return Program(name, inputs, outputs, sweeps, self._world(tree), finish, marks=marks, local=local)
 
     def _finish(self, site: Site) -> None:
-        """At the world, last: the results over frames that no single body has."""
+        """At the world, last: numbers, and the results over frames that no single body has."""
+        for name, terms in self.sums.items():
+            parts = [(c, self._number(site, dot)) for c, dot in terms]
+            site.write(name, 0, _combination(parts) if parts else [0.0])
         for result, root in zip(self.results, self.roots, strict=True):
             if root in self.gathering.results:
                 for i, part in self.gathering.value(site, root).items():
                     site.write(result.name, 6 * i, part)
+
+    def _number(self, site: Site, dot: Node) -> list:
+        """What the bodies have summed up; of frames that no single body has, what the world has."""
+        assert isinstance(dot, Dot)
+        if dot in self.gathering.at_world:
+            return [_inner(self.gathering.value(site, dot.x), self.gathering.value(site, dot.y))]
+        return site.children.get(f"n{dot.number}", [0.0])
 
     @property
     def chain(self) -> int:
@@ -249,6 +267,8 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     if isinstance(node, BodyForce):
         u = [0.0] * len(site.H) if node.u is None else get(node.u)
         return accelerate(site, u, f"motion{node.number}")
+    if isinstance(node, Dot):
+        return _dot(site, node, get)
     if isinstance(node, Causal):
         return _causal(site, node, get)
     if isinstance(node, Anticausal):
@@ -286,6 +306,23 @@ def _combination(terms: list[tuple[Fraction, Any]]) -> Any:
         scaled = value if c == 1 else [-x for x in value] if c == -1 else [float(c) * x for x in value]
         total = scaled if total is None else add(total, scaled)
     return total
+
+
+def _dot(site: Site, node: Dot, get) -> list:
+    """Tip to base: x* y of this body and all bodies it carries."""
+    name, here = f"n{node.number}", [_inner(get(node.x), get(node.y))]
+    below = site.children.get(name)
+    value = here if below is None else add(below, here)
+    site.send(**{name: value})
+    return value
+
+
+def _inner(x, y) -> Any:
+    """x* y of two vectors at one body, or of {frame: vector}s."""
+    if isinstance(x, dict):
+        parts = [_inner(x[i], y[i]) for i in sorted(x) if i in y]
+        return sum(parts[1:], start=parts[0]) if parts else 0.0
+    return dot(x, y) if x else 0.0
 
 
 def _causal(site: Site, node: Causal, get) -> list:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from psiphi.lowering.graph import adjoint
 from psiphi.lowering.local import LOCAL
-from psiphi.operators.letters import adjoint_letter, needs_velocity
+from psiphi.operators.letters import needs_velocity
 from psiphi.operators.polynomial import Word
 
 
@@ -56,10 +57,6 @@ class Compliance:
     left: Family  # the columns of left*
     middle: Word
     right: Family
-
-
-def adjoint(word: Word) -> Word:
-    return tuple(adjoint_letter(letter) for letter in reversed(word))
 
 
 def is_local(letter: str) -> bool:

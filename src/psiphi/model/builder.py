@@ -94,7 +94,7 @@ class Builder:
         """
         fail = self._fail_at(Whole(f"joint {shown(name)}", line))
         self._new(name, self.joints, "joint", fail)
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             fail(f"no joint kind {shown(kind)}", nearest(kind, KINDS))
         nq, nv = (0, 0) if kind == "fixed" else (JOINTS[kind].nq, JOINTS[kind].nv)
         each = partial(values.per_coordinate, fail=fail)
@@ -158,7 +158,7 @@ class Builder:
 
 
 def _choose(what: str, value, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ModelError(
             f"{what} is {shown(value)}, expected " + " or ".join(map(repr, known)), nearest(value, known), element=what
         )

@@ -41,7 +41,11 @@ ROUNDED = 1e-5  # an axis printed with six digits is this near to unit length
 
 def read_repairs(repair) -> frozenset[str]:
     """The repairs asked for: a name, several names, or "all"."""
-    names = (repair,) if isinstance(repair, str) else tuple(repair or ())
+    names = (repair,) if isinstance(repair, str) else repair
+    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(name, str) for name in names):
+        cause = f"repair is {shown(repair)}, expected names of repairs"
+        raise ModelError(cause, f"give some of {', '.join(map(repr, REPAIRS))}, or 'all'", element="repair")
+    names = tuple(names)
     if names == ("all",):
         return frozenset(REPAIRS)
     for name in names:

@@ -81,12 +81,12 @@ def from_dh(
     """
     links = [_checked(row, f"row {index}") for index, row in enumerate(_listed(rows), start=1)]
     ends = [IDENTITY] * len(links)
-    if convention == "standard":
-        links, ends = _to_modified(links)
-    elif convention != "modified":
+    if not isinstance(convention, str) or convention not in CONVENTIONS:
         raise ModelError(
             f"convention is {shown(convention)}, expected 'modified' or 'standard'", nearest(convention, CONVENTIONS)
         )
+    if convention == "standard":
+        links, ends = _to_modified(links)
 
     builder = Builder(name, gravity=gravity)
     parent = _stand(builder, base)
@@ -159,7 +159,7 @@ def _to_modified(links: list[DH]) -> tuple[list[DH], list[Pose]]:
 def _listed(rows) -> list:
     if isinstance(rows, (str, bytes, Mapping, DH)) or not isinstance(rows, Iterable):
         raise ModelError(f"rows is {_seen(rows)}, expected a list of rows", "give one DH(...) or dict a link, base to tip")
-    rows = list(rows)
+    rows = list(np.atleast_1d(rows) if isinstance(rows, np.ndarray) else rows)
     if not rows:
         raise ModelError("rows is empty, expected at least one link", "give one DH(...) or dict a link, base to tip")
     return rows
@@ -173,8 +173,8 @@ def _checked(row, where: str) -> DH:
         raise ModelError(
             f"the row is {_seen(row)}, expected a DH or a dict", "write DH(alpha=, a=, d=, theta=, ...)", element=where
         )
-    if row.kind not in KINDS:
-        raise ModelError(f"kind={row.kind!r}, expected one of {', '.join(KINDS)}", nearest(row.kind, KINDS), element=where)
+    if not isinstance(row.kind, str) or row.kind not in KINDS:
+        raise ModelError(f"kind={shown(row.kind)}, expected one of {', '.join(KINDS)}", nearest(row.kind, KINDS), element=where)
     if not (row.name is None or (isinstance(row.name, str) and row.name)):
         raise ModelError(f"name={row.name!r}, expected a non-empty string", "name the joint or leave name out", element=where)
     plain = {key: _number(getattr(row, key), key, where) for key in _FINITE}

@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.errors import StateError
+from psiphi.errors import ModelError, StateError
 from psiphi.model.arguments import real, whole
 from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.words import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
+SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
+TINY = 1e-160  # a number whose square is none
 
 
 def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -26,6 +28,17 @@ def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
     if shape is not None:
         array = array.reshape(shape)
     array.flags.writeable = False
+    return array
+
+
+def sizes(what: str, values, count: int) -> np.ndarray:
+    """So many finite numbers of at least 0, or a ModelError."""
+    array = real(what, values, (count,), f"give {'a number' if count == 1 else f'{count} numbers'}")
+    if array.shape != (count,) or not ((array >= 0.0) & (array < 1e50)).all():
+        shape = "a finite number" if count == 1 else f"{count} finite numbers"
+        raise ModelError(
+            f"{what} is {shown(values[0] if count == 1 else values)}, expected {shape} of at least 0", "correct it"
+        )
     return array
 
 
@@ -85,19 +98,31 @@ class Body(Immutable):
         >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
         [13.0, 10.0, 5.0]
         """
-        x, y, z = (float(edge) ** 2 for edge in size)
-        return cls(name, mass, frozen(com), frozen(np.diag([y + z, x + z, x + y]) * (mass / 12.0)))
+        x, y, z = sizes("size", size, 3) ** 2
+        return cls._solid(name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
 
     @classmethod
     def sphere(cls, mass: float, radius: float, name: str = "sphere", com=(0.0, 0.0, 0.0)) -> Body:
         """A homogeneous ball: 2/5 m r^2."""
-        return cls(name, mass, frozen(com), frozen(np.eye(3) * (0.4 * mass * radius**2)))
+        (r,) = sizes("radius", [radius], 1)
+        return cls._solid(name, mass, com, *(0.4 * r * r,) * 3)
 
     @classmethod
     def cylinder(cls, mass: float, radius: float, length: float, name: str = "cylinder", com=(0.0, 0.0, 0.0)) -> Body:
         """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
-        across = (3.0 * radius**2 + length**2) / 12.0
-        return cls(name, mass, frozen(com), frozen(np.diag([across, across, 0.5 * radius**2]) * mass))
+        (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
+        across = (3.0 * r * r + l * l) / 12.0
+        return cls._solid(name, mass, com, across, across, 0.5 * r * r)
+
+    @classmethod
+    def _solid(cls, name: str, mass: float, com, *moments: float) -> Body:
+        """Of its mass, and its principal moments per mass."""
+        if not isinstance(name, str):
+            raise ModelError(f"the body's name is {shown(name)}, expected text", "give it a name")
+        (m,), c = sizes("mass", [mass], 1), real("com", com, (3,), "give three numbers")
+        if c.shape != (3,) or not np.isfinite(c).all():
+            raise ModelError(f"com is {shown(com)}, expected three finite numbers", "give x, y, z")
+        return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m))
 
 
 class Mimic(NamedTuple):
@@ -191,6 +216,20 @@ class Model(Immutable):
     def parent(self) -> tuple[int, ...]:
         return tuple(joint.parent for joint in self.joints)
 
+    @cached_property
+    def quaternions(self) -> tuple[int, ...]:
+        """Where the last number of each quaternion stands in q."""
+        return tuple(joint.q_slice.stop - 1 for joint in self.joints if joint.row.nq != joint.row.nv)
+
+    def upright(self, name: str, q: np.ndarray) -> np.ndarray:
+        """One configuration (nq,), or a StateError where a quaternion is zero; a batch keeps its NaN where it is."""
+        for last in self.quaternions if q.ndim == 1 else ():
+            if -TINY < q[last] < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
+                joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
+                cause = f"{name}: the quaternion of joint {shown(joint.name)} is zero, and no rotation"
+                raise StateError(cause, "robot.neutral() has unit ones; their order is x, y, z, w")
+        return q
+
     @property
     def mimics(self) -> dict[str, Mimic]:
         return {joint.name: joint.mimic for joint in self.joints if joint.mimic is not None}
@@ -214,19 +253,21 @@ class Model(Immutable):
 
     def random(self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = ()) -> np.ndarray:
         """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations."""
-        try:
-            rng = np.random.default_rng(rng)
-        except (TypeError, ValueError) as error:
-            raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number") from error
+        if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
+            raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
+        rng = np.random.default_rng(rng)
         lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
-        return self._by_joint(lambda row, j: row.random(rng, lead, j.lower, j.upper), lead)
+        try:
+            return self._by_joint(lambda row, j: row.random(rng, lead, j.lower, j.upper), lead)
+        except (ValueError, MemoryError) as error:
+            raise StateError(f"size is {shown(size)}, more than the memory holds", "make them in parts") from error
 
     def integrate(self, q, v, dt=1.0) -> np.ndarray:
         """q moved along the constant velocity v for the time dt, on the configuration manifold.
 
         dt is a number, or one for each batch element.
         """
-        q, v = self._state("q", q, self.nq), self._state("v", v, self.nv)
+        q, v = self.upright("integrate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
         step = real("dt", dt, (), "give a number, or one for each batch element")
         lead = _lead(q=q.shape[:-1], v=v.shape[:-1], dt=step.shape)
         v = step[..., None] * v
@@ -234,7 +275,7 @@ class Model(Immutable):
 
     def difference(self, q0, q1) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
-        q0, q1 = self._state("q0", q0, self.nq), self._state("q1", q1, self.nq)
+        q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
         lead = _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
         out = np.zeros((*lead, self.nv))
         for j in self.joints:
@@ -243,7 +284,7 @@ class Model(Immutable):
 
     def normalize(self, q) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
-        q = self._state("q", q, self.nq)
+        q = self.upright("normalize", self._state("q", q, self.nq))
         return self._by_joint(lambda row, j: row.normalize(q[..., j.q_slice]), q.shape[:-1])
 
     def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:

@@ -12,9 +12,12 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
+from psiphi.errors import ModelError
 from psiphi.model.packages import find_package
+from psiphi.model.words import shown
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://)?(.*)", re.DOTALL)
+PACKAGES = "give a dict of folders by package name, or a list of folders that hold packages"
 Packages = Mapping[str, str | os.PathLike] | Iterable[str | os.PathLike] | None
 
 
@@ -32,8 +35,8 @@ class Roots:
     def __init__(self, file: str | None, packages: Packages = None):
         self.home = None if file is None else os.path.dirname(os.path.abspath(file))
         self.package = None if self.home is None else _package(self.home)
-        self.named = {k: os.fspath(v) for k, v in packages.items()} if isinstance(packages, Mapping) else {}
-        self.shelves = [] if packages is None or isinstance(packages, Mapping) else [os.fspath(p) for p in packages]
+        self.named = {str(k): _folder(v) for k, v in packages.items()} if isinstance(packages, Mapping) else {}
+        self.shelves = [] if packages is None or isinstance(packages, Mapping) else [_folder(p) for p in _several(packages)]
 
     def resolve(self, name: str) -> str | None:
         """The file that `name` means, None when its package is not known here, or Outside."""
@@ -79,6 +82,18 @@ class Roots:
         return find_package(package)
 
 
+def _several(packages: object) -> Iterable:
+    if isinstance(packages, str | bytes | os.PathLike) or not isinstance(packages, Iterable) or hasattr(packages, "shape"):
+        raise ModelError(f"packages is {shown(packages)}, expected folders", PACKAGES, element="packages")
+    return packages
+
+
+def _folder(given: object) -> str:
+    if not isinstance(given, str | os.PathLike):
+        raise ModelError(f"packages holds {shown(given)}, expected a folder", PACKAGES, element="packages")
+    return os.fsdecode(given)
+
+
 def _decoded(name: str) -> str:
     """With %2e decoded as often as it takes, and backslashes turned: what any program down the line may make of it."""
     for _ in range(8):
@@ -88,7 +103,16 @@ def _decoded(name: str) -> str:
         name = plain
     if "\0" in name:
         raise Outside("it holds a NUL")
-    return name.strip().replace("\\", "/")
+    return _spelled(name.strip().replace("\\", "/"))
+
+
+def _spelled(name: str) -> str:
+    """As the file system spells it: in a locale that lacks its letters, by their bytes in UTF-8."""
+    try:
+        os.fsencode(name)
+        return name
+    except UnicodeEncodeError:
+        return os.fsdecode(name.encode("utf-8", "surrogateescape"))
 
 
 def _inside(root: str | None, rest: str) -> str | None:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping
 
 from psiphi.errors import ModelError
+from psiphi.model.arguments import whole
 from psiphi.model.builder import Builder
 from psiphi.model.fields import Fields
 from psiphi.model.model import Model
@@ -69,7 +70,12 @@ def load_urdf(
     >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
     0
     """
-    caps = Caps(max_bytes, max_depth, max_elements, max_bodies)
+    caps = Caps(
+        whole("max_bytes", max_bytes),
+        whole("max_depth", max_depth),
+        whole("max_elements", max_elements),
+        whole("max_bodies", max_bodies),
+    )
     builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
     model = builder.build(base, repair, order="name")
     found = _confine(builder, found, packages, allow_outside)

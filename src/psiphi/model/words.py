@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import NoReturn, Protocol
@@ -38,8 +39,19 @@ class Log:
 
 def shown(value: object) -> str:
     """repr(value), clipped to what fits a message."""
-    text = repr(value[:200] if isinstance(value, str) else value)
+    try:
+        text = repr(value[:200] if isinstance(value, str | bytes) else value) if _small(value) else reprlib.repr(value)
+    except Exception:  # an object's own __repr__ may raise anything
+        text = f"<a {type(value).__name__}>"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _small(value: object) -> bool:
+    return not isinstance(value, list | tuple | dict | set | frozenset) or (len(value) < 60 and all(map(_flat, value)))
+
+
+def _flat(value: object) -> bool:
+    return not isinstance(value, list | tuple | dict | set | frozenset) or len(value) < 60
 
 
 def listed(names: Collection[str]) -> str:

@@ -11,6 +11,8 @@ import stat
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
+import numpy as np
+
 from psiphi.errors import ModelError
 from psiphi.model.words import shown
 
@@ -25,11 +27,12 @@ class Caps:
 
     max_bytes: int = 64 * 2**20
     max_depth: int = 512
-    max_elements: int = 4_000_000
+    max_elements: int = 2_000_000
     max_bodies: int = 1_000_000
 
 
 CAPS = Caps()
+ATTRIBUTES, LETTERS, PIECE = 1000, 100_000, 1 << 20  # of one element, of one attribute, between two >: nobody writes more
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ def parse(source: str | bytes | os.PathLike, caps: Caps = CAPS) -> tuple[Element
     """The root element of a file, or of text that starts with '<', and the file's name for messages."""
     data, file, encoding = read(source, caps)
     _recognise(data, file)
+    _in_pieces(data, file)
     return _Tree(file, caps).grow(data, encoding), file
 
 
@@ -137,6 +141,14 @@ def _recognise(data: bytes, file: str) -> None:
     raise ModelError(f"it is {what}; it begins with {shown(start[:24])}", remedy, file=file, line=1, element="file")
 
 
+def _in_pieces(data: bytes, file: str) -> None:
+    """Refuse a tag, text or comment without end before expat collects it."""
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(">"))
+    if np.diff(ends, prepend=0, append=len(data)).max() > PIECE:
+        cause = f"a tag, text or comment in it has more than {PIECE >> 20} MiB"
+        raise ModelError(cause, "is it a robot's description?", file=file, line=1, element="file")
+
+
 class _Tree:
     """Grows elements from expat's events, on a stack."""
 
@@ -174,6 +186,8 @@ class _Tree:
         self.stack.append(element)
         if len(self.stack) > self.caps.max_depth:
             self._fail(f"elements are nested deeper than {self.caps.max_depth}", "raise max_depth if you trust the file")
+        if len(attributes) > ATTRIBUTES or any(len(value) > LETTERS for value in attributes.values()):
+            self._fail(f"an element has more than {ATTRIBUTES} attributes, or one of more than {LETTERS} letters", "shorten it")
         if self.count > self.caps.max_elements:
             self._fail(f"there are more than {self.caps.max_elements} elements", "raise max_elements if you trust the file")
 

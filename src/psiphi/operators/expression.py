@@ -20,7 +20,8 @@ from psiphi.operators.dense import evaluate
 from psiphi.operators.polynomial import Poly
 from psiphi.operators.printing import LATEX, UNICODE, Python
 from psiphi.operators.rank import check_invertible
-from psiphi.operators.spaces import Space, size
+from psiphi.operators.sides import ends
+from psiphi.operators.spaces import Space, filled, size
 from psiphi.operators.terms import Term
 
 
@@ -42,12 +43,14 @@ class Expression:
     @cached_property
     def rows(self) -> Space:
         """The space it maps to."""
-        return terms.spaces(self.term)[0]
+        found = ends(self.term)
+        return filled(terms.spaces(self.term)[0], found.value(found.gives))
 
     @cached_property
     def cols(self) -> Space:
         """The space it acts on."""
-        return terms.spaces(self.term)[1]
+        found = ends(self.term)
+        return filled(terms.spaces(self.term)[1], found.value(found.takes))
 
     @property
     def shape(self) -> tuple[int | None, int | None]:

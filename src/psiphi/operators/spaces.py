@@ -39,6 +39,11 @@ def meet(a: Space, b: Space) -> Space:
     return b if a == ANY or (a.name == "frame" and a.frames is None) else a
 
 
+def filled(space: Space, frames: object) -> Space:
+    """A frame space of open size with the number of frames that the vectors and B around it tell."""
+    return FRAME(frames) if space.name == "frame" and space.frames is None and isinstance(frames, int) and frames else space
+
+
 def size(space: Space, model: Model) -> int | None:
     """How many numbers a vector of this space holds on this robot."""
     if space.name == "frame":

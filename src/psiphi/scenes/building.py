@@ -17,12 +17,13 @@ from psiphi.model.words import nearest, shown
 from psiphi.scenes.control import CONTROLLERS, controller
 from psiphi.scenes.placing import Placed, pose, read_placed
 from psiphi.scenes.reading import Table, read
-from psiphi.simulation.simulate import simulate
+from psiphi.simulation.simulate import read_start, simulate
 from psiphi.simulation.trajectory import Trajectory
 from psiphi.spatial import quaternion as quat
 
 DATA = files("psiphi.scenes") / "data"
 CONTACTS = ("rigid", "line", "soft", "point")
+CHECKED = ("q0", "v0", "duration", "dt", "method", "every", "limits")  # options that `simulate` reads before all else
 LOOPS = ("weld", "ball", "hinge", "universal", "cylindrical", "planar", "distance")
 
 
@@ -39,8 +40,15 @@ class Case:
 
     def run(self, **options) -> Trajectory:
         """The simulated motion."""
-        own = {"q0": self.q0, "v0": self.v0, "tau": self.tau, **self.options, **options}
-        return simulate(self.system, own.pop("q0"), own.pop("v0"), own.pop("tau"), **own)
+        return simulate(self.system, **self._with(options))
+
+    def check(self, **options) -> None:
+        """Refuse a start, a duration or steps that `run` would refuse; nothing is computed."""
+        own = self._with(options)
+        read_start(self.system, **{name: own[name] for name in CHECKED if name in own})
+
+    def _with(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {"q0": self.q0, "v0": self.v0, "tau": self.tau, **self.options, **options}
 
 
 def names() -> list[str]:
@@ -56,7 +64,7 @@ def load(source: str | os.PathLike) -> Case:
     """The scene of a file, or the bundled one of that name."""
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"the scene is {shown(source)}, expected a name or a path", f"there are {', '.join(names())}")
-    text = os.fspath(source)
+    source = text = os.fsdecode(source)
     if text in names():
         source = Path(str(DATA / f"{text}.toml"))
     elif os.path.basename(text) == text and not text.endswith(".toml") and not os.path.exists(text):

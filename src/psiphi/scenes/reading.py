@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from psiphi.model.words import nearest, shown
 
 NEEDED: Any = object()  # stands for: there is no default
 MAX_BYTES = 1 << 20
+DEEP = re.compile(r"(?:\.[^.,\n=\[\]{}#]{0,60}){64}")  # a key of so many parts: tomllib takes their square
 
 
 class Table:
@@ -111,11 +113,21 @@ def read(path: str | os.PathLike) -> Table:
         raise ModelError("it is a folder, expected a scene file", "name the .toml file in it", file=file) from None
     except FileNotFoundError:
         raise ModelError("there is no such scene file", "check the path", file=file) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+        why = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"cannot be read: {why}", "check the path and its permissions", file=shown(file)[1:-1]) from None
     if len(data) > MAX_BYTES:
         raise ModelError("the file has more than 1 MiB, expected a small TOML file", "is it a scene?", file=file)
     try:
-        return Table(file, "", tomllib.loads(data.decode("utf-8")))
+        text = data.decode("utf-8")
+        if DEEP.search(text):
+            raise RecursionError
+        return Table(file, "", tomllib.loads(text))
     except UnicodeDecodeError:
         raise ModelError("the file is no UTF-8 text", "is it a scene?", file=file) from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ModelError(
+            "its tables or lists lie too deep in each other", "a scene has two or three levels", file=file
+        ) from None
+    except ValueError as error:  # TOML's own, or a number of thousands of digits
         raise ModelError(f"it is not TOML: {error}", "see toml.io for its few rules; text needs quotes", file=file) from error

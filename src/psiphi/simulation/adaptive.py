@@ -29,8 +29,6 @@ class Solve(Recorded):
         self.make = getattr(need("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"), task.method)
         self.wild = np.zeros(task.batch, dtype=bool)  # elements whose slope, when last asked, was not finite
         self.rtol, self.atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
-        if task.limits == "block":
-            raise StateError(f'limits="block" has no place in {task.method}', 'use "euler", "rk4" or "lie", or limits="stop"')
 
     @property
     def _pieces(self) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.words import nearest, shown
@@ -63,23 +65,53 @@ def simulate(
     >>> float(motion.drift) < 1e-9
     True
     """
-    plant = Plant(system)
-    q, v = initial_state(plant, q0, v0)
-    check_closed(plant, q, v)
+    plant, q, v, dt, steps, every, method, limits = read_start(system, q0, v0, duration, dt, method, every, limits)
     if not flag("projection", projection):
         plant.project = None
-    dt, batch = step_size(dt), q.shape[:-1]
-    steps = step_count(duration, dt)
-    functions, limits = read_functions(events), check_limits_word(limits)
-    cut = read_effort(plant, effort)
+    batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
-    field, every = Field(plant, torque, losses, cut, flag("hold", hold)), step_stride(every)
+    field = Field(plant, torque, losses, cut, flag("hold", hold))
     stops = read_stop(stop, limits, functions)
     if progress is not None and not callable(progress):
         raise StateError(f"progress is {shown(progress)}, expected a function of (t, q, v)", "leave it out for none")
-    check_size(plant, batch, steps // every + 2)
-    task = Task(plant, field, batch, dt, steps, every, _method(method), limits, functions, stops, progress)
+    task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, progress)
     return _run(task, q, v, tau, None if compiled is None else flag("compiled", compiled), rtol, atol)
+
+
+class Start(NamedTuple):
+    """What a simulation starts from, and its steps."""
+
+    plant: Plant
+    q: np.ndarray
+    v: np.ndarray
+    dt: float
+    steps: int
+    every: int
+    method: str
+    limits: str
+
+
+def read_start(
+    system: Any,
+    q0: Any,
+    v0: Any = None,
+    duration: Any = 1.0,
+    dt: Any = 1e-3,
+    method: Any = "rk4",
+    every: Any = 1,
+    limits: Any = "ignore",
+) -> Start:
+    """The arguments of `simulate` that say where it starts and how far it goes, read and checked: nothing is computed yet."""
+    plant = Plant(system)
+    q, v = initial_state(plant, q0, v0)
+    check_closed(plant, q, v)
+    dt = step_size(dt)
+    steps, every = step_count(duration, dt), step_stride(every)
+    check_size(plant, q.shape[:-1], steps // every + 2)
+    limits, method = check_limits_word(limits), _method(method)
+    if limits == "block" and method not in METHODS:
+        raise StateError(f'limits="block" has no place in {method}', 'use "euler", "rk4" or "lie", or limits="stop"')
+    return Start(plant, q, v, dt, steps, every, method, limits)
 
 
 def _run(task: Task, q: Any, v: Any, tau: Any, compiled: bool | None, rtol: float, atol: float) -> Trajectory:

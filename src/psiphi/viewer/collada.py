@@ -1,35 +1,54 @@
-"""COLLADA scenes into triangles: units, up axis, nodes with their moves, triangles and polygons, plain colours."""
+"""COLLADA scenes into triangles: units, up axis, nodes with their moves, triangles and polygons, plain colours.
+
+A geometry is read once, however often it is placed.
+"""
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from psiphi.viewer.meshes import Mesh, joined
+from psiphi.viewer.meshes import Mesh, joined, within_budget
 
-MAX_NODES = 10_000
+MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512
+AT_ONCE = 1 << 20  # letters that are turned into numbers together
+Part = tuple[np.ndarray, np.ndarray]  # vertices, faces
 
 
-def read_dae(path: str) -> list[tuple[Mesh, str | None]]:
+def read_dae(data: bytes) -> list[tuple[Mesh, str | None]]:
     """The whole visual scene, in metres, z up: a mesh for each colour, None where it has none (or a picture)."""
-    with open(path, "rb") as file:
-        data = file.read()
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        raise ValueError("it declares a DOCTYPE or entities, which are not read")
     try:
-        root = ElementTree.fromstring(data)
+        parser = ElementTree.XMLParser(target=_Counted())
+        parser.feed(data)
+        root = parser.close()
     except ElementTree.ParseError as error:
         raise ValueError(f"it is not XML: {error}") from error
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]  # without the namespace
-    ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
-    parts: dict[str | None, list[np.ndarray]] = {}
-    for scene in root.iterfind(".//visual_scene"):
-        _dae_node(scene, _whole(root), ids, parts)
-        break
-    return [(joined(np.concatenate(corners)), color) for color, corners in parts.items()]
+    scene = root.find(".//visual_scene")
+    return [] if scene is None else _Scene(root).parts(scene, _whole(root))
+
+
+class _Counted(ElementTree.TreeBuilder):
+    """A tree of so many elements, so deep, without a DOCTYPE (in any encoding)."""
+
+    count = depth = 0
+
+    def start(self, tag, attrs):
+        self.count, self.depth = self.count + 1, self.depth + 1
+        if self.count > MAX_ELEMENTS or self.depth > MAX_DEPTH:
+            raise ValueError(f"it has more than {MAX_ELEMENTS} elements, or some more than {MAX_DEPTH} deep")
+        return super().start(tag, attrs)
+
+    def end(self, tag):
+        self.depth -= 1
+        return super().end(tag)
+
+    def doctype(self, *_):
+        raise ValueError("it declares a DOCTYPE, which is not read")
 
 
 def _whole(root: Element) -> np.ndarray:
@@ -42,37 +61,67 @@ def _whole(root: Element) -> np.ndarray:
     return whole
 
 
-def _dae_node(root: Element, whole: np.ndarray, ids: dict[str, Element], parts: dict[str | None, list[np.ndarray]]) -> None:
-    """Corners of the geometries under a node, carried to the scene."""
-    stack, seen = [(root, whole)], 0
-    while stack:
-        node, T = stack.pop()
-        seen += 1
-        if seen > MAX_NODES:
-            raise ValueError(f"its scene has more than {MAX_NODES} nodes, or nodes within themselves")
-        for child in node:
-            if child.tag in DAE_MOVES:
-                T = T @ DAE_MOVES[child.tag](_numbers(child))
-        for child in node:
-            if child.tag == "node":
-                stack.append((child, T))
-            elif child.tag == "instance_node":
-                stack.append((ids[child.attrib["url"].lstrip("#")], T))
-            elif child.tag == "instance_geometry":
-                mesh = ids[child.attrib["url"].lstrip("#")].find("mesh")
-                for corners, symbol in _dae_corners(mesh, ids) if mesh is not None else ():
-                    parts.setdefault(_color(child, symbol, ids), []).append(corners @ T[:3, :3].T + T[:3, 3])
+class _Scene:
+    """One walk over the nodes; geometries and colours are kept, so that each is read once."""
+
+    def __init__(self, root: Element):
+        self.ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
+        self.groups: dict[str, list[tuple[Mesh, str]]] = {}
+        self.colors: dict[str, str | None] = {}
+        self.triangles = 0
+
+    def parts(self, root: Element, whole: np.ndarray) -> list[tuple[Mesh, str | None]]:
+        """What stands under a node, carried to the scene."""
+        placed: dict[str | None, list[Part]] = {}
+        stack, seen = [(root, whole)], 0
+        while stack:
+            node, T = stack.pop()
+            for child in node:
+                if child.tag in DAE_MOVES:
+                    T = T @ DAE_MOVES[child.tag](_numbers(child))
+            for child in node:
+                seen += child.tag in ("node", "instance_node", "instance_geometry")
+                if seen > MAX_NODES:
+                    raise ValueError(f"its scene has more than {MAX_NODES} nodes, or nodes within themselves")
+                if child.tag == "node":
+                    stack.append((child, T))
+                elif child.tag == "instance_node":
+                    stack.append((self.ids[child.attrib["url"].lstrip("#")], T))
+                elif child.tag == "instance_geometry":
+                    self._place(child, T, placed)
+        return [(_together(parts), color) for color, parts in placed.items()]
+
+    def _place(self, instance: Element, T: np.ndarray, placed: dict[str | None, list[Part]]) -> None:
+        url = instance.attrib["url"].lstrip("#")
+        if url not in self.groups:
+            mesh = self.ids[url].find("mesh")
+            self.groups[url] = [] if mesh is None else [(joined(x), s) for x, s in _dae_corners(mesh, self.ids)]
+        for mesh, symbol in self.groups[url]:
+            self.triangles = within_budget(self.triangles + len(mesh.faces))
+            part = mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces
+            placed.setdefault(self._color(instance, symbol), []).append(part)
+
+    def _color(self, instance: Element, symbol: str) -> str | None:
+        """symbol -> material -> effect -> its diffuse colour."""
+        bound = {e.attrib.get("symbol"): e.attrib.get("target", "") for e in instance.iter("instance_material")}
+        material = bound.get(symbol, symbol).lstrip("#")
+        if material not in self.colors:
+            self.colors[material] = self._diffuse(self.ids.get(material))
+        return self.colors[material]
+
+    def _diffuse(self, material: Element | None) -> str | None:
+        link = material.find("instance_effect") if material is not None else None
+        effect = self.ids.get(link.attrib.get("url", "").lstrip("#")) if link is not None else None
+        color = effect.find(".//diffuse/color") if effect is not None else None
+        rgb = np.nan_to_num(_numbers(color)[:3])
+        return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in rgb) if len(rgb) == 3 else None
 
 
-def _color(instance: Element, symbol: str, ids: dict[str, Element]) -> str | None:
-    """symbol -> material -> effect -> its diffuse colour."""
-    bound = {e.attrib.get("symbol"): e.attrib.get("target", "") for e in instance.iter("instance_material")}
-    material = ids.get(bound.get(symbol, symbol).lstrip("#"))
-    link = material.find("instance_effect") if material is not None else None
-    effect = ids.get(link.attrib.get("url", "").lstrip("#")) if link is not None else None
-    color = effect.find(".//diffuse/color") if effect is not None else None
-    rgb = _numbers(color)[:3]
-    return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in rgb) if len(rgb) == 3 else None
+def _together(parts: list[Part]) -> Mesh:
+    """One mesh of several."""
+    starts = np.cumsum([0] + [len(vertices) for vertices, _ in parts])
+    faces = [faces + start for (_, faces), start in zip(parts, starts, strict=False)]
+    return Mesh(np.concatenate([vertices for vertices, _ in parts]), np.concatenate(faces))
 
 
 def _dae_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarray, str]]:
@@ -89,22 +138,39 @@ def _dae_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarra
         for p in group.findall("p"):
             corner = _numbers(p).astype(int)[int(entry.attrib.get("offset", 0)) :: stride]
             counts = group.find("vcount")
-            sizes = _numbers(counts).astype(int).tolist() if counts is not None else None
+            sizes = _numbers(counts).astype(int) if counts is not None else None
             if group.tag == "polygons":
-                sizes = [len(corner)]
-            out.append((points[corner if sizes is None else _fans(corner, sizes)], group.attrib.get("material", "")))
+                sizes = np.array([len(corner)])
+            chosen = corner if sizes is None else _fans(corner, sizes)
+            within_budget(len(chosen) // 3)
+            if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(points):
+                raise ValueError(f"a triangle names vertex {chosen.max()} of {len(points)}")
+            out.append((points[chosen], group.attrib.get("material", "")))
     return out
 
 
 def _numbers(element: Element | None) -> np.ndarray:
-    return np.array((element.text or "").split() if element is not None else [], dtype=float)
+    text = (element.text or "") if element is not None else ""
+    blocks, start = [], 0
+    while start < len(text):  # a list of words takes many times the room of their numbers
+        gap = SPACE.search(text, start + AT_ONCE)
+        end = len(text) if gap is None else gap.start()
+        blocks.append(np.array(text[start:end].split(), dtype=float))
+        start = end + 1
+    return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-def _fans(corner: np.ndarray, sizes: list[int]) -> np.ndarray:
+SPACE = re.compile(r"\s")
+
+
+def _fans(corner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Polygons as fans of triangles."""
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    fan = [(s, s + k, s + k + 1) for s, n in zip(starts, sizes, strict=False) for k in range(1, n - 1)]
-    return corner[np.array(fan, dtype=int).ravel()]
+    if (sizes < 0).any() or sizes.sum() > len(corner):
+        raise ValueError(f"its polygons have {sizes.sum()} corners, and {len(corner)} are given")
+    starts, fans = np.cumsum(sizes) - sizes, np.maximum(sizes - 2, 0)
+    first = np.repeat(starts, fans)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(fans) - fans, fans)
+    return corner[np.stack([first, second, second + 1], axis=1).ravel()]
 
 
 def _rotation(v: np.ndarray) -> np.ndarray:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.escaping import html, line
 from psiphi.model.arguments import real, whole
 from psiphi.model.words import shown
-from psiphi.viewer import stage
+from psiphi.viewer import gate, stage
 from psiphi.viewer.poses import link_poses, quaternions
 from psiphi.viewer.scene import Scene, is_trajectory, scene
 
@@ -23,6 +24,7 @@ HOST = "127.0.0.1"
 PORTS = 65_535
 RATE = 40.0  # pictures a second
 RED = (212, 50, 44)
+WORDS = '<div style="padding: 0 0.75em; font-size: 0.85em; overflow-wrap: anywhere">{}</div>'
 
 
 def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> Viewer:
@@ -32,11 +34,19 @@ def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> 
     forces, frames and plots can be switched on. Options are those of `scene`. The server listens on 127.0.0.1 only, on `port`
     or the next free one.
     """
-    if not 0 < (port := whole("port", port)) <= PORTS:
-        raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
+    port = read_port(port)
+    if sliders is not None and not isinstance(sliders, bool | np.bool_):
+        raise StateError(f"sliders is {shown(sliders)}, expected True or False", "leave it out: robots have them")
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
     stage_set = scene(thing, **options)
     return Viewer(stage_set, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))
+
+
+def read_port(port: Any) -> int:
+    """A number that a port can have."""
+    if not 0 < (port := whole("port", port)) <= PORTS:
+        raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
+    return port
 
 
 def _server(port: int, label: str) -> Any:
@@ -46,8 +56,14 @@ def _server(port: int, label: str) -> Any:
     except ImportError as error:
         remedy = "pip install 'psiphi[viewer]', or write a page with psiphi.viewer.html (psiphi view --html)"
         raise Error("the live viewer needs viser, which is not installed", remedy) from error
-    with contextlib.redirect_stdout(io.StringIO()):
-        return viser.ViserServer(host=HOST, port=_free(port), label=label, verbose=False)
+    with contextlib.redirect_stdout(io.StringIO()), gate.guarded() as seen:
+        server = viser.ViserServer(host=HOST, port=_free(port), label=label, verbose=False)
+        if not seen:
+            server.stop()
+    if not seen:
+        remedy = "pip install 'viser>=1.0,<2', or write a page with psiphi.viewer.html (psiphi view --html)"
+        raise Error(f"viser {viser.__version__} cannot be kept from foreign pages", remedy)
+    return server
 
 
 def _free(port: int) -> int:
@@ -66,7 +82,7 @@ class Viewer:
 
     def __init__(self, scene: Scene, port: int = 8080, sliders: bool = False, assemble: Callable | None = None):
         self.scene, self._assemble = scene, assemble
-        self.server = _server(port, f"psiphi: {scene.title}")
+        self.server = _server(port, line(f"psiphi: {scene.title}"))
         self.now, self.playing, self._closed = float(scene.t[0]), False, threading.Event()
         self._bodies, self._frames = stage.bodies(self.server, scene), stage.frames(self.server, scene)
         self._controls(sliders)
@@ -89,7 +105,7 @@ class Viewer:
 
     def _controls(self, sliders: bool) -> None:
         gui, motion = self.server.gui, self.scene.motion
-        gui.add_markdown(f"**{self.scene.title}**")
+        gui.add_html(WORDS.format(f"<b>{html(self.scene.title)}</b>"))
         self.time = self.button = None
         if sliders:
             self._joint_sliders()
@@ -109,12 +125,13 @@ class Viewer:
             for plot in motion.plots:
                 stage.plot(self.server, scene=self.scene, plot=plot)
         for note in self.scene.notes[:5]:
-            gui.add_markdown(note)
+            gui.add_html(WORDS.format(html(note)))
 
     def _slid(self, event: Any) -> None:
         if event.client is not None:  # a person, not the clock
             self.pause()
-            self.seek(float(event.target.value))
+            with contextlib.suppress(Error):
+                self.seek(float(event.target.value))
 
     def _joint_sliders(self) -> None:
         """One slider a degree of freedom, of the coordinate itself where a joint has one, else of the way from home, on the
@@ -132,7 +149,7 @@ class Viewer:
                     if not low <= here <= high or high - low < 1e-6:
                         continue
                     label = joint.name if joint.row.nv == 1 else f"{joint.name} {i - joint.v_slice.start + 1}"
-                    self._sliders[label] = slider = gui.add_slider(label, low, high, (high - low) / 400, here)
+                    self._sliders[label] = slider = gui.add_slider(line(label), low, high, (high - low) / 400, here)
                     slider.on_update(
                         lambda event, i=i, j=joint.name, x=here: self._turn(home, i, float(event.target.value) - x, j)
                     )
@@ -140,13 +157,9 @@ class Viewer:
     def _turn(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
         """One coordinate moves; in a closed chain the others follow, and where they cannot, nothing moves."""
         self._moved[i] = value
-        q = self.scene.model.integrate(home, self._moved)
-        if self._assemble is not None:
-            try:
-                q = self._assemble(q, hold=(joint,))
-            except Error:
-                return
-        self.pose(q)
+        with contextlib.suppress(Error):
+            q = self.scene.model.integrate(home, self._moved)
+            self.pose(q if self._assemble is None else self._assemble(q, hold=(joint,)))
 
     def _show_frames(self, on: bool) -> None:
         for handle in self._frames:

@@ -18,6 +18,7 @@ from psiphi.viewer.mesh_files import read_mesh, readable
 from psiphi.viewer.meshes import Mesh
 from psiphi.viewer.pieces import PALETTE, Piece
 
+TRIANGLES, LATER = 4_000_000, "this one and the next are left out: reduce them, or view without meshes"
 SOLIDS = ("box", "cylinder", "capsule", "sphere")
 
 
@@ -41,24 +42,31 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
 def _listed(shapes) -> Sequence[Shape]:
     if isinstance(shapes, str | os.PathLike):
         return load_shapes(shapes)
-    if not isinstance(shapes, Iterable):
+    each: list = list(shapes) if isinstance(shapes, Iterable) and getattr(shapes, "shape", None) != () else [None]
+    if not all(isinstance(shape, Shape) for shape in each):
         raise StateError(f"shapes is {shown(shapes)}, expected a URDF file or shapes", "leave it out to draw the kinematics")
-    return list(shapes)
+    return each
 
 
 def chosen(shapes: Sequence[Shape], meshes: bool = True) -> list[Shape]:
     """Per link: visual shapes that can be drawn, else collision shapes."""
-    out = []
-    for link in dict.fromkeys(shape.link for shape in shapes):
-        own = [s for s in shapes if s.link == link and (s.kind in SOLIDS or (s.path and meshes and readable(s.path)))]
-        visual = [s for s in own if s.role == "visual"]
-        out += visual or own
-    return out
+    links: dict[str, list[Shape]] = {}
+    there = _known(shapes) if meshes else set()
+    for shape in shapes:
+        if shape.kind in SOLIDS or shape.path in there:
+            links.setdefault(shape.link, []).append(shape)
+    return [s for own in links.values() for s in [s for s in own if s.role == "visual"] or own]
+
+
+def _known(shapes: Sequence[Shape]) -> set[str]:
+    """The mesh files that can be read, each looked for once."""
+    return {path for path in {shape.path for shape in shapes} if path and readable(path)}
 
 
 def absent(shapes: Sequence[Shape]) -> list[str]:
     """The mesh files of visual shapes that are not on this machine, or of a kind that is not read."""
-    own = (s for s in shapes if s.kind == "mesh" and s.role == "visual" and not (s.path and readable(s.path)))
+    there = _known(shapes)
+    own = (s for s in shapes if s.kind == "mesh" and s.role == "visual" and s.path not in there)
     return list(dict.fromkeys(shape.filename for shape in own))
 
 
@@ -66,6 +74,8 @@ def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[P
     out: list[Piece] = []
     notes: list[str] = []
     tree, order = roots(model), {name: i for i, name in enumerate(dict.fromkeys(s.link for s in shapes))}
+    scaled: dict[tuple, list[tuple[Mesh, str | None]]] = {}  # a file in one size is one mesh, however often it is drawn
+    triangles = 0
     for shape in shapes:
         frame = _frame(model, shape.link)
         if frame is None:
@@ -77,16 +87,24 @@ def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[P
         if shape.kind in SOLIDS:
             out.append(Piece(frame.body, shape.kind, shape.size, pose, color))
         elif meshes and shape.path:
+            key = shape.path, tuple(shape.size)
             try:
-                for mesh, own in _meshes(shape.path, os.stat(shape.path).st_mtime_ns):
-                    paint = color if shape.color or own is None else own
-                    out.append(Piece(frame.body, "mesh", shape.size, pose, paint, mesh.scaled(shape.size)))
+                if key not in scaled:
+                    if triangles > TRIANGLES:
+                        raise ModelError(f"the meshes have more than {TRIANGLES} triangles together", LATER, file=shape.path)
+                    scaled[key] = []
+                    parts = _meshes(shape.path, os.stat(shape.path).st_mtime_ns)
+                    scaled[key] = [(mesh.scaled(shape.size), own) for mesh, own in parts]
+                    triangles += sum(len(mesh.faces) for mesh, _ in parts)
             except (ModelError, OSError) as error:
                 notes.append(str(error))
+            for mesh, own in scaled.get(key, ()):
+                paint = color if shape.color or own is None else own
+                out.append(Piece(frame.body, "mesh", shape.size, pose, paint, mesh))
     return out, notes
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=64)
 def _meshes(path: str, changed: int) -> list[tuple[Mesh, str | None]]:
     """The meshes of a file, read once until it changes."""
     return read_mesh(path)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from psiphi.errors import Error, StateError
+from psiphi.escaping import html, script_json
 from psiphi.model.words import shown
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
@@ -36,12 +35,12 @@ def page(scene: Scene) -> str:
     (False, True)
     """
     parts = {
-        "title": escape(scene.title),
-        "words": escape(_words(scene)),
+        "title": html(scene.title),
+        "words": html(_words(scene)),
         "style": _file("page.css"),
         "facts": _facts(scene),
-        "plots": "\n".join([*_figures(scene), *(f'<p class="note">{escape(note)}</p>' for note in scene.notes[:20])]),
-        "data": json.dumps(data(scene), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        "plots": "\n".join([*_figures(scene), *(f'<p class="note">{html(note)}</p>' for note in scene.notes[:20])]),
+        "data": script_json(data(scene)),
         "script": "\n".join(_file(name) for name in SCRIPTS),
     }
     text = _file("page.html")
@@ -53,30 +52,38 @@ def write(scene: Scene, path: str | os.PathLike) -> Path:
     """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
     if not isinstance(path, str | os.PathLike):
         raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.html"')
-    target = Path(path)
-    if target.is_dir():
-        raise StateError(f"{os.fspath(path)!r} is a folder, expected a file to write", "name a file that ends in .html")
-    text = page(scene)
+    target = Path(os.fsdecode(path))
+    try:
+        if target.is_dir():
+            raise StateError(f"{shown(path)} is a folder, expected a file to write", "name a file that ends in .html")
+        _put(page(scene), target)
+    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+        if isinstance(error, Error):
+            raise
+        why = getattr(error, "strerror", None) or str(error)
+        raise Error(f"cannot write {shown(str(path))}: {why}", "check the folder and its permissions") from error
+    return target
+
+
+def _put(text: str, target: Path) -> None:
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
-        return target
+        return
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")
         os.replace(part, target)
-    except OSError as error:
-        raise Error(f"cannot write {os.fspath(path)!r}: {error.strerror}", "check the folder and its permissions") from error
     finally:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)
-    return target
 
 
 def data(scene: Scene) -> dict:
     """What the page's program reads."""
     center, radius = scene.extent
     meshes: list[dict] = []
-    solid = sum(len(p.mesh.faces) for p in scene.pieces if p.mesh is not None)
+    own = {id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None}  # pieces of one mesh share it
+    solid, places = sum(len(mesh.faces) for mesh in own.values()), {}
     pieces = []
     for piece in scene.pieces:
         row = {"body": piece.body, "kind": piece.kind, "color": piece.color}
@@ -84,10 +91,10 @@ def data(scene: Scene) -> dict:
         if piece.mesh is None:
             row["size"] = _round(piece.size)
         else:
-            row["mesh"] = len(meshes)
-            meshes.append(
-                _packed(reduced(piece.mesh, max(100, int(TRIANGLES * len(piece.mesh.faces) / max(solid, TRIANGLES)))))
-            )
+            row["mesh"] = places.setdefault(id(piece.mesh), len(meshes))
+            if row["mesh"] == len(meshes):
+                most = max(100, int(TRIANGLES * len(piece.mesh.faces) / max(solid, TRIANGLES)))
+                meshes.append(_packed(reduced(piece.mesh, most)))
         pieces.append(row)
     return {
         "title": scene.title,
@@ -114,21 +121,19 @@ def _words(scene: Scene) -> str:
 def _facts(scene: Scene) -> str:
     if not scene.motion.facts:
         return ""
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in scene.motion.facts)
+    rows = "".join(f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>" for name, value in scene.motion.facts)
     return f'<table class="facts">{rows}</table>\n'
 
 
 def _figures(scene: Scene) -> Iterator[str]:
     for plot in scene.motion.plots:
-        head = f"<figcaption>{escape(plot.title)}<span>{escape(plot.unit)} over s</span></figcaption>"
+        head = f"<figcaption>{html(plot.title)}<span>{html(plot.unit)} over s</span></figcaption>"
         yield f"<figure>{head}{plot.svg(scene.t)}{_keys(plot)}</figure>"
 
 
 def _keys(plot: Plot) -> str:
     chip = '<span><i class="chip" style="background:{}"></i>{} <b></b></span>'
-    return (
-        f'<div class="keys">{"".join(chip.format(COLORS[i % len(COLORS)], escape(n)) for i, n in enumerate(plot.names))}</div>'
-    )
+    return f'<div class="keys">{"".join(chip.format(COLORS[i % len(COLORS)], html(n)) for i, n in enumerate(plot.names))}</div>'
 
 
 def _arrows(scene: Scene) -> dict | None:

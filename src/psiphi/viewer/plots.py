@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
+
+from psiphi.escaping import html
 
 COLORS = (
     "#3f7cac",
@@ -44,7 +45,7 @@ class Plot:
         parts = [*_grid(low, high, ticks, self.log), *_time_axis(t)]
         parts += [_curve(t, row, low, high, COLORS[i % len(COLORS)]) for i, row in enumerate(y)]
         parts.append(f'<line class="cursor" x1="{LEFT:g}" x2="{LEFT:g}" y1="{TOP:g}" y2="{HEIGHT - BOTTOM:g}"/>')
-        label = escape(f"{self.title} over time", quote=True)
+        label = html(f"{self.title} over time")
         head = f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{label}"'
         return f'{head} xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
 

@@ -78,6 +78,10 @@ def scene(
     from its kinematics. `meshes=False` leaves mesh files unread. `element` picks one rollout of a batch, `frames` is how many
     pictures are kept at most.
     """
+    if title is not None and not isinstance(title, str):
+        raise StateError(f"title is {shown(title)}, expected text", "leave it out for the robot's name")
+    if not isinstance(meshes, bool | np.bool_):
+        raise StateError(f"meshes is {shown(meshes)}, expected True or False", "False leaves mesh files unread")
     if is_trajectory(thing):
         system = thing.system
         model = model_of(system)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.escaping import line
 from psiphi.model.model import WORLD
 from psiphi.viewer.plots import COLORS, Plot
 from psiphi.viewer.poses import quaternions
@@ -43,7 +44,7 @@ def frames(server: Any, scene: Scene) -> list[Any]:
     options = {"axes_length": size, "axes_radius": 0.05 * size, "visible": False}
     out = []
     for frame in scene.frames:
-        name = f"{_owner(frame.body)}/frame {frame.name.replace('/', ':')}"
+        name = f"{_owner(frame.body)}/frame {line(frame.name).replace('/', ':')}"
         place = {"wxyz": wxyz(frame.pose.rotation), "position": np.asarray(frame.pose.translation)}
         out.append(server.scene.add_frame(name, **place, **options))
     return out
@@ -54,14 +55,14 @@ def plot(server: Any, scene: Scene, plot: Plot) -> None:
     from viser import uplot
 
     series = [uplot.Series(label="t")]
-    series += [uplot.Series(label=name, stroke=COLORS[i % len(COLORS)], width=1.5) for i, name in enumerate(plot.names)]
+    series += [uplot.Series(label=line(name), stroke=COLORS[i % len(COLORS)], width=1.5) for i, name in enumerate(plot.names)]
     rows = np.atleast_2d(np.asarray(plot.values, dtype=float))
     if plot.log:
         rows = np.log10(np.where(rows == 0.0, np.nan, np.abs(rows)))
     unit = f"log10, {plot.unit}" if plot.log else plot.unit
     plain = {"x": uplot.Scale(time=False)}  # seconds, not dates
     data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in rows))
-    server.gui.add_uplot(data, tuple(series), title=f"{plot.title} [{unit}]", aspect=2.0, scales=plain)
+    server.gui.add_uplot(data, tuple(series), title=line(f"{plot.title} [{unit}]"), aspect=2.0, scales=plain)
 
 
 def _owner(body: int) -> str:

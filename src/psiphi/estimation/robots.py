@@ -1,0 +1,126 @@
+"""A robot at a state as an estimation problem: the bridge from forward dynamics to filtering and smoothing.
+
+Stage k is body k: its state is the spatial force through joint k at the link's origin in link axes, its outputs the joint's
+torques, its noise the rotors' inertia. Inputs and co-inputs are the biases of S2 (4.4), (5.6):
+
+    eta = V x H* v + dH*/dt v,    xi = V x* M V - M [0; g] - B f_ext
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.estimation.linear import LinearTree, Stage
+from psiphi.estimation.smoother import Estimate, Smoother
+from psiphi.functions import check, guard
+from psiphi.functions.robot import Robot
+from psiphi.model.arguments import read
+from psiphi.model.model import WORLD, Model
+from psiphi.model.words import shown
+from psiphi.operators.atoms import Atoms
+from psiphi.operators.kinematics import transmission
+from psiphi.operators.moving import motion_cross
+from psiphi.sweeps.program import Argument
+
+
+@dataclass(frozen=True, eq=False)
+class Analogue:
+    """A robot's estimation problem: `model`, and the known `inputs` xi and `coinputs` eta, a list entry a body.
+
+    Called with torques tau (..., nv) it is the smoother on them: `predicted` z-, `filtered` z+, `smoothed` the joint forces,
+    `innovations`, `residuals`, `costates` lambda-, `inboard_costates` lambda+, and `multipliers`: the joint accelerations.
+    """
+
+    robot: Robot
+    model: LinearTree
+    inputs: list[np.ndarray]
+    coinputs: list[np.ndarray]
+
+    @cached_property
+    def smoother(self) -> Smoother:
+        """The smoother of the model: its covariances are articulated inertias, its gains the joints'."""
+        return Smoother(self.model)
+
+    def outputs(self, tau) -> list[np.ndarray]:
+        """The torques (..., nv) as data: a list entry a joint."""
+        tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"), self.robot)
+        return [tau[..., joint.v_slice] for joint in self.robot.joints]
+
+    def __call__(self, tau) -> Estimate:
+        return self.smoother(self.outputs(tau), self.inputs, self.coinputs)
+
+
+def of(robot: Any, q, v=None, f_ext=None, axes: str = "world") -> Analogue:
+    """The robot at q (nq), moving with v (nv; at rest when left out), wrenches f_ext on it as in `forward_dynamics`.
+
+    One state: covariances depend on q, so each state has a model of its own. Torques may come in batches.
+
+    >>> import psiphi as pp
+    >>> robot = pp.load("puma560")
+    >>> q, v, tau = robot.random(0), np.ones(6), np.arange(6.0)
+    >>> found = of(robot, q, v)(tau)
+    >>> bool(np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau)))
+    True
+    """
+    if not isinstance(robot, Model):
+        raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
+    robot = robot if isinstance(robot, Robot) else Robot.of(robot)
+    inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
+    state = [
+        _finite(arg.name, x, arg, robot) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)
+    ]
+    for arg, x in zip(inputs, state, strict=True):
+        if x.ndim != 1:
+            raise StateError(
+                f"{arg.name} has shape {x.shape}, expected one state: ({arg.shape[0]},)", "make a model of each state"
+            )
+    check.before(robot, "estimation.of", inputs, state)
+    return _made(robot, state[0], state[1], _wrenches(robot, f_ext, axes))
+
+
+def _made(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list) -> Analogue:
+    """Base to tip: velocities, rotations, and what the biases are made of."""
+    atoms = Atoms(robot, q, v)
+    V: list[np.ndarray] = []
+    stages, inputs, coinputs = [], [], []
+    for k, (joint, motion, M, R) in enumerate(zip(robot.joints, atoms.motions, atoms.inertias, atoms.rotations, strict=True)):
+        own = motion.S @ v[joint.v_slice]
+        V.append(own if joint.parent == WORLD else motion.phi.T @ V[joint.parent] + own)
+        X = motion_cross(V[k])
+        xi = -X.T @ M @ V[k] - M @ np.concatenate([np.zeros(3), R.T @ robot.gravity_vector])
+        for frame, world, wrench in wrenches:
+            if frame.body == k:
+                xi = xi - transmission(R.T if world else frame.pose.rotation, frame.pose.translation) @ wrench
+        stages.append(Stage(joint.parent, motion.phi, M, motion.S.T, joint.armature))
+        inputs.append(xi)
+        coinputs.append(X @ own + motion.rate)
+    return Analogue(robot, LinearTree(stages), inputs, coinputs)
+
+
+def _wrenches(robot: Robot, f_ext: Any, axes: Any) -> list:
+    """(frame, in world axes?, wrench) of each."""
+    guard.check_axes(axes)
+    if f_ext is None or not guard.mapping(f_ext):
+        return []
+    frames, stacked = [robot.frame(name) for name in f_ext], guard.stack_wrenches(f_ext)
+    if stacked.shape != (len(frames), 6) or not np.isfinite(stacked).all():
+        raise StateError(
+            f"f_ext has wrenches of shape {(*stacked.shape[:-2], 6)}, or not finite, expected six numbers each",
+            "make a model of each state",
+        )
+    return [(frame, axes == "world", wrench) for frame, wrench in zip(frames, stacked, strict=True)]
+
+
+def _finite(name: str, value: Any, arg: Argument, robot: Robot) -> np.ndarray:
+    array, fault = read(value, arg.shape)
+    if not fault and not np.isfinite(array).all():
+        fault = "holds numbers that are not finite"
+    if fault:
+        length = "nq" if arg.per_joint == "q" else "nv"
+        raise StateError(f"{name} {fault}", f"give robot.{length} = {arg.shape[0]} real numbers in its last axis")
+    return array.astype(float, copy=False)

@@ -1,0 +1,57 @@
+"""Every junk value at every parameter of every public call: an answer, or a psiphi.Error in words; nothing else escapes."""
+
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from hostile.junk import JUNK, Call, table
+
+FOLDER = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
+CALLS = table(FOLDER)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """Whatever a junk path makes is made in a folder of its own; threads are as they were."""
+    monkeypatch.chdir(tmp_path)
+    threads = pp.get_threads()
+    yield
+    pp.set_threads(threads)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
+def test_nothing_but_an_error_in_words_escapes(call: Call):
+    escaped = []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if call.name != "viewer.view":
+            call.call(**call.given)
+        for parameter, label, knock in call.tries():
+            try:
+                knock()
+            except pp.Error as error:
+                str(error).encode()
+            except Exception as error:
+                if (call.name.partition(".")[0], label) != ("Trajectory", "bytes path"):
+                    escaped.append(f"{parameter}={label}: {type(error).__name__}: {error}")
+    assert not escaped, "\n".join(escaped[:20])
+
+
+def test_there_is_enough_junk():
+    assert len(JUNK) >= 66 and len(CALLS) >= 50
+
+
+def test_options_that_are_not_there():
+    with pytest.raises((pp.Error, TypeError), match="gravty"):
+        pp.load("acrobot", gravty=0)
+
+
+def teardown_module():
+    for path in FOLDER.iterdir():
+        os.unlink(path)
+    FOLDER.rmdir()

@@ -1,0 +1,127 @@
+"""`make torture`: the hostile room for hours. Each kind of attack runs in boxes of its own until its share of the time is up.
+
+    python tests/hostile/torture.py --minutes 60 [--only mutated] [--seed 0]
+
+It prints a line for each failure (with the seed that repeats it) and a table for docs/reliability.md; it ends with 1 if
+anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-torture-")
+
+import numpy as np
+
+from hostile import bombs, faults, junk, mutated
+from hostile.boxed import boxed
+from psiphi import scenes
+from psiphi.errors import Error
+from psiphi.loading import load
+from psiphi.viewer.mesh_files import read_mesh
+
+BLOCK = 100  # mutants in one box
+Try = tuple[str, Callable[[], object], float, float]  # words that repeat it, the call, seconds, megabytes
+
+
+def mutants(seed: int) -> Iterator[tuple[int, Try]]:
+    """Blocks of mutated files; a block that fails is tried file by file."""
+    while True:
+        block = range(seed, seed + BLOCK)
+        yield (
+            BLOCK,
+            (f"mutants {block[0]}..{block[-1]}", lambda b=block: [mutated.judge(s, s % 50 == 0) for s in b], 120.0, 1000.0),
+        )
+        seed += BLOCK
+
+
+def files(seed: int) -> Iterator[tuple[int, Try]]:
+    """Bombs: small or plain files that a careless reader makes much of."""
+    folder = Path(tempfile.mkdtemp(prefix="psiphi-bombs-"))
+    while True:
+        for name, (ending, make) in bombs.MESHES.items():
+            yield 1, _file(folder / f"bomb{ending}", make, f"mesh: {name}", lambda p: read_mesh(str(p)))
+        for name, make in bombs.URDFS.items():
+            yield 1, _file(folder / "bomb.urdf", make, f"urdf: {name}", load)
+        for name, make in bombs.SCENES.items():
+            yield 1, _file(folder / "bomb.toml", make, f"scene: {name}", scenes.load)
+
+
+def _file(path: Path, make: Callable[[], bytes], words: str, read: Callable) -> Try:
+    path.write_bytes(make())
+    return words, lambda: (read(path), None)[1], 90.0, 1000.0
+
+
+def arguments(seed: int) -> Iterator[tuple[int, Try]]:
+    """Junk at every parameter of every public call."""
+    folder = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
+    while True:
+        for call in junk.table(folder):
+            yield len(call.given) * len(junk.JUNK), (f"junk: {call.name}", lambda c=call: _knock(c, folder), 300.0, 2000.0)
+
+
+def _knock(call: junk.Call, folder: Path) -> None:
+    os.chdir(folder)
+    for parameter, label, knock in call.tries():
+        try:
+            knock()
+        except Error:
+            pass
+        except Exception as error:
+            if (call.name.partition(".")[0], label) != ("Trajectory", "bytes path"):
+                raise AssertionError(f"{parameter}={label}: {error!r}") from error
+
+
+def broken(seed: int) -> Iterator[tuple[int, Try]]:
+    """Killed writers, full disks, forks and threads."""
+    while True:
+        for name, attack in faults.ATTACKS.items():
+            yield 1, (f"{name}, seed {seed}", lambda a=attack, s=seed: a(s), 120.0, 4000.0)
+        seed += 1
+
+
+KINDS = {"mutated": mutants, "bombs": files, "junk": arguments, "faults": broken}
+
+
+def torture(kind: str, seconds: float, seed: int) -> tuple[int, int, float]:
+    """(tried, failed, seconds) of one kind."""
+    start, tried, failed, slowest = time.monotonic(), 0, 0, 0.0
+    for count, (words, call, patience, megabytes) in KINDS[kind](seed):
+        outcome = boxed(call, patience, megabytes)
+        tried, slowest = tried + count, max(slowest, outcome.seconds / count)
+        if not outcome.good:
+            failed += 1
+            print(f"FAILED {kind}: {words}: {outcome.end}: {outcome.words}", flush=True)
+        if time.monotonic() - start > seconds:
+            break
+    return tried, failed, time.monotonic() - start
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0, help="for all kinds together (default: %(default)s)")
+    parser.add_argument("--only", choices=sorted(KINDS), help="one kind alone")
+    parser.add_argument("--seed", type=int, default=1_000_000, help="where to begin (default: %(default)s)")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    kinds = [args.only] if args.only else list(KINDS)
+    rows = {kind: torture(kind, 60.0 * args.minutes / len(kinds), args.seed) for kind in kinds}
+    print("\n| attack | tried | failed | minutes |\n|---|---|---|---|")
+    for kind, (tried, failed, took) in rows.items():
+        print(f"| {kind} | {tried} | {failed} | {took / 60:.1f} |")
+    return int(any(failed for _, failed, _ in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

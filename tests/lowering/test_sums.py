@@ -1,0 +1,83 @@
+"""Sweeps that end in a sum: numbers x* A y, rows x* A, and values over frames of several bodies, beside what they mean."""
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+import zoo
+from psiphi.operators import Operators
+from psiphi.operators.rank import sample
+
+v, tau, x = pp.vector("v"), pp.vector("tau"), pp.vector("x")
+f, y, z = pp.vector("f", "frame"), pp.vector("y", "link"), pp.vector("z", "link")
+
+NUMBERS = {
+    "kinetic energy": lambda s, J, F: v.T @ s.mass @ v / 2,
+    "energy of an impulse": lambda s, J, F: tau.T @ s.mass.inv @ tau / 2,
+    "power": lambda s, J, F: v.T @ s.D @ tau - 3 * tau.T @ s.mass @ v,
+    "power of wrenches": lambda s, J, F: f.T @ J @ v,
+    "squared speed of a frame": lambda s, J, F: v.T @ J.T @ J @ v,
+    "squared distance of speeds": lambda s, J, F: (J @ v - F @ v).T @ (J @ v - F @ v),
+    "a given part": lambda s, J, F: f.T @ (f - J @ v),
+    "over links": lambda s, J, F: z.T @ s.psi @ s.M @ s.phi.T @ z + y.T @ s.H.T @ x,
+    "of biases": lambda s, J, F: s.a.T @ s.P @ s.a_local,
+}
+ROWS = {
+    "a torque row": lambda s, J, F: f.T @ J,
+    "momenta": lambda s, J, F: v.T @ s.mass,
+    "over links": lambda s, J, F: z.T @ s.phi,
+}
+FRAMES = {
+    "difference of frames": lambda s, J, F: J - F,
+    "difference of axes": lambda s, J, F: J - s.J("tool", axes="frame"),
+    "less the world": lambda s, J, F: (J - s.J("world")) @ s.mass,
+    "J J*": lambda s, J, F: J @ J.T,
+    "two frames": lambda s, J, F: J @ F.T,
+    "J* J": lambda s, J, F: F.T @ J,
+    "weighed": lambda s, J, F: J @ s.D @ F.T,
+    "not symmetric inside": lambda s, J, F: J @ s.D_half @ J.T,
+    "identity of frames": lambda s, J, F: 2 * s.I - J @ s.mass.inv @ J.T,
+    "speeds share their sweep": lambda s, J, F: J @ v - F @ v,
+    "pushed elsewhere": lambda s, J, F: s.mass.inv @ F.T @ J @ v,
+    "given and made": lambda s, J, F: f - J @ v,
+    "rates": lambda s, J, F: J.dot() - F.dot(),
+    "four in a row": lambda s, J, F: J.T @ F @ F.T @ J @ x,
+}
+ROBOTS = {
+    "tree": lambda: zoo.random_tree(5, 5, armature=True),
+    "chain": lambda: zoo.random_tree(11, 3, branching=0.0),
+    "one body": lambda: zoo.random_tree(2, 1),
+}
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("case", [*NUMBERS, *FRAMES, *(f"row: {name}" for name in ROWS)])
+def test_sums_are_sweeps_and_right(case, robot):
+    model = ROBOTS[robot]()
+    s = Operators(model)
+    J, F = s.J("tool"), s.J("elbow")
+    e = {**NUMBERS, **FRAMES, **{f"row: {name}": make for name, make in ROWS.items()}}[case](s, J, F)
+    function = pp.function(e)
+    assert not function.dense, case
+    q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+    arrays = [values[arg.name] for arg in function.arguments[0][1:]]
+    expected = e.dense(q, values.pop("v", None), **values)
+    got = function(q, *arrays)
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), case
+
+
+def test_speeds_of_two_frames_share_one_sweep():
+    robot = pp.robots.puma560()
+    s = robot.operators
+    both, one = pp.function(s.J("tool") @ v - s.J("link3") @ v), pp.function(s.J("tool") @ v)
+    assert both.sweeps == 1 and both.flops < 2 * one.flops
+
+
+def test_the_kinetic_energy_is_an_equation_that_runs_in_loops():
+    chain = pp.robots.chain(200)
+    q, rates = chain.random(0), np.linspace(-1.0, 1.0, 200)
+    f = pp.function(v.T @ chain.operators.mass @ v / 2)
+    assert f.sweeps == 2 and f.plan.function.program.local
+    assert np.isclose(f(q, rates), rates @ chain.mass_matrix(q) @ rates / 2, rtol=1e-12)
+    assert pp.robots.puma560().flops("kinetic_energy") == 185

@@ -1,7 +1,8 @@
 """One expression on one robot: written, compiled, run, and held against `.dense` and the oracle.
 
 Allowed: right; evaluated densely (`f.dense`) and right; refused in words (a psiphi.Error) when written or when the function is
-made; NaN, or a SingularError, where something under .inv is singular. Anything else is a failure.
+made; NaN, or a SingularError, where something under .inv is singular. Anything else is a failure. A state alone gives the same
+bits as the same state in a batch.
 
 How close is close enough: the oracle's value is computed three times, twice with every number and every operation blurred by
 1e-11. The answers must lie within 30 times the spread of the three (and 1e-11 of the largest entry). So what a nearly singular
@@ -189,6 +190,9 @@ def _examine(case: Case) -> Outcome:
     outcome = _compare("f.dense" if dense else "compiled", got, want, _shape(e))
     if not outcome.ok:
         return outcome
+    alone = _numbers(lambda: f(q[0], *(v[0] if name == "v" else given[name][0] for name in names)), "called")
+    if not dense and not (isinstance(alone, np.ndarray) and np.array_equal(alone, got[0], equal_nan=True)):
+        return Outcome("wrong", "compiled: one state alone is not the first of a batch")
     meaning = _dense(e, q, v, {name: given[name] for name in names if name != "v"})
     if isinstance(meaning, Outcome):
         return meaning

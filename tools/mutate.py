@@ -1,0 +1,274 @@
+"""Bend one rule at a time, and see whether a test notices: `python tools/mutate.py` reports the share caught and each survivor.
+
+    axioms      a row of rewriting/axioms.py, inverses.py or moves.py left out, or its right side doubled
+    steps       an entry of lowering's tables left out, or doubled; a sign turned, or a term lost, in a step's arithmetic
+    legality    a refusal of operators/legality.py, sides.py or rank.py that no longer refuses
+
+Each mutant is a copy of src/ with one change; the tests that look at that room run on it until the first one fails. Results are
+kept in a file, so that a run can be stopped and taken up again: `--only steps --limit 20 --results mutants.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SRC = Path("psiphi")
+SOUND = ["tests/sound/test_expressions.py", "tests/sound/test_table.py"]
+TESTS = {  # quick ones first: the first failure ends the run
+    "axioms": [
+        "tests/rewriting",
+        "tests/diagonal/test_proofs.py",
+        "tests/sound/test_misprints.py",
+        "tests/sound/test_claims.py",
+        "tests/theorems/test_transformations.py",
+        *SOUND,
+    ],
+    "steps": [
+        "tests/lowering",
+        "tests/functions/test_expressions.py",
+        "tests/diagonal/test_rates.py",
+        "tests/diagonal/test_letters.py",
+        "tests/sound/test_steps.py",
+        "tests/diagonal/test_dynamics.py",
+        "tests/theorems/test_laws.py",
+        *SOUND,
+    ],
+    "legality": [
+        "tests/operators",
+        "tests/rewriting",
+        "tests/sound/test_table.py",
+        "tests/sound/test_misprints.py",
+        "src/psiphi/operators",
+    ],
+}
+
+
+class Mutant(NamedTuple):
+    """One change of one file: the bytes start:end become `text`."""
+
+    family: str
+    file: str
+    line: int
+    what: str
+    start: int
+    end: int
+    text: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.file}:{self.line} {self.what}"
+
+
+class Source:
+    """A file with its syntax tree, and places of nodes as byte offsets."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.data = (ROOT / "src" / SRC / name).read_bytes()
+        self.tree = ast.parse(self.data)
+        self.starts = [0]
+        for line in self.data.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+
+    def span(self, node) -> tuple[int, int]:
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def text(self, node) -> str:
+        start, end = self.span(node)
+        return self.data[start:end].decode()
+
+    def mutant(self, family: str, node, what: str, text: str) -> Mutant:
+        return Mutant(family, self.name, node.lineno, what, *self.span(node), text)
+
+    def tables(self, *names: str) -> Iterator[tuple[str, ast.expr]]:
+        """Module-level assignments of these names."""
+        for node in self.tree.body:
+            target = (
+                node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+            )
+            if isinstance(target, ast.Name) and target.id in names and node.value is not None:  # type: ignore[union-attr]
+                yield target.id, node.value  # type: ignore[union-attr]
+
+
+def axioms() -> Iterator[Mutant]:
+    """Rows (lhs, rhs, source): dropped, or with twice the right side."""
+    tables = {
+        "rewriting/axioms.py": ("AXIOMS", "HALVES", "IN_MOTION", "WITHOUT_ROTORS", "FIXED_MAPS", "SINGLE", "ON_CHAINS"),
+        "rewriting/inverses.py": ("INVERSES",),
+        "rewriting/moves.py": ("MOVES",),
+    }
+    for file, names in tables.items():
+        source = Source(file)
+        for name, table in source.tables(*names):
+            for row in table.elts if isinstance(table, ast.Tuple) else ():
+                parts = row.args if isinstance(row, ast.Call) else row.elts  # type: ignore[attr-defined]
+                label = f"{name}: {source.text(parts[0])} = {source.text(parts[1])}"
+                yield _without(source, table, row, label)
+                if not source.text(parts[1]).startswith("0 *"):
+                    yield source.mutant("axioms", parts[1], f"twice {label}", f"2 * ({source.text(parts[1])})")
+
+
+def _without(source: Source, table: ast.Tuple, row: ast.expr, label: str) -> Mutant:
+    """The row left out, its comma with it."""
+    start, end = source.span(row)
+    comma = source.data.find(b",", end, source.span(table)[1])
+    if len(table.elts) == 1:
+        return Mutant("axioms", source.name, row.lineno, f"without {label}", *source.span(table), "()")
+    return Mutant("axioms", source.name, row.lineno, f"without {label}", start, comma + 1 if comma >= 0 else end, "")
+
+
+def steps() -> Iterator[Mutant]:
+    """Entries of the tables of local steps, and the arithmetic of the steps."""
+    for file, names in (("lowering/local.py", ("LOCAL",)), ("lowering/vectors.py", ("GATHERED", "INHERITED", "BIASES"))):
+        source = Source(file)
+        for name, table in source.tables(*names):
+            assert isinstance(table, ast.Dict)
+            for key, value in zip(table.keys, table.values, strict=True):
+                assert key is not None
+                label = f"{name}[{source.text(key)}]"
+                twice = f"(lambda *args: [2.0 * y for y in ({source.text(value)})(*args)])"
+                yield source.mutant("steps", value, f"twice {label}", twice)
+                end = source.data.index(b",", source.span(value)[1]) + 1
+                yield Mutant("steps", file, key.lineno, f"without {label}", source.span(key)[0], end, "")
+    for file in ("lowering/local.py", "lowering/vectors.py", "lowering/matrices.py", "lowering/frames.py", "lowering/rates.py"):
+        yield from _arithmetic(Source(file))
+
+
+SWAPPED = {"add": "subtract", "subtract": "add"}
+
+
+def _arithmetic(source: Source) -> Iterator[Mutant]:
+    """x + y -> x - y, add(x, y) -> subtract(x, y), -x -> x, in functions on spatial quantities."""
+    has_both = all(f"{name}(" in source.data.decode() for name in SWAPPED)
+    for function in (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)):
+        for node in ast.walk(function):
+            where = f"{function.name}: {source.text(node)[:60]!r}" if isinstance(node, ast.expr) else ""
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SWAPPED and has_both:
+                other = f"{SWAPPED[node.func.id]}({', '.join(map(source.text, node.args))})"
+                yield source.mutant("steps", node, f"{SWAPPED[node.func.id]} in {where}", other)
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and _spatial(source, node):
+                sign = "-" if isinstance(node.op, ast.Add) else "+"
+                other = f"{source.text(node.left)} {sign} ({source.text(node.right)})"
+                yield source.mutant("steps", node, f"{sign} in {where}", other)
+            elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+                yield source.mutant("steps", node, f"sign of {where}", source.text(node.operand))
+
+
+NOT_SPATIAL = ('"', "[0.0]", "ZERO", "len(", "slice", "1 +", "+ 1", "* 6", "6 *", "[:3]", "start", "i +", "i -", "TO_TIP")
+
+
+def _spatial(source: Source, node: ast.BinOp) -> bool:
+    """Arithmetic of numbers, not of lists, texts or indices."""
+    text = source.text(node)
+    return (
+        not any(mark in text for mark in ('"', "[0.0]", "ZERO", "len(", "slice", "1 +", "+ 1", "* 6", "6 *"))
+        and "[:3]" not in text
+    )
+
+
+def legality() -> Iterator[Mutant]:
+    """Every `raise` left out."""
+    for file in ("operators/legality.py", "operators/sides.py", "operators/rank.py"):
+        if not (ROOT / "src" / SRC / file).exists():
+            continue
+        source = Source(file)
+        for function in (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Raise):
+                    value = "return None" if function.returns is None or source.text(function.returns) == "None" else "pass"
+                    words = " ".join(source.text(node).split())[:70]
+                    yield source.mutant("legality", node, f"no refusal in {function.name}: {words}", value)
+
+
+FAMILIES = {"axioms": axioms, "steps": steps, "legality": legality}
+
+
+OPTIONS = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", "-o", "faulthandler_timeout=0"]
+
+
+def trial(mutant: Mutant, copy: Path, seconds: float) -> dict:
+    """Run the tests on the mutant: what became of it."""
+    target = copy / SRC / mutant.file
+    before = target.read_bytes()
+    target.write_bytes(before[: mutant.start] + mutant.text.encode() + before[mutant.end :])
+    tests = [name for name in TESTS[mutant.family] if (ROOT / name.split("::")[0]).exists()]
+    begun = time.perf_counter()
+    try:
+        ast.parse(target.read_bytes())
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *OPTIONS, "-o", f"pythonpath={copy} tests", *tests],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+        by = next((x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))), "")[:160]
+        outcome = "survived" if done.returncode == 0 else "caught"
+        by = by or (done.stdout + done.stderr)[-200:] if outcome == "caught" else ""
+    except subprocess.TimeoutExpired:
+        outcome, by = "timeout", ""
+    except SyntaxError as error:
+        outcome, by = "invalid", str(error)
+    finally:
+        target.write_bytes(before)
+    return {"outcome": outcome, "by": by, "seconds": round(time.perf_counter() - begun, 1), "family": mutant.family}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=FAMILIES, action="append", help="families to try (default: all)")
+    parser.add_argument("--match", default="", help="only mutants with this text in their description")
+    parser.add_argument("--limit", type=int, help="at most so many, spread evenly")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds a mutant may take")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
+    parser.add_argument("--results", type=Path, default=Path("mutants.json"), help="what is known already; kept up to date")
+    parser.add_argument("--list", action="store_true", help="only list the mutants")
+    args = parser.parse_args()
+    found = [m for name in args.only or FAMILIES for m in FAMILIES[name]() if args.match in m.key]
+    mutants = list({(m.file, m.start, m.end, m.text): m for m in found}.values())
+    if args.limit and len(mutants) > args.limit:
+        mutants = [mutants[len(mutants) * i // args.limit] for i in range(args.limit)]
+    if args.list:
+        print(*(f"{m.family:9} {m.key}" for m in mutants), f"{len(mutants)} mutants", sep="\n")
+        return 0
+    known = json.loads(args.results.read_text()) if args.results.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="psiphi-mutants-") as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        begun = time.perf_counter()
+        for mutant in mutants:
+            if mutant.key in known or time.perf_counter() - begun > 60.0 * args.minutes:
+                continue
+            known[mutant.key] = found = trial(mutant, copy, args.timeout)
+            args.results.write_text(json.dumps(known, indent=1))
+            print(f"{found['outcome']:9} {found['seconds']:6.1f} s  {mutant.key}  {found['by']}", flush=True)
+    return report({m.key: known[m.key] for m in mutants if m.key in known})
+
+
+def report(found: dict[str, dict]) -> int:
+    """The share caught, by family, and the survivors."""
+    for family in FAMILIES:
+        rows = [row for row in found.values() if row["family"] == family and row["outcome"] != "invalid"]
+        caught = sum(row["outcome"] != "survived" for row in rows)
+        if rows:
+            print(f"{family}: {caught} of {len(rows)} caught ({100.0 * caught / len(rows):.0f} %)")
+    survivors = [key for key, row in found.items() if row["outcome"] == "survived"]
+    print(*(f"  survived: {key}" for key in survivors), sep="\n")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

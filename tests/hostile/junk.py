@@ -100,6 +100,7 @@ def table(folder: Path) -> list[Call]:
         Call("robots.ur5", robots.ur5, {"base": None, "gravity": (0, 0, -1)}),
         Call("robots.acrobot", robots.acrobot, {"base": None}),
         Call("random", robot.random, {"rng": 0, "size": ()}),
+        Call("random by name", robot.random, {"seed": 0, "size": 2}),
         Call("integrate", robot.integrate, {"q": q, "v": v, "dt": 1.0}),
         Call("difference", robot.difference, {"q0": q, "q1": q}),
         Call("normalize", robot.normalize, {"q": q}),

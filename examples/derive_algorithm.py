@@ -36,7 +36,7 @@ print(f.explain())
 # It is a NumPy function. Beside it the same by hand, with matrices.
 
 # %%
-q = robot.random(0, COUNT)
+q = robot.random(seed=0, size=COUNT)
 Jq, Mq = robot.jacobian(q, "tool"), robot.mass_matrix(q)
 by_hand = Jq @ np.linalg.solve(Mq, np.swapaxes(Jq, -1, -2))
 error = np.abs(f(q) - by_hand).max() / np.abs(by_hand).max()

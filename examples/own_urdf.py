@@ -42,7 +42,7 @@ for joint in robot.joints:
 q = np.array([0.7, 0.1])
 print("mass matrix\n", robot.mass_matrix(q))
 print("gravity torques", robot.gravity(q))
-many = robot.random(0, 1000)
+many = robot.random(seed=0, size=1000)
 a = robot.forward_dynamics(many, np.zeros(2), np.zeros(2))
 tau = robot.inverse_dynamics(many, np.zeros(2), a)
 print("1000 accelerations", a.shape, "and back: largest torque", np.abs(tau).max())

@@ -15,7 +15,7 @@ from psiphi.bench.agreement import FUNCTIONS, errors, interpreted
 from psiphi.model.model import Model
 from psiphi.model.shapes import SIZES
 
-NAMES = robots.names()
+NAMES = robots.bundled()
 EACH = pytest.mark.parametrize("name", NAMES)
 TIPS = {"anymal_c": "LF_FOOT", "g1": "left_hand", "free_flyer": "left_tool"}  # where the tip is not called "tool"
 PLAIN = [row for row in FUNCTIONS if not row.where]

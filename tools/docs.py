@@ -106,7 +106,7 @@ primitive shapes, `robot.shapes`, in some posture.
 
 ```python
 >>> import psiphi as pp
->>> pp.robots.names()
+>>> pp.robots.bundled()
 NAMES
 >>> round(pp.load("panda").mass, 3)
 PANDA
@@ -124,7 +124,7 @@ Any other: a URDF file, `package://` on ROS's paths, or a name of example-robot-
 
 
 def robots() -> str:
-    names = pp.robots.names()
+    names = pp.robots.bundled()
     text = ROBOTS.replace("NAMES", str(names)).replace("PANDA", str(round(pp.load("panda").mass, 3)))
     for name in names:
         robot, facts = pp.load(name), pp.robots.source(name)
@@ -204,7 +204,7 @@ def pages() -> dict[str, str]:
     rows = results()["rows"]
     made = {"functions.md": functions(), "robots.md": robots(), "examples.md": examples(), "benchmarks.md": benchmarks()}
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
-    return made | {f"robots/{name}.svg": picture(pp.load(name)) for name in pp.robots.names()}
+    return made | {f"robots/{name}.svg": picture(pp.load(name)) for name in pp.robots.bundled()}
 
 
 if __name__ == "__main__":

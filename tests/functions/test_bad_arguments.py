@@ -113,7 +113,7 @@ def test_a_mix_up_of_nq_and_nv_is_named():
 @pytest.mark.parametrize("door", [door for door in DOORS if len(door.arrays) > 1], ids=knock_name)
 def test_batches_that_do_not_fit(door):
     robot = gymnast()
-    given = arguments(robot, (3,)) | {"v": np.zeros((2, robot.nv)), "tau": np.zeros((2, robot.nv))}
+    given = arguments(robot, (3,)) | {name: np.zeros((2, robot.nv)) for name in ("v", "tau", "a", "x")}
     refused(lambda: door(robot, given), door.name, "q (3,)", "(2,)", "equal")
 
 

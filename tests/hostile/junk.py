@@ -71,6 +71,7 @@ def table(folder: Path) -> list[Call]:
     robot, ur5 = gymnast(), pp.load("acrobot")
     q, v = robot.random(0), np.ones(robot.nv)
     s = robot.operators
+    product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
     calls = [
         Call("load", pp.load, {"source": "acrobot", "base": None, "gravity": (0, 0, -9.81)}),
@@ -100,6 +101,7 @@ def table(folder: Path) -> list[Call]:
         Call("robots.ur5", robots.ur5, {"base": None, "gravity": (0, 0, -1)}),
         Call("robots.acrobot", robots.acrobot, {"base": None}),
         Call("random", robot.random, {"rng": 0, "size": ()}),
+        Call("random by name", robot.random, {"seed": 0, "size": 2}),
         Call("integrate", robot.integrate, {"q": q, "v": v, "dt": 1.0}),
         Call("difference", robot.difference, {"q0": q, "q1": q}),
         Call("normalize", robot.normalize, {"q": q}),
@@ -123,7 +125,7 @@ def table(folder: Path) -> list[Call]:
         Call("diagonalised.at_energy", robot.diagonalised.at_energy, {"q": q, "nu": v, "energy": 1.0}),
         Call("diagonalised.flops", robot.diagonalised.flops, {"verb": "forces"}),
         Call("pp.function", pp.function, {"expression": s.mass}),
-        Call("a function", lambda q, x, **o: pp.function(s.mass @ pp.vector("x"))(q, x, **o), {"q": q, "x": v, "out": None, "dtype": None}),
+        Call("a function", lambda q, x, **o: product(q, x, **o), {"q": q, "x": v, "out": None, "dtype": None}),
         Call("interop.pinocchio", interop.pinocchio, {"model": ur5, "peer": None}),
         Call("interop.mujoco", interop.mujoco, {"model": ur5, "peer": None}),
         *(Call(f"Layout.{way}_{name}", getattr(interop.pinocchio(ur5), f"{way}_{name}"), {name: np.zeros(2)})

@@ -192,3 +192,16 @@ def test_the_live_viewer_is_given_html_only():
                 if type(message).__name__ == "GuiHtmlMessage":
                     assert [tag for tag, *_ in Seen(message.props.content).tags] in (["div", "b"], ["div"])
                 repr(message).encode()
+
+
+def test_the_live_viewer_in_a_browser_runs_and_fetches_nothing():
+    pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
+    name = NAMES["a markdown picture"] + NAMES["an image that fails"] + NAMES["an mdx expression"] + NAMES["a script"]
+    with browser() as opened, viewer.view(robot(name), port=8452) as shown:
+        asked = []
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto(shown.url)
+        opened.get_by_text("![p](http").first.wait_for(timeout=60_000)
+        opened.wait_for_timeout(1000)
+        assert opened.evaluate(f"window.{MARK}") is None
+        assert not [url for url in asked if not url.startswith((shown.url, "data:", "blob:", shown.url.replace("http", "ws")))]

@@ -79,7 +79,8 @@ def test_robots_of_any_size_answer_or_are_refused(size, what):
     b = pp.Builder("chain", gravity=(0, 0, 0))
     try:
         for k in range(3):
-            b.body(f"l{k}", mass, com=(0.3 * length, 0, 0), inertia=np.eye(3) * (0.1 * mass * length * length))
+            J = 0.1 * mass * length * length
+            b.body(f"l{k}", mass, com=(0.3 * length, 0, 0), inertia=np.diag([J, J, J]))
             b.joint(
                 f"j{k}", "revolute", f"l{k - 1}" if k else "world", f"l{k}", axis=np.eye(3)[k], xyz=(length * (k > 0), 0, 0)
             )

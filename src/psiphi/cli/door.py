@@ -76,7 +76,10 @@ def dispatch(argv: list[str]) -> int:
     word = next((word for word in argv if not word.startswith("-")), "demo")
     if word not in COMMANDS:
         raise Error(f"no command is called {word!r}", f"{nearest(word, COMMANDS)} psiphi --help explains them")
-    args = parser().parse_args(joined(argv))
+    top = parser()
+    args, rest = top.parse_known_args(joined(argv))
+    if rest:
+        _unknown(top, args.command, rest)
     if args.version:
         print("psiphi", version())
     elif args.command is None:
@@ -84,6 +87,16 @@ def dispatch(argv: list[str]) -> int:
     else:
         return COMMANDS[args.command].run(args)
     return 0
+
+
+def _unknown(top: Parser, command: str | None, rest: list[str]) -> NoReturn:
+    """Words that a command does not know: of an option, the nearest one is named."""
+    (rows,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
+    own = top if command is None else rows.choices[command]
+    options = [word for action in own._actions for word in action.option_strings if word.startswith("--")]
+    word = next((word for word in rest if word.startswith("-")), rest[0])
+    hint = f"{nearest(word.partition('=')[0], options)} " if word.startswith("-") else ""
+    raise Error(f"unrecognized arguments: {' '.join(rest)}", f"{hint}{top.prog} --help shows what is possible")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -88,7 +88,7 @@ def _kept(args: argparse.Namespace):
     name = args.robot
     if name is None:
         own = Trajectory.load(args.target).info.get("system", "")
-        if own not in robots.names():
+        if own not in robots.bundled():
             cause = f"{args.target} holds the motion of {own or 'a robot'!r}, not the robot itself"
             raise Error(cause, "add --robot NAME, the robot or scene it was simulated with")
         name = own

@@ -168,6 +168,10 @@ class Robot(Model):
         columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
         return np.swapaxes(columns, -1, -2)
 
+    def coriolis_product(self, q, v, x, *, out=None, dtype=None, check=False):
+        """C(q, v) x in O(N), without the matrix. -> (..., nv)"""
+        return self._call("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
+
     def link_accelerations(self, q, v, a, *, out=None, dtype=None, check=False):
         """alpha = phi* (H* a + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
         return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
@@ -197,6 +201,14 @@ class Robot(Model):
         Bodies are numbered base to tip, so L is upper triangular: entry (k, j) is zero unless k is an ancestor of j.
         """
         return self._matrix("mass_matrix_factors", q, out, dtype, check)
+
+    def mass_product(self, q, a, *, out=None, dtype=None, check=False):
+        """M a in O(N), without the matrix. -> (..., nv)"""
+        return self._call("mass_product", dict(q=q, a=a), out, dtype, check)
+
+    def factor_product(self, q, x, *, out=None, dtype=None, check=False):
+        """(L x, D x) with M = L D L*, in O(N), without the matrices. -> (..., nv) twice"""
+        return self._call("factor_product", dict(q=q, x=x), out, dtype, check)
 
     def mass_solve(self, q, tau, *, out=None, dtype=None, check=False):
         """M^-1 tau in O(N), without the matrix. -> (..., nv)"""

@@ -257,8 +257,16 @@ class Model(Immutable):
         """The configuration with every joint at its zero."""
         return self._by_joint(lambda row, j: np.asarray(row.neutral))
 
-    def random(self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = ()) -> np.ndarray:
-        """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations."""
+    def random(
+        self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = (), *, seed: int | None = None
+    ) -> np.ndarray:
+        """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations.
+
+        `random(size=10, seed=0)` are ten; a number that stands alone is a seed, or give a Generator.
+        """
+        if seed is not None and rng is not None:
+            raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
+        rng = rng if seed is None else seed
         if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
             raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
         rng = np.random.default_rng(rng)

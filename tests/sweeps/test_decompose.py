@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import zoo
 from oracles.reference import axis_rotation
-from psiphi.model.axes import Axes, canonical_axes
-from psiphi.model.model import Pose
+from psiphi.model.model import Axes, Pose, canonical_axes
 from psiphi.sweeps.decompose import NONE, STEEP, denavit_hartenberg, place
 
 X, Y, Z = np.eye(3)

@@ -12,7 +12,6 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.control.law import Controller, Law, Step, Values
-from psiphi.control.plant import Plant
 from psiphi.control.torques import coefficients
 from psiphi.errors import StateError
 
@@ -40,11 +39,6 @@ class Reference:
             if not np.isfinite(x).all():
                 raise StateError(f"reference {name} holds numbers that are not finite", "look at where they came from")
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
-
-
-def a_system(given: Any) -> Any:
-    """A robot or a closed chain, as given."""
-    return Plant(given).given
 
 
 def gains(robot: Any, name: str, value: Any) -> np.ndarray:
@@ -85,17 +79,18 @@ class GravityCompensation(Controller):
     """
 
     def __init__(self, robot: Any):
-        super().__init__(a_system(robot), Law((Step("gravity"),), ()), {})
+        super().__init__(robot)
+        self.law = Law((Step("gravity"),), ())
 
 
 class PD(Controller):
     """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)], the first difference on the configuration manifold."""
 
     def __init__(self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False):
-        system = a_system(robot)
-        numbers = {name: motors(system) * gains(system, name, value) for name, value in (("kp", kp), ("kd", kd))}
+        super().__init__(robot)
         steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback)) if gravity else (Step(feedback),)
-        super().__init__(system, Law(steps, ("q_ref", "v_ref")), numbers, Reference(system, reference))
+        self.law, self.reference = Law(steps, ("q_ref", "v_ref")), Reference(self.robot, reference)
+        self.numbers = {name: motors(self.robot) * gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))}
 
 
 class ComputedTorque(Controller):
@@ -114,7 +109,7 @@ class ComputedTorque(Controller):
     """
 
     def __init__(self, robot: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0):
-        system = a_system(robot)
-        law = Law((Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"})), ("q_ref", "v_ref", "a_ref"))
-        numbers = {"kp": gains(system, "kp", kp), "kd": gains(system, "kd", kd)}
-        super().__init__(system, law, numbers, Reference(system, reference))
+        super().__init__(robot)
+        self.law = Law((Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"})), ("q_ref", "v_ref", "a_ref"))
+        self.reference = Reference(self.robot, reference)
+        self.numbers = {"kp": gains(self.robot, "kp", kp), "kd": gains(self.robot, "kd", kd)}

@@ -20,6 +20,7 @@ import numpy as np
 
 from psiphi.closed import sharing
 from psiphi.closed.system import System
+from psiphi.control.plant import Plant
 
 Values = dict[str, Any]  # by place
 Rule = Callable[..., Values]  # rule(m, <places>)
@@ -106,8 +107,12 @@ class Law:
 class Controller:
     """A callable (t, q, v) -> tau (..., nv) over any batch axes: a law, the numbers it keeps, and the reference it follows."""
 
-    def __init__(self, system: Any, law: Law, numbers: dict[str, np.ndarray], reference: Any = None):
-        self.robot, self.law, self.numbers, self.reference = system, law, numbers, reference
+    law: Law
+    reference: Any = None  # of t: what `law.followed` names
+    numbers: dict[str, np.ndarray] = {}  # noqa: RUF012 (each controller has its own)
+
+    def __init__(self, system: Any):
+        self.robot = Plant(system).given
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.torque(q, v, *(() if self.reference is None else self.reference(t)))

@@ -57,13 +57,14 @@ class OperationalSpace(Controller):
             raise StateError(
                 f"OperationalSpace of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one"
             )
+        super().__init__(robot)
         target, name = Target(target), robot.frame(frame).name
         kp, kd, speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
         policy, own = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
         posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
         if not np.isfinite(posture).all():
             raise StateError("posture holds numbers that are not finite", "look at where they came from")
-        numbers = {
+        self.numbers = {
             "posture": posture,
             "posture_kp": gains(robot, "posture_kp", posture_kp),
             "posture_kd": gains(robot, "posture_kd", posture_kd),
@@ -79,7 +80,7 @@ class OperationalSpace(Controller):
             Step(task, sizes=task.sizes),
             Step("inverse_dynamics", {"a": "u"}, name),
         )
-        super().__init__(robot, Law(steps, ("x_ref", "r_ref"), (name, target.size, policy)), numbers, target)
+        self.law, self.reference = Law(steps, ("x_ref", "r_ref"), (name, target.size, policy)), target
 
 
 def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:

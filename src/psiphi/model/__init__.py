@@ -3,6 +3,13 @@
 Comes in: a URDF file (`urdf.load_urdf`), or calls of `builder.Builder`, through which every reader goes.
 Goes out: a `model.Model`, sorted base to tip (`parent[k] < k`), fixed joints merged, checked; what was odd is in `report`.
 
-Read `model.py` first (the data), then `joints.py` (the joint table), then `builder.py` (how a model is made) and
-`checks.py` (what is accepted, what is refused, what can be repaired).
+Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.py` (where configurations move), then
+`builder.py` (how a model is made) and `checks.py` (what is accepted, what is refused, what can be repaired). Below them
+
+    values.py, records.py               what a builder is given, and what it remembers
+    tree.py, assembly.py                from records to a tree, and from the tree to a model
+    places.py, inertias.py              poses and inertias as plain floats
+    movable.py                          whether every joint can be moved
+    urdf.py, dh.py                      readers; vocabulary.py, fields.py, shapes.py, xml.py: the words of URDF
+    paths.py, packages.py               where meshes and descriptions lie
 """

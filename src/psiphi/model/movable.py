@@ -15,9 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from psiphi.errors import SingularError
-from psiphi.model.axes import canonical_axes
 from psiphi.model.manifold import Manifold
-from psiphi.model.model import WORLD, Body, Joint, Model
+from psiphi.model.model import WORLD, Body, Joint, Model, canonical_axes
 from psiphi.model.records import JointRecord, Whole
 from psiphi.spatial import screws
 from psiphi.spatial.rotations import skew

@@ -2,6 +2,7 @@
 
 Comes in: arrays over time. Goes out: a `Trajectory`. Read `trajectory.py` first; it calls
 
+    record.py          samples as they come, and the trajectory they make
     balance.py         where the energy comes from and goes
     interpolation.py   the motion between its samples
     summary.py         the motion in words

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.model.axes import canonical_axes
-from psiphi.model.model import Joint, Model, Pose
+from psiphi.model.model import Joint, Model, Pose, canonical_axes
 from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
 

@@ -97,6 +97,11 @@ METHODS: dict[str, tuple[Rule | int | str, ...]] = {  # a number: the dynamics, 
 }
 
 
+def rules(method: str) -> list[Rule]:
+    """What a method does between evaluations."""
+    return [item for item in METHODS[method] if callable(item)]
+
+
 def advance(method: str, m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
     """The state after one step on arrays; field(t, q, v) is (u, a), and `first` its answer at the step's begin."""
     at: Values = {"Q": q, "V": v, "q": q, "v": v, "h": h}

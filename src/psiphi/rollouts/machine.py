@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 from psiphi.closed.system import System
 from psiphi.control.law import Law, Step
@@ -22,7 +21,7 @@ from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
-from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.integrators import METHODS, rules
 from psiphi.sweeps.unroll import Straight
 
 
@@ -91,11 +90,19 @@ class Machine:
     def manifold(self) -> Manifold:
         return self.robot.manifold
 
+    @property
+    def foreign(self) -> list[str]:
+        """Rules that are not psiphi's own, traced: their names alone do not say what they are."""
+        own = [step for step in self.plan.law.steps if not isinstance(step.what, str)]
+        strange = [step for step in own if step.what.__module__.partition(".")[0] != "psiphi"]
+        traced = [parts.ruled(self.manifold, step.what, step.sizes) for step in strange]  # type: ignore[arg-type]
+        return [f"{code.tape.nodes} {code.stores}" for code in traced]
+
     @cached_property
     def blocks(self) -> Named:
         """All blocks."""
         plan = self.plan
-        known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in self._rules}
+        known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in rules(plan.method)}
         known["start"] = self._over(parts.start), {}
         force = "force" if plan.losses else "tau"
         if isinstance(self.system, System):
@@ -113,10 +120,6 @@ class Machine:
             for j in range(plan.times if plan.law.is_timed(step) else 1):
                 known[f"{step.name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.followed if j}
         return known
-
-    @property
-    def _rules(self) -> list[Any]:
-        return [item for item in METHODS[self.plan.method] if callable(item)]
 
     def _step(self, step: Step) -> tuple[Code, dict[str, str]]:
         """The code of one step of the law, and the places of its arguments."""

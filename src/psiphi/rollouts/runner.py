@@ -79,10 +79,9 @@ class Compiled:
 
 def compiled(system: Robot | System, plan: Plan) -> Compiled:
     """The kernel, from this process, from the disk, or made now."""
-    lanes = host_lanes("double")
-    what = json.dumps([*plan.key, lanes, has_fma()])
-    robot = system.robot if isinstance(system, System) else system
-    key = cache.key(sources(), _own_sources(), robot.digest, "rollout", what, *jit.host(), np.__version__)
+    what, lanes = [*plan.key, *Machine(system, plan).foreign], host_lanes("double")
+    robot, code = system.robot if isinstance(system, System) else system, json.dumps([*what, lanes, has_fma()])
+    key = cache.key(sources(), _own_sources(), robot.digest, "rollout", code, *jit.host(), np.__version__)
     if key not in _kept:
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
@@ -107,7 +106,7 @@ class Runner:
     """Motions (B, ...) that go on from where they are, some steps at a time."""
 
     def __init__(self, plant: Plant, drive: Drive, plan: Plan, dt: float, batch: tuple[int, ...]):
-        self.plant, self.plan, self.drive, self.dt, self.batch = plant, plan, drive, dt, batch
+        self.plan, self.drive, self.dt, self.batch = plan, drive, dt, batch
         self.code = compiled(plant.given, plan)
         self.width = plant.nq + plant.nv
         self.given = {name: self._constant(x) for name, x in drive.given().items()} | {"h": self._constant(np.array([dt]))}

@@ -11,7 +11,6 @@ then `march.py` (the loop over steps in Python). Around them:
     rolling.py    the second door, `pp.rollout`: the kernel alone
     mending.py    what a kernel could not solve, again in Python
     events.py     what is watched for
-    record.py     samples as they come
     failure.py    when it breaks off
 """
 

@@ -12,11 +12,11 @@ from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.errors import StateError
 from psiphi.functions.compiler import UNROLLED
+from psiphi.motion.record import finish
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts import supply
 from psiphi.rollouts.supply import Drive
 from psiphi.simulation.mending import Careful
-from psiphi.simulation.record import finish
 from psiphi.simulation.running import Run, Task
 
 State = tuple[np.ndarray, np.ndarray]
@@ -26,10 +26,12 @@ MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
 def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
+    if compiled is False:
+        return False
     reason = supply.obstacle(task.plant.given, tau, task.method, task.limits == "block")
     if compiled and reason:
         raise StateError(f"compiled=True, and {reason}", "leave it out: the same then runs in Python")
-    if reason or not task.steps or compiled is False:
+    if reason or not task.steps:
         return False
     return bool(compiled) or worthwhile(task.plant, task.steps, math.prod(task.batch))
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from psiphi.control.plant import Plant
 from psiphi.errors import Error
+from psiphi.motion.record import Record
 from psiphi.motion.trajectory import Trajectory
 from psiphi.simulation.events import Watch
 from psiphi.simulation.failure import Interrupted, SimulationError, Strained
 from psiphi.simulation.field import Field
-from psiphi.simulation.record import Record
 
 EACH = 0.1  # seconds of real time between two reports of progress
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.model.axes import Axes, canonical_axes
-from psiphi.model.model import WORLD, Joint, Model, Pose
+from psiphi.model.model import WORLD, Axes, Joint, Model, Pose, canonical_axes
 from psiphi.sweeps.decompose import Placement, place
 from psiphi.sweeps.link import Link
 

@@ -52,12 +52,11 @@ class Record:
 
 def finish(system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]) -> Trajectory:
     """A trajectory of these rows; energies and residuals are computed for all samples at once."""
-    q, v = rows["q"], rows["v"]
-    with np.errstate(all="ignore"):
-        energy, residual = quietly(lambda: system.energy(q, v)), quietly(lambda: system.residual(q, v))
-    whole = info | {"system": system.name, **coordinates(system.robot)}
+    q, v, whole = rows["q"], rows["v"], info | {"system": system.name, **coordinates(system.robot)}
     if system.contacts:
         whole["contacts"] = [str(getattr(contact, "name", i)) for i, contact in enumerate(system.contacts)]
+    with np.errstate(all="ignore"):
+        energy, residual = quietly(lambda: system.energy(q, v)), quietly(lambda: system.residual(q, v))
     events = sorted(events, key=lambda event: event.t)
     return Trajectory(**rows, energy=energy, residual=residual, events=tuple(events), system=system.given, info=whole)
 

@@ -1,0 +1,51 @@
+"""A law of one's own: written once as rules, it drives steps in Python and compiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.control.law import Controller, Law, Step
+from psiphi.spatial.choices import least, most
+from rollouts.test_rollout import agree, both
+from simulation.motions import juggler, puma, state
+
+
+class Own(Controller):
+    """One rule, and gravity before it."""
+
+    def __init__(self, robot, rule, **numbers):
+        super().__init__(robot)
+        self.law = Law((Step("gravity", {"tau": "g"}), Step(rule)), ())
+        self.numbers = {name: np.full(robot.nv, x) for name, x in numbers.items()}
+
+
+def pull(m, q, v, stiffness, g):
+    return {"tau": g - stiffness * np.sin(v) + np.sqrt(v * v + 1.0)}
+
+
+def held(m, q, v, most_of, g):
+    return {"tau": g + least(most(-3.0 * v, -most_of), most_of)}
+
+
+@pytest.mark.parametrize("robot", [puma, juggler], ids=["puma", "juggler"])
+def test_a_law_of_ones_own_compiles(robot):
+    q, v = state(robot(), 3, 4)
+    for control in (Own(robot(), pull, stiffness=4.0), Own(robot(), held, most_of=0.5)):
+        agree(*both(robot(), q, v, control))
+
+
+def test_two_laws_of_one_name_are_two_kernels():
+    """What a rule says is part of a kernel's key: its name may be anybody's."""
+
+    def law(sign):
+        def rule(m, q, v, g):
+            return {"tau": g + sign * v}
+
+        return rule
+
+    robot = puma()
+    q, v = state(robot, 3)
+    ends = [pp.rollout(robot, q, v, Own(robot, law(sign)), steps=20)[1][-1] for sign in (1.0, -1.0)]
+    assert np.abs(ends[0]).sum() > np.abs(ends[1]).sum()

@@ -81,7 +81,7 @@ def test_sums_of_jacobians_by_hand():
 FRAMES = ("tool", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint", "elbow_joint", "shoulder_lift_joint")
 
 
-@pytest.mark.parametrize("count", [2, 6])
+@pytest.mark.parametrize("count", [2, 3])
 def test_the_identity_of_frame_space_is_as_large_as_it(count):
     """It stopped at nv."""
     J = s.J(*FRAMES[:count])

@@ -25,7 +25,7 @@ from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
 from psiphi.operators.expression import Expression
 from psiphi.operators.inverting import invert
-from psiphi.operators.spaces import ONE
+from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
 from psiphi.tape.ops import Count
@@ -198,6 +198,9 @@ class Composed:
         rows, cols = terms.spaces(term)
         self.vector = ONE in (rows, cols)
         entries = self._entries(terms.adjoint(term) if rows == ONE and cols != ONE else term)
+        self.multiple = float(sum(c for c, factors in entries if not factors))  # of the identity
+        self.size = size(rows, model) or 0
+        entries = [(c, factors) for c, factors in entries if factors]
         free = [terms.scaled(c, terms.product(*factors)) for c, factors in entries if not any(map(self._is_opaque, factors))]
         self.free = terms.total(*free) if free else None
         self.products = [(c, self._segments(factors)) for c, factors in entries if any(map(self._is_opaque, factors))]
@@ -214,7 +217,9 @@ class Composed:
 
     def _entries(self, term: Term) -> list[tuple[Fraction, tuple[Term, ...]]]:
         """c t u ..., multiplied out as far as inverses ask for it."""
-        if not self._holds(term) or self._is_opaque(term):
+        if term == terms.IDENTITY:
+            return [(Fraction(1), ())]
+        if self._is_opaque(term) or (term.op != "scale" and not self._holds(term)):
             return [(Fraction(1), (term,))]
         if term.op == "scale":
             return [(term.args[0] * c, factors) for c, factors in self._entries(term.args[1])]
@@ -269,6 +274,8 @@ class Composed:
 
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         total: Any = 0.0 if self.free is None else self._value(self.free, values)
+        if self.multiple:
+            total = total + self.multiple * np.eye(self.size)
         for c, segments in self.products:
             total = total + float(c) * self._product(segments, values)
         return total

@@ -123,9 +123,9 @@ def _symmetric(P: np.ndarray) -> np.ndarray:
 
 def _positive(S: np.ndarray) -> np.ndarray:
     """The covariance without the negative variances that rounding leaves where a state is all but known."""
-    S = _symmetric(S)
-    spread = _spread(S)
-    scale = np.where(spread > 0.0, spread, 1.0)
+    known = np.diag(S) <= 0.0
+    S = np.where(known[:, None] | known, 0.0, _symmetric(S))
+    scale = np.where(known, 1.0, _spread(S))
     values, vectors = np.linalg.eigh(S / np.outer(scale, scale))
     if values[0] >= 0.0:
         return S

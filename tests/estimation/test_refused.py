@@ -147,6 +147,32 @@ def _by_least_squares(data, walk, noise):
     return np.linalg.solve(A, data / float(noise))
 
 
+def contradicted():
+    """A state known to 1e-13 by stage 2, measured again by stage 1 at five orders of magnitude away."""
+    walk = np.array([[10.0, -8.0, -9.0], [-8.0, 8.0, 6.0], [-9.0, 6.0, 9.0]]) * 1e8
+    rows = [[1.00003734, 1.00288467, -0.99962714], [1.00090916, 2.00007705, -1.99950357], [0.99797582, 1.00124297, 2.00003792]]
+    turns = [[-2.0, 0.0, 1.0], [-1.0, -1.0, 0.0], [2.0, 1.0, 2.0]]
+    return [
+        Stage(-1, None, np.zeros((3, 3)), [[1.0, -1.0, 0.0]], [1e-11]),
+        Stage(0, turns, walk, rows, [0.0, 0.0, 1e-10]),
+        Stage(1, [[1.0, 2.0], [1.0, 0.0], [-1.0, -2.0]], [[180000.0, 30000.0], [30000.0, 10000.0]], np.zeros((0, 2))),
+    ]
+
+
+def test_data_that_contradict_the_model_are_refused():
+    """A difference of 1e11 standard deviations: co-states of 1e11 would cancel, and the smoothed state be rounding."""
+    smoother, rng = Smoother(LinearTree(contradicted())), np.random.default_rng(0)
+    wild = [rng.normal(size=1), rng.normal(size=3), []]
+    with pytest.raises(pp.StateError, match=r"contradict the model: output 0 of stage 0 is .* standard deviations.*more noise"):
+        smoother(wild)
+    with pytest.raises(pp.StateError, match=r"output 0 of stage 0 of batch element \[1\]"):
+        smoother([np.stack([0 * wild[0], wild[0]]), np.stack([0 * wild[1], wild[1]]), []])
+    tame = np.array([3.0, -2.0, 1.0])
+    seen = contradicted()[1].outputs @ tame
+    found = smoother([np.array(contradicted()[1].transition)[:2] @ tame @ [[1.0], [-1.0]], seen, []])
+    assert np.allclose(found.smoothed[1], tame, rtol=1e-6)
+
+
 def test_what_overflows_is_refused():
     big = 1e30 * np.eye(1)
     with pytest.raises(pp.SingularError, match=r"stage .: its covariance overflows"):

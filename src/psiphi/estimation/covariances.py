@@ -35,6 +35,7 @@ class Known:
     D: np.ndarray
     G: np.ndarray
     smoothed: np.ndarray
+    weights: np.ndarray  # D^-1 + G* Lam+ G: the covariance of the multipliers, S2 (10.3)
     gain: Gain
 
 
@@ -45,7 +46,7 @@ def covariances(model: LinearTree) -> list[Known]:
     def write(site: Site) -> None:
         smooth(site)
         kept = site.kept
-        found[site.link.index] = Known(kept["P"], kept["P+"], kept["D"], kept["G"], kept["S"], kept["gain"])
+        found[site.link.index] = Known(kept["P"], kept["P+"], kept["D"], kept["G"], kept["S"], kept["C"], kept["gain"])
 
     sweeps = (Sweep(TIP_TO_BASE, condition), Sweep(BASE_TO_TIP, write))
     with np.errstate(all="ignore"):  # what overflows is refused
@@ -82,9 +83,10 @@ def smooth(site: Site) -> None:
     inside = np.zeros((link.size, link.size))
     if link.parent >= 0:
         inside = link.phi.T @ site.parent["Lam"] @ link.phi
-    H, T, P_plus = link.outputs, kept["T"], kept["P+"]
+    H, T, G, P_plus = link.outputs, kept["T"], kept["G"], kept["P+"]
     Lam = T.T @ inside @ T + H.T @ np.linalg.solve(kept["D"], H)
-    site.keep(Lam=_symmetric(Lam), S=_symmetric(P_plus - P_plus @ inside @ P_plus))
+    site.keep(C=np.linalg.inv(kept["D"]) + G.T @ inside @ G)
+    site.keep(Lam=_symmetric(Lam), S=_positive(P_plus - P_plus @ inside @ P_plus))
 
 
 def check(link: StageLink, D: np.ndarray, U: np.ndarray) -> None:
@@ -117,3 +119,15 @@ def _square(a: np.ndarray) -> np.ndarray:
 
 def _symmetric(P: np.ndarray) -> np.ndarray:
     return (P + P.T) / 2
+
+
+def _positive(S: np.ndarray) -> np.ndarray:
+    """The covariance without the negative variances that rounding leaves where a state is all but known."""
+    known = np.diag(S) <= 0.0
+    S = np.where(known[:, None] | known, 0.0, _symmetric(S))
+    scale = np.where(known, 1.0, _spread(S))
+    values, vectors = np.linalg.eigh(S / np.outer(scale, scale))
+    if values[0] >= 0.0:
+        return S
+    root = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    return root @ root.T

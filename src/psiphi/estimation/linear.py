@@ -24,6 +24,7 @@ from psiphi.estimation.swept import Swept
 from psiphi.wording import shown
 
 LARGEST = 1e50  # the largest number of a model: beyond it products overflow
+SHAKE = 5e-14  # by how much the numbers of a model are moved to see what its estimates hang on
 ROUNDING = 1e-9  # how far from symmetric, and how far below zero, a covariance may be by rounding
 
 
@@ -75,6 +76,21 @@ class LinearTree:
         """Where stage k's outputs ("v") and states ("x") are in arrays over all stages."""
         own = slice(self._outputs[k], self._outputs[k + 1])
         return {"q": slice(0, 0), "v": own, "x": slice(self._states[k], self._states[k + 1])}
+
+    @cached_property
+    def shaken(self) -> LinearTree:
+        """The same tree, every number moved by some hundred roundings: estimates that tell the two apart are refused."""
+        rng = np.random.default_rng(0)
+
+        def moved(A: np.ndarray) -> np.ndarray:
+            return A * (1.0 + SHAKE * rng.choice([-1.0, 1.0], A.shape))
+
+        stages = []
+        for s in self.stages:
+            scale = moved(np.ones(len(s.covariance)))
+            M = s.covariance * np.outer(scale, scale)  # a covariance again
+            stages.append(Stage(s.parent, moved(s.transition), M, moved(s.outputs), moved(np.asarray(s.noise))))
+        return LinearTree(stages)
 
     @cached_property
     def swept(self) -> Swept:

@@ -21,7 +21,7 @@ import numpy as np
 
 from psiphi.arguments import read
 from psiphi.errors import ModelError, StateError
-from psiphi.estimation.covariances import covariances
+from psiphi.estimation.covariances import Known, covariances
 from psiphi.estimation.linear import LinearTree, listed
 from psiphi.estimation.swept import Symmetric
 from psiphi.lowering.vectors import Lowered, Result
@@ -29,6 +29,9 @@ from psiphi.operators import Expression, Operators, vector
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
 from psiphi.wording import shown
+
+DOUBT = 1e-3  # of a state or its standard deviation: where rounding may move an estimate by more, the data are refused
+NOTHING = 1e-9  # of the largest state: below it an estimate counts as zero
 
 
 @lru_cache(maxsize=1)
@@ -80,64 +83,100 @@ class Smoother:
                 f"{shown(model)} is no LinearTree", "LinearTree(stages), sequence(...) and of(robot, q, v).model are"
             )
         self.model = model
-        self._known = covariances(model)
+        self._known, shaken = covariances(model), covariances(model.shaken)
+        self.program, self._shaken = _program(model, self._known), _program(model.shaken, shaken)
         own = list(zip(self._known, model.widths, strict=True))
         self.predicted_covariance = [known.P_minus for known in self._known]
         self.filtered_covariance = [known.P_plus for known in self._known]
         self.smoothed_covariance = [known.smoothed for known in self._known]
         self.innovation_covariance = [known.D[:m, :m] for known, m in own]
         self.gains = [known.G[:, :m] for known, m in own]
-        self.program = self._program()
 
     def __call__(self, outputs: Sequence, inputs: Sequence | None = None, coinputs: Sequence | None = None) -> Estimate:
         """Estimates from `outputs` y, a list entry a stage (..., m); a stage that measures nothing gets an empty one.
 
         Known: `inputs` xi (..., n), the means of w, and `coinputs` eta (..., n): the density of the states is multiplied by
-        exp(sum eta(k) . x(k)), which moves their mean as inputs xi + M phi* eta do. Both are zero by default.
+        exp(sum eta(k) . x(k)), which moves their mean as inputs xi + M phi* eta do. Both are zero by default. Data that
+        contradict the model until rounding alone decides the estimate are a StateError.
         """
-        tree, model = self.model.swept, self.model
+        model = self.model
         zero = [np.zeros(n) for n in model.sizes]
         y = _read_parts("outputs", outputs, model.widths)
         y = [part if m else np.zeros((*part.shape[:-1], 1)) for part, m in zip(y, model.widths, strict=True)]
         xi = zero if inputs is None else _read_parts("inputs", inputs, model.sizes)
         eta = zero if coinputs is None else _read_parts("coinputs", coinputs, model.sizes)
-        found = interpret(self.program, tree, *_joined({"outputs": y, "inputs": xi, "coinputs": eta}))
-        parts = {
-            arg.name: self._parts(array, *((tree.widths, model.widths) if arg.per_joint else (model.sizes, model.sizes)))
-            for arg, array in zip(self.program.outputs, found, strict=True)
+        given = _joined({"outputs": y, "inputs": xi, "coinputs": eta})
+        with np.errstate(all="ignore"):  # what overflows is refused
+            estimate, other = _run(self.program, model, given), _run(self._shaken, model.shaken, given)
+            self._compare(estimate, other)
+        return estimate
+
+    def _compare(self, found: Estimate, shaken: Estimate) -> None:
+        """Data that contradict a model of little noise may leave no digit: then the shaken model says something else."""
+        states = [np.sqrt(np.maximum(np.diag(P), 0.0)) for P in self.filtered_covariance]
+        widths = self.model.widths
+        weights = [np.sqrt(np.abs(np.diag(known.weights)[:m])) for known, m in zip(self._known, widths, strict=True)]
+        for name, spreads in {"filtered": states, "smoothed": states, "multipliers": weights}.items():
+            pairs = list(zip(getattr(found, name), getattr(shaken, name), spreads, strict=True))
+            largest = np.max([np.abs(x).max(-1, initial=0.0) for x, _, _ in pairs], axis=0) if pairs else 0.0
+            for x, y, spread in pairs:
+                sure = np.abs(x - y) <= DOUBT * (np.abs(x) + spread) + NOTHING * np.asarray(largest)[..., None]
+                if not sure.all():
+                    raise StateError(*self._contradiction(found))
+
+    def _contradiction(self, found: Estimate) -> tuple[str, str]:
+        """In words: the output that lies farthest from its prediction."""
+        sizes = zip(found.innovations, self.innovation_covariance, strict=True)
+        far = [np.nan_to_num(np.abs(e) / np.sqrt(np.diag(D)), nan=np.inf) for e, D in sizes]
+        k = int(np.argmax([x.max(initial=0.0) for x in far]))
+        *element, i = np.unravel_index(int(np.argmax(far[k])), far[k].shape)
+        where = f" of batch element {[int(n) for n in element]}" if element else ""
+        return (
+            f"outputs contradict the model: output {int(i)} of stage {k}{where} is {far[k][(*element, i)]:.3g} standard "
+            "deviations from what the outputs outboard say, and rounding alone decides the estimate",
+            "look at the data, or give the outputs that contradict each other more noise",
+        )
+
+
+def _run(program: Program, model: LinearTree, given: list[np.ndarray]) -> Estimate:
+    """The program on data, its results by stages."""
+    tree = model.swept
+    found = interpret(program, tree, *given)
+    return Estimate(
+        **{
+            arg.name: _parts(array, *((tree.widths, model.widths) if arg.per_joint else (model.sizes, model.sizes)))
+            for arg, array in zip(program.outputs, found, strict=True)
         }
-        return Estimate(**parts)
+    )
 
-    @staticmethod
-    def _parts(array: np.ndarray, swept: Sequence[int], own: Sequence[int]) -> list[np.ndarray]:
-        """The stages' parts of an array over all that is swept."""
-        ends = np.cumsum(swept, dtype=int)
-        return [array[..., end - n : end - n + m] for end, n, m in zip(ends.tolist(), swept, own, strict=True)]
 
-    def _program(self) -> Program:
-        """The sweeps of the equations, their gains put in place of the recursion that would find them anew."""
-        tree, equations = self.model.swept, _equations()
-        lowered = Lowered([Result(name, e.poly(), space) for name, (e, space) in equations.items()])
-        lowered.schedule = replace(lowered.schedule, articulate=None)
-        inputs = (Argument("tau", (tree.nv,), "v"), Argument("xi", (tree.nx,)), Argument("eta", (tree.nx,)))
-        outputs = [
-            Argument(name, (tree.nv,), "v") if space == "joint" else Argument(name, (tree.nx,))
-            for name, (_, space) in equations.items()
-        ]
-        program = lowered.program("smoother", tree, inputs, tuple(outputs))
-        return replace(program, sweeps=tuple(Sweep(s.direction, self._with_gains(s.step)) for s in program.sweeps))
+def _parts(array: np.ndarray, swept: Sequence[int], own: Sequence[int]) -> list[np.ndarray]:
+    """The stages' parts of an array over all that is swept."""
+    ends = np.cumsum(swept, dtype=int)
+    return [array[..., end - n : end - n + m] for end, n, m in zip(ends.tolist(), swept, own, strict=True)]
 
-    def _with_gains(self, step):
-        kept = [
-            {"P": Symmetric(known.P_minus.tolist()), "P_plus": Symmetric(known.P_plus.tolist()), "gain": known.gain}
-            for known in self._known
-        ]
 
+def _program(model: LinearTree, known: Sequence[Known]) -> Program:
+    """The sweeps of the equations, gains that are known put in place of the recursion that would find them anew."""
+    tree, equations = model.swept, _equations()
+    lowered = Lowered([Result(name, e.poly(), space) for name, (e, space) in equations.items()])
+    lowered.schedule = replace(lowered.schedule, articulate=None)
+    inputs = (Argument("tau", (tree.nv,), "v"), Argument("xi", (tree.nx,)), Argument("eta", (tree.nx,)))
+    outputs = [
+        Argument(name, (tree.nv,), "v") if space == "joint" else Argument(name, (tree.nx,))
+        for name, (_, space) in equations.items()
+    ]
+    program = lowered.program("smoother", tree, inputs, tuple(outputs))
+    kept = [{"P": Symmetric(k.P_minus.tolist()), "P_plus": Symmetric(k.P_plus.tolist()), "gain": k.gain} for k in known]
+
+    def with_gains(step):
         def gained(site: Site) -> None:
             site.keep(**kept[site.link.index])
             step(site)
 
         return gained
+
+    return replace(program, sweeps=tuple(Sweep(sweep.direction, with_gains(sweep.step)) for sweep in program.sweeps))
 
 
 def _read_parts(name: str, parts, sizes: Sequence[int]) -> list[np.ndarray]:

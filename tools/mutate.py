@@ -249,12 +249,14 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=200.0, help="seconds of processor time")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
     parser.add_argument("--results", type=Path, default=Path("mutants.json"), help="what is known already; kept up to date")
+    parser.add_argument("--deselect", action="append", default=[], help="a test that does not pass as it is")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     args = parser.parse_args()
     found = [m for name in args.only or FAMILIES for m in FAMILIES[name]() if args.match in m.key]
     mutants = list({(m.file, m.start, m.end, m.text): m for m in found}.values())
     if args.limit and len(mutants) > args.limit:
         mutants = [mutants[len(mutants) * i // args.limit] for i in range(args.limit)]
+    OPTIONS.extend(f"--deselect={name}" for name in args.deselect)
     if args.list:
         print(*(f"{m.family:9} {m.key}" for m in mutants), f"{len(mutants)} mutants", sep="\n")
         return 0

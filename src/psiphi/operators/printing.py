@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from psiphi.operators.letters import frame_parts, letter, symbol_parts, vector_parts
+from psiphi.operators.letters import BIAS, frame_parts, letter, symbol_parts, vector_parts
 from psiphi.operators.polynomial import Word
 from psiphi.operators.terms import Term
 
@@ -89,12 +89,13 @@ class Python(Notation):
         return self.scope + self._call(bare) + star, POWER
 
     def _call(self, name: str) -> str:
+        if name.startswith("Bdot["):
+            return self._call(name.replace("Bdot[", "B[", 1)) + ".dot()"
         if name.startswith("B["):
             frames, axes = frame_parts(name)
             return f"B({', '.join(map(repr, frames))}{', axes=' + repr(axes) if axes != 'world' else ''})"
         if parts := vector_parts(name):
-            known = name in ("vec:a@link", "vec:b@link")
-            return parts[0] if known else f"vector({parts[0]!r}, {parts[1]!r})"
+            return parts[0] if name in BIAS else f"vector({parts[0]!r}, {parts[1]!r})"
         if parts := symbol_parts(name):
             return f"symbol({parts[0]!r}, {parts[1]!r})"
         return SPELLED.get(name, name)

@@ -116,7 +116,7 @@ def _lines(d: Derivation) -> Iterator[str]:
     if d.right is None:
         yield from _chain_lines(d.left, d)
     else:
-        verdict = "proved" if d.proved else "not true" if d.counterexample else "not proved"
+        verdict = "proved" if d.proved else "not proved"
         under = f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
         yield f"{d.left.expression} = {d.right.expression}: {verdict}{under}"
         for chain in (d.left, d.right):

@@ -541,3 +541,17 @@ def test_a_package_that_is_missing_names_its_extra(monkeypatch, capsys):
         "psiphi: this needs viser, which is not installed",
         "hint: pip install 'psiphi[viewer]' brings it",
     )
+
+
+def test_a_motion_that_diverges_says_so_and_ends_with_its_own_code(tmp_path, capsys):
+    stiff = tmp_path / "stiff.urdf"
+    stiff.write_text(
+        '<robot name="stiff"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>'
+        '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>'
+        '<dynamics damping="1e6"/></joint></robot>',
+        encoding="utf-8",
+    )
+    assert cli.main(["simulate", str(stiff), "--q0", "0.3", "--damping", "--duration", "0.5", "--no-files"]) == 3
+    out, err = capsys.readouterr()
+    assert "diverged: hinge" in out and "What helps: a smaller step" in err

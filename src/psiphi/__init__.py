@@ -56,6 +56,7 @@ _HOME = {  # public name -> where it lives
     "PD": "control.controllers",
     "ComputedTorque": "control.controllers",
     "OperationalSpace": "control.task_space",
+    "MotionWarning": "simulation",
     "SimulationError": "simulation",
 }
 
@@ -73,6 +74,7 @@ __all__ = [
     "Loop",
     "Model",
     "ModelError",
+    "MotionWarning",
     "OperationalSpace",
     "PD",
     "Pose",
@@ -117,7 +119,7 @@ if TYPE_CHECKING:
     from psiphi.motion.trajectory import Trajectory
     from psiphi.operators import Expression, dot_test, time_derivative, vector
     from psiphi.rewriting import prove
-    from psiphi.simulation import SimulationError, rollout, simulate
+    from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from psiphi.errors import Error
 LAWS = ("none", "hold", "pd", "computed")
 GAINS = {"kp": 100.0, "kd": 20.0}  # of pd and computed
 ENDINGS = (".npz", ".csv", ".html")
+DIVERGED = 3  # the exit code of a motion that diverged: it is written, and it is no motion
 
 EXAMPLES = """\
 examples:
@@ -28,6 +31,7 @@ examples:
 A scene is a small TOML file: [robots.NAME], [object], [[grasps]], [[loops]], [controller]; docs/viewer.md lists its keys, and
 two_arms and four_bar come with psiphi. Files: .npz and .csv hold every number, .html is a page with the animation.
 Methods: euler, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA with steps of their own.
+Exit code 3: the motion diverged; what was written ends there.
 """
 
 
@@ -78,15 +82,19 @@ def run(args: argparse.Namespace) -> int:
     files = files or defaults(args, case)
     for path in files:
         writable(path)
-    with Bar(options["duration"]) as bar:
-        motion, failure = kept(case, options, bar)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Bar(options["duration"]) as bar:
+            motion, failure = kept(case, options, bar)
+    for warning in said:
+        print(f"psiphi: {warning.message}", file=sys.stderr)
     print(motion.summary())
     for path in files:
         write(motion, path, case.title)
         print(f"wrote {path}")
     if failure is not None:
         raise failure
-    return 0
+    return DIVERGED if any(event.name == "diverged" for event in motion.events) else 0
 
 
 def kept(case, options: dict, bar) -> tuple[Any, BaseException | None]:

@@ -14,8 +14,8 @@ then `march.py` (the loop over steps in Python). Around them:
     failure.py    when it breaks off
 """
 
-from psiphi.simulation.failure import Interrupted, SimulationError
+from psiphi.simulation.failure import Interrupted, MotionWarning, SimulationError
 from psiphi.simulation.rolling import rollout
 from psiphi.simulation.simulate import simulate
 
-__all__ = ["Interrupted", "SimulationError", "rollout", "simulate"]
+__all__ = ["Interrupted", "MotionWarning", "SimulationError", "rollout", "simulate"]

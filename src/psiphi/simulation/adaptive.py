@@ -61,7 +61,7 @@ class Solve(Recorded):
         while solver is not None and solver.status == "running":
             failed = self._step(solver)
             if failed:  # where it was not for NaN, there is nothing to go on with
-                self._stop_wild(solver.t, failed)
+                self._stop_wild(solver.t, failed, solver.y)
                 solver = self._solver(solver.t, solver.y, stop * self.dt)
                 continue
             between = solver.dense_output()
@@ -80,7 +80,7 @@ class Solve(Recorded):
         with np.errstate(all="ignore"):
             self._slope(t, y)
             if self.wild.any():
-                self._stop_wild(t, "")
+                self._stop_wild(t, "", y)
             if self.watch.over:
                 return None
             return self.make(self._slope, t, y, end, rtol=max(self.rtol, 2.3e-14), atol=self.atol)
@@ -96,11 +96,11 @@ class Solve(Recorded):
             message, solver.status = str(error), "failed"
         return (message or "no step succeeded") if solver.status == "failed" else ""
 
-    def _stop_wild(self, t: float, why: str) -> None:
+    def _stop_wild(self, t: float, why: str, y: np.ndarray) -> None:
         """Elements whose slope is not finite have diverged, and stand still from here on: no step can lead further."""
         if not self.wild.any():
             raise Error(f"{self.method} gave up at t = {t:g} s: {why.rstrip('.')}", "loosen rtol and atol")
-        self.watch.diverge(self.wild, t)
+        self.watch.diverge(self.wild, t, self._split(y)[1])
 
     def _slope(self, t: float, y: np.ndarray) -> np.ndarray:
         q, v = self._split(y)

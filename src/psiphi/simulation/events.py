@@ -71,15 +71,15 @@ class Watch:
     def check(self, before: float, t: float, q: np.ndarray, v: np.ndarray) -> bool:
         """Look at the state after a step; True when something stopped."""
         was, wild = self.alive.copy(), self.wild(q, v)
-        self._fire(DIVERGED, wild, t)
+        self._diverged(wild, t, v)
         self._check_limits(t, q, was & ~wild)
         for name in self.functions:
             self._check_function(name, before, t, q, v, was & ~wild)
         return bool((was & ~self.alive).any())
 
-    def diverge(self, where: np.ndarray, t: float) -> None:
+    def diverge(self, where: np.ndarray, t: float, v: np.ndarray) -> None:
         """These elements end here, whatever `stop` says: their next state is not a number."""
-        self._fire(DIVERGED, where & self.alive, t)
+        self._diverged(where & self.alive, t, v)
         self.alive &= ~where
 
     def slips(self, q: np.ndarray, forces: np.ndarray | None) -> bool:
@@ -131,9 +131,16 @@ class Watch:
             cause = f"event {name!r} answered {answer.dtype} of shape {answer.shape}, expected shape {self.alive.shape}"
             raise StateError(cause, "return one number, or True or False, for each batch element") from None
 
-    def _fire(self, name: str, where: np.ndarray, t: float) -> None:
-        for place in np.argwhere(where):
-            self._add(Event(name, t, "", tuple(int(i) for i in place)))
+    def _diverged(self, where: np.ndarray, t: float, v: np.ndarray) -> None:
+        """One event an element, of the joint that is fastest, or whose speed is the first that is no number."""
+        for place in map(tuple, np.argwhere(where)):
+            speeds = np.abs(v[place])
+            wild = ~(speeds <= FASTEST)
+            k = int(np.argmax(np.where(np.isnan(speeds), np.inf, speeds))) if speeds.size else 0
+            joint = next((j.name for j in self.system.robot.joints if j.v_slice.start <= k < j.v_slice.stop), "")
+            spread = wild.all() and wild.size > 1 and not np.isfinite(speeds).any()  # all at once: no joint stands out
+            value = float(speeds[k]) if speeds.size else np.nan
+            self._add(Event(DIVERGED, t, "" if spread else joint, tuple(int(i) for i in place), value))
 
     def _add(self, event: Event) -> None:
         stops = event.name in self.stop

@@ -15,6 +15,10 @@ class SimulationError(Error):
         self.trajectory = trajectory
 
 
+class MotionWarning(UserWarning):
+    """A motion was computed, and part of it is no motion: it diverged."""
+
+
 STRAINED = "a motion came to a singularity, diverged, or asks for a force no contact can give"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,8 +14,8 @@ from psiphi.errors import StateError
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import METHODS
 from psiphi.simulation import adaptive, fast
-from psiphi.simulation.events import STOP, check_limits_word, read_functions, read_stop
-from psiphi.simulation.failure import STRAINED, Strained
+from psiphi.simulation.events import DIVERGED, STOP, check_limits_word, read_functions, read_stop
+from psiphi.simulation.failure import STRAINED, MotionWarning, Strained
 from psiphi.simulation.field import Field
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
@@ -75,7 +76,27 @@ def simulate(
     if progress is not None and not callable(progress):
         raise StateError(f"progress is {shown(progress)}, expected a function of (t, q, v)", "leave it out for none")
     task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, progress)
-    return _run(task, q, v, tau, None if compiled is None else flag("compiled", compiled), rtol, atol)
+    motion = _run(task, q, v, tau, None if compiled is None else flag("compiled", compiled), rtol, atol)
+    _warn(motion, dt, method)
+    return motion
+
+
+def _warn(motion: Trajectory, dt: float, method: str) -> None:
+    """Say that a motion diverged: where, since when, and what would help."""
+    wild = [event for event in motion.events if event.name == DIVERGED]
+    if not wild:
+        return
+    first = min(wild, key=lambda event: event.t)
+    of = f", at joint {shown(first.what)}" if first.what else ""
+    many = f" ({len(wild)} of {motion.q[..., 0, 0].size} motions)" if len(wild) > 1 else ""
+    smaller = f"a smaller step (dt={dt / 10:g})" if method in METHODS else "smaller rtol and atol"
+    others = "method='Radau', whose steps suit stiff joints" if method != "Radau" else "softer gains, or less damping"
+    warnings.warn(
+        f"the motion diverged at t = {first.t:.6g} s{of}{many}: its numbers from there on are no motion. "
+        f"What helps: {smaller}, or {others}",
+        MotionWarning,
+        stacklevel=3,
+    )
 
 
 class Start(NamedTuple):

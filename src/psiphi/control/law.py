@@ -80,6 +80,11 @@ class Step:
     def name(self) -> str:
         return self.what if isinstance(self.what, str) else getattr(self.what, "__name__", type(self.what).__name__)
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a rule of somebody else's."""
+        return not isinstance(self.what, str) and self.what.__module__.partition(".")[0] != "psiphi"
+
     def __call__(self, system: Any, values: Values) -> Values:
         """What it adds to the places, on arrays."""
         if not isinstance(self.what, str):

@@ -24,10 +24,13 @@ from psiphi.rollouts import constrained, impact, parts
 from psiphi.rollouts.integrators import METHODS, rules
 from psiphi.sweeps.unroll import Straight
 
+SHARED = ("q", "v", "tau", "strain")  # places a law has in common with the rest of a step
 
-def place(name: str, j: int) -> str:
-    """Where a reference of half step j stands."""
-    return name if j == 0 else f"{name}@{j}"
+
+def place(name: str, j: int = 0) -> str:
+    """Where a law's own value stands, of half step j: nothing else of a step has that name."""
+    own = name if name in SHARED else f"law.{name}"
+    return own if j == 0 else f"{own}@{j}"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Plan:
     def key(self) -> list:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
-        law = [*(step.name for step in self.law.steps), *self.law.key]
+        steps = [[step.name, step.at, step.frame, step.sizes] for step in self.law.steps]
+        law = [steps, self.law.followed, self.law.key, self.keeps]
         return [self.method, law, self.timed, self.hold, self.losses, self.effort, stops, *rest]
 
     @property
@@ -67,7 +71,7 @@ class Plan:
     def given(self) -> tuple[str, ...]:
         """Packed once."""
         brakes = (*self.losses, *["effort"] * self.effort)
-        return ("q", "v", "h", *brakes, *self.keeps, *(() if self.timed else self.law.followed))
+        return ("q", "v", "h", *brakes, *map(place, (*self.keeps, *(() if self.timed else self.law.followed))))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -93,10 +97,9 @@ class Machine:
     @property
     def foreign(self) -> list[str]:
         """Rules that are not psiphi's own, traced: their names alone do not say what they are."""
-        own = [step for step in self.plan.law.steps if not isinstance(step.what, str)]
-        strange = [step for step in own if step.what.__module__.partition(".")[0] != "psiphi"]
+        strange = [step for step in self.plan.law.steps if step.is_foreign]
         traced = [parts.ruled(self.manifold, step.what, step.sizes) for step in strange]  # type: ignore[arg-type]
-        return [f"{code.tape.nodes} {code.stores}" for code in traced]
+        return [f"{code.program.outputs} {code.tape.nodes} {code.stores}" for code in traced]
 
     @cached_property
     def blocks(self) -> Named:
@@ -115,21 +118,28 @@ class Machine:
             known["cut"] = self._over(parts.cut), {}
         if plan.losses:
             known["total"] = self._over(partial(parts.total, losses=plan.losses)), {}
-        for step in plan.law.steps:
-            code, at = self._step(step)
+        for i, step in enumerate(plan.law.steps):
+            code, names = self._step(step)
             for j in range(plan.times if plan.law.is_timed(step) else 1):
-                known[f"{step.name}{j or ''}"] = code, at | {each: place(each, j) for each in plan.law.followed if j}
+                at = {each: place(name, j if name in plan.law.followed else 0) for each, name in names.items()}
+                known[f"law{i}.{j}"] = code, at
         return known
 
     def _step(self, step: Step) -> tuple[Code, dict[str, str]]:
-        """The code of one step of the law, and the places of its arguments."""
+        """The code of one step of the law, and what the law calls its arguments and results."""
+        names = step.at
         if not isinstance(step.what, str):
-            whole = parts.ruled(self.manifold, step.what, step.sizes) if step.sizes else None
-            return whole or self._over(partial(parts.ruled, rule=step.what)), {}
-        if not isinstance(self.system, System):
-            return parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ()), step.at
-        motors = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what]
-        return motors.source.code, {"u" if name == "a" else name: at for name, at in step.at.items()}
+            over = self._whole if step.sizes or step.is_foreign else self._over  # others' rules may look at all joints
+            code = over(partial(parts.ruled, rule=step.what, sizes=step.sizes))
+        elif isinstance(self.system, System):
+            code = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what].source.code
+            names = {"u" if name == "a" else name: own for name, own in names.items()}
+        else:
+            code = parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ())
+        return code, {arg.name: names.get(arg.name, arg.name) for arg in (*code.program.inputs, *code.program.outputs)}
+
+    def _whole(self, part: Callable[[Manifold], Straight]) -> Code:
+        return part(self.manifold)
 
     def _over(self, part: Callable[[Manifold], Straight]) -> Code:
         """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
@@ -149,7 +159,7 @@ class Machine:
         """Torque and acceleration at half step j."""
         plan, law = self.plan, self.plan.law
         last = min(j, plan.times - 1)
-        torque = [f"{step.name}{last or ''}" if law.is_timed(step) else step.name for step in law.steps]
+        torque = [f"law{i}.{last if law.is_timed(step) else 0}" for i, step in enumerate(law.steps)]
         wanted = [*torque, "cut"] if first or not plan.hold else []
         return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
 

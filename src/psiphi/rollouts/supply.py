@@ -57,7 +57,7 @@ class Drive:
         if self.torque.table is not None:
             return self.torque.table.shape[-2] > 1
         reference = getattr(self.controller, "reference", None)
-        return reference is not None and reference.constant is None
+        return reference is not None and getattr(reference, "constant", None) is None
 
     @property
     def brakes(self) -> dict[str, np.ndarray]:
@@ -78,7 +78,8 @@ class Drive:
         if self.torque.table is not None:
             return self.brakes if self.timed else self.brakes | {"tau": self.torque.table[..., 0, :]}
         fixed = () if self.timed or not self.law.followed else self.controller.reference(0.0)
-        return self.brakes | self.controller.numbers | dict(zip(self.law.followed, fixed, strict=False))
+        own = self.controller.numbers | dict(zip(self.law.followed, fixed, strict=False))
+        return self.brakes | {place(name): x for name, x in own.items()}
 
     def tables(self, plan: Plan, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
         """(..., count, n) for the steps from `start` on, by place."""

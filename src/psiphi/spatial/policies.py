@@ -54,7 +54,8 @@ def solve(policy: str, X: list, b: list, number: Any) -> list:
     "faded" first divides angular and linear rows by the root of their mean compliance: w has no unit then, and does not depend
     on axes; f / w stays below 1.2 / fade.
 
-    >>> solve("faded", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], [1.0, 2.0, 3.0], 0.03)
+    >>> X = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    >>> [round(float(x), 12) for x in solve("faded", X, [1.0, 2.0, 3.0], 0.03)]
     [1.0, 2.0, 0.0]
     """
     share = POLICIES[policy]

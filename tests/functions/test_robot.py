@@ -45,7 +45,7 @@ def fresh(seed: int = 0) -> pp.Robot:
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
 @pytest.mark.parametrize("batch", [(), (3,), (0,), (2, 0, 1)])
 def test_a_robot_that_cannot_move(door, batch):
-    given = {name: np.zeros((*batch, 0)) for name in ("q", "v", "a", "tau")}
+    given = {name: np.zeros((*batch, 0)) for name in ("q", "v", "a", "tau", "x")}
     if door.name == "center_of_mass":
         with pytest.raises(pp.SingularError, match="no moving body of stone has mass"):
             door(stone(), given)

@@ -9,7 +9,7 @@ import numpy as np
 import psiphi as pp
 
 MARK = "psiphi_hijacked"  # what each of them would make appear
-BODY = f'__attribute__((constructor)) void f(void){{puts("{MARK}");}}'
+BODY = f'__attribute__((constructor)) void first(void){{puts("{MARK}");}}'
 
 NAMES = {
     "a comment's end": f"x */ int {MARK}; /*",

@@ -222,6 +222,15 @@ def test_no_proof_through_an_inverse_that_cannot_exist(claim):
         assert not proof
 
 
+@pytest.mark.parametrize(
+    "zero", [lambda o: 0 * o.mass, lambda o: 0 * o.I, lambda o: o.mass - o.mass], ids=["0 A", "0 I", "A - A"]
+)
+def test_zero_has_no_inverse(zero):
+    with pytest.raises(pp.Error) as refused:
+        pp.function(zero(HINGES).inv)(np.zeros(3))
+    assert refused.value.remedy
+
+
 def test_the_first_false_proof():
     """P + 0 τ̄⁻¹ = 0 P was proved."""
     o = HINGES

@@ -275,7 +275,7 @@ def main() -> int:
     if args.list:
         print(*(f"{m.family:9} {m.key}" for m in mutants), f"{len(mutants)} mutants", sep="\n")
         return 0
-    known = json.loads(args.results.read_text()) if args.results.exists() else {}
+    known = json.loads(args.results.read_text(encoding="utf-8")) if args.results.exists() else {}
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="psiphi-mutants-") as folder:
         laboratory = Laboratory(Path(folder), known, args.timeout)
@@ -287,7 +287,7 @@ def main() -> int:
             except Unfit as error:
                 print(error)
                 return 2
-            args.results.write_text(json.dumps(known, indent=1))
+            args.results.write_text(json.dumps(known, indent=1), encoding="utf-8")
             print(f"{row['outcome']:9} {row['seconds']:6.1f} s  {mutant.key}  {row['by']}", flush=True)
     return report({m.key: known[m.key] for m in mutants if m.key in known})
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import psiphi as pp
+from children import LIMIT
 from psiphi import viewer
 from psiphi.errors import Error
 
@@ -150,7 +151,7 @@ def forked(seed: int) -> None:
             time.sleep(rng.random() * 0.05)
             children.append(fork(lambda: _same(cold, expected)))
         ends = [status(child) for child in children]
-        worker.join()
+        worker.join(LIMIT)
         assert ends == [0, 0, 0], f"children ended with {ends}"
 
 
@@ -164,10 +165,10 @@ def threads(seed: int) -> None:
     with folder():
         robots = [fresh(rng) for _ in range(3)]
         expected = [answer(pp.Robot.of(robot)) for robot in robots]
-        cold, start, wrong = [pp.Robot.of(robot) for robot in robots], threading.Barrier(16), []
+        cold, start, wrong = [pp.Robot.of(robot) for robot in robots], threading.Barrier(16, timeout=LIMIT), []
 
         def work(i: int) -> None:
-            start.wait()
+            start.wait(LIMIT)
             if answer(cold[i % 3]) != expected[i % 3]:
                 wrong.append(i)
 

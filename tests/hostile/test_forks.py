@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from children import LIMIT
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -51,7 +52,7 @@ def fork_while(busy, ask, pauses) -> list[int | None]:
                 os._exit(status)
         ends.append(child)
     ends = [finished(child) for child in ends]
-    worker.join()
+    worker.join(LIMIT)
     return ends
 
 
@@ -92,13 +93,13 @@ def test_every_lock_is_remade():
 
     worker = threading.Thread(target=hold)
     worker.start()
-    held.wait()
+    held.wait(LIMIT)
     child = os.fork()
     if child == 0:
         os._exit(0 if np.isfinite(robot.gravity(np.zeros(2))).all() else 1)
     status = finished(child)
     go.set()
-    worker.join()
+    worker.join(LIMIT)
     assert status == 0
 
 
@@ -107,10 +108,10 @@ def test_many_threads_on_different_robots():
     names = ["acrobot", "pelican", "puma560", "ur5"]
     expected = {name: answers(pp.load(name)) for name in names}
     robots, wrong = {name: pp.load(name) for name in names}, []
-    start = threading.Barrier(16)
+    start = threading.Barrier(16, timeout=LIMIT)
 
     def work(name):
-        start.wait()
+        start.wait(LIMIT)
         if answers(robots[name]) != expected[name]:
             wrong.append(name)
 
@@ -118,5 +119,5 @@ def test_many_threads_on_different_robots():
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join()
+        worker.join(LIMIT)
     assert not wrong

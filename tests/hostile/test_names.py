@@ -48,7 +48,7 @@ def test_c_is_what_it_was(flags, tmp_path):
     text = "".join(emitted(thing, f"f{i}") for i, thing in enumerate(robots))
     (tmp_path / "f.c").write_text(text, encoding="utf-8")
     strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-O0", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, *strict, "-o", tmp_path / "f.so", tmp_path / "f.c", "-lm"], check=True)
+    subprocess.run([compiler, *flags, *strict, "-o", tmp_path / "f.so", tmp_path / "f.c", "-lm"], check=True, timeout=300)
     look = f"import ctypes; ctypes.CDLL({str(tmp_path / 'f.so')!r})"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -398,7 +398,7 @@ class Oracle:
             return later.rate
         # inertial: the derivative of components in world axes, turned back into link axes
         now, then = self.exactly(self._turns()), self.moving.exactly(self.moving._turns())
-        rows, cols = (where in DUAL for where in kinds_of(node))
+        rows, cols = (where in (*DUAL, "link") for where in kinds_of(node))
         later = then @ later if rows else later
         rate = (later @ then.T if cols else later).rate
         rate = now.T @ rate if rows else rate
@@ -422,7 +422,7 @@ def dual(space: str) -> str:
 
 
 def kinds_of(node: Node) -> tuple[str, str]:
-    """(rows, cols): "joint", "force", "motion", "frame1", ..., "one"; "" where it is open (I, or a vector of unknown side)."""
+    """(rows, cols): "joint", "force", "motion", "frame1", ..., "one"; "link": of unknown side, "": open."""
     op, args = node
     if op == "letter":
         return LETTER_SPACES.get(args[0], ("", ""))
@@ -430,7 +430,7 @@ def kinds_of(node: Node) -> tuple[str, str]:
         frames = f"frame{len(args[1])}"
         return ("force", frames) if args[0] == "B" else (frames, "joint")
     if op == "vector":
-        return {"link": "", "frame": ""}.get(args[1], args[1]), "one"
+        return {"frame": ""}.get(args[1], args[1]), "one"
     if op == "symbol":
         return ("joint", "joint") if args[1] == "joint" else ("force", "motion")
     inner = [kinds_of(x) for x in args if isinstance(x, Node) and not is_identity(x)] or [("", "")]

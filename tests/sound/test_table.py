@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import psiphi as pp
+from children import python
 from psiphi.estimation import Smoother, Stage, sequence
 from psiphi.estimation.linear import LinearTree
 from psiphi.operators import Operators
@@ -162,8 +161,8 @@ def test_inverses_of_products_of_jacobians(e):
 
 
 def test_derive_on_the_command_line():
-    done = subprocess.run([sys.executable, "-m", "psiphi.cli", "derive", "J @ J.T", "--robot", "ur5"], capture_output=True)
-    said = (done.stdout + done.stderr).decode()
+    done = python("-m", "psiphi.cli", "derive", "J @ J.T", "--robot", "ur5")
+    said = done.stdout + done.stderr
     assert done.returncode == 0 and "mistake of psiphi's own" not in said, said
 
 

@@ -193,8 +193,9 @@ def sources() -> str:
     """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
     sha = hashlib.sha256()
     root = Path(__file__).parent.parent
-    for room in ("spatial", "model", "operators", "rewriting", "tape", "sweeps", "lowering", "emitters", "functions", "closed"):
-        for path in sorted((root / room).glob("*.py")):
+    rooms = "spatial", "model", "operators", "rewriting", "tape", "sweeps", "lowering", "emitters", "functions", "closed"
+    for folder in (root, *(root / room for room in rooms)):
+        for path in sorted(folder.glob("*.py")):
             sha.update(path.name.encode() + path.read_bytes())
     return sha.hexdigest()
 

@@ -209,9 +209,17 @@ def _equation(quantity: QuasiQuantity, model: Model, frames: tuple[str, ...], ax
 
     results, given = quantity.results(o, loaded), (o.name, *quantity.given, "f_ext")
     if not quantity.moving:
-        return Equation(results, model, given=given, equation=quantity.equation)
+        return Equation(results, model, given=given, equation=quantity.equation, by_link=True)
     return QuasiEquation(
-        results, model, False, given, quantity.equation, ("as written",), quantity.rods, velocities={"V": o.V, "v": o.v}
+        results,
+        model,
+        False,
+        given,
+        quantity.equation,
+        ("as written",),
+        quantity.rods,
+        by_link=True,
+        velocities={"V": o.V, "v": o.v},
     )
 
 

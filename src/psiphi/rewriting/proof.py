@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -27,10 +28,11 @@ from psiphi.rewriting.budget import SECONDS, TooLarge
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Counterexample, Derivation
 from psiphi.rewriting.normal import normalizer
-from psiphi.rewriting.polynomial import Poly
+from psiphi.rewriting.polynomial import Poly, Word
 from psiphi.rewriting.scalars import commuted
 
 STATES, TOLERANCE = 5, 1e-7  # random states tried; difference relative to the size of the sides
+ROUNDING = 1e-13
 FINE = 1e-3  # the same for what is left when both sides are rewritten, relative to its own terms: it does not cancel
 
 
@@ -73,22 +75,24 @@ def _derivation(lhs: Expression, rhs: Expression) -> Derivation:
 def _counterexample(lhs: Expression, rhs: Expression, derivation: Derivation) -> Counterexample | None:
     """What speaks against the claim; a proof is checked too."""
     if lhs.model is not None or not derivation.proved:
-        found = find_counterexample(lhs, rhs)
+        found = find_counterexample(lhs, rhs, states=1 if derivation.proved else STATES)
         rest = derivation.remainder
         return found or (_fine(lhs, rhs, rest) if rest and not derivation.inverses else None)
     for model in _specimens(frozenset(lhs.letters | rhs.letters)):
-        if found := find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model)):
+        if found := find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model), states=1):
             return found
     return None
 
 
-def find_counterexample(lhs: Expression, rhs: Expression, rng: np.random.Generator | int = 0) -> Counterexample | None:
+def find_counterexample(
+    lhs: Expression, rhs: Expression, rng: np.random.Generator | int = 0, states: int = STATES
+) -> Counterexample | None:
     """A random state at which the two sides differ; None when there is no robot, a very large one, or no difference."""
     model, rng = lhs.model, np.random.default_rng(rng)
     if model is None or len(model.bodies) > LARGE:
         return None
     both = lhs + rhs
-    for _ in range(STATES):
+    for _ in range(states):
         q, values = model.random(rng), random_values(both, rng)
         try:
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
@@ -116,11 +120,22 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
             gap = np.abs(_numbers(whole, both, q, values))
             size = sum(np.abs(_numbers(word, both, q, values)) for word in words)
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
+            noise = ROUNDING * max(_reach(word, c, model, q, values) for word, c in rest.items())
         except (SingularError, StateError):
             continue
-        if gap.max(initial=0.0) > FINE * np.max(size, initial=0.0) > 0.0:
+        if gap.max(initial=0.0) > max(FINE * np.max(size, initial=0.0), noise):
             return _example(both, q, values, left, right, gap)
     return None
+
+
+def _reach(word: Word, c: Fraction, model: Model, q, values) -> float:
+    """How large a word could be, by its letters: numbers far below that are rounding errors."""
+    size = abs(float(c))
+    for x in word:
+        letter = Expression(of_letter(x), model)
+        own = {name: value for name, value in values.items() if name == "v" or f":{name}@" in x}
+        size *= float(np.abs(letter.dense(q, **own)).max(initial=0.0))
+    return size
 
 
 def _example(both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray) -> Counterexample:

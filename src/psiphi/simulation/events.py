@@ -139,8 +139,7 @@ class Watch:
             k = int(np.argmax(np.where(np.isnan(speeds), np.inf, speeds))) if speeds.size else 0
             joint = next((j.name for j in self.system.robot.joints if j.v_slice.start <= k < j.v_slice.stop), "")
             spread = wild.all() and wild.size > 1 and not np.isfinite(speeds).any()  # all at once: no joint stands out
-            value = float(speeds[k]) if speeds.size else np.nan
-            self._add(Event(DIVERGED, t, "" if spread else joint, tuple(int(i) for i in place), value))
+            self._add(Event(DIVERGED, t, "" if spread else joint, tuple(int(i) for i in place)))
 
     def _add(self, event: Event) -> None:
         stops = event.name in self.stop

@@ -25,6 +25,7 @@ from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
 from psiphi.operators.expression import Expression
 from psiphi.operators.inverting import invert
+from psiphi.operators.letters import BIAS, vector_parts
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
@@ -249,6 +250,8 @@ class Composed:
     def _prepare(self, segments: list[Term]) -> None:
         for i, x in enumerate(segments):
             last = i == len(segments) - 1
+            if last and _given(x):
+                continue
             self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
 
     def _on_vector(self, term: Term) -> Term:
@@ -292,7 +295,7 @@ class Composed:
                 inverse = invert(self._value(x.args[0], values))
                 found = inverse if found is None else _times(inverse, found, self.vector)
             elif found is None:
-                found = self._value(x, values)
+                found = values[name] if (name := _given(x)) else self._value(x, values)
             elif self.vector:
                 found = self._value(self._on_vector(x), {**values, COLUMN: found})
             else:
@@ -304,6 +307,13 @@ class Composed:
         for term, part in self.parts.items():
             lines += ["", f"-- {Expression(term)}", *part.explain().splitlines()]
         return "\n".join(lines)
+
+
+def _given(term: Term) -> str:
+    """The name of a vector that stands alone; "" for anything else."""
+    letter = term.args[0] if term.op == "letter" else ""
+    parts = vector_parts(letter) if letter not in BIAS and not letter.endswith("*") else None
+    return parts[0] if parts else ""
 
 
 def _bare(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from psiphi.operators.terms import Term
 STATES = 3  # random states at which an inverse is tried when it is written
 SMALL = 40  # bodies up to which it is tried at once; `pp.function` and `pp.prove` try up to LARGE
 LARGE = 150
+TINY = 1e-6  # entries below which a matrix may be nothing but rounding
 
 _LINKS = tuple(map(terms.of_letter, ("H", "phi", "M", "phi*", "H*")))
 REGULAR = {terms.of_letter(x) for x in ("phi", "psi", "phi*", "psi*", "D", "D_half", "D_half*", "D_inv", "I")}
@@ -43,14 +45,28 @@ def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
     rng = np.random.default_rng(20)
     try:
         q, values = sample(term, model, rng, (STATES,))
-        A = dense.evaluate(term, model, q, values.pop("v", None), values)
+        A = dense.evaluate(term, model, q, values.get("v"), {name: x for name, x in values.items() if name != "v"})
     except (SingularError, StateError):
         return None
+    if A.size and (size := np.abs(A).max()) < TINY and size <= NOISE * _reach(term, model, q, values):
+        return 0, A.shape[-1]  # zero, but for rounding
     ratio = regularity(A)
     if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
         return None
     singular = np.linalg.svd(A, compute_uv=False)
     return int((singular > NOISE * singular[..., :1]).sum(axis=-1).max()), A.shape[-1]
+
+
+def _reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
+    """How large the entries of a term could be, by those of its letters: what is far below that is rounding."""
+    if term.op == "letter" and term.args[0] == "I":
+        return 1.0
+    if term.op in ("letter", "inverse"):
+        names = {name for name, _, _ in ends(term).vectors} | {"v"}
+        given = {name: x for name, x in values.items() if name in names}
+        return float(np.abs(dense.evaluate(term, model, q, given.pop("v", None), given)).max(initial=0.0))
+    inner = [_reach(x, model, q, values) for x in term.args if isinstance(x, Term)]
+    return prod(inner) if term.op == "product" else sum(inner) * (abs(float(term.args[0])) if term.op == "scale" else 1.0)
 
 
 def sample(term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()) -> tuple[np.ndarray, dict]:

@@ -106,6 +106,10 @@ class Ends:
         value = self.unknowns[end.unknown]
         return DUAL[value] if end.dual and isinstance(value, str) else value
 
+    def side(self, end: End) -> str:
+        """Force or motion; what is open is decided for forces, and for motions where it is dual to that."""
+        return str(self.value(end) or (MOTION if end.dual else FORCE))
+
     @property
     def given(self) -> dict[str, Value]:
         """The side or the frames of every vector, by name."""
@@ -227,11 +231,11 @@ def _letter(name: str) -> Ends:
 def settled(term: Term) -> Term:
     """The term with every vector over links written as the force or motion the expression makes it (undecided: forces)."""
     found = ends(term)
-    known: dict[str, Value] = {name: found.value(end) or FORCE for name, space, end in found.vectors if space == "link"}
+    known = {name: found.side(end) for name, space, end in found.vectors if space == "link" and end is not None}
     return _settled(term, known) if known else term
 
 
-def _settled(term: Term, known: dict[str, Value]) -> Term:
+def _settled(term: Term, known: dict[str, str]) -> Term:
     if term.op != "letter":
         return Term(term.op, tuple(_settled(x, known) if isinstance(x, Term) else x for x in term.args))
     name = term.args[0]

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,30 +87,33 @@ def widths(robot: Any, node: Node) -> dict[str, int]:
     fixed = {"joint": robot.nv, **dict.fromkeys(("link", "motion", "force"), 6 * len(robot.bodies))}
     found = named(node)
     out = {name: fixed[space] for name, space in found.items() if space != "frame"}
-    for name in (name for name, space in found.items() if space == "frame"):
-        bare = name
-        while bare.endswith("_dot") and bare.removesuffix("_dot") in found:
-            bare = bare.removesuffix("_dot")
-        out[name] = _frame_width(node, bare, out, robot)
-    return out
+    frames = list(dict.fromkeys(_rateless(name, found) for name, space in found.items() if space == "frame"))
+    counts = dict(zip(frames, _frame_counts(node, frames, out, robot), strict=True))
+    return out | {name: 6 * counts[_rateless(name, found)] for name, space in found.items() if space == "frame"}
 
 
-def _frame_width(node: Node, name: str, known: dict[str, int], robot: Any) -> int:
-    """By trying: one, two frames (the shapes fit only with the right number)."""
+def _rateless(name: str, found: dict[str, str]) -> str:
+    """The vector whose rate x_dot is, where both are there."""
+    while name.endswith("_dot") and name.removesuffix("_dot") in found:
+        name = name.removesuffix("_dot")
+    return name
+
+
+def _frame_counts(node: Node, names: list[str], known: dict[str, int], robot: Any) -> tuple[int, ...]:
+    """By trying: one, two or three frames each (the shapes fit only with the right numbers)."""
     q, v = robots.state(robot, 0, 1)
-    others = [x for x, space in named(node).items() if space == "frame" and x.removesuffix("_dot") != name]
-    for count in (1, 2, 3):
-        for rest in (1, 2, 3) if others else (1,):
-            given = {x: np.ones(known[x]) for x in known} | {x: np.ones(6 * rest) for x in others}
-            given |= {x: np.ones(6 * count) for x in (name, f"{name}_dot")}
-            try:
-                Oracle(robot, q[0], v[0], given).value(node)
-            except Singular:
-                return 6 * count
-            except (ValueError, NoValue):
-                continue
-            return 6 * count
-    return 6
+    for counts in product((1, 2, 3), repeat=len(names)) if names else [()]:
+        given = {x: np.ones(n) for x, n in known.items()}
+        for name, count in zip(names, counts, strict=True):
+            given |= {x: np.ones(6 * count) for x in (name, f"{name}_dot", f"{name}_dot_dot")}
+        try:
+            Oracle(robot, q[0], v[0], given).value(node)
+        except Singular:
+            return counts
+        except (ValueError, NoValue):
+            continue
+        return counts
+    return (1,) * len(names)
 
 
 def expected(robot: Any, node: Node, q, v, given) -> tuple[np.ndarray | None, float, float]:

@@ -2,7 +2,8 @@
 
 Comes in: a linear Gaussian chain or tree, or a robot at a state. Goes out: predicted, filtered and smoothed states with their
 covariances. Read `linear.py` first (what a model is), then `smoother.py` (the operator expressions, which are those of forward
-dynamics), `covariances.py` (what is known before there are data, and which models are refused) and `robots.py` (the bridge).
+dynamics), `covariances.py` (what is known before there are data, and which models are refused) and `robots.py` (the bridge);
+`swept.py` runs them on trees of any size of state.
 """
 
 from psiphi.estimation.linear import LinearTree, Stage, sequence

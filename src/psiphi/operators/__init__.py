@@ -2,8 +2,13 @@
 
 Comes in: a `Model`. Goes out: an `Expression`, its polynomial (`poly`), its matrix at a state (`dense`), its print.
 
-Read `letters.py` first (the alphabet, one row a letter), then `expression.py`; `legality.py` finds the words for what
-does not fit; `atoms.py` and `dense.py` are what it all means.
+Read `letters.py` first (the alphabet, one row a letter), then `expression.py` and `operators.py` (what a user holds).
+
+    what it is         `spaces.py`, `structure.py` (where blocks stand), `terms.py` (the tree), `polynomial.py`,
+                       `printing.py`, `rates.py` (derivatives in time), `questions.py`
+    what is legal      `legality.py` (the words for what does not fit), `sides.py` (forces and motions), `rank.py` (inverses)
+    what it means      `dense.py`, on `atoms.py`, `kinematics.py` and `moving.py` (the letters as matrices) and
+                       `inverting.py`; `blocks.py` shows it
 """
 
 from psiphi.operators.blocks import Blocks

@@ -2,8 +2,10 @@
 
 Comes in: an `Expression`. Goes out: its normal form (a polynomial) and the `Derivation`, or a proof that two are equal.
 
-Read `axioms.py` first (the mathematics), then `completion.py` (axioms to rules) and `normal.py` (rules to normal forms);
-`lemmas.py` has the papers' names for rules, `identities.py` everything the papers state, `proof.py` the door.
+Read `axioms.py` first (the mathematics), then `completion.py` (axioms to rules, `rules.py`; `systems.py` keeps them for each
+sort of robot) and `normal.py` (rules to normal forms, on `polynomial.py`; `inverses.py` are those it knows, `moves.py` make
+derivations short, `budget.py` bounded). `lemmas.py` has the papers' names for rules, `identities.py` everything the papers
+state; `proof.py` is the door, `derivation.py` what it answers, `scalars.py` what numbers may do.
 
 The sources that rules and steps name:
     S0  Rodriguez, Kreutz: Recursive mass matrix factorization and inversion, JPL 88-11, 1988, part I (open chains)

@@ -218,8 +218,8 @@ class Composed:
 
     def _entries(self, term: Term) -> list[tuple[Fraction, tuple[Term, ...]]]:
         """c t u ..., multiplied out as far as inverses ask for it."""
-        if term == terms.IDENTITY:
-            return [(Fraction(1), ())]
+        if (c := terms.multiple(term)) is not None:
+            return [(c, ())]
         if self._is_opaque(term) or (term.op != "scale" and not self._holds(term)):
             return [(Fraction(1), (term,))]
         if term.op == "scale":

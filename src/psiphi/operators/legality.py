@@ -94,7 +94,7 @@ def _unmixed(a: Term, b: Term, sign: str) -> str:
 def check_square(a: Term, model: Model | None) -> None:
     """a.inv: rows and columns must be one space."""
     rows, cols = terms.spaces(a)
-    if a.op == "scale" and a.args[0] == 0:
+    if (a.op == "scale" and a.args[0] == 0) or terms.multiple(a) == 0:
         raise StateError(f"{_code(a)}.inv: zero has no inverse", "leave it out")
     if fits(rows, cols) and ONE not in (rows, cols):
         return

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from psiphi.operators.letters import adjoint_letter, letter
@@ -88,9 +89,24 @@ def inverse(term: Term) -> Term:
             return of_letter(INVERSES[bare] + name[len(bare) :])
     if term.op == "inverse":
         return term.args[0]
+    if c := multiple(term):
+        return scaled(1 / c, IDENTITY)
     if term.op == "scale":
         return scaled(1 / term.args[0], inverse(term.args[1]))
     return Term("inverse", (term,))
+
+
+def multiple(term: Term) -> Fraction | None:
+    """c of a term that is c I and nothing else, of no space of its own; None for any other."""
+    if term == IDENTITY:
+        return Fraction(1)
+    inner = [x if isinstance(x, Fraction) else multiple(x) for x in term.args if not isinstance(x, str)]
+    numbers = [c for c in inner if c is not None]
+    if not inner or len(numbers) != len(inner):
+        return None
+    if term.op == "inverse":
+        return 1 / numbers[0]
+    return sum(numbers, Fraction(0)) if term.op == "sum" else prod(numbers, start=Fraction(1))
 
 
 @lru_cache(maxsize=4096)

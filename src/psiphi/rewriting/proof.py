@@ -32,7 +32,7 @@ from psiphi.rewriting.polynomial import Poly, Word
 from psiphi.rewriting.scalars import commuted
 
 STATES, TOLERANCE = 5, 1e-7  # random states tried; difference relative to the size of the sides
-ROUNDING = 1e-13
+ROUNDING, FLOOR = 1e-13, 1e-14  # of what the letters could make, and of the sides: below, a difference is rounding
 FINE = 1e-3  # the same for what is left when both sides are rewritten, relative to its own terms: it does not cancel
 
 
@@ -121,6 +121,7 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
             size = sum(np.abs(_numbers(word, both, q, values)) for word in words)
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
             noise = ROUNDING * max(_reach(word, c, model, q, values) for word, c in rest.items())
+            noise = max(noise, FLOOR, FLOOR * np.abs(left).max(initial=0.0))
         except (SingularError, StateError):
             continue
         if gap.max(initial=0.0) > max(FINE * np.max(size, initial=0.0), noise):

@@ -26,6 +26,7 @@ def page(width: int = 1000, height: int = 560) -> Iterator:
         browser = playwright.chromium.launch(executable_path=path, args=options)
         context = browser.new_context(viewport={"width": width, "height": height}, offline=False)
         opened = context.new_page()
+        opened.set_default_timeout(120_000)  # a busy machine takes its time
         opened.complaints = []
         opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
         try:

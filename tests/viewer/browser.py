@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,13 +16,27 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @contextmanager
+def home() -> Iterator[None]:
+    """A HOME for the browser and what drives it, where there is none: they do not start without."""
+    if os.environ.get("HOME"):
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HOME"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["HOME"]
+
+
+@contextmanager
 def page(width: int = 1000, height: int = 560) -> Iterator:
     """A page of a browser; what it complains about is collected in `page.complaints`."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
     path = os.environ.get("PSIPHI_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium, or name it in PSIPHI_CHROMIUM")
-    with api.sync_playwright() as playwright:
+    with home(), api.sync_playwright() as playwright:
         options = ["--no-sandbox", "--enable-unsafe-swiftshader"]
         browser = playwright.chromium.launch(executable_path=path, args=options)
         context = browser.new_context(viewport={"width": width, "height": height}, offline=False)

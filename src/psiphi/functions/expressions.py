@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.plans import Plan, Sweeps, plan_for
+from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard
-from psiphi.functions.compiler import Function
-from psiphi.functions.equations import Equation
-from psiphi.functions.plans import Plan, Sweeps, plan_for
-from psiphi.functions.threads import run
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ANY, ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.budget import budget as budgeted
+from psiphi.runtime.threads import run
 from psiphi.tape.ops import Count
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from psiphi.catalogue import sums as kin
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
 from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
+from psiphi.emitters.host import HOST, Host
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, vector
 from psiphi.sweeps.framing import Tree
@@ -40,11 +41,7 @@ class Quantity:
         """The equation on one robot."""
         return _equation(self, model, frames, axes)
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.of(tree.model, frames, axes).program(tree)
 
-
-@lru_cache(maxsize=256)
 def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
     s = Operators(model)
 
@@ -175,11 +172,23 @@ class Sum:
     columns: str = ""
     rods: bool = False
 
-    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Sum:
-        return self
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> SumOf:
+        return SumOf(self.equation, model, lambda tree: self.make(tree, frames))
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.make(tree, frames)
+
+@dataclass(frozen=True, eq=False)
+class SumOf:
+    """A sum on one robot: sweeps already, for the compiler to frame and trace."""
+
+    equation: str
+    model: Model
+    program: Callable[[Tree], Program]
+    columns: str = ""
+    rods: bool = False
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        made = self.program(frame(self.model, self.rods))
+        return made.inputs, made.outputs
 
 
 def _q(model: Model) -> Argument:
@@ -301,4 +310,10 @@ EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PA
 
 def catalogued(model: Model, request: Request, lanes: int | None = None) -> Function:
     """The function of a quantity of the catalogue."""
-    return Function(model, request, EVERY[request.name].of(model, request.frames, request.axes), lanes)
+    asked = EVERY[request.name].of(model, request.frames, request.axes)
+    return Function(request, asked, HOST if lanes is None else Host(lanes))
+
+
+def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    """The program of a quantity of the catalogue over a framed tree."""
+    return program(EVERY[name].of(tree.model, frames, axes), tree)

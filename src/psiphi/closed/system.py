@@ -16,7 +16,6 @@ from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Frame, Joint
-from psiphi.runtime.threads import run
 from psiphi.wording import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
@@ -313,7 +312,7 @@ class System:
         values = guard.plain(self.robot, self.name, function.source.inputs, values)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
-                return run(function.ufunc, values, None, flops=function.cost)
+                return function.run(values)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
             if words is error:

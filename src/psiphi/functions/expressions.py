@@ -18,7 +18,6 @@ from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ANY, ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.budget import budget as budgeted
-from psiphi.runtime.threads import run
 from psiphi.tape.ops import Count
 
 
@@ -123,7 +122,7 @@ class ExpressionFunction:
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         compiled = self.compiled
         try:
-            return run(compiled.ufunc, values, out, dtype=dtype, flops=compiled.cost)
+            return compiled.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.model, "function", compiled.source, values, out, dtype, error)
             if words is error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from psiphi.closed.system import System
-from psiphi.compiler.source import UNROLLED
+from psiphi.compiler.passes import UNROLLED
 from psiphi.control.law import Law, Step
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import Code, Frame, Named

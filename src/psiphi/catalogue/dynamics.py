@@ -16,9 +16,9 @@ from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.emitters.host import HOST, Host
+from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, vector
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]

@@ -47,7 +47,7 @@ class Equation:
     @cached_property
     def key(self) -> str:
         """What the code depends on, besides the model."""
-        written = [(n, repr(e)) for n, e in (*self.results.items(), *self.velocities.items())]
+        written = [(n, repr(e.term)) for n, e in (*self.results.items(), *self.velocities.items())]
         return repr([*written, self.at_rest, list(self.given), list(self.forms)])
 
     @cached_property

@@ -30,7 +30,7 @@ from psiphi.operators.letters import BIAS, vector_parts
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 Values = Mapping[str, np.ndarray]
 

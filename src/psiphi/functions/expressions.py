@@ -18,7 +18,7 @@ from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ANY, ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.budget import budget as budgeted
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 
 def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunction:

@@ -6,10 +6,10 @@ gains, sines and cosines) is computed once.
 
 from __future__ import annotations
 
+from psiphi.framing.framing import Tree
 from psiphi.lowering.vectors import Lowered, Result
 from psiphi.operators.polynomial import Poly
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program, Site
 
 

@@ -16,8 +16,8 @@ from psiphi.control.torques import resisted, within
 from psiphi.emitters.joined import Code, Spread
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.tape import Tape
 
 NUMBERS = ("h", "floor")

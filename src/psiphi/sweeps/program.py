@@ -5,7 +5,7 @@
 
 A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
 children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
-runs on floats (`interpreter.py`), on a tape (`unroll.py`) and once per class of links (`roll.py`).
+runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of links (`roll.py`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from psiphi.operators.polynomial import Poly
+from psiphi.rewriting.polynomial import Poly
 
 A, B = "vec:a@link", "vec:b@link"
 BODY = "vec:body force@link"

@@ -33,7 +33,7 @@ class Equation:
     model: Model
     at_rest: bool = False
     given: Sequence[str] = ()
-    equation: str = ""
+    equation: str = ""  # in words; the results themselves, where nothing is said
     forms: Sequence[str] = FORMS
     rods: bool | None = None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
     columns: str = ""

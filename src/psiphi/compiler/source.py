@@ -79,7 +79,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        return self.asked.equation
+        return self.asked.equation or ", ".join(map(str, self.asked.results.values()))
 
     @property
     def tree(self) -> Tree:

@@ -147,6 +147,14 @@ class Writer:
                 "motion": [B.T, B.T @ phi.T, B.T @ psi.T],
                 "force": [B.T @ Om, B.T @ psi.T @ H.T @ D.inv @ H],
             }.get(cols, [])
+            if n == 1:
+                at = self.pick([letter("E_0"), letter("E_c")] if not self.still else [letter("E_0")])
+                out += {
+                    "joint": [at @ phi @ M @ phi.T @ H.T],
+                    "motion": [at @ phi @ M, at @ phi @ M @ phi.T],
+                    "force": [at @ phi, at @ psi],
+                    "frame1": [at @ phi @ M @ phi.T @ at.T],
+                }.get(cols, [])
             if cols.startswith("frame"):
                 J = self.J(n)
                 out += [J @ self.J(int(cols[5:])).T, J @ mass.inv @ self.J(int(cols[5:])).T]

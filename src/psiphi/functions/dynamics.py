@@ -152,6 +152,11 @@ def _jacobian(s: Operators, _, place) -> Results:
     return {"J": s.J(*frames, axes=axes)}
 
 
+def _momentum_matrix(s: Operators, at: Expression) -> Expression:
+    """Momentum by joint rates: what the bodies have, summed at the world; rotors are no bodies."""
+    return at @ s.phi @ s.M @ s.phi.T @ s.H.T
+
+
 def _frame_velocity(s: Operators, _, place) -> Results:
     frames, axes = place
     return {"V": s.J(*frames, axes=axes) @ v}
@@ -260,6 +265,16 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
     "energy": Sum("v* M v / 2 - sum m g.c", _energies(True, True)),
     "kinetic_energy": Quantity("v* M v / 2", lambda s, *_: {"E": v.T @ s.mass @ v / 2}, ("v",)),
+    "momentum": Quantity("h = E_0 phi M phi* H* v", lambda s, *_: {"h": _momentum_matrix(s, s.E_0) @ v}, ("v",), rods=None),
+    "centroidal_momentum": Quantity(
+        "h = E_c phi M phi* H* v", lambda s, *_: {"h": _momentum_matrix(s, s.E_c) @ v}, ("v",), rods=None
+    ),
+    "centroidal_momentum_matrix": Quantity(
+        "A = E_c phi M phi* H*",
+        lambda s, *_: {"A": _momentum_matrix(s, s.E_c)},
+        columns="centroidal_momentum",
+        rods=None,
+    ),
     "potential_energy": Sum("- sum m g.c", _energies(False, True)),
     "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
 }

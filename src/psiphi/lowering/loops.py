@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from psiphi.lowering import ground
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, Sum
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole
 from psiphi.sweeps.program import BASE_TO_TIP
 
 GREEK = {"phi": "φ", "psi": "ψ", "D_inv": "D⁻¹", "tau_bar": "τ̄", "E_phi": "ℰφ", "E_psi": "ℰψ", "rotor": "Jₘ"}
+GREEK |= {"E_0": "ℰ₀", "E_c": "ℰ_c"}
 GREEK |= {
     "P_plus": "P⁺",
     "P_dot": "Ṗ",
@@ -75,6 +77,8 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
             lines += ARTICULATE
         if stage == lowered.schedule.differentiate:
             lines += DIFFERENTIATE
+        if stage == lowered.schedule.weigh:
+            lines.append(WEIGH)
         if lowered.explicit_bias and stage == lowered.outward:
             lines.append(VELOCITIES)
         work = [line for node in lowered.schedule.stages[stage] for line in _lines(node, name)]
@@ -86,6 +90,7 @@ ARTICULATE = [
     "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
     "    D(k) = H P H* (+ Jₘ),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
 ]
+WEIGH = "    m(k), m c(k): mass and first moment of all that body k carries"
 VELOCITIES = "    V(k) = φ*(p,k) V(p) + H* v(k)"
 DIFFERENTIATE = [
     "    Ṗ(k) = Σ_c φ(k,c) {Ṗ⁺(c) + Ω_δ P⁺ + P⁺ Ω_δ*} φ*(k,c)",
@@ -125,6 +130,11 @@ def _lines(node: Node, name: Names) -> list[str]:
     if node.letter in ("K", "E_phi", "E_psi"):
         op = {"K": "φ(k,c) G", "E_phi": "φ(k,c)", "E_psi": "ψ(k,c)"}[node.letter]
         return [f"{me}(k) = Σ_c {op} {name(node.argument)}(c)"]
+    if ground.gives(node):
+        about = ", about the centre of mass" if ground.weighed(node) else ""
+        return [f"{me} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
+    if ground.takes(node):
+        return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}        at roots"]
     return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}(k)"]
 
 
@@ -153,10 +163,11 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     lines.append("for k = tips .. base:")
     if lowered.articulated:
         lines += ARTICULATE
-    if any(f.composite for f in lowered.families):
+    if lowered.composite:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
     lines += [f"    {_family(f)}" for f in lowered.families]
     lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
+    lines += [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, Whole))]
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
@@ -173,6 +184,14 @@ def _spell(word) -> str:
 def _family(f: Family) -> str:
     start = f"r {_spell(f.letters)}" if f.composite else _spell(f.letters)
     return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
+
+
+def _at_world(shape: Grounded | Whole) -> str:
+    """What the world does, last."""
+    about = " about the centre of mass" if "E_c" in (shape.letter if isinstance(shape, Grounded) else shape.left) else ""
+    if isinstance(shape, Whole):
+        return f"at the world: out = Σ φ(0,k) r(k) φ*(0,k) over roots k{about}"
+    return f"at the world: out(:,j){'*' if shape.transposed else ''} += y_j(0){about}"
 
 
 def _entry(shape) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-from psiphi.lowering import frames
+from psiphi.lowering import frames, ground
+from psiphi.lowering.gathering import Gathering, combination, inner
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Graph, Leaf, Node, Sum, arguments
 from psiphi.lowering.local import (
     LOCAL,
@@ -29,7 +29,7 @@ from psiphi.lowering.schedule import Schedule, needs_motion, schedule
 from psiphi.lowering.turning import TURNING
 from psiphi.operators.letters import BIAS, FORCE, MOVING, SIDES, vector_parts
 from psiphi.operators.polynomial import Poly, Word
-from psiphi.spatial.screws import add, dot, force, motion
+from psiphi.spatial.screws import add, force, motion
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
 
 
@@ -43,67 +43,6 @@ class Result:
 
 
 OVER_LINKS = ("@link", *(f"@{side}" for side in SIDES))
-
-
-class Gathering:
-    """Values over frames that no single body has: they are gathered at the world.
-
-    B* x is made at the bodies that carry the frames. As long as frames of the same names meet, everything stays there; where
-    other frames meet them (J1 v - J2 v), given vectors join them (f - J v) or B takes them elsewhere (J1* J2 v), the value is
-    whole only when its sweep has ended, and is read at the world.
-    """
-
-    def __init__(self, nodes: list[Node], roots: Sequence[Node | None]):
-        self.home: dict[Node, tuple[str, ...] | None] = {}  # the frames whose bodies have the value; (): given; None: the world
-        for node in nodes:
-            if _over_frames(node, self.home):
-                self.home[node] = self._home(node)
-        dots = {n for n in nodes if isinstance(n, Dot) and n.x in self.home and not self._shared(n)}
-        self.at_world = {node for node, home in self.home.items() if home is None} | dots
-        self.results = {root for root in roots if root in self.home and not self.home[root]}
-        spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
-        self.readers = {n for n in spread if self.home[n.argument] not in ((), frames.names_of(n.letter))}
-        read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
-        read |= {x for n in dots for x in arguments(n)}
-        self.gathered = {node for node in read if self.home[node]}
-
-    @property
-    def used(self) -> bool:
-        return bool(self.at_world or self.results or self.readers)
-
-    def _home(self, node: Node) -> tuple[str, ...] | None:
-        if isinstance(node, Leaf):
-            return ()
-        if isinstance(node, Apply):
-            return frames.names_of(node.letter)
-        assert isinstance(node, Sum)
-        homes = {self.home[x] for _, x in node.terms}
-        return homes.pop() if len(homes) == 1 else None
-
-    def _shared(self, dot: Dot) -> bool:
-        """Whether both vectors are at the same bodies."""
-        return bool(self.home[dot.x]) and self.home[dot.x] == self.home[dot.y]
-
-    def gather(self, site: Site, node: Node, value: dict) -> None:
-        """A body hands the world what it has: each frame is on one body."""
-        site.world.setdefault(f"n{node.number} at frames", {}).update(value)
-
-    def value(self, site: Site, node: Node) -> dict[int, list]:
-        """{frame number: six scalars}; frames no body carries are missing: there the value is zero."""
-        if isinstance(node, Leaf):
-            return frames.every_input(site, vector_parts(node.letter)[0])  # type: ignore[index]
-        if self.home[node]:
-            return site.world.get(f"n{node.number} at frames", {})
-        assert isinstance(node, Sum)
-        return _combination([(c, self.value(site, x)) for c, x in node.terms])
-
-
-def _over_frames(node: Node, known: dict) -> bool:
-    if isinstance(node, Sum):
-        return node.terms[0][1] in known
-    return (isinstance(node, Leaf) and node.letter.endswith("@frame")) or (
-        isinstance(node, Apply) and frames.senses(node.letter)
-    )
 
 
 @dataclass
@@ -126,7 +65,12 @@ class Lowered:
         self.gathering = Gathering(self.nodes, self.roots)
         placed = any("|frame" not in x for x in self.frames)
         self.schedule: Schedule = schedule(
-            self.nodes, placed=placed, fused=self.fused, motion=tuple(self.motion), whole=self.gathering.readers
+            self.nodes,
+            placed=placed,
+            fused=self.fused,
+            motion=tuple(self.motion),
+            whole=self.gathering.whole,
+            last=self.gathering.last,
         )
 
     def _motion(self) -> dict[Node, str]:
@@ -147,7 +91,7 @@ class Lowered:
         """Whether inertia may change sides of joints: where M shows only inside H phi M phi* H*, or in body forces."""
         applied = {n.letter for n in self.nodes if isinstance(n, Apply)}
         alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
-        shows = alone or bool({"P", "P_plus"} & applied)
+        shows = alone or bool({"P", "P_plus", *ground.GROUND, *ground.SPREAD} & applied)  # the world feels what moves onto it
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
@@ -162,7 +106,7 @@ class Lowered:
         """At the world, last: numbers, and the results over frames that no single body has."""
         for name, terms in self.sums.items():
             parts = [(c, self._number(site, dot)) for c, dot in terms]
-            site.write(name, 0, _combination(parts) if parts else [0.0])
+            site.write(name, 0, combination(parts) if parts else [0.0])
         for result, root in zip(self.results, self.roots, strict=True):
             if root in self.gathering.results:
                 for i, part in self.gathering.value(site, root).items():
@@ -172,7 +116,7 @@ class Lowered:
         """What the bodies have summed up; of frames that no single body has, what the world has."""
         assert isinstance(dot, Dot)
         if dot in self.gathering.at_world:
-            return [_inner(self.gathering.value(site, dot.x), self.gathering.value(site, dot.y))]
+            return [inner(self.gathering.value(site, dot.x), self.gathering.value(site, dot.y))]
         return site.children.get(f"n{dot.number}", [0.0])
 
     @property
@@ -217,6 +161,8 @@ class Lowered:
                 frames.locate(site)
             if stage == self.schedule.articulate:
                 articulate(site)
+            if stage == self.schedule.weigh:
+                ground.weigh(site)
             if stage == self.schedule.differentiate:
                 differentiate(site)
                 if self.splits:
@@ -263,7 +209,7 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     if isinstance(node, Leaf):
         return _leaf(site, node.letter)
     if isinstance(node, Sum):
-        return _combination([(c, get(n)) for c, n in node.terms])
+        return combination([(c, get(n)) for c, n in node.terms])
     if isinstance(node, BodyForce):
         u = [0.0] * len(site.H) if node.u is None else get(node.u)
         return accelerate(site, u, f"motion{node.number}")
@@ -296,33 +242,13 @@ def _leaf(site: Site, letter: str) -> Any:
     return site.of(name) if space == "joint" else frames.working(site, site.link_part(name), space if space in SIDES else FORCE)
 
 
-def _combination(terms: list[tuple[Fraction, Any]]) -> Any:
-    """A linear combination of values: lists, or {frame: list} in which missing frames are zero."""
-    if isinstance(terms[0][1], dict):
-        numbers = sorted({i for _, value in terms for i in value})
-        return {i: _combination([(c, value[i]) for c, value in terms if i in value]) for i in numbers}
-    total = None
-    for c, value in terms:
-        scaled = value if c == 1 else [-x for x in value] if c == -1 else [float(c) * x for x in value]
-        total = scaled if total is None else add(total, scaled)
-    return total
-
-
 def _dot(site: Site, node: Dot, get) -> list:
     """Tip to base: x* y of this body and all bodies it carries."""
-    name, here = f"n{node.number}", [_inner(get(node.x), get(node.y))]
+    name, here = f"n{node.number}", [inner(get(node.x), get(node.y))]
     below = site.children.get(name)
     value = here if below is None else add(below, here)
     site.send(**{name: value})
     return value
-
-
-def _inner(x, y) -> Any:
-    """x* y of two vectors at one body, or of {frame: vector}s."""
-    if isinstance(x, dict):
-        parts = [_inner(x[i], y[i]) for i in sorted(x) if i in y]
-        return sum(parts[1:], start=parts[0]) if parts else 0.0
-    return dot(x, y) if x else 0.0
 
 
 def _causal(site: Site, node: Causal, get) -> list:
@@ -358,6 +284,11 @@ def _applied(site: Site, node: Apply, x) -> Any:
     letter, name = node.letter, f"n{node.number}"
     if letter in LOCAL:
         return LOCAL[letter](site, x)
+    if ground.gives(node):
+        ground.send(site, name, x)
+        return x
+    if ground.takes(node):
+        return ground.hand(site, letter, x)
     if letter.startswith(("B[", "Bdot[")):
         return frames.spread(site, letter, x) if not letter.endswith("*") else frames.sense(site, letter, x)
     if letter in GATHERED:
@@ -376,7 +307,17 @@ INHERITED: dict[str, Callable] = {
     "E_phi*": lambda s, x: x,
     "E_psi*": LOCAL["tau_bar*"],
 }
-LOWERED = {*LOCAL, *GATHERED, *INHERITED, "phi", "psi", "phi*", "psi*"}  # letters that have sweeps
+LOWERED = {
+    *LOCAL,
+    *GATHERED,
+    *INHERITED,
+    *ground.GROUND,
+    *ground.SPREAD,
+    "phi",
+    "psi",
+    "phi*",
+    "psi*",
+}  # letters that have sweeps
 
 
 def _write(site: Site, result: Result, value) -> None:

@@ -5,15 +5,18 @@ climb      L c R                  columns of R climb with c = phi or psi; L read
 fall       (L c R)*               the transpose of a climb
 composite  L phi M phi* R         columns of r(j) R climb with phi; r is the composite inertia
 compliance L c* X c R, X = X*     y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (theory.md section 4)
+grounded   E_0 c R, E_0 phi M phi* R   columns climb to the world, which reads them; E_c about the centre of mass
+whole      E_0 phi M phi* E_0*    the composite inertia of everything, at the world
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from psiphi.lowering.graph import adjoint
+from psiphi.lowering.ground import GROUND, SPREAD
 from psiphi.lowering.local import LOCAL
 from psiphi.operators.letters import needs_velocity
 from psiphi.operators.polynomial import Word
@@ -59,6 +62,19 @@ class Compliance:
     right: Family
 
 
+@dataclass(frozen=True)
+class Grounded:
+    letter: str
+    family: Family
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Whole:
+    left: str
+    right: str
+
+
 def is_local(letter: str) -> bool:
     """A letter that acts body by body, and needs no sweep for velocities first."""
     return (letter in LOCAL and not needs_velocity(letter)) or letter.startswith("B[")
@@ -66,6 +82,11 @@ def is_local(letter: str) -> bool:
 
 def shape_of(word: Word) -> Any:
     """The word's shape, or None when it has to be applied column by column."""
+    if word[:1] and word[0] in GROUND:
+        return _at_world(word)
+    if word[-1:] and word[-1] in SPREAD:
+        mirror = _at_world(adjoint(word))
+        return replace(mirror, transposed=True) if isinstance(mirror, Grounded) else None
     if any(x.startswith("B[") and not x.endswith("*") and y.startswith("B[") for x, y in pairwise(word)):
         return None  # B B*: frames of one body push another
     turns = [i for i, letter in enumerate(word) if letter in ("phi", "psi", "phi*", "psi*")]
@@ -92,6 +113,20 @@ def shape_of(word: Word) -> Any:
         symmetric = adjoint(middle) == middle
         return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
     return None
+
+
+def _at_world(word: Word) -> Grounded | Whole | None:
+    """E_0 or E_c on columns that climb."""
+    letter, kind, right = word[0], word[1:2], word[2:]
+    if word[1:4] == ("phi", "M", "phi*"):
+        if len(word) == 5 and word[4] in SPREAD:
+            return Whole(letter, word[4])
+        family = Family("phi", word[4:], True)
+        return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
+    if kind not in (("phi",), ("psi",)):
+        return None
+    family = Family(kind[0], right)
+    return Grounded(letter, family) if _is_source(family) else None
 
 
 def _is_source(family: Family) -> bool:

@@ -1,6 +1,7 @@
 """The letters as matrices, straight from their definitions. Dense: for seeing and checking.
 
-ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
+ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   ℰ₀(k) = φ(world, k) at roots
+P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
 G = P H* D⁻¹,  P⁺ = P - G H P;   τ̄ = I - G H,  ℰ_ψ = ℰ_φ τ̄,  ψ = (I - ℰ_ψ)⁻¹
 a, b: inertial derivatives (S0 (2.24)-(2.30)) in link axes, gravity in a at the roots
 """
@@ -20,6 +21,11 @@ from psiphi.operators.moving import t
 from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
+
+
+def no_center(name: str) -> SingularError:
+    """The refusal of what needs a centre of mass."""
+    return SingularError(f"no moving body of {name} has mass: there is no centre of mass", "write E_0, at the world's origin")
 
 
 class Atoms:
@@ -145,6 +151,27 @@ class Atoms:
                 out[..., 6 * parent : 6 * parent + 6, 6 * k : 6 * k + 6] = block
         return out
 
+    def to_world(self) -> Matrix:
+        """ℰ₀: forces at the roots -> at the world's origin, in world axes."""
+        out = np.zeros((*self.lead, 6, 6 * len(self.motions)))
+        for k, (parent, motion) in enumerate(zip(self.model.parent, self.motions, strict=True)):
+            if parent == WORLD:
+                out[..., 6 * k : 6 * k + 6] = motion.phi
+        return out
+
+    def to_center(self) -> Matrix:
+        """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""
+        if not self.motions:
+            return self["E_0"]
+        whole = self["E_0"] @ self["phi"]
+        R = whole @ self["M"] @ t(whole)
+        mass = sum(body.mass for body in self.model.bodies)
+        if not mass > 0.0:
+            raise no_center(self.model.name)
+        out = self["E_0"].copy()
+        out[..., :3, :] -= R[..., :3, 3:] @ out[..., 3:, :] / mass
+        return out
+
     def articulated_part(self, i: int) -> Matrix:
         return self.diagonal([parts[i] for parts in self.articulated])
 
@@ -181,6 +208,8 @@ BUILD = {
     "S": lambda s: s.shift([np.eye(6)] * len(s.motions)),
     "Delta_phi": lambda s: s.diagonal([m.phi for m in s.motions]),
     "E_phi": lambda s: s.shift([m.phi for m in s.motions]),
+    "E_0": lambda s: s.to_world(),
+    "E_c": lambda s: s.to_center(),
     "phi": lambda s: np.linalg.inv(s.identity - s["E_phi"]),
     "tau_bar": lambda s: s.identity - s["G"] @ s["H"],
     "Delta_psi": lambda s: s["Delta_phi"] @ s["tau_bar"],

@@ -58,6 +58,10 @@ LETTERS: dict[str, Letter] = dict(
         _row("K", LINK, JOINT, "K", "K", STRICTLY_CAUSAL, FORCE, FORCE, "shifted gain ℰ_φ G"),
         _row("E_phi", LINK, LINK, "ℰ_φ", r"\mathcal{E}_\phi", STRICTLY_CAUSAL, FORCE, FORCE, "φ from child to parent only"),
         _row("E_psi", LINK, LINK, "ℰ_ψ", r"\mathcal{E}_\psi", STRICTLY_CAUSAL, FORCE, FORCE, "ψ from child to parent only"),
+        _row(
+            "E_0", FRAME(1), LINK, "ℰ₀", r"\mathcal{E}_0", ANYWHERE, FORCE, FORCE, "φ from roots to the world's origin and axes"
+        ),
+        _row("E_c", FRAME(1), LINK, "ℰ_c", r"\mathcal{E}_c", ANYWHERE, FORCE, FORCE, "ℰ₀, moments about the centre of mass"),
         _row("tau_bar", LINK, LINK, "τ̄", r"\bar\tau", MEMORYLESS, FORCE, FORCE, "projection I - G H"),
         _row("rotor", JOINT, JOINT, "J_m", "J_m", MEMORYLESS, FORCE, MOTION, "rotor inertia (armature)", True),
         _row("S", LINK, LINK, "S", "S", STRICTLY_CAUSAL, FORCE, FORCE, "shift: identity blocks from child to parent"),

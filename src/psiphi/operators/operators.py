@@ -12,7 +12,7 @@ from psiphi.operators.letters import LETTERS, frame_letter
 
 
 class Operators:
-    """H phi psi M P D G K E_phi E_psi tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om I, vectors a b, frames B(...).
+    """H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om I, vectors a b, frames B(...).
 
     The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
     """
@@ -28,6 +28,8 @@ class Operators:
     K: Expression
     E_phi: Expression
     E_psi: Expression
+    E_0: Expression
+    E_c: Expression
     tau_bar: Expression
     rotor: Expression
     S: Expression

@@ -44,6 +44,7 @@ RATES: dict[str, Rate] = {
     "E_phi": Rate(E_phi @ Omega_d, "S1 Table 1"),
     "Delta_phi": Rate(Delta_phi @ Omega_d, "S1 Table 1"),
     "phi": Rate(phi @ E_phi @ Omega_d @ phi, "S1 Table 1"),
+    "E_0": Rate(_s.E_0 @ Omega_d, "as ℰ_φ"),
     "S": Rate(None, "only ones and zeros"),
     "H": Rate(H_dot, "S1 Table 1; zero but for universal joints"),
     "M": Rate(None, "S1 Table 1"),
@@ -134,6 +135,8 @@ def _named(name: str, held: frozenset[str]) -> Term | None:
         if parts is not None and name not in BIAS:
             return None if parts[0] in held else of_letter(f"{family}:{parts[0]}_dot@{parts[1]}")
     symbol = LETTERS[name].symbol if name in LETTERS else name
+    if name == "E_c":
+        raise StateError(f"{symbol} has no time derivative here: its point moves along", "write E_0, at the world's origin")
     raise StateError(
         f"the time derivative of {symbol} needs accelerations", "differentiate before you multiply with what velocities make"
     )

@@ -112,6 +112,46 @@ def test_the_force_on_the_ground_is_the_rate_of_momentum():
         (s.E_c @ s.phi @ s.M @ s.phi.T @ s.H.T @ v).dot()
 
 
+def test_accelerations_of_frames_are_derived():
+    """(J v)' is rewritten to B* φ* (H* v' + a_local) + Ḃ* φ* H* v, and that is one step of Newton and Euler at a body."""
+    robot = pp.robots.puma560()
+    J = robot.operators.J("tool")
+    derived = [pp.function(e).flops for e in ((J @ v).dot(), J @ x + J.dot() @ v)]
+    assert [*derived, robot.function("frame_acceleration", ("tool",)).count.flops] == [246] * 3
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("factor", [1, -2, 3])
+def test_accelerations_of_frames_are_right(robot, factor):
+    model = ROBOTS[robot]()
+    s = Operators(model)
+    J, F = s.J("tool", "elbow"), s.J("elbow", axes="frame")
+    cases = [(J @ v).dot(), J.dot() @ v, J.dot() @ v + 2 * J @ s.mass.inv @ tau, (F @ v).dot(), J.dot() @ x + J @ v]
+    for e in cases:
+        e = factor * e
+        function = pp.function(e)
+        q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+        arrays = [values[arg.name] for arg in function.arguments[0][1:]]
+        expected = e.dense(q, values.pop("v", None), **values)
+        assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), str(e)
+
+
+def test_the_potential_energy_is_a_letter_with_a_rate():
+    """E = v* M v / 2 + U; dU/dt is the power of the weights."""
+    robot = pp.Robot.of(zoo.random_tree(5, 5, armature=True))
+    s, (q, rates, _, _) = robot.operators, zoo.random_state(robot, 1)
+    E = pp.function(v.T @ s.mass @ v / 2 + s.U)
+    assert not E.dense and np.isclose(E(q, rates), robot.energy(q, rates), rtol=1e-13)
+    assert np.isclose(pp.function(s.U)(q), robot.potential_energy(q), rtol=1e-13)
+    assert np.isclose(pp.function(s.U.dot())(q, rates), rates @ robot.gravity(q), rtol=1e-10)
+    assert pp.function(tau @ s.U).dense, "a number among vectors has no sweeps, and says so"
+    long = pp.robots.chain(100)
+    f = pp.function(v.T @ long.operators.mass @ v / 2 + long.operators.U)
+    assert f.plan.function.program.local
+    q, rates = long.random(0), np.linspace(-1.0, 1.0, 100)
+    assert np.isclose(f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12)
+
+
 def test_speeds_of_two_frames_share_one_sweep():
     robot = pp.robots.puma560()
     s = robot.operators

@@ -658,6 +658,12 @@ def _E_0(o: Oracle) -> Value:
     return o.exactly(np.hstack([np.zeros((6, 0)), *blocks]))
 
 
+def _height(o: Oracle, k: int):
+    """m g·c of body k."""
+    (R, p), body = o.poses[k], o.model.bodies[k]
+    return body.mass * o.model.gravity_vector @ (p + R @ body.com)
+
+
 def _E_c(o: Oracle) -> Value:
     """The same about the centre of mass, found from the bodies' places."""
     bodies = o.model.bodies
@@ -689,6 +695,7 @@ BUILD: dict[str, Callable[[Oracle], Value]] = {
     "E_phi": lambda o: o.exactly(_parents(o, lambda k: _to_parent(o, k))),
     "E_psi": lambda o: o["E_phi"] @ o["tau_bar"],
     "E_0": _E_0,
+    "U": lambda o: o.exactly([[-sum(_height(o, k) for k in range(o.count))]]),
     "E_c": _E_c,
     "tau_bar": lambda o: _eye(o, 6 * o.count) - o["G"] @ o["H"],
     "rotor": lambda o: o.exactly(o.across([np.diag(j.armature) for j in o.model.joints], joints=True)),
@@ -738,4 +745,5 @@ LETTER_SPACES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("a", "a_local", "g"), ("motion", "one")),
     **dict.fromkeys(("b", "b_local"), ("force", "one")),
     "couple": ("joint", "one"),
+    "U": ("one", "one"),
 }

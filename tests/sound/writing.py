@@ -215,6 +215,8 @@ class Writer:
                 lambda: x.T @ self.vector("joint"),
                 lambda: (J @ x).T @ (J2 @ x),
                 lambda: 0.5 * x.T @ mass @ x,
+                lambda: 0.5 * x.T @ mass @ x + letter("U"),
+                lambda: letter("U") - self.vector("joint").T @ x,
                 lambda: self.vector("frame1").T @ J @ x,
                 lambda: self.vector("joint").T @ mass.inv @ x,
             ]

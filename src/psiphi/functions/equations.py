@@ -16,6 +16,7 @@ from functools import cached_property
 
 from psiphi.errors import StateError
 from psiphi.lowering.columns import LoweredColumns
+from psiphi.lowering.graph import U
 from psiphi.lowering.loops import loops
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.turning import sided
@@ -203,6 +204,8 @@ class Equation:
         polys = {name: sided(commuted(poly) if self.is_number else poly) for name, poly in polys.items()}
         used = {x for poly in polys.values() for word in poly for x in word[self.is_number :]}
         used |= {x.removesuffix("*") for poly in polys.values() for word in poly for x in word[: self.is_number]}
+        if any(U in word and (len(word) > 1 or not self.is_number) for poly in polys.values() for word in poly):
+            return None  # a number among vectors
         if any(not _has_sweeps(x) for x in used) or any(len(word) > LONG for poly in polys.values() for word in poly):
             return None
         if self.is_matrix:
@@ -279,7 +282,7 @@ class Equation:
 
 def _has_sweeps(x: str) -> bool:
     """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
-    return x in LOWERED or x.startswith(("B[", "Bdot[")) or (x.startswith("vec:") and not x.endswith("*"))
+    return x == U or x in LOWERED or x.startswith(("B[", "Bdot[")) or (x.startswith("vec:") and not x.endswith("*"))
 
 
 def fold(poly: Poly) -> Poly:

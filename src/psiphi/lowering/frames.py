@@ -148,6 +148,16 @@ def sense(site: Site, letter: str, V) -> dict[int, list]:
     return out
 
 
+def accelerations(site: Site, letter: str, moved: tuple) -> dict[int, list]:
+    """[w'; v' + U r] of each frame of B* on this body, in world axes."""
+    _, wd, vd, U = moved
+    out = {}
+    for number, world, R, p in here(site, of_rate(letter)):
+        A = small.transpose(_axes(site, world, R))
+        out[number] = small.apply(A, wd) + small.apply(A, add(vd, small.apply(U, p)))
+    return out
+
+
 def public(site: Site, value, kind: str) -> list:
     """A link motion or force of the working axes in the public link frame."""
     if site.gauge is None:

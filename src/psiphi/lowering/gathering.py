@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from psiphi.lowering import frames, ground
-from psiphi.lowering.graph import Apply, Dot, Leaf, Node, Sum, arguments
+from psiphi.lowering.graph import Apply, Dot, FrameMotion, Leaf, Node, Sum, arguments
 from psiphi.operators.letters import vector_parts
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Site
@@ -35,7 +35,9 @@ class Gathering:
         read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
         read |= {x for n in dots for x in arguments(n)}
         self.gathered = {node for node in read if self.home[node]}
-        self.last = {n for n in nodes if isinstance(n, Dot)} | (self.grounded - read)  # nobody waits for them
+        self.last = {n for n in nodes if isinstance(n, Dot) or ground.is_height(n)} | (
+            self.grounded - read
+        )  # nobody waits for them
         self.whole = {n for n in self.readers if self.home[n.argument] != ()}  # they wait for the end of a sweep
 
     @property
@@ -46,6 +48,8 @@ class Gathering:
     def _home(self, node: Node) -> tuple[str, ...] | None:
         if isinstance(node, Leaf):
             return ()
+        if isinstance(node, FrameMotion):
+            return frames.names_of(node.letter)
         if isinstance(node, Apply):
             return None if ground.gives(node) else frames.names_of(node.letter)
         assert isinstance(node, Sum)
@@ -76,6 +80,8 @@ class Gathering:
 def _over_frames(node: Node, known: dict) -> bool:
     if isinstance(node, Sum):
         return node.terms[0][1] in known
+    if isinstance(node, FrameMotion):
+        return True
     return (isinstance(node, Leaf) and node.letter.endswith("@frame")) or (
         isinstance(node, Apply) and (frames.senses(node.letter) or ground.gives(node))
     )

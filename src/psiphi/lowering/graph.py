@@ -3,11 +3,12 @@
     D^-1 T - D^-1 H psi K T - D^-1 H psi b   =   D^-1 (T - H psi (K T + b))
 
 Words are grouped by their first letter, again and again; what remains behind a letter is a polynomial of its own, and equal
-polynomials (up to a factor) are one node. Three groups have names because one local step does them together:
+polynomials (up to a factor) are one node. Four groups have names because one local step does them together:
 
     Causal      psi (w + K x + E_phi y)    one message a body: phi (z + G (x - H z) + y), with H z+ = x
     Anticausal  psi* (w + H* u)      alpha = lambda+ + H* (u - G* lambda+) + w
     BodyForce   M phi* (H* u + a) + b    Newton and Euler at one body, without a or b written out
+    FrameMotion B* phi* (H* u + a_local) + B_dot* phi* H* v    d/dt of frames' velocities, by the same kinematics
 
 A word from row vector to vector is a number: x* A y is cut in two, and summed over the tree (`Dot`).
 """
@@ -20,7 +21,8 @@ from fractions import Fraction
 from psiphi.operators.letters import adjoint_letter
 from psiphi.operators.polynomial import Poly, Word
 
-A, B_VECTOR = "vec:a@link", "vec:b@link"
+U = "U"  # a number by itself
+A, B_VECTOR, A_LOCAL, RATES = "vec:a@link", "vec:b@link", "vec:a_local@link", "vec:v@joint"
 CAUSAL, ANTICAUSAL = ("phi", "psi"), ("phi*", "psi*")
 
 
@@ -80,6 +82,14 @@ class BodyForce(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class FrameMotion(Node):
+    """B* phi* (H* u + a_local) + B_dot* phi* H* v: accelerations of the frames of the letter B*."""
+
+    letter: str
+    u: Node | None
+
+
+@dataclass(frozen=True, eq=False)
 class Dot(Node):
     """x* y, a number: summed up over bodies, tip to base."""
 
@@ -103,10 +113,13 @@ class Graph:
         """The dots whose sum is a polynomial of numbers; words that are their own adjoints are cut in the middle, so that
         both halves are one: v* H phi M phi* H* v = V* (M V)."""
         groups: dict[Word, Poly] = {}
+        found = []
         for word, c in poly.items():
+            if word == (U,):
+                found.append((c, self._make(Leaf, U)))
+                continue
             cut = len(word) // 2 if adjoint(word) == word else 1
             groups.setdefault(adjoint(word[:cut]), {})[word[cut:]] = c
-        found = []
         for left, inner in groups.items():
             factor = inner[min(inner, key=_order)]
             x, y = self.of({left: Fraction(1)}), self.of({word: c / factor for word, c in inner.items()})
@@ -141,6 +154,11 @@ class Graph:
         if body is not None:
             terms.append((Fraction(1), body))
             groups = {k: v for k, v in groups.items() if k not in ("M", B_VECTOR)}
+        for letter in [x for x in groups if x.startswith("Bdot[")]:
+            moving = self._frame_motion(letter, groups)
+            if moving is not None:
+                terms.append(moving)
+                groups = {k: v for k, v in groups.items() if k not in (letter, "B" + letter[4:])}
         for letter, inner in groups.items():
             if letter.startswith("vec:"):
                 terms.append((inner[()], self._make(Leaf, letter)))
@@ -179,6 +197,18 @@ class Graph:
             return None
         return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
 
+    def _frame_motion(self, letter: str, groups: dict[str, Poly]) -> tuple[Fraction, Node] | None:
+        """B* phi* (H* u + a_local) + B_dot* phi* H* v, when the words of B* and B_dot* say exactly that, up to a factor."""
+        turning, motion = groups[letter], groups.get("B" + letter[4:])
+        if not letter.endswith("*") or motion is None or set(turning) != {("phi*", "H*", RATES)}:
+            return None
+        c = turning["phi*", "H*", RATES]
+        inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
+        if len(inside) != len(motion) or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):
+            return None
+        u = self.of({word[1:]: d for word, d in inside.items()})
+        return c, self._make(FrameMotion, "B" + letter[4:], u)
+
 
 def adjoint(word: Word) -> Word:
     """The word of the adjoint."""
@@ -201,6 +231,6 @@ def arguments(node: Node) -> list[Node]:
         return [n for n in (node.w, node.u) if n is not None]
     if isinstance(node, Dot):
         return [node.x, node.y]
-    if isinstance(node, BodyForce):
+    if isinstance(node, (BodyForce, FrameMotion)):
         return [] if node.u is None else [node.u]
     return []

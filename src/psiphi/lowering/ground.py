@@ -1,6 +1,7 @@
 """The world as the last body: ℰ₀ sums what the roots send, ℰ_c moves the sum to the centre of mass, in world axes.
 
     ℰ₀ x = sum over roots φ(world, k) x(k)      ℰ_c x = [[I, -c~], [0, I]] ℰ₀ x,   m c = sum of m(k) c(k) in the world
+    U = - g·(m c)
 
 Their adjoints hand a motion of the world (of the centre of mass) to the roots. Where sweeps run as loops a step does not know
 whether it stands at a root: every body sends, and only the world reads.
@@ -8,7 +9,7 @@ whether it stands at a root: every body sends, and only the world reads.
 
 from __future__ import annotations
 
-from psiphi.lowering.graph import Apply, Node
+from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6
 from psiphi.operators.atoms import no_center
 from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
@@ -31,7 +32,20 @@ def takes(node: Node) -> bool:
 
 def weighed(node: Node) -> bool:
     """Whether the centre of mass must be known."""
-    return isinstance(node, Apply) and node.letter.removesuffix("*") == AT_CENTER
+    return is_height(node) or (isinstance(node, Apply) and node.letter.removesuffix("*") == AT_CENTER)
+
+
+def is_height(node: Node) -> bool:
+    """U: a number that only the world has."""
+    return isinstance(node, Leaf) and node.letter == U
+
+
+def potential(site: Site, gravity) -> list:
+    """U = - g·(m c), at the world."""
+    total = 0.0
+    for g, x in zip(gravity, _sum(site, "moment") or ZERO3, strict=True):
+        total = total - float(g) * x
+    return [total]
 
 
 def send(site: Site, name: str, x) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psiphi.lowering import ground
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, Sum
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, Sum
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole
@@ -56,7 +56,7 @@ class Names:
             self._names[node.number] = stem + ("" if counts[stem] == 1 else str(counts[stem]))
         self._names |= {node.number: name for node, name in lowered.motion.items()}
         for name, terms in lowered.sums.items():
-            if len(terms) == 1:
+            if len(terms) == 1 and isinstance(terms[0][1], Dot):
                 self._names[terms[0][1].number] = name
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
@@ -103,6 +103,7 @@ BIASES = {  # vectors made of the state: what their names stand for
     "vec:b_local@link": "b_local(k) = V ×* M V - M g",
     "vec:couple@joint": "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
     "vec:g@link": "g(k) = gravity in the axes of k",
+    "U": "U = - g·(m c) of the world",
 }
 
 
@@ -115,6 +116,9 @@ def _lines(node: Node, name: Names) -> list[str]:
     if isinstance(node, BodyForce):
         u = f"H* {name(node.u)} + a" if node.u is not None else "a"
         return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
+    if isinstance(node, FrameMotion):
+        u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
+        return [f"{me}(k) = d/dt of {spell(node.letter)} V, with φ*({u}) from the parent's motion"]
     if isinstance(node, Causal):
         return [_causal(node, name)]
     if isinstance(node, Dot):

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from psiphi.lowering import ground
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, arguments
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, arguments
 from psiphi.operators.letters import BIAS, RATED, needs_velocity
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
@@ -95,7 +95,7 @@ def needs_articulation(node: Node) -> bool:
 def _wanted(node: Node) -> Direction | None:
     if isinstance(node, (Causal, Dot)) or ground.gives(node) or (isinstance(node, Apply) and node.letter in GATHER):
         return TIP_TO_BASE
-    outward = isinstance(node, (Anticausal, BodyForce)) or (isinstance(node, Apply) and node.letter in ABOVE)
+    outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or (isinstance(node, Apply) and node.letter in ABOVE)
     outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
     return BASE_TO_TIP if outward else None
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from psiphi.lowering import frames, ground
 from psiphi.lowering.gathering import Gathering, combination, inner
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Graph, Leaf, Node, Sum, arguments
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Graph, Leaf, Node, Sum, arguments
 from psiphi.lowering.local import (
     LOCAL,
     ZERO6,
@@ -23,14 +24,14 @@ from psiphi.lowering.local import (
     local_force,
     subtract,
 )
-from psiphi.lowering.newton import accelerate, world_at_rest
+from psiphi.lowering.newton import accelerate, move, world_at_rest
 from psiphi.lowering.rates import differentiate, split
 from psiphi.lowering.schedule import Schedule, needs_motion, schedule
 from psiphi.lowering.turning import TURNING
 from psiphi.operators.letters import BIAS, FORCE, MOVING, SIDES, vector_parts
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
-from psiphi.sweeps.program import Argument, Program, Site, Sweep
+from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Lowered:
         dots = [dot for terms in self.sums.values() for _, dot in terms]
         live = _live([root for root in (*self.motion, *self.roots, *dots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
-        letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
+        letters = {n.letter for n in self.nodes if isinstance(n, (Apply, FrameMotion))}
         self.frames = sorted({frames.of_rate(x) for x in letters if x.startswith(("B[", "Bdot["))})
         self.gathering = Gathering(self.nodes, self.roots)
         placed = any("|frame" not in x for x in self.frames)
@@ -92,6 +93,7 @@ class Lowered:
         applied = {n.letter for n in self.nodes if isinstance(n, Apply)}
         alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
         shows = alone or bool({"P", "P_plus", *ground.GROUND, *ground.SPREAD} & applied)  # the world feels what moves onto it
+        shows = shows or any(map(ground.weighed, self.nodes))
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
@@ -99,22 +101,30 @@ class Lowered:
         marks = frames.marks(tree, self.frames)
         local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
         local = local and not self.gathering.used
-        finish = self._finish if self.gathering.results or self.sums else None
-        return Program(name, inputs, outputs, sweeps, self._world(tree), finish, marks=marks, local=local)
+        finish = partial(self._finish, tree.gravity) if self.gathering.results or self.sums else None
+        bodies = sorted(marks) if self._only_to_frames else None
+        return Program(name, inputs, outputs, sweeps, self._world(tree), finish, bodies, local, marks)
 
-    def _finish(self, site: Site) -> None:
+    @property
+    def _only_to_frames(self) -> bool:
+        """Values of frames, made on the way out to them: no other body has a part in it."""
+        outward = all(direction is BASE_TO_TIP for direction in self.schedule.directions)
+        return outward and not self.sums and all(root is not None and self.gathering.home.get(root) for root in self.roots)
+
+    def _finish(self, gravity: Any, site: Site) -> None:
         """At the world, last: numbers, and the results over frames that no single body has."""
         for name, terms in self.sums.items():
-            parts = [(c, self._number(site, dot)) for c, dot in terms]
+            parts = [(c, self._number(site, node, gravity)) for c, node in terms]
             site.write(name, 0, combination(parts) if parts else [0.0])
         for result, root in zip(self.results, self.roots, strict=True):
             if root in self.gathering.results:
                 for i, part in self.gathering.value(site, root).items():
                     site.write(result.name, 6 * i, part)
 
-    def _number(self, site: Site, dot: Node) -> list:
+    def _number(self, site: Site, dot: Node, gravity: Any) -> list:
         """What the bodies have summed up; of frames that no single body has, what the world has."""
-        assert isinstance(dot, Dot)
+        if not isinstance(dot, Dot):
+            return ground.potential(site, gravity)
         if dot in self.gathering.at_world:
             return [inner(self.gathering.value(site, dot.x), self.gathering.value(site, dot.y))]
         return site.children.get(f"n{dot.number}", [0.0])
@@ -124,7 +134,9 @@ class Lowered:
         """Sweeps as the equation is written: the longest chain of recursions that need each other."""
         length: dict[int, int] = {}
         for node in self.nodes:
-            own = isinstance(node, (Causal, Anticausal, BodyForce)) or (isinstance(node, Leaf) and node.letter in BIAS)
+            own = isinstance(node, (Causal, Anticausal, BodyForce, FrameMotion)) or (
+                isinstance(node, Leaf) and node.letter in BIAS
+            )
             length[node.number] = own + max([length[a.number] for a in arguments(node)], default=0)
         return max(length.values(), default=0)
 
@@ -141,7 +153,9 @@ class Lowered:
             site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-float(g) for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
             site.keep(down=[float(g) for g in gravity])
             for node in self.nodes:
-                if isinstance(node, BodyForce):
+                if isinstance(node, FrameMotion):
+                    site.keep(**{f"motion{node.number}": world_at_rest(frames.ZERO3)})
+                elif isinstance(node, BodyForce):
                     site.keep(**{f"motion{node.number}": world_at_rest(gravity)})
                 else:
                     site.keep(**{f"n{node.number}": ZERO6})
@@ -152,7 +166,7 @@ class Lowered:
         nodes, first_out = self.schedule.stages[stage], stage == self.outward
         pairs = zip(self.results, self.roots, strict=True)
         roots = [(result, root) for result, root in pairs if root is not None and root not in self.gathering.results]
-        work = [node for node in nodes if node not in self.gathering.at_world]
+        work = [node for node in nodes if node not in self.gathering.at_world and not ground.is_height(node)]
 
         def step(site: Site) -> None:
             if first_out and self.explicit_bias:
@@ -210,9 +224,11 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
         return _leaf(site, node.letter)
     if isinstance(node, Sum):
         return combination([(c, get(n)) for c, n in node.terms])
-    if isinstance(node, BodyForce):
+    if isinstance(node, (BodyForce, FrameMotion)):
         u = [0.0] * len(site.H) if node.u is None else get(node.u)
-        return accelerate(site, u, f"motion{node.number}")
+        if isinstance(node, BodyForce):
+            return accelerate(site, u, f"motion{node.number}")
+        return frames.accelerations(site, node.letter, move(site, u, f"motion{node.number}"))
     if isinstance(node, Dot):
         return _dot(site, node, get)
     if isinstance(node, Causal):

@@ -172,6 +172,16 @@ class Atoms:
         out[..., :3, :] -= R[..., :3, 3:] @ out[..., 3:, :] / mass
         return out
 
+    def potential(self) -> Matrix:
+        """U = - Σ m g·c, as a matrix of one entry."""
+        total = np.zeros(self.lead)
+        p: list[Matrix] = []
+        for joint, motion, R, body in zip(self.model.joints, self.motions, self.rotations, self.model.bodies, strict=True):
+            outer = joint.parent != WORLD
+            p.append(p[joint.parent] + (self.rotations[joint.parent] @ motion.p[..., None])[..., 0] if outer else motion.p)
+            total = total - body.mass * (p[-1] + R @ body.com) @ self.model.gravity_vector
+        return total[..., None, None]
+
     def articulated_part(self, i: int) -> Matrix:
         return self.diagonal([parts[i] for parts in self.articulated])
 
@@ -220,6 +230,7 @@ BUILD = {
     "Phi": lambda s: s["phi"] @ s["S"],
     "Psi": lambda s: s["psi"] @ s["S"],
     "Om": lambda s: s.diagonal(s.omega),
+    "U": lambda s: s.potential(),
     "vec:a@link": lambda s: s.bias[0][..., None],
     "vec:b@link": lambda s: s.bias[1][..., None],
 }

@@ -82,6 +82,7 @@ LETTERS: dict[str, Letter] = dict(
         _row("U_ring", LINK, JOINT, "Ů", r"\mathring{U}", MEMORYLESS, FORCE, MOTION, "d(P H*)/dt as the link moves: U̇ + V×* U"),
         _row("D_rate", JOINT, JOINT, "Θ", r"\Theta", MEMORYLESS, EITHER, EITHER, "(D^½)⁻¹ times the derivative of D^½"),
         _row("Om_dot", LINK, LINK, "Ω̇", r"\dot\Omega", MEMORYLESS, MOTION, FORCE, "time derivative of Ω in body axes", True),
+        _row("U", ONE, ONE, "U", "U", ANYWHERE, EITHER, EITHER, "potential energy - Σ m g·c, zero at the world's origin", True),
         _row("Om", LINK, LINK, "Ω", r"\Omega", MEMORYLESS, MOTION, FORCE, "block diagonal of ψ* H* D⁻¹ H ψ", True),
     ]
 )

@@ -12,7 +12,7 @@ from psiphi.operators.letters import LETTERS, frame_letter
 
 
 class Operators:
-    """H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om I, vectors a b, frames B(...).
+    """H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om U I, vectors a b, frames B(...).
 
     The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
     """
@@ -51,6 +51,7 @@ class Operators:
     D_rate: Expression
     Om_dot: Expression
     Om: Expression
+    U: Expression
     I: Expression
     a: Expression
     b: Expression

@@ -64,6 +64,7 @@ RATES: dict[str, Rate] = {
     "P_plus": Rate(TAU_BAR_DOT @ P + tau_bar @ P_dot, "P⁺ = τ̄ P"),
     "Phi": Rate(phi @ E_phi @ Omega_d @ phi @ S, "Φ = φ S"),
     "Psi": Rate(psi @ E_PSI_DOT @ psi @ S, "Ψ = ψ S"),
+    "U": Rate(-(_s.g.T @ _s.M @ phi.T @ H.T @ _s.vector("v")), "the power of the weights"),
     "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
 }
 FRAMES = ("local", "inertial")

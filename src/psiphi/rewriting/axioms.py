@@ -17,6 +17,7 @@ H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s
 E_phi, E_psi, tau_bar, rotor, S, L = _s.E_phi, _s.E_psi, _s.tau_bar, _s.rotor, _s.S, _s.L
 Delta_phi, Delta_psi, Phi, Psi, Om = _s.Delta_phi, _s.Delta_psi, _s.Phi, _s.Psi, _s.Om
 D_half = _s.D_half
+v = _s.vector("v")  # the joint rates of which Ω_δ and a_local are made
 P_plus, P_dot, lambda_dot, Omega_d, H_dot, Theta = _s.P_plus, _s.P_dot, _s.lambda_dot, _s.Omega_d, _s.H_dot, _s.D_rate
 
 
@@ -74,6 +75,8 @@ IN_MOTION = (
     axiom(_s.omega.T, -_s.omega, "ω̃ = diag(w~, w~)"),
     axiom(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)"),
     axiom(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: theory g.3"),
+    axiom(Omega_d.T @ H.T @ v, 0 * (H.T @ v), "V_d × V_d = 0"),
+    axiom(_s.a_local, Omega_d.T @ E_phi.T @ phi.T @ H.T @ v + H_dot.T @ v, "S2 (5.6): V × V_d + Ḣ* v"),
     axiom(Theta + Theta.T, D_half.inv @ (H @ P_dot @ H.T + H_dot @ P @ H.T + H @ P @ H_dot.T) @ D_half.inv.T, "S1 (26), d/dt"),
 )
 

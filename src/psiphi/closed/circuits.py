@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
-from psiphi.functions.compiler import Function, Request
-from psiphi.sweeps.framing import Tree, frame_tree
+from psiphi.compiler.passes import code
+from psiphi.compiler.source import Function, Request
+from psiphi.model.model import Model
+from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program, Site
-from psiphi.sweeps.unroll import unroll
 from psiphi.tape.ops import Count
 
 Fill = Callable[[Coupling], dict[str, list]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Circuit:
     """A function of a closed system: what goes in, what comes out, and the stages between."""
 
@@ -34,7 +34,14 @@ class Circuit:
     rods: bool = True
     columns: str = ""
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    @property
+    def model(self) -> Model:
+        return self.algebra.closure.model
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        return self.inputs, self.outputs
+
+    def program(self, tree: Tree) -> Program:
         def finish(site: Site) -> None:
             inputs = {name: list(values) for name, values in site.inputs.items()}
             for name, values in self.fill(Coupling(self.algebra, tree, inputs)).items():
@@ -45,12 +52,11 @@ class Circuit:
     def compiled(self) -> Function:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
         request = Request(self.name, (self.algebra.closure.key,))
-        return Function(self.algebra.closure.model, request, quantity=self)
+        return Function(request, self)
 
-    @cached_property
+    @property
     def count(self) -> Count:
-        tree = frame_tree(self.algebra.closure.model, self.rods)
-        return unroll(self.program(tree), tree).count
+        return code(self).count
 
     @property
     def flops(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import Apply, Dot, FrameMotion, Leaf, Node, Sum, arguments
-from psiphi.operators.letters import vector_parts
+from psiphi.operators.letters import FrameLetter, Letter, VectorLetter
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Site
 
@@ -31,7 +31,7 @@ class Gathering:
         self.at_world = ({node for node, home in self.home.items() if home is None} | dots) - self.grounded
         self.results = {root for root in roots if root in self.home and not self.home[root]}
         spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
-        self.readers = {n for n in spread if ground.takes(n) or self.home[n.argument] not in ((), frames.names_of(n.letter))}
+        self.readers = {n for n in spread if ground.takes(n) or self.home[n.argument] not in ((), _names(n.letter))}
         read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
         read |= {x for n in dots for x in arguments(n)}
         self.gathered = {node for node in read if self.home[node]}
@@ -49,9 +49,9 @@ class Gathering:
         if isinstance(node, Leaf):
             return ()
         if isinstance(node, FrameMotion):
-            return frames.names_of(node.letter)
+            return node.letter.frames
         if isinstance(node, Apply):
-            return None if ground.gives(node) else frames.names_of(node.letter)
+            return None if ground.gives(node) else _names(node.letter)
         assert isinstance(node, Sum)
         homes = {self.home[x] for _, x in node.terms}
         return homes.pop() if len(homes) == 1 else None
@@ -67,7 +67,7 @@ class Gathering:
     def value(self, site: Site, node: Node) -> dict[int, list]:
         """{frame number: six scalars}; frames no body carries are missing: there the value is zero."""
         if isinstance(node, Leaf):
-            return frames.every_input(site, vector_parts(node.letter)[0])  # type: ignore[index]
+            return frames.every_input(site, word_of(node))
         if node in self.grounded:
             assert isinstance(node, Apply)
             return {0: ground.total(site, node.letter, f"n{node.number}")}
@@ -82,9 +82,20 @@ def _over_frames(node: Node, known: dict) -> bool:
         return node.terms[0][1] in known
     if isinstance(node, FrameMotion):
         return True
-    return (isinstance(node, Leaf) and node.letter.endswith("@frame")) or (
+    return (isinstance(node, Leaf) and node.letter.rows.name == "frame") or (
         isinstance(node, Apply) and (frames.senses(node.letter) or ground.gives(node))
     )
+
+
+def _names(letter: Letter) -> tuple[str, ...]:
+    assert isinstance(letter, FrameLetter)
+    return letter.frames
+
+
+def word_of(leaf: Leaf) -> str:
+    """The name of a given vector."""
+    assert isinstance(leaf.letter, VectorLetter)
+    return leaf.letter.word
 
 
 def combination(terms: list[tuple[Fraction, Any]]) -> Any:

@@ -15,14 +15,16 @@ A word from row vector to vector is a number: x* A y is cut in two, and summed o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from psiphi.operators.letters import adjoint_letter
+from psiphi.operators.letters import A_LOCAL, A, B, FrameLetter, Letter, VectorLetter, letter, rate_letter, vector_letter
 from psiphi.operators.polynomial import Poly, Word
 
-U = "U"  # a number by itself
-A, B_VECTOR, A_LOCAL, RATES = "vec:a@link", "vec:b@link", "vec:a_local@link", "vec:v@joint"
+U = letter("U")  # a number by itself
+M = letter("M")
+PHI_H_V = (letter("phi*"), letter("H*"), vector_letter("v", "joint"))  # the links' velocities
 CAUSAL, ANTICAUSAL = ("phi", "psi"), ("phi*", "psi*")
 
 
@@ -37,7 +39,7 @@ class Node:
 class Leaf(Node):
     """An input vector, or the bias vectors a and b."""
 
-    letter: str
+    letter: Letter
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class Sum(Node):
 class Apply(Node):
     """A letter that needs no sweep of its own, on a node."""
 
-    letter: str
+    letter: Letter
     argument: Node
 
 
@@ -59,7 +61,7 @@ class Apply(Node):
 class Causal(Node):
     """phi or psi on w + K x + E_phi y."""
 
-    kind: str
+    kind: Letter
     w: Node | None
     x: Node | None
     y: Node | None = None
@@ -69,7 +71,7 @@ class Causal(Node):
 class Anticausal(Node):
     """phi* or psi* on w + H* u."""
 
-    kind: str
+    kind: Letter
     w: Node | None
     u: Node | None
 
@@ -85,7 +87,7 @@ class BodyForce(Node):
 class FrameMotion(Node):
     """B* phi* (H* u + a_local) + B_dot* phi* H* v: accelerations of the frames of the letter B*."""
 
-    letter: str
+    letter: FrameLetter
     u: Node | None
 
 
@@ -146,29 +148,29 @@ class Graph:
 
     def _terms(self, poly: Poly) -> list[tuple[Fraction, Node]]:
         """One term a first letter; the inner polynomial is scaled to a leading 1 so that multiples are shared."""
-        groups: dict[str, Poly] = {}
+        groups: dict[Letter, Poly] = {}
         for word, c in poly.items():
             groups.setdefault(word[0], {})[word[1:]] = c
         terms: list[tuple[Fraction, Node]] = []
         body = self._body_force(groups)
         if body is not None:
             terms.append((Fraction(1), body))
-            groups = {k: v for k, v in groups.items() if k not in ("M", B_VECTOR)}
-        for letter in [x for x in groups if x.startswith("Bdot[")]:
-            moving = self._frame_motion(letter, groups)
+            groups = {k: v for k, v in groups.items() if k not in ("M", B)}
+        for at in [x for x in groups if isinstance(x, FrameLetter) and x.starred and not x.rate]:
+            moving = self._frame_motion(at, groups)
             if moving is not None:
                 terms.append(moving)
-                groups = {k: v for k, v in groups.items() if k not in (letter, "B" + letter[4:])}
-        for letter, inner in groups.items():
-            if letter.startswith("vec:"):
-                terms.append((inner[()], self._make(Leaf, letter)))
+                groups = {k: v for k, v in groups.items() if k not in (at, rate_letter(at))}
+        for first, inner in groups.items():
+            if isinstance(first, VectorLetter):
+                terms.append((inner[()], self._make(Leaf, first)))
                 continue
             factor = inner[min(inner, key=_order)]
-            node = self._applied(letter, {word: c / factor for word, c in inner.items()})
+            node = self._applied(first, {word: c / factor for word, c in inner.items()})
             terms.append((factor, node))
         return terms
 
-    def _applied(self, letter: str, inner: Poly) -> Node:
+    def _applied(self, letter: Letter, inner: Poly) -> Node:
         if letter in CAUSAL:
             behind = {word: c for word, c in inner.items() if word[0] != "E_phi"}
             x, w = self._split(behind, "K")
@@ -187,9 +189,9 @@ class Graph:
         rest = {word: c for word, c in inner.items() if word[0] != letter}
         return self.of(behind), self.of(rest)
 
-    def _body_force(self, groups: dict[str, Poly]) -> Node | None:
+    def _body_force(self, groups: Mapping[Letter, Poly]) -> Node | None:
         """M phi* (H* u + a) + b, when the words of M and b say exactly that."""
-        motion, force = groups.get("M"), groups.get(B_VECTOR)
+        motion, force = groups.get(M), groups.get(B)
         if motion is None or force != {(): 1} or any(word[0] != "phi*" for word in motion):
             return None
         inside = {word[1:]: c for word, c in motion.items()}
@@ -197,22 +199,22 @@ class Graph:
             return None
         return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
 
-    def _frame_motion(self, letter: str, groups: dict[str, Poly]) -> tuple[Fraction, Node] | None:
+    def _frame_motion(self, at: FrameLetter, groups: Mapping[Letter, Poly]) -> tuple[Fraction, Node] | None:
         """B* phi* (H* u + a_local) + B_dot* phi* H* v, when the words of B* and B_dot* say exactly that, up to a factor."""
-        turning, motion = groups[letter], groups.get("B" + letter[4:])
-        if not letter.endswith("*") or motion is None or set(turning) != {("phi*", "H*", RATES)}:
+        turning, motion = groups.get(rate_letter(at), {}), groups[at]
+        if set(turning) != {PHI_H_V}:
             return None
-        c = turning["phi*", "H*", RATES]
+        c = turning[PHI_H_V]
         inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
         if len(inside) != len(motion) or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):
             return None
         u = self.of({word[1:]: d for word, d in inside.items()})
-        return c, self._make(FrameMotion, "B" + letter[4:], u)
+        return c, self._make(FrameMotion, at, u)
 
 
 def adjoint(word: Word) -> Word:
     """The word of the adjoint."""
-    return tuple(adjoint_letter(x) for x in reversed(word))
+    return tuple(letter(x).T for x in reversed(word))
 
 
 def _order(word: Word) -> tuple:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6
 from psiphi.operators.atoms import no_center
+from psiphi.operators.letters import Letter, letter
 from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
 from psiphi.sweeps.program import Site, merge
 
-AT_ORIGIN, AT_CENTER = "E_0", "E_c"
-GROUND = (AT_ORIGIN, AT_CENTER)
-SPREAD = tuple(f"{x}*" for x in GROUND)
+GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")
+SPREAD = tuple(x.T for x in GROUND)
 
 
 def gives(node: Node) -> bool:
@@ -32,7 +32,7 @@ def takes(node: Node) -> bool:
 
 def weighed(node: Node) -> bool:
     """Whether the centre of mass must be known."""
-    return is_height(node) or (isinstance(node, Apply) and node.letter.removesuffix("*") == AT_CENTER)
+    return is_height(node) or (isinstance(node, Apply) and node.letter.bare == AT_CENTER)
 
 
 def is_height(node: Node) -> bool:
@@ -71,7 +71,7 @@ def weigh(site: Site) -> None:
     put(site, mass=[mass], moment=[x + mass * y for x, y in zip(moved, l, strict=True)])
 
 
-def total(site: Site, letter: str, name: str) -> list:
+def total(site: Site, letter: Letter, name: str) -> list:
     """ℰ₀ x or ℰ_c x, at the world: the sum under `name`."""
     f = _sum(site, name)
     if f is None:  # there is no body
@@ -92,12 +92,12 @@ def at_center(f, c) -> list:
     return [x - y for x, y in zip(f[:3], cross(c, f[3:]), strict=True)] + f[3:]
 
 
-def hand(site: Site, letter: str, y) -> list:
+def hand(site: Site, letter: Letter, y) -> list:
     """ℰ₀* y or ℰ_c* y at this body: the motion y = [w; v] of the world, at roots."""
     if not site.at_root:
         return ZERO6
     V = y.get(0, ZERO6)
-    if letter.startswith(AT_CENTER):
+    if letter.bare == AT_CENTER:
         c = divided(site.world["mass"], site.world["moment"])
         V = V[:3] + add(V[3:], cross(c, V[:3]))
     return motion(site.path, V)

@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 from psiphi.lowering import ground
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, Sum
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, Sum, U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole
+from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter, VectorLetter
 from psiphi.sweeps.program import BASE_TO_TIP
 
-GREEK = {"phi": "φ", "psi": "ψ", "D_inv": "D⁻¹", "tau_bar": "τ̄", "E_phi": "ℰφ", "E_psi": "ℰψ", "rotor": "Jₘ"}
-GREEK |= {"E_0": "ℰ₀", "E_c": "ℰ_c"}
-GREEK |= {
-    "P_plus": "P⁺",
-    "P_dot": "Ṗ",
-    "lambda_dot": "λ̇",
-    "U_ring": "Ů",
-    "D_rate": "Θ",
-    "Omega_d": "Ω_δ",
-    "Pi": "Π",
-    "H_dot": "Ḣ",
-    "omega": "ω̃",
-    "spin": "V×",
-    "gyro": "B_V",
-    "D_half": "D^½",
-    "D_half_inv": "D^-½",
-}
 
-
-def spell(letter: str) -> str:
+def spell(x: Letter) -> str:
     """A letter as on the page."""
-    star = "*" if letter.endswith("*") else ""
-    bare = letter.rstrip("*")
-    if bare.startswith("vec:"):
-        return bare[4:].split("@")[0]
-    if bare.startswith("Bdot["):
-        return f"Ḃ{bare[4:]}{star}"
-    symbol = GREEK.get(bare, bare)
-    return f"({symbol})*" if star and "½" in symbol else symbol + star
+    return x.word if isinstance(x, VectorLetter) else x.symbol
 
 
 class Names:
@@ -88,7 +64,7 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
 
 ARTICULATE = [
     "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
-    "    D(k) = H P H* (+ Jₘ),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
+    "    D(k) = H P H* (+ J_m),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
 ]
 WEIGH = "    m(k), m c(k): mass and first moment of all that body k carries"
 VELOCITIES = "    V(k) = φ*(p,k) V(p) + H* v(k)"
@@ -98,12 +74,12 @@ DIFFERENTIATE = [
 ]
 
 
-BIASES = {  # vectors made of the state: what their names stand for
-    "vec:a_local@link": "a_local(k) = V × H* v + Ḣ* v",
-    "vec:b_local@link": "b_local(k) = V ×* M V - M g",
-    "vec:couple@joint": "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
-    "vec:g@link": "g(k) = gravity in the axes of k",
-    "U": "U = - g·(m c) of the world",
+BIASES: dict[Letter, str] = {  # vectors made of the state: what their names stand for
+    A_LOCAL: "a_local(k) = V × H* v + Ḣ* v",
+    B_LOCAL: "b_local(k) = V ×* M V - M g",
+    COUPLE: "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
+    GRAVITY: "g(k) = gravity in the axes of k",
+    U: "U = - g·(m c) of the world",
 }
 
 
@@ -192,7 +168,8 @@ def _family(f: Family) -> str:
 
 def _at_world(shape: Grounded | Whole) -> str:
     """What the world does, last."""
-    about = " about the centre of mass" if "E_c" in (shape.letter if isinstance(shape, Grounded) else shape.left) else ""
+    letter = shape.letter if isinstance(shape, Grounded) else shape.left
+    about = " about the centre of mass" if letter == ground.AT_CENTER else ""
     if isinstance(shape, Whole):
         return f"at the world: out = Σ φ(0,k) r(k) φ*(0,k) over roots k{about}"
     return f"at the world: out(:,j){'*' if shape.transposed else ''} += y_j(0){about}"

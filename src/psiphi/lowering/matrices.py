@@ -10,8 +10,8 @@ from typing import Any
 from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.lowering.schedule import ARTICULATED
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole, shape_of
+from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
 from psiphi.sweeps.framing import Tree
@@ -44,19 +44,19 @@ class LoweredMatrix:
         self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
         self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
-        self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
-        self.placed = bool(self.levers) or any("|frame" not in x for x in self.frames)
-        self.articulated = bool(letters & ARTICULATED)
-        self.weighed = bool(letters & {"E_c", "E_c*"})
+        self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
+        self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
+        self.articulated = any(ARTICULATED in x.made for x in letters)
+        self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
         self.composite = self.weighed or any(f.composite for f in self.families) or any(isinstance(x, Whole) for x in shapes)
-        self.grounded = bool(letters & {*ground.GROUND, *ground.SPREAD})  # the world feels what is moved onto it
+        self.grounded = bool(letters & {*ground.GROUND, *ground.SPREAD})
         self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
 
     @property
     def rods(self) -> bool:
         """Inertia may change sides where M shows only inside H phi M phi* H*."""
         alone = [x for _, _, word, shape in self.words for x in word if not _is_mass(shape)]
-        return not {"M", "P", "P_plus"} & set(alone) and not self.grounded
+        return not any(BODIES in x.made for x in alone)
 
     @property
     def sweeps(self) -> list:
@@ -151,9 +151,9 @@ class _Fill:
         """Everything as one rigid body, at the world's origin in world axes."""
         return sum(self.whole[1:], start=self.whole[0])
 
-    def _at(self, letter: str, f: list) -> list:
+    def _at(self, letter: Letter, f: list) -> list:
         """A force at the world's origin, for E_c about the centre of mass."""
-        if letter.removesuffix("*") == ground.AT_ORIGIN:
+        if letter.bare == ground.AT_ORIGIN:
             return f
         return ground.at_center(f, ground.divided([self.body.mass], self.body.moment))
 
@@ -282,7 +282,7 @@ class _Fill:
 def is_lever(shape) -> bool:
     """H phi B: phi(k, frame) is known in closed form, by the places of body and frame; no column needs to climb."""
     f = shape.family if isinstance(shape, Climb) else None
-    return f is not None and f.kind == "phi" and len(f.letters) == 1 and f.letters[0].startswith("B[")
+    return f is not None and f.kind == "phi" and len(f.letters) == 1 and isinstance(f.letters[0], FrameLetter)
 
 
 def _apart(x: Column, y: Column) -> bool:
@@ -293,17 +293,14 @@ def _apart(x: Column, y: Column) -> bool:
 def apply(site: Site, letters: Word, x) -> Any:
     """A word of local letters on a value at this body."""
     for letter in reversed(letters):
-        if letter.startswith("B["):
-            x = frames.sense(site, letter[:-1], x) if letter.endswith("*") else frames.spread(site, letter, x)
-        else:
-            x = LOCAL[letter](site, x)
+        x = frames.act(site, letter, x) if isinstance(letter, FrameLetter) else LOCAL[letter](site, x)
     return x
 
 
 def _units(site: Site, letters: Word, space: str):
     """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
-    last = letters[-1] if letters else ""
-    if last.startswith("B["):
+    last = letters[-1] if letters else None
+    if isinstance(last, FrameLetter):
         for number, _, _, _ in frames.here(site, last):
             for i in range(6):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]

@@ -11,34 +11,11 @@ from dataclasses import dataclass
 
 from psiphi.lowering import ground
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, arguments
-from psiphi.operators.letters import BIAS, RATED, needs_velocity
+from psiphi.operators.letters import A_LOCAL, ARTICULATED, B_LOCAL, BIAS, COUPLE, RATE, FrameLetter
+from psiphi.operators.structure import STRICTLY_CAUSAL
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
-ARTICULATED = {
-    "psi",
-    "psi*",
-    "P",
-    "D",
-    "D_inv",
-    "D_half",
-    "D_half*",
-    "D_half_inv",
-    "D_half_inv*",
-    "G",
-    "G*",
-    "K",
-    "K*",
-    "E_psi",
-    "E_psi*",
-    "tau_bar",
-    "tau_bar*",
-    "L",
-    "L*",
-    "P_plus",
-}
-LOCAL_BIAS = ("vec:a_local@link", "vec:b_local@link", COUPLE := "vec:couple@joint")
-GATHER = {"K", "E_phi", "E_psi", "S"}
-ABOVE = {"K*", "E_phi*", "E_psi*", "S*"}  # read the parent's value
+LOCAL_BIAS = (A_LOCAL, B_LOCAL, COUPLE)
 
 
 @dataclass(frozen=True)
@@ -73,29 +50,37 @@ def needs_motion(node: Node) -> bool:
     """Whether a node's own letter is made of velocities."""
     if isinstance(node, Leaf):
         return node.letter in LOCAL_BIAS
-    return isinstance(node, Apply) and needs_velocity(node.letter)
+    return isinstance(node, Apply) and node.letter.moves
 
 
 def _rated(node: Node) -> bool:
     """Whether a node's own letter is made of the derivative of P."""
-    return isinstance(node, Apply) and node.letter.removesuffix("*") in RATED
+    return isinstance(node, Apply) and RATE in node.letter.made
 
 
 def needs_articulation(node: Node) -> bool:
     """Whether a node's own letter is made of P."""
-    if isinstance(node, Apply):
-        return node.letter in ARTICULATED or _rated(node)
-    if isinstance(node, Leaf):
-        return node.letter == COUPLE
+    if isinstance(node, (Apply, Leaf)):
+        return bool(node.letter.made & {ARTICULATED, RATE})
     return isinstance(node, (Causal, Anticausal)) and (
-        node.kind in ARTICULATED or (isinstance(node, Causal) and node.x is not None)
+        ARTICULATED in node.kind.made or (isinstance(node, Causal) and node.x is not None)
     )
 
 
+def gathers(node: Node) -> bool:
+    """K, E_phi, ...: reads what the children have."""
+    return isinstance(node, Apply) and node.letter.row.structure == STRICTLY_CAUSAL
+
+
+def inherits(node: Node) -> bool:
+    """K*, E_phi*, ...: reads what the parent has."""
+    return isinstance(node, Apply) and node.letter.row.structure == STRICTLY_CAUSAL.adjoint
+
+
 def _wanted(node: Node) -> Direction | None:
-    if isinstance(node, (Causal, Dot)) or ground.gives(node) or (isinstance(node, Apply) and node.letter in GATHER):
+    if isinstance(node, (Causal, Dot)) or ground.gives(node) or gathers(node):
         return TIP_TO_BASE
-    outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or (isinstance(node, Apply) and node.letter in ABOVE)
+    outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or inherits(node)
     outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
     return BASE_TO_TIP if outward else None
 
@@ -136,7 +121,7 @@ def _schedule(
             earliest = max(earliest, moving())
         if _rated(node):
             earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
-        if isinstance(node, Apply) and node.letter.startswith(("B[", "Bdot[")):
+        if isinstance(node, Apply) and isinstance(node.letter, FrameLetter):
             earliest = max(earliest, poses)
         if ground.weighed(node) and ground.takes(node):
             earliest = max(earliest, next_in(TIP_TO_BASE, 0) + 1)

@@ -26,9 +26,23 @@ from psiphi.lowering.local import (
 )
 from psiphi.lowering.newton import accelerate, move, world_at_rest
 from psiphi.lowering.rates import differentiate, split
-from psiphi.lowering.schedule import Schedule, needs_motion, schedule
+from psiphi.lowering.schedule import Schedule, schedule
 from psiphi.lowering.turning import TURNING
-from psiphi.operators.letters import BIAS, FORCE, MOVING, SIDES, vector_parts
+from psiphi.operators.letters import (
+    A_LOCAL,
+    B_LOCAL,
+    BIAS,
+    BODIES,
+    COUPLE,
+    FORCE,
+    GRAVITY,
+    SIDES,
+    A,
+    B,
+    FrameLetter,
+    Letter,
+    VectorLetter,
+)
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
@@ -41,9 +55,6 @@ class Result:
     name: str
     poly: Poly
     space: str
-
-
-OVER_LINKS = ("@link", *(f"@{side}" for side in SIDES))
 
 
 @dataclass
@@ -62,9 +73,9 @@ class Lowered:
         live = _live([root for root in (*self.motion, *self.roots, *dots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, (Apply, FrameMotion))}
-        self.frames = sorted({frames.of_rate(x) for x in letters if x.startswith(("B[", "Bdot["))})
+        self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
         self.gathering = Gathering(self.nodes, self.roots)
-        placed = any("|frame" not in x for x in self.frames)
+        placed = any(x.axes == "world" for x in self.frames)
         self.schedule: Schedule = schedule(
             self.nodes,
             placed=placed,
@@ -80,20 +91,19 @@ class Lowered:
 
     @property
     def explicit_bias(self) -> bool:
-        return any((isinstance(n, Leaf) and n.letter in MOVING) or needs_motion(n) for n in self.nodes)
+        return any(isinstance(n, (Apply, Leaf)) and n.letter.moves for n in self.nodes)
 
     @property
     def splits(self) -> bool:
         """Whether Pi is needed."""
-        return any(isinstance(n, Apply) and n.letter in ("Pi", "Pi*") for n in self.nodes)
+        return any(isinstance(n, Apply) and n.letter.bare == "Pi" for n in self.nodes)
 
     @property
     def rods(self) -> bool:
         """Whether inertia may change sides of joints: where M shows only inside H phi M phi* H*, or in body forces."""
-        applied = {n.letter for n in self.nodes if isinstance(n, Apply)}
+        applied = {n.letter for n in self.nodes if isinstance(n, (Apply, Leaf)) and BODIES in n.letter.made}
         alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
-        shows = alone or bool({"P", "P_plus", *ground.GROUND, *ground.SPREAD} & applied)  # the world feels what moves onto it
-        shows = shows or any(map(ground.weighed, self.nodes))
+        shows = alone or bool(applied - {"M"})
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
@@ -143,7 +153,8 @@ class Lowered:
     @property
     def _over_links(self) -> bool:
         """Arrays over links are in public axes, which a class of links does not know."""
-        given = any(isinstance(n, Leaf) and n.letter not in BIAS and n.letter.endswith(OVER_LINKS) for n in self.nodes)
+        leaves = [n.letter for n in self.nodes if isinstance(n, Leaf)]
+        given = any(isinstance(x, VectorLetter) and x.given and x.rows.name == "link" for x in leaves)
         return given or any(result.space in ("motion", "force") for result in self.results)
 
     def _world(self, tree: Any) -> Callable[[Site], None]:
@@ -239,23 +250,25 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
 
 
-BIASES = {
-    "vec:a@link": bias_acceleration,
-    "vec:b@link": bias_force,
-    "vec:a_local@link": local_acceleration,
-    "vec:b_local@link": local_force,
-    "vec:couple@joint": couple,
-    "vec:g@link": gravity,
+BIASES: dict[Letter, Callable] = {
+    A: bias_acceleration,
+    B: bias_force,
+    A_LOCAL: local_acceleration,
+    B_LOCAL: local_force,
+    COUPLE: couple,
+    GRAVITY: gravity,
 }
 
 
-def _leaf(site: Site, letter: str) -> Any:
-    if letter in BIASES:
-        return BIASES[letter](site)
-    name, space = vector_parts(letter)  # type: ignore[misc]
-    if space == "frame":
-        return frames.inputs_here(site, name)
-    return site.of(name) if space == "joint" else frames.working(site, site.link_part(name), space if space in SIDES else FORCE)
+def _leaf(site: Site, x: Letter) -> Any:
+    if x in BIASES:
+        return BIASES[x](site)
+    assert isinstance(x, VectorLetter)
+    if x.space == "frame":
+        return frames.inputs_here(site, x.word)
+    if x.space == "joint":
+        return site.of(x.word)
+    return frames.working(site, site.link_part(x.word), x.space if x.space in SIDES else FORCE)
 
 
 def _dot(site: Site, node: Dot, get) -> list:
@@ -305,8 +318,8 @@ def _applied(site: Site, node: Apply, x) -> Any:
         return x
     if ground.takes(node):
         return ground.hand(site, letter, x)
-    if letter.startswith(("B[", "Bdot[")):
-        return frames.spread(site, letter, x) if not letter.endswith("*") else frames.sense(site, letter, x)
+    if isinstance(letter, FrameLetter):
+        return frames.act(site, letter, x)
     if letter in GATHERED:
         site.send(**{name: force(site.path, GATHERED[letter](site, x))})
         return site.children.get(name, [0.0] * site.link.size)

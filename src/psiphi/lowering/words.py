@@ -18,7 +18,7 @@ from typing import Any
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.ground import GROUND, SPREAD
 from psiphi.lowering.local import LOCAL
-from psiphi.operators.letters import needs_velocity
+from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.polynomial import Word
 
 
@@ -27,7 +27,7 @@ class Family:
     """Columns `letters` e_j that climb with `kind`; composite ones start as r(j) letters e_j. A leading K starts them one
     body further in, as phi G."""
 
-    kind: str
+    kind: Letter
     letters: Word
     composite: bool = False
 
@@ -64,20 +64,20 @@ class Compliance:
 
 @dataclass(frozen=True)
 class Grounded:
-    letter: str
+    letter: Letter
     family: Family
     transposed: bool = False
 
 
 @dataclass(frozen=True)
 class Whole:
-    left: str
-    right: str
+    left: Letter
+    right: Letter
 
 
-def is_local(letter: str) -> bool:
+def is_local(x: Letter) -> bool:
     """A letter that acts body by body, and needs no sweep for velocities first."""
-    return (letter in LOCAL and not needs_velocity(letter)) or letter.startswith("B[")
+    return (x in LOCAL or isinstance(x, FrameLetter)) and not x.moves
 
 
 def shape_of(word: Word) -> Any:
@@ -87,28 +87,28 @@ def shape_of(word: Word) -> Any:
     if word[-1:] and word[-1] in SPREAD:
         mirror = _at_world(adjoint(word))
         return replace(mirror, transposed=True) if isinstance(mirror, Grounded) else None
-    if any(x.startswith("B[") and not x.endswith("*") and y.startswith("B[") for x, y in pairwise(word)):
+    if any(isinstance(x, FrameLetter) and not x.starred and isinstance(y, FrameLetter) for x, y in pairwise(word)):
         return None  # B B*: frames of one body push another
-    turns = [i for i, letter in enumerate(word) if letter in ("phi", "psi", "phi*", "psi*")]
+    turns = [i for i, x in enumerate(word) if x.bare in ("phi", "psi")]
     kinds = [word[i] for i in turns]
     if not turns:
         return Diagonal(word) if all(map(is_local, word)) else None
     first, last = turns[0], turns[-1]
     left, right = word[:first], word[last + 1 :]
     if len(turns) == 1:
-        if kinds[0].endswith("*"):
+        if kinds[0].starred:
             mirror = shape_of(adjoint(word))
             return Climb(mirror.left, mirror.family, True) if isinstance(mirror, Climb) else None
         family = Family(kinds[0], right)
-        if left != ("H",) and right and right[0].startswith("B[") and kinds[0] == "phi":
+        if left != ("H",) and right and isinstance(right[0], FrameLetter) and kinds[0] == "phi":
             return None
         return Climb(left, family) if all(map(is_local, left)) and _is_source(family) else None
     middle = word[first + 1 : last]
     if len(turns) > 2 or not all(map(is_local, middle)):
         return None
     if kinds == ["phi", "phi*"] and middle == ("M",) and all(map(is_local, left + right)):
-        return Composite(left, Family("phi", right, True), Family("phi", adjoint(left), True))
-    if kinds[0].endswith("*") and kinds[0] == kinds[1] + "*":
+        return Composite(left, Family(kinds[0], right, True), Family(kinds[0], adjoint(left), True))
+    if kinds[0].starred and kinds[0] == kinds[1].T:
         families = Family(kinds[1], adjoint(left)), Family(kinds[1], right)
         symmetric = adjoint(middle) == middle
         return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
@@ -121,7 +121,7 @@ def _at_world(word: Word) -> Grounded | Whole | None:
     if word[1:4] == ("phi", "M", "phi*"):
         if len(word) == 5 and word[4] in SPREAD:
             return Whole(letter, word[4])
-        family = Family("phi", word[4:], True)
+        family = Family(word[1], word[4:], True)
         return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
     if kind not in (("phi",), ("psi",)):
         return None

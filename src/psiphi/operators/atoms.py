@@ -8,6 +8,7 @@ a, b: inertial derivatives (S0 (2.24)-(2.30)) in link axes, gravity in a at the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,7 @@ from psiphi.errors import SingularError
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
 from psiphi.operators.kinematics import motions, transmission
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import A, B, FrameLetter
 from psiphi.operators.moving import t
 from psiphi.spatial.rotations import skew
 
@@ -40,9 +41,11 @@ class Atoms:
 
     def __getitem__(self, name: str) -> Matrix:
         if name not in self.known:
-            build = next((make for family, make in FAMILIES.items() if name.startswith(family)), None)
-            self.known[name] = build(self, name) if build else {**BUILD, **moving.BUILD}[name](self)
+            self.known[name] = self._frames(name) if isinstance(name, FrameLetter) else MATRICES[name](self)
         return self.known[name]
+
+    def _frames(self, x: FrameLetter) -> Matrix:
+        return moving.frames(self, x) if x.rate else self.frames(x)
 
     @property
     def identity(self) -> Matrix:
@@ -109,13 +112,12 @@ class Atoms:
             out.append(motion.R if joint.parent == WORLD else out[joint.parent] @ motion.R)
         return out
 
-    def frames(self, name: str) -> Matrix:
+    def frames(self, x: FrameLetter) -> Matrix:
         """B: a wrench at each frame, in world or frame axes -> the link that carries it."""
-        frames, axes = frame_parts(name)
-        out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(frames)))
-        for i, frame in enumerate(map(self.model.frame, frames)):
+        out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(x.frames)))
+        for i, frame in enumerate(map(self.model.frame, x.frames)):
             if frame.body != WORLD:
-                R = frame.pose.rotation if axes == "frame" else t(self.rotations[frame.body])
+                R = frame.pose.rotation if x.axes == "frame" else t(self.rotations[frame.body])
                 rows = slice(6 * frame.body, 6 * frame.body + 6)
                 out[..., rows, 6 * i : 6 * i + 6] = transmission(R, frame.pose.translation)
         return out
@@ -231,7 +233,7 @@ BUILD = {
     "Psi": lambda s: s["psi"] @ s["S"],
     "Om": lambda s: s.diagonal(s.omega),
     "U": lambda s: s.potential(),
-    "vec:a@link": lambda s: s.bias[0][..., None],
-    "vec:b@link": lambda s: s.bias[1][..., None],
+    A: lambda s: s.bias[0][..., None],
+    B: lambda s: s.bias[1][..., None],
 }
-FAMILIES = {"B[": Atoms.frames, "Bdot[": moving.frames}
+MATRICES: dict[str, Callable[[Atoms], Matrix]] = {**BUILD, **moving.BUILD}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from psiphi.operators import Expression, Operators
+from psiphi.operators.letters import letter
 from psiphi.rewriting.polynomial import Poly, Word, add
 
 _s = Operators()
@@ -101,40 +102,7 @@ def at_frame(B: Expression) -> Axiom:
     return axiom(B.T @ Om @ B, B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B, "S3 (20)")
 
 
-# The term order: heavier words are rewritten to lighter ones. Definitions (τ̄, ℰ_ψ, Φ, Ψ, L, Δ_ψ) are unfolded; inverses
-# meet φ as ψ; φ M φ* stays what it is (composite bodies), but ψ M φ* becomes P.
-WEIGHT = {
-    "phi": 20,
-    "psi": 12,
-    "E_phi": 11,
-    "M": 4,
-    "P": 8,
-    "G": 5,
-    "K": 1,
-    "H": 1,
-    "D": 3,
-    "D_inv": 1,
-    "D_half": 2,
-    "D_half_inv": 1,
-    "rotor": 1,
-    "S": 4,
-    "Delta_phi": 8,
-    "Delta_psi": 60,
-    "E_psi": 40,
-    "tau_bar": 30,
-    "L": 30,
-    "Phi": 60,
-    "Psi": 60,
-    "Om": 80,
-    "P_plus": 40,
-    "lambda_dot": 40,
-    "P_dot": 8,
-    "Omega_d": 2,
-    "D_rate": 2,
-}
-
-
 @lru_cache(maxsize=65536)
 def heft(word: Word) -> tuple[int, int, Word]:
     """The key of the term order: weight, length, then the alphabet; compatible with products on both sides."""
-    return sum(WEIGHT.get(x.removesuffix("*"), 1) for x in word), len(word), word
+    return sum(letter(x).row.weight for x in word), len(word), word

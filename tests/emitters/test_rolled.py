@@ -28,6 +28,9 @@ REQUESTS = [
     ("jacobian", ("tool",), "frame"),
     ("energy", (), "world"),
     ("center_of_mass", (), "world"),
+    ("momentum", (), "world"),
+    ("centroidal_momentum", (), "world"),
+    ("kinetic_energy", (), "world"),
 ]
 
 

@@ -29,12 +29,13 @@ from psiphi.emitters.target import RunningTarget
 from psiphi.errors import StateError
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
+from psiphi.lowering.graph import U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.turning import sided
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
-from psiphi.operators.letters import FORCE
+from psiphi.operators.letters import FORCE, FrameLetter, Letter, VectorLetter
 from psiphi.operators.polynomial import Poly
 from psiphi.operators.sides import ends
 from psiphi.rewriting.budget import TooLarge, budget, share
@@ -229,9 +230,11 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
     number = equation.is_number
     polys = {name: sided(commuted(poly) if number else poly) for name, poly in polys.items()}
     words = [word for poly in polys.values() for word in poly]
-    used = {x for word in words for x in word[number:]} | {x.removesuffix("*") for word in words for x in word[:number]}
+    used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
     if not all(map(_has_sweeps, used)) or any(len(word) > LONG for word in words):
         return None
+    if any(U in word and (len(word) > 1 or not number) for word in words):
+        return None  # a number among vectors
     if not equation.is_matrix:
         return Lowered([Result(n, polys[n], _space(equation, n)) for n in equation.results])
     first = next(iter(equation.results.values()))
@@ -244,9 +247,9 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
     return LoweredColumns(polys, rows, cols) if {rows, cols} <= {"joint", "frame"} else None
 
 
-def _has_sweeps(x: str) -> bool:
+def _has_sweeps(x: Letter) -> bool:
     """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
-    return x in LOWERED or x.startswith(("B[", "Bdot[")) or (x.startswith("vec:") and not x.endswith("*"))
+    return x == U or x in LOWERED or isinstance(x, FrameLetter) or (isinstance(x, VectorLetter) and not x.starred)
 
 
 def _space(equation: Equation, name: str) -> str:

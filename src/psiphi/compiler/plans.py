@@ -26,7 +26,7 @@ from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
 from psiphi.operators.expression import Expression
 from psiphi.operators.inverting import invert
-from psiphi.operators.letters import BIAS, vector_parts
+from psiphi.operators.letters import VectorLetter, vector_letter
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
@@ -134,7 +134,7 @@ class Columns:
     def __init__(self, expression: Expression, equation: Equation):
         space, frames = expression.cols.name, expression.cols.frames
         self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
-        x = Expression(terms.of_letter(f"vec:{COLUMN}@{space}"), equation.model)
+        x = Expression(terms.of_letter(vector_letter(COLUMN, space)), equation.model)
         self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
         self.symmetric = terms.adjoint(expression.term) == expression.term
 
@@ -258,7 +258,7 @@ class Composed:
             self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
 
     def _on_vector(self, term: Term) -> Term:
-        return terms.product(term, terms.of_letter(f"vec:{COLUMN}@{terms.spaces(term)[1].name}"))
+        return terms.product(term, terms.of_letter(vector_letter(COLUMN, terms.spaces(term)[1].name)))
 
     def _part(self, term: Term) -> Plan:
         if term not in self.parts:
@@ -288,7 +288,7 @@ class Composed:
         return total
 
     def _value(self, term: Term, values: Values) -> np.ndarray:
-        names = {x[4:].split("@")[0] for x in map(_bare, terms.letters(term)) if x.startswith("vec:")} | {"q", "v"}
+        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v"}
         return self.parts[term]({name: x for name, x in values.items() if name in names}, np.float64)
 
     def _product(self, segments: list[Term], values: Values) -> np.ndarray:
@@ -315,13 +315,8 @@ class Composed:
 
 def _given(term: Term) -> str:
     """The name of a vector that stands alone; "" for anything else."""
-    letter = term.args[0] if term.op == "letter" else ""
-    parts = vector_parts(letter) if letter not in BIAS and not letter.endswith("*") else None
-    return parts[0] if parts else ""
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix("*")
+    x = term.args[0] if term.op == "letter" else None
+    return x.word if isinstance(x, VectorLetter) and x.given and not x.starred else ""
 
 
 def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:

@@ -6,15 +6,17 @@ Every stage runs on the same scalars; on a tape, what stages share (articulated 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
 from psiphi.functions.compiler import Function, Request
+from psiphi.model.model import Model
+from psiphi.operators import heavier
 from psiphi.sweeps.framing import Tree, frame_tree
-from psiphi.sweeps.program import Argument, Program, Site
+from psiphi.sweeps.program import ADDED, Argument, Program, Site
 from psiphi.sweeps.unroll import unroll
 from psiphi.tape.ops import Count
 
@@ -33,6 +35,7 @@ class Circuit:
     fill: Fill
     rods: bool = True
     columns: str = ""
+    model: Model | None = None  # the forest, where it is not the algebra's
 
     def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
         def finish(site: Site) -> None:
@@ -45,7 +48,7 @@ class Circuit:
     def compiled(self) -> Function:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
         request = Request(self.name, (self.algebra.closure.key,))
-        return Function(self.algebra.closure.model, request, quantity=self)
+        return Function(self.model or self.algebra.closure.model, request, quantity=self)
 
     @cached_property
     def count(self) -> Count:
@@ -88,6 +91,13 @@ def dynamics(
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     fill = lambda c: run(method, stages, c, redundant)  # noqa: E731
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, fill)
+
+
+def heavier_dynamics(closure: Closure, method: str) -> Circuit:
+    """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
+    circuit = dynamics(Algebra(replace(closure, model=heavier(closure.model))), method, redundant=True)
+    inputs = (*circuit.inputs, Argument(ADDED, (closure.model.nv,), "v"))
+    return replace(circuit, name=f"{circuit.name} heavier", inputs=inputs, model=closure.model)
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:

@@ -12,7 +12,7 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.control.law import Controller, Law, Step, Values
-from psiphi.control.torques import coefficients
+from psiphi.control.losses import coefficients
 from psiphi.errors import StateError
 
 

@@ -81,9 +81,13 @@ class Plant:
         joints = self.robot.joints
         return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
 
-    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """a (..., nv)."""
-        return self.given.forward_dynamics(q, v, tau)
+    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
+        """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""
+        if added is None:
+            return self.given.forward_dynamics(q, v, tau)
+        if isinstance(self.given, Robot):
+            return self.given._call("heavier_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False)
+        return self.given._call(self.given._heavier, (q, v, tau, added))[0]
 
     def forces(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """a, and the contacts' forces (..., l, 6) where there are contacts."""

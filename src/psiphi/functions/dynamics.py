@@ -15,7 +15,7 @@ from psiphi.functions import kinematics as kin
 from psiphi.functions.diagonal import DIAGONAL, QuasiQuantity
 from psiphi.functions.equations import FORMS, Equation
 from psiphi.model.model import WORLD, Model
-from psiphi.operators import Expression, Operators, vector
+from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
@@ -34,6 +34,7 @@ class Quantity:
     columns: str = ""
     rods: bool | None = True
     written: bool = False  # lowered as it is written, to show a paper's own algorithm
+    added: bool = False  # D + X in place of D, the diagonal X (nv,) an input: see `equations.py`
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
         """The equation on one robot."""
@@ -45,6 +46,8 @@ class Quantity:
 
 @lru_cache(maxsize=256)
 def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
+    if quantity.added:
+        model = heavier(model)
     s = Operators(model)
 
     def loaded(force: Expression) -> Expression:
@@ -53,8 +56,9 @@ def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: s
 
     results = quantity.results(s, loaded, (frames, axes))
     forms = ("as written",) if quantity.written else FORMS
+    given = (*quantity.given, "f_ext")
     return Equation(
-        results, model, quantity.at_rest, (*quantity.given, "f_ext"), quantity.equation, forms, quantity.rods, by_link=True
+        results, model, quantity.at_rest, given, quantity.equation, forms, quantity.rods, by_link=True, added=quantity.added
     )
 
 
@@ -284,6 +288,7 @@ def _alone(row: Quantity) -> Quantity:
 
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
 PARTS: dict[str, Quantity] = {
+    "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

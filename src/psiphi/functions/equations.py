@@ -34,7 +34,7 @@ from psiphi.rewriting.normal import Normalizer, normalizer
 from psiphi.rewriting.rules import reduce, walk
 from psiphi.rewriting.scalars import commuted
 from psiphi.sweeps.framing import Tree, frame_tree
-from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.program import ADDED, Argument, Program
 from psiphi.sweeps.unroll import unroll
 from psiphi.tape.ops import Count
 
@@ -69,6 +69,7 @@ class Equation:
     columns: str = ""
     by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
     budget: float = SECONDS  # of rewriting
+    added: bool = False  # a diagonal is added to the rotors' inertia, as the last input; the model has rotors everywhere
 
     def __post_init__(self):
         self.results = {name: Expression(settled(e.term), e.model) for name, e in self.results.items()}
@@ -103,6 +104,8 @@ class Equation:
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:
             inputs.append(self._argument(name, vectors.get(name, f"vec:{name}@joint")))
+        if self.added:
+            inputs.append(Argument(ADDED, (model.nv,), "v"))
         return tuple(inputs), tuple(self._output(n, e) for n, e in self.results.items())
 
     def _argument(self, name: str, vector: str) -> Argument:

@@ -25,12 +25,28 @@ def text(motion: Any) -> str:
         most = int(np.argmax(torques))
         rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"))
     rows += balance.rows(motion)
+    if "implicit" in motion.info:
+        rows.append(("implicit", _implicit(**motion.info["implicit"])))
     if motion.residual is not None:
         position, velocity = _by_coordinate(motion.residual)
         rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
     if motion.forces is not None and motion.forces.size:
         rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
     return _table([*rows, *_events(motion)])
+
+
+def _implicit(joints: list[str], order: int) -> str:
+    """Whose losses were taken implicitly, and what order that leaves."""
+    return f"damping and friction at {several(joints)}, of order {order}"
+
+
+def several(names: list[str], most: int = 4) -> str:
+    """The first names, and how many more there are.
+
+    >>> several(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _events(motion: Any) -> list[tuple[str, str]]:

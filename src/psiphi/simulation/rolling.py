@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import whole
+from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
-from psiphi.control.torques import read_effort, read_losses, read_torque
+from psiphi.control.torques import read_effort, read_torque
 from psiphi.errors import StateError
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.failure import STRAINED, Strained
@@ -57,7 +58,7 @@ def rollout(
     cut = read_effort(plant, effort)
     torque, losses = (
         read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
-        read_losses(plant, damping, friction, friction_speed),
+        read_losses(plant, damping, friction, friction_speed).within(plant, method, dt),
     )
     drive = Drive(torque, losses, tau if callable(tau) else None, cut)
     plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)

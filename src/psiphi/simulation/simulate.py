@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
-from psiphi.control.torques import read_effort, read_losses, read_torque
+from psiphi.control.torques import read_effort, read_torque
 from psiphi.errors import StateError
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import METHODS
@@ -52,9 +53,10 @@ def simulate(
     system      a robot, or a closed-chain system
     q0, v0      (..., nq), (..., nv), any batch axes; v0 left out is rest
     tau         nothing, (..., nv), (..., steps, nv), a function tau(t, q, v) or a controller; `hold=True` asks it once a step
-    method      "euler" (semi-implicit), "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
+    method      "euler", "implicit", "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
                 chooses for rtol and atol, sampled every dt
-    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/torques.py` for the laws
+    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` for the laws;
+                what is stiff for the step is taken implicitly
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
@@ -71,6 +73,8 @@ def simulate(
         plant.project = None
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
+    if method in METHODS:
+        losses = losses.within(plant, method, dt)
     field = Field(plant, torque, losses, cut, flag("hold", hold))
     stops = read_stop(stop, limits, functions)
     if progress is not None and not callable(progress):

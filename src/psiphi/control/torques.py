@@ -77,6 +77,10 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
     array = real("tau", full, (nv,), f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)")
     if not np.isfinite(array).all():
         raise StateError("tau holds numbers that are not finite", "look at where they came from")
+    undriven = system.undriven if system.told else []
+    if len(undriven) and array[..., undriven].any():
+        cause = f"tau acts on {', '.join(system.idle)}, which have no motor"
+        raise StateError(cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone")
     by_step, by_element = _fits(array, batch, steps), _broadcasts(array.shape[:-1], batch)
     if by_step and by_element and array.ndim > 1 and array.shape[-2] != 1:
         cause = f"tau of shape {array.shape} may be one row a step or one a batch element: there are {steps} of both"
@@ -113,7 +117,16 @@ def within(tau: Any, effort: Any) -> Any:
 
 
 def read_effort(system: Plant, given: Any) -> np.ndarray | None:
-    """Torques are cut to +- this; None: they are not."""
+    """Torques are cut to +- this; None: they are not. Joints that are said to have no motor have no effort."""
+    limits = _effort(system, given)
+    if not system.told or not len(system.undriven):
+        return limits
+    limits = np.full(system.nv, UNBOUND) if limits is None else limits.copy()
+    limits[system.undriven] = 0.0
+    return limits
+
+
+def _effort(system: Plant, given: Any) -> np.ndarray | None:
     chosen = isinstance(given, bool | np.bool_)
     if chosen and not given:
         return None

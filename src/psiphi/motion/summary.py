@@ -24,6 +24,7 @@ def text(motion: Any) -> str:
         torques = _by_coordinate(np.abs(motion.tau))
         most = int(np.argmax(torques))
         rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"))
+        rows += [_undriven(motion)] if motion.info.get("passive") else []
     rows += balance.rows(motion)
     if "implicit" in motion.info:
         rows.append(("implicit", _implicit(**motion.info["implicit"])))
@@ -33,6 +34,16 @@ def text(motion: Any) -> str:
     if motion.forces is not None and motion.forces.size:
         rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
     return _table([*rows, *_events(motion)])
+
+
+def _undriven(motion: Any) -> tuple[str, str]:
+    """What coordinates without a motor were given."""
+    tau = np.abs(np.nan_to_num(motion.tau))
+    largest = {name: float(tau[..., a:b].max(initial=0.0)) for name, (a, b) in motion.info["passive"].items()}
+    pushed = {name: most for name, most in largest.items() if most > 0.0}
+    if not pushed:
+        return "no motor", f"{several(list(largest))}: given nothing"
+    return "no motor", several([f"{name} was given up to {most:.4g}" for name, most in pushed.items()])
 
 
 def _implicit(joints: list[str], order: int) -> str:

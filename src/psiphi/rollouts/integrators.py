@@ -18,8 +18,8 @@ may be any matrix, the order does not depend on it (Steihaug and Wolfbrandt 1979
 gamma_i = sum_{j<=i} gamma_ij the conditions are
 
     order 2    sum b_i gamma_i = 0
-    order 3    sum b_i alpha_ij gamma_j = sum b_i gamma_ij c_j = sum b_i gamma_ij gamma_j = 0, and sum b_i c_i gamma_i = 0, since
-               M is that of each stage
+    order 3    sum b_i alpha_ij gamma_j = sum b_i gamma_ij c_j = sum b_i gamma_ij gamma_j = 0, and sum b_i c_i gamma_i = 0,
+               since M is that of each stage
 
 Euler: gamma = 1. Heun: gamma = 1 - sqrt(1/2). Four stages: gamma = 1/4 and the numbers below; the factor of a step of v' = -B v
 then lies between 0 and 1, 0 where B is infinite, and no stage is faster than the step's begin.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import whole
+from psiphi.arguments import flag, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
@@ -15,7 +15,7 @@ from psiphi.errors import StateError
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.mending import Careful
-from psiphi.simulation.start import check_closed, check_size, flag, initial_state, step_size, step_stride
+from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
 from psiphi.wording import shown
 
 
@@ -34,6 +34,8 @@ def rollout(
     friction: Any = False,
     friction_speed: float = 0.01,
     effort: Any = False,
+    actuated: Any = None,
+    passive: Any = None,
     limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -48,6 +50,7 @@ def rollout(
     (100, 6, 6)
     """
     plant = Plant(robot)
+    plant.with_motors(actuated, passive)
     reason = obstacle(plant.given, tau, method, _blocks(limits))
     if reason:
         raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")

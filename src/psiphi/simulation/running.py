@@ -55,6 +55,9 @@ class Task:
         field, table = self.field, self.field.torque.table
         lossy = not field.losses.none or self.limits == "block"
         known = {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
+        if self.plant.idle:
+            slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
+            known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
         if field.losses.implicit:
             known["implicit"] = {"joints": field.losses.words(self.plant.robot), "order": ORDER[self.method]}
         return known

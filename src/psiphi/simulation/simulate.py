@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import flag
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.torques import read_effort, read_torque
@@ -20,7 +21,7 @@ from psiphi.simulation.failure import STRAINED, MotionWarning, Strained
 from psiphi.simulation.field import Field
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
-from psiphi.simulation.start import check_closed, check_size, flag, initial_state, step_count, step_size, step_stride
+from psiphi.simulation.start import check_closed, check_size, initial_state, step_count, step_size, step_stride
 from psiphi.wording import nearest, shown
 
 
@@ -39,6 +40,8 @@ def simulate(
     friction: Any = False,
     friction_speed: float = 0.01,
     effort: Any = False,
+    actuated: Any = None,
+    passive: Any = None,
     limits: str = "ignore",
     events: Any = (),
     stop: Any = STOP,
@@ -57,6 +60,8 @@ def simulate(
                 chooses for rtol and atol, sampled every dt
     damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` for the laws;
                 what is stiff for the step is taken implicitly
+    actuated, passive    names of the joints with motors, or of those without: these get no torque, whatever asks for one. Where
+                neither is given controllers do not drive free joints (floating bases); torques of your own act as they are
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
@@ -69,6 +74,7 @@ def simulate(
     True
     """
     plant, q, v, dt, steps, every, method, limits = read_start(system, q0, v0, duration, dt, method, every, limits)
+    plant.with_motors(actuated, passive)
     if not flag("projection", projection):
         plant.project = None
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
@@ -135,7 +141,7 @@ def read_start(
     check_size(plant, q.shape[:-1], steps // every + 2)
     limits, method = check_limits_word(limits), _method(method)
     if limits == "block" and method not in METHODS:
-        raise StateError(f'limits="block" has no place in {method}', 'use "euler", "rk4" or "lie", or limits="stop"')
+        raise StateError(f'limits="block" has no place in {method}', f'use {", ".join(METHODS)}, or limits="stop"')
     return Start(plant, q, v, dt, steps, every, method, limits)
 
 

@@ -71,13 +71,6 @@ def check_size(plant: Plant, batch: tuple[int, ...], samples: int) -> None:
         raise StateError(cause, "keep fewer samples (every=...), or give a shorter duration or a larger dt")
 
 
-def flag(name: str, given: Any) -> bool:
-    """True or False: words like "no" would count as True."""
-    if not isinstance(given, bool | np.bool_ | int) or given not in (0, 1):
-        raise StateError(f"{name} is {shown(given)}, expected True or False", "give one of the two")
-    return bool(given)
-
-
 def check_closed(plant: Plant, q: np.ndarray, v: np.ndarray) -> None:
     """The start must lie on the constraints, in place and in speed."""
     residual = plant.residual(q, v)

@@ -107,7 +107,7 @@ def test_operational_space_wants_all_motors():
 
 def test_closed_chains_say_it_themselves():
     scene = pp.scenes.load("four_bar")
-    with pytest.raises(pp.StateError, match="the motors of .* are its own"):
+    with pytest.raises(pp.StateError, match=r"the motors of .* are its own"):
         simulate(scene.system, scene.q0, passive=scene.system.joints[0].name)
     with pytest.raises(pp.StateError, match="are its own"):
         pp.GravityCompensation(scene.system, passive=())

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psiphi as pp
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import frame, moves_inertia, program
 from psiphi.operators import RATES, Operators
 from psiphi.operators.kinematics import motions
 from psiphi.operators.rates import MIXED, table
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state, trees
 
@@ -148,8 +148,8 @@ def test_inertial_derivatives_run_as_sweeps(name):
     for e in (s.H.dot("inertial") @ s.M @ V, s.H @ s.P.dot("inertial") @ V, s.H @ s.phi.dot("inertial") @ s.P @ V):
         assert not pp.function(e).dense
         equation = Equation({"out": e}, model, forms=("as written",))
-        tree = frame_tree(model, equation.moves_inertia)
-        close(interpret(equation.program(tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12)
+        tree = frame(model, moves_inertia(equation))
+        close(interpret(program(equation, tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12)
 
 
 def test_velocities_are_asked_for():

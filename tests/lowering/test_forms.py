@@ -5,7 +5,8 @@ import pytest
 
 import psiphi as pp
 import zoo
-from psiphi.functions.equations import FORMS, Equation
+from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.passes import choose
 from psiphi.operators import Operators
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
@@ -72,7 +73,7 @@ def check(name, make, build, forms=FORMS):
     for form in forms:
         equation = Equation({"out": expression}, model, forms=(form,))
         try:
-            lowered = equation.form.lowered
+            lowered = choose(equation).lowered
         except pp.StateError:
             continue
         inputs = values(equation, model, rng)

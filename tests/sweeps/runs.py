@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.segments import Layout
-from psiphi.functions.dynamics import CATALOGUE
 from psiphi.model.model import WORLD, Model
 from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program
@@ -31,7 +31,7 @@ def requests() -> list[tuple[str, tuple[str, ...], str]]:
 
 def program_of(tree: Tree, request: tuple[str, tuple[str, ...], str]) -> Program:
     name, frames, axes = request
-    return CATALOGUE[name].program(tree, frames, axes)
+    return sweeps_of(name, tree, frames, axes)
 
 
 def arguments(program: Program, model: Model, seed: int = 0, size: tuple[int, ...] = (3,)) -> list[np.ndarray]:

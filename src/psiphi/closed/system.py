@@ -11,11 +11,10 @@ from psiphi.arguments import read
 from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
+from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
-from psiphi.functions.compiler import Function
 from psiphi.functions.robot import Robot
-from psiphi.functions.threads import run
 from psiphi.model.model import Frame, Joint
 from psiphi.wording import shown
 
@@ -318,7 +317,7 @@ class System:
         values = guard.plain(self.robot, self.name, function.source.inputs, values)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
-                return run(function.ufunc, values, None, flops=function.cost)
+                return function.run(values)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
             if words is error:

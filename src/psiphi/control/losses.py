@@ -18,9 +18,9 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.closed.system import System
+from psiphi.compiler.passes import UNROLLED
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
-from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
 from psiphi.spatial.screws import root
 from psiphi.wording import shown

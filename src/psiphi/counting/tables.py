@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
+from psiphi.compiler.passes import choose, frame, program
 from psiphi.counting import papers
 from psiphi.counting.arms import arm
 from psiphi.counting.formulas import Formula, added, fitted
 from psiphi.counting.recursions import REST, Recursion, by_recursion
-from psiphi.functions.diagonal import DIAGONAL, NAMES
 from psiphi.lowering.graph import Apply, Causal, Leaf, Node
 from psiphi.lowering.vectors import Lowered
 from psiphi.spatial.screws import motion
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.program import Site
 from psiphi.tape.ops import Count
 
@@ -72,9 +72,10 @@ def _labels(nodes: list[Node]) -> list[Recursion]:
 def _split(n: int, case: int, normalised: bool) -> dict[str, Count]:
     robot = arm(n, case)
     equation = DIAGONAL[f"{NAMES[normalised]}_motion"].of(robot._model)
-    tree, lowered = frame_tree(robot._model, equation.moves_inertia), equation.form.lowered
+    lowered = choose(equation).lowered
     assert isinstance(lowered, Lowered)
-    return by_recursion(equation.program(tree), tree, _labels(lowered.nodes))
+    tree = frame(robot._model, lowered.rods)
+    return by_recursion(program(equation, tree), tree, _labels(lowered.nodes))
 
 
 @lru_cache(maxsize=8)

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.plans import Plan, Sweeps, plan_for
+from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard
-from psiphi.functions.compiler import Function
-from psiphi.functions.equations import Equation
-from psiphi.functions.plans import Plan, Sweeps, plan_for
-from psiphi.functions.threads import run
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
@@ -123,7 +122,7 @@ class ExpressionFunction:
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         compiled = self.compiled
         try:
-            return run(compiled.ufunc, values, out, dtype=dtype, flops=compiled.cost)
+            return compiled.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.model, "function", compiled.source, values, out, dtype, error)
             if words is error:

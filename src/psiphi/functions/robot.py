@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
+from psiphi.compiler.passes import is_large
+from psiphi.compiler.source import Function
 from psiphi.errors import ModelError, SingularError, StateError
+from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
-from psiphi.functions import columns, guard, operational
-from psiphi.functions.compiler import Function
 from psiphi.functions.diagonalised import Diagonalised
-from psiphi.functions.dynamics import BY_METHOD, METHODS, PARTS
-from psiphi.functions.equations import LARGE
-from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
@@ -74,7 +73,7 @@ class Robot(Model):
         except (KeyError, TypeError):
             request = guard.request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
-        return self._functions.setdefault(key, Function(self._model, request))
+        return self._functions.setdefault(key, catalogued(self._model, request))
 
     def flops(self, name: str, **options) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
@@ -162,7 +161,7 @@ class Robot(Model):
 
     def coriolis(self, q, v, *, out=None, dtype=None, check=False):
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
-        if len(self.joints) <= LARGE:
+        if not is_large(self):
             return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
         columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
@@ -290,7 +289,7 @@ class Robot(Model):
     def _matrix(self, name: str, q, out, dtype, check):
         if self.function(name).written_out:
             return self._call(name, dict(q=q), out, dtype, check)
-        return columns.matrix(self, name, q, out, dtype, check)
+        return by_columns.matrix(self, name, q, out, dtype, check)
 
     def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
         function, values = self.function(name, frames, axes), tuple(state.values())
@@ -312,9 +311,9 @@ class Robot(Model):
         elif out is None and dtype is not None:
             out = (None,) * function.ufunc.nout
         try:
-            if len(self.joints) > LARGE and (name in METHODS or name in PARTS) and not function.program.local:
+            if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
                 return self._interpreted(function, values, dtype)
-            return run(function.ufunc, values, out, dtype=dtype, flops=function.cost)
+            return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self, name, function.source, values, out, dtype, error)
             if words is error:

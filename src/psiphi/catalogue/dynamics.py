@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
-A dynamics quantity is nothing but its operator expression; `equations.py` rewrites and lowers it. Positions and energies,
-which are not linear, are small sums over the tree (`kinematics.py`). `columns` names the operator whose columns a matrix is,
+A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Positions and energies,
+which are not linear, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from psiphi.functions import kinematics as kin
-from psiphi.functions.diagonal import DIAGONAL, QuasiQuantity
-from psiphi.functions.equations import FORMS, Equation
+from psiphi.catalogue import sums as kin
+from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
+from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.passes import frame, program
+from psiphi.compiler.source import Function, Request
+from psiphi.emitters.host import HOST, Host
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.sweeps.framing import Tree
@@ -40,15 +42,9 @@ class Quantity:
         """The equation on one robot."""
         return _equation(self, model, frames, axes)
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.of(tree.model, frames, axes).program(tree)
 
-
-@lru_cache(maxsize=256)
 def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
-    if quantity.added:
-        model = heavier(model)
-    s = Operators(model)
+    s = Operators(heavier(model) if quantity.added else model)
 
     def loaded(force: Expression) -> Expression:
         """Less the wrenches f_ext on frames."""
@@ -56,9 +52,17 @@ def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: s
 
     results = quantity.results(s, loaded, (frames, axes))
     forms = ("as written",) if quantity.written else FORMS
-    given = (*quantity.given, "f_ext")
     return Equation(
-        results, model, quantity.at_rest, given, quantity.equation, forms, quantity.rods, by_link=True, added=quantity.added
+        results,
+        model,
+        quantity.at_rest,
+        (*quantity.given, "f_ext"),
+        quantity.equation,
+        forms,
+        quantity.rods,
+        quantity.columns,
+        by_link=True,
+        added=quantity.added,
     )
 
 
@@ -170,11 +174,23 @@ class Sum:
     columns: str = ""
     rods: bool = False
 
-    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Sum:
-        return self
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> SumOf:
+        return SumOf(self.equation, model, lambda tree: self.make(tree, frames))
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.make(tree, frames)
+
+@dataclass(frozen=True, eq=False)
+class SumOf:
+    """A sum on one robot: sweeps already, for the compiler to frame and trace."""
+
+    equation: str
+    model: Model
+    program: Callable[[Tree], Program]
+    columns: str = ""
+    rods: bool = False
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        made = self.program(frame(self.model, self.rods))
+        return made.inputs, made.outputs
 
 
 def _q(model: Model) -> Argument:
@@ -293,3 +309,14 @@ PARTS: dict[str, Quantity] = {
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }
 EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
+
+
+def catalogued(model: Model, request: Request, lanes: int | None = None) -> Function:
+    """The function of a quantity of the catalogue."""
+    asked = EVERY[request.name].of(model, request.frames, request.axes)
+    return Function(request, asked, HOST if lanes is None else Host(lanes))
+
+
+def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    """The program of a quantity of the catalogue over a framed tree."""
+    return program(EVERY[name].of(tree.model, frames, axes), tree)

@@ -15,10 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from psiphi.compiler import explained
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
+from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
-from psiphi.functions.compiler import UNROLLED, Function, Request
-from psiphi.functions.equations import Equation
-from psiphi.functions.threads import run
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.model.model import Model
 from psiphi.operators import terms
@@ -58,7 +59,8 @@ def plan_for(expression: Expression, equation: Equation) -> Plan:
     if not equation.arguments()[1][0].size:
         return Dense(expression, equation.model, "there is nothing to compute")
     try:
-        opaque = equation.opaque["out"]
+        known = resolve(equation)["out"].known
+        opaque = frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
         if opaque and all(_small(x) for x in opaque):
             return Composed(expression, equation.model, opaque, equation.budget)
         if not opaque:
@@ -83,12 +85,12 @@ def _small(term: Term) -> bool:
 
 def _by_sweeps(expression: Expression, equation: Equation) -> Plan:
     bodies = len(equation.model.bodies)
-    by_columns = isinstance(equation.form.lowered, LoweredColumns)
+    by_columns = isinstance(choose(equation).lowered, LoweredColumns)
     if equation.is_matrix and (bodies > UNROLLED or by_columns):
         columns = Columns(expression, equation)
         if bodies > UNROLLED or columns.written_out > WRITTEN_OUT:
             return columns
-    if bodies > LOOPLESS and not equation.program(equation.tree).local:
+    if bodies > LOOPLESS and not program(equation, frame(equation.model, choose(equation).lowered.rods)).local:
         raise StateError(
             f"{expression} cannot run in loops over the tree, and {equation.model.name} has {bodies} bodies",
             "make functions of its parts, each of one frame and of joint vectors, and combine what they return",
@@ -103,11 +105,11 @@ class Sweeps:
 
     def __init__(self, equation: Equation):
         self.equation = equation
-        self.function = Function(equation.model, Request("expression"), quantity=equation)
+        self.function = Function(Request("expression"), equation)
 
     @property
     def sweeps(self) -> int:
-        return self.equation.sweeps
+        return explained.sweeps(self.equation)
 
     @property
     def count(self) -> Count:
@@ -115,10 +117,10 @@ class Sweeps:
 
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         arrays = [values[arg.name] for arg in self.function.inputs]
-        return run(self.function.ufunc, arrays, None, dtype=dtype, flops=self.function.cost)
+        return self.function.run(arrays, dtype=dtype)
 
     def explain(self) -> str:
-        return self.equation.explain(self.count)
+        return explained.explain(self.equation, self.count)
 
 
 COLUMN = "column of the identity"  # a name no user can give
@@ -143,11 +145,11 @@ class Columns:
 
     @cached_property
     def function(self) -> Function:
-        return Function(self.equation.model, Request("expression"), quantity=self.equation)
+        return Function(Request("expression"), self.equation)
 
     @property
     def sweeps(self) -> int:
-        return self.equation.sweeps
+        return explained.sweeps(self.equation)
 
     @property
     def count(self) -> Count:
@@ -157,12 +159,13 @@ class Columns:
         kind = np.dtype(dtype or np.result_type(np.float32, *values.values()))
         more = {name: array[..., None, :] for name, array in values.items()} | {COLUMN: np.eye(self.width, dtype=kind)}
         arrays = [more[arg.name] for arg in self.function.inputs]
-        columns = run(self.function.ufunc, arrays, None, dtype=kind, flops=self.function.cost)
+        columns = self.function.run(arrays, dtype=kind)
         X = columns.swapaxes(-1, -2)
         return (X + columns) / 2 if self.symmetric else X
 
     def explain(self) -> str:
-        return f"{self.equation.explain(self.function.count)}\n\nThis is one of its {self.width} columns; they run as a batch."
+        one = explained.explain(self.equation, self.function.count)
+        return f"{one}\n\nThis is one of its {self.width} columns; they run as a batch."
 
 
 class Dense:

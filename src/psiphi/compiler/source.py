@@ -1,0 +1,182 @@
+"""One quantity of one model as a NumPy function: the passes run when it is first called, before NumPy is entered.
+
+The cache is asked first, by what the code depends on: psiphi's own sources, the model, the quantity, the target, the versions.
+A warm process neither traces nor compiles (a large robot is rolled again, for its tables).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psiphi.compiler import passes
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.explained import explain
+from psiphi.emitters.host import FP, HOST, Host
+from psiphi.model.model import Model
+from psiphi.runtime import cache
+from psiphi.runtime.gufunc import gufunc, prepare
+from psiphi.runtime.quickcall import quickcall
+from psiphi.runtime.threads import run
+from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.program import Argument, Program
+from psiphi.tape.ops import Count
+
+ROOMS = [
+    "spatial",
+    "model",
+    "operators",
+    "rewriting",
+    "tape",
+    "sweeps",
+    "lowering",
+    "emitters",
+    "runtime",
+    "compiler",
+    "catalogue",
+    "closed",
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: a quantity of the catalogue, for these frames, in these axes."""
+
+    name: str
+    frames: tuple[str, ...] = ()
+    axes: str = "world"
+
+
+class Source:
+    """One quantity of one model on its way to machine code. It does not know its gufunc: NumPy's gufuncs hide from the
+    garbage collector, so nothing they hold may lead back to them."""
+
+    def __init__(self, request: Request, asked: Any, target: Host = HOST):
+        self.request, self.asked, self.target = request, asked, target
+        self.model: Model = asked.model
+        self.arguments: tuple[tuple[Argument, ...], tuple[Argument, ...]] = asked.arguments()
+        self.libraries: dict[str, Any] = {}  # by dtype
+        self._count: Count | None = None
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        return self.arguments[0]
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        return self.arguments[1]
+
+    @property
+    def text(self) -> str:
+        return self.asked.equation
+
+    @property
+    def tree(self) -> Tree:
+        return passes.frame(self.model, passes.moves_inertia(self.asked))
+
+    @property
+    def program(self) -> Program:
+        return passes.program(self.asked, self.tree)
+
+    @property
+    def code(self) -> passes.Code:
+        """One tape, or loops over classes of links."""
+        return passes.code(self.asked)
+
+    @property
+    def written_out(self) -> bool:
+        """Whether this quantity is code of its own; a large robot's matrix is made of an operator's columns."""
+        return not (passes.is_large(self.model) and self.asked.columns)
+
+    @property
+    def count(self) -> Count:
+        """Exact operation count of one evaluation."""
+        return self._count or self.code.count
+
+    @property
+    def cost(self) -> int:
+        """Operations an element, once compiled: what a batch is worth in threads."""
+        return 1000 if self._count is None else self._count.flops + 40 * self._count.trig
+
+    def explain(self) -> str:
+        """How the equation became sweeps, and what they cost."""
+        return explain(self.asked, self.count) if isinstance(self.asked, Equation) else self.text
+
+    def ir(self, char: str = "d") -> str:
+        """The LLVM IR of the loop for one dtype."""
+        return self.target.emit(self.code, char)
+
+    def compile(self, char: str) -> int:
+        """The address of the loop for one dtype, from the cache or the compiler."""
+        self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key(char))
+        return self.libraries[char].address("loop")
+
+    def key(self, char: str) -> str:
+        """The name of the machine code in the cache."""
+        r = self.request
+        equation = self.asked.key if isinstance(self.asked, Equation) else ""
+        what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, self.target.key(char)])
+        return cache.key(sources(), self.model.digest, what, np.__version__)
+
+
+class Function:
+    """One compiled quantity of one model: `ufunc` is the NumPy gufunc, `source` how it came about."""
+
+    def __init__(self, request: Request, asked: Any, target: Host = HOST):
+        self.source = Source(request, asked, target)
+        self.ufunc = _gufunc(self.source)
+
+    def prepare(self, char: str = "d") -> None:
+        """Compile now."""
+        prepare(self.ufunc, char)
+
+    def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
+        """The results for arrays; what is not compiled yet is, before NumPy is entered, so that its errors are plain ones."""
+        if _char(values, dtype) not in self.source.libraries:
+            self.prepare(_char(values, dtype))
+        return run(self.ufunc, values, out, dtype=dtype, flops=self.source.cost)
+
+    def single(self) -> Any:
+        """The fastest callable for one element of plain float64 vectors; it takes everything the gufunc takes."""
+        self.prepare()
+        library = self.source.libraries["d"]
+        quick = quickcall(library, self.ufunc, self.source.request.name) if "quick" in library.names else None
+        return quick or self.ufunc
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.source, name)
+
+
+def _char(values: Any, dtype: Any) -> str:
+    """The dtype of the loop that NumPy will take: float32 where all arrays are (or it is asked for), else float64."""
+    if dtype is None:
+        return "f" if all(getattr(value, "dtype", None) == np.float32 for value in values) else "d"
+    return "f" if dtype == np.float32 else "d"
+
+
+def _gufunc(source: Source) -> np.ufunc:
+    inputs, outputs = source.arguments
+    core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
+    signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
+    doc = f"{source.text} of {source.model.name}"
+    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP}
+    return gufunc(source.request.name, signature, loops, doc, len(inputs), len(outputs))
+
+
+@lru_cache(maxsize=1)
+def sources() -> str:
+    """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
+    sha = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for folder in (root, *(root / room for room in ROOMS)):
+        for path in sorted(folder.glob("*.py")):
+            sha.update(path.name.encode() + path.read_bytes())
+    return sha.hexdigest()

@@ -12,9 +12,9 @@ import psiphi
 from children import child, python
 from psiphi import cli
 from psiphi.cli import info
-from psiphi.cli.progress import Bar
 from psiphi.errors import Error, ModelError, SingularError
 from psiphi.motion.trajectory import Trajectory
+from psiphi.simulation.bar import Bar
 
 
 def stand_in(**changes) -> SimpleNamespace:
@@ -410,7 +410,8 @@ def test_progress_stays_on_one_line_of_a_narrow_terminal(monkeypatch):
     for columns, whole in ((80, True), (40, False)):
         monkeypatch.setenv("COLUMNS", str(columns))
         stream = io.StringIO()
-        with Bar(1000.0, stream, always=True) as bar:
+        stream.isatty = lambda: True
+        with Bar(1000.0, stream) as bar:
             bar.start -= 500.0
             bar(999.0, np.zeros(2), np.array([0.5, -123.4]))
         assert max(map(len, stream.getvalue().split("\r"))) < columns

@@ -75,7 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, sum up, write the files."""
-    from psiphi.cli.progress import Bar
+    from psiphi.simulation.bar import Bar
 
     files = outputs(args)
     case = load_case(args.target, args.base)

@@ -26,6 +26,7 @@ from psiphi.spatial.screws import root
 from psiphi.wording import shown
 
 SOFT = 0.1  # of the time a joint takes to stop: the error of RK4 is then below 1e-7 of the speed in a step
+SPEED = 0.01  # rad/s, m/s: below it friction fades
 SEEN = 8  # configurations at which (M^-1)_kk is looked at
 ALWAYS = ("euler", "implicit")  # methods that take every loss implicitly
 
@@ -100,9 +101,11 @@ def mobility(robot: Robot) -> np.ndarray:
 
 def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:
     """True takes the model's numbers, False none, an array is taken as it is."""
-    smooth = real("friction_speed", speed, (), "give a speed")
+    smooth = real("friction_speed", SPEED if speed is None else speed, (), "give a speed")
     if smooth.ndim or not 0.0 < smooth < np.inf:
-        raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", "0.01 is the default")
+        raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", f"{SPEED} is the default")
+    if speed is not None and isinstance(friction, bool | np.bool_) and not friction:
+        raise StateError("friction_speed came, and there is no friction", "add friction=True, or a number")
     return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth))
 
 

@@ -32,7 +32,7 @@ def rollout(
     hold: bool = False,
     damping: Any = False,
     friction: Any = False,
-    friction_speed: float = 0.01,
+    friction_speed: float | None = None,
     effort: Any = False,
     actuated: Any = None,
     passive: Any = None,
@@ -57,7 +57,8 @@ def rollout(
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
-    check_size(plant, q.shape[:-1], 1 + steps // every)
+    if out is None:
+        check_size(plant, q.shape[:-1], steps, every, whole=False)
     cut = read_effort(plant, effort)
     torque, losses = (
         read_torque(tau, plant, q.shape[:-1], steps).cut(cut),

@@ -62,6 +62,13 @@ def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float
     return float(array)
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False: words like "no" would count as True."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
+    return bool(value)
+
+
 def _not_real(value: Any, array: np.ndarray) -> str:
     kind, dtype = array.dtype.kind, array.dtype
     if kind in "iub" or (kind == "f" and dtype.itemsize <= 8):

@@ -17,7 +17,7 @@ from psiphi.operators.expression import Expression
 from psiphi.operators.letters import Letter, VectorLetter, vector_letter
 from psiphi.operators.sides import ends, settled
 from psiphi.rewriting.budget import SECONDS
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import ADDED, Argument
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
 
@@ -40,6 +40,7 @@ class Equation:
     by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
     budget: float = SECONDS  # of rewriting
     velocities: Mapping[str, Expression] = field(default_factory=dict)
+    added: bool = False  # a diagonal stands beside the rotors' inertia, as the last input; the results are of `heavier(model)`
 
     def __post_init__(self):
         self.results = {name: Expression(settled(e.term), e.model) for name, e in self.results.items()}
@@ -75,6 +76,8 @@ class Equation:
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:
             inputs.append(self._argument(name, vectors.get(name) or vector_letter(name, "joint")))
+        if self.added:
+            inputs.append(Argument(ADDED, (model.nv,), "v"))
         return tuple(inputs), tuple(self._output(n, e) for n, e in self.results.items())
 
     def _argument(self, name: str, vector: Letter) -> Argument:

@@ -27,6 +27,7 @@ class Direction(Enum):
 
 
 BASE_TO_TIP, TIP_TO_BASE = Direction.BASE_TO_TIP, Direction.TIP_TO_BASE
+ADDED = "added"  # the input (nv,) that stands beside the rotors' inertia, in programs that have it
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ class Site:
     def path(self) -> list:
         """The displacement parent -> body."""
         return self.link.path(self.of("q"))
+
+    @property
+    def rotor(self) -> list:
+        """The joint's rotor inertia, and what the program's input `added` adds to it: h B of joints that are braked."""
+        return [J + x for J, x in zip(self.link.armature, self.of(ADDED), strict=True)]
 
     @cached_property
     def H(self) -> list:

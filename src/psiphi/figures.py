@@ -1,4 +1,4 @@
-"""Matplotlib figures without pyplot: no window opens, nothing is kept between two of them; a notebook shows them as they are."""
+"""Matplotlib figures without pyplot: no window opens, nothing is kept between two of them, and notebooks show them."""
 
 from __future__ import annotations
 

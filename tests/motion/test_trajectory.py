@@ -307,7 +307,7 @@ def test_joints_are_picked_by_name_and_their_limits_drawn(tmp_path):
     motion.save(tmp_path / "m.npz")
     alone = pp.Trajectory.load(tmp_path / "m.npz")
     assert len(alone.plot("q", joints="arm_*").axes[0].lines) == 16, "names are in the file"
-    with pytest.raises(StateError, match="no limits.*system"):
+    with pytest.raises(StateError, match=r"no limits.*system"):
         alone.plot("q", limits=True)
 
 

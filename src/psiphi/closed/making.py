@@ -146,7 +146,7 @@ def _object(body: Body, poses: list[Pose], gravity) -> Model:
             "where contacts do not hold it, its acceleration would not be unique",
             "give it positive mass and inertia, as in pp.Body.box(mass, size)",
         )
-    return model
+    return replace(model, bodies=(replace(model.bodies[0], solid=body.solid),))
 
 
 def _parts(mechanisms) -> list[Part]:

@@ -17,6 +17,7 @@ from psiphi.functions.compiler import Function
 from psiphi.functions.robot import Robot
 from psiphi.functions.threads import run
 from psiphi.model.model import Frame, Joint
+from psiphi.optional import need
 from psiphi.wording import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
@@ -126,6 +127,10 @@ class System:
 
     def __hash__(self) -> int:
         return hash((self.robot, self.key))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, and a row a joint."""
+        return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
 
     def __repr__(self) -> str:
         held = ", ".join([*(f"{c.name}: {c.kind}" for c in self.contacts), *(f.name for f in self.closure.follows)])

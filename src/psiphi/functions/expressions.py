@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.escaping import html
 from psiphi.functions import guard
 from psiphi.functions.compiler import Function
 from psiphi.functions.equations import Equation
@@ -19,6 +20,7 @@ from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ANY, ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.budget import budget as budgeted
+from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.tape.ops import Count
 
 
@@ -134,8 +136,23 @@ class ExpressionFunction:
         """How the expression became sweeps: the derivation, the loops, what they cost."""
         return self.plan.explain()
 
+    @property
+    def derivation(self) -> Derivation:
+        """How the expression was rewritten; no steps where it is evaluated as it was written."""
+        equation = getattr(self.plan, "equation", None)
+        found = equation.form.derivation if equation is not None else None
+        return found if found is not None else Derivation(Chain(self.expression, self.expression.poly(), ()))
+
+    def latex(self) -> str:
+        """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
+        return self.derivation.latex()
+
     def __repr__(self) -> str:
         return f"<function {self.expression}>"
+
+    def _repr_html_(self) -> str:
+        lines = (html(line) for line in self.explain().splitlines())
+        return '<pre style="white-space: pre-wrap">{}</pre>'.format("\n".join(lines))
 
 
 def _delivered(result: np.ndarray, out: Any, dtype: Any) -> Any:

@@ -20,6 +20,7 @@ from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
+from psiphi.optional import need
 from psiphi.sweeps.interpreter import interpret
 from psiphi.wording import shown
 
@@ -61,6 +62,10 @@ class Robot(Model):
     def operators(self) -> Operators:
         """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
         return Operators(self._model)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, and a row a joint."""
+        return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
 
     @property
     def diagonalised(self) -> Diagonalised:

@@ -223,6 +223,10 @@ class Trajectory:
     def _sample(self, times: np.ndarray) -> Sample:
         return Sample(times if times.ndim else float(times), *self._arrays())
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how it ended, the summary, curves."""
+        return need("psiphi.viewer.cards", "a picture", "psiphi").trajectory(self)
+
     def __repr__(self) -> str:
         batch = f", batch {self.batch}" if self.batch else ""
         span = f"{self.t[0]:g} to {self.t[-1]:g} s, " if len(self) else ""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from psiphi.errors import StateError
+from psiphi.escaping import latex as escaped
 from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
 from psiphi.operators.structure import ANYWHERE, CAUSAL, MEMORYLESS, STRICTLY_CAUSAL, Structure
 
@@ -120,7 +121,7 @@ def letter(name: str) -> Letter:
     if name.startswith("B["):
         frames, axes = frame_parts(name)
         inside = ", ".join(frames) + (" in own axes" if axes == "frame" else "")
-        latex = rf"B_{{\text{{{_escaped(inside)}}}}}"
+        latex = rf"B_{{\text{{{escaped(inside)}}}}}"
         return Letter(name, LINK, FRAME(len(frames)), f"B({inside})", latex, ANYWHERE, FORCE, FORCE, "frames to links")
     if name.startswith("Bdot["):
         row = letter(name.replace("Bdot[", "B[", 1))
@@ -200,11 +201,8 @@ def symbol_parts(name: str) -> tuple[str, str] | None:
 
 
 def _upright(word: str) -> str:
-    return word if len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{_escaped(word)}}}")
+    return word if word.isalpha() and len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{escaped(word)}}}")
 
 
-def _escaped(text: str) -> str:
-    return text.replace("_", r"\_")
-
-
-_GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "eps", "xi", "eta", "zeta")}
+_GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "xi", "eta", "zeta")}
+_GREEK["eps"] = r"\epsilon"

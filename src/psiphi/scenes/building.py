@@ -145,6 +145,12 @@ def _body(row: Table) -> Body:
     mass, name = row.number("mass", above=0.0), row.text("name", "box")
     if "sphere" in row:
         return Body.sphere(mass, row.number("sphere", above=0.0), name)
+    for kind in ("cylinder", "capsule"):
+        if kind in row:
+            radius, length = row.numbers(kind, 2)
+            if radius <= 0.0 or length <= 0.0:
+                row.fail(kind, f"is {[radius, length]}", "give its radius and its length, both positive")
+            return getattr(Body, kind)(mass, radius, length, name)
     size = row.numbers("box", 3)
     if min(size) <= 0.0:
         row.fail("box", f"has the edges {size}", "give three positive lengths")

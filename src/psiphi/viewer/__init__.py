@@ -2,7 +2,8 @@
 
 Comes in: a robot, a closed chain or a trajectory. Goes out: a page that opens by itself in any browser (`html`), or a live
 viewer in the browser (`view`, with the extra `psiphi[viewer]`).
-Read `scene.py` first (what is shown), then `drawing.py` (a robot without shapes), then `page.py` and `live.py`.
+Read `scene.py` first (what is shown), then `drawing.py` (a robot without shapes), then `page.py` and `live.py`; `cards.py` is
+what notebooks show, with a still `picture.py`.
 """
 
 from __future__ import annotations

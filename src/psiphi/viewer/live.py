@@ -100,7 +100,7 @@ class Viewer:
         center, radius = self.scene.extent
         camera = self.server.initial_camera
         camera.look_at = tuple(map(float, center))
-        camera.position = tuple(map(float, center + radius * np.array([1.0, -1.4, 0.65])))
+        camera.position = tuple(map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.upright))
 
     # -- the panel ---------------------------------------------------------------------------------------------------------
 

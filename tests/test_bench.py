@@ -14,8 +14,8 @@ from psiphi.bench.agreement import FUNCTIONS, errors, interpreted, two_frames
 from psiphi.bench.peers import Mj, Pin, lazy
 from psiphi.bench.row import Measured, Row, Size
 from psiphi.bench.run import chosen, measured
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.errors import Error
-from psiphi.functions.dynamics import CATALOGUE
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks"

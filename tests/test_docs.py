@@ -9,7 +9,7 @@ import pytest
 import psiphi as pp
 from pages import ROOT, broken_links, run_examples
 from psiphi import errors
-from psiphi.functions.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.model.checks import REPAIRS
 from psiphi.model.joints import JOINTS
 

@@ -11,8 +11,8 @@ import numpy as np
 
 import psiphi as pp
 from pages import ROOT, blocks, broken_links
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.cli import COMMANDS
-from psiphi.functions.dynamics import CATALOGUE
 from psiphi.model.joints import JOINTS
 
 README = ROOT / "README.md"

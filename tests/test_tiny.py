@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import module
 from psiphi.emitters.segments import cut
 from psiphi.emitters.straight import straight_kernel
-from psiphi.functions.dynamics import CATALOGUE
-from psiphi.functions.gufunc import gufunc
 from psiphi.model.urdf import load_urdf
+from psiphi.runtime.gufunc import gufunc
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE

@@ -18,7 +18,7 @@ from charts import agreement, speed
 from drawings import picture
 
 import psiphi as pp
-from psiphi.functions.dynamics import CATALOGUE, METHODS, Quantity
+from psiphi.catalogue.dynamics import CATALOGUE, METHODS, Quantity
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,7 +41,7 @@ def words(text: str) -> str:
 
 FUNCTIONS = """# Functions and their equations
 
-Made from the catalogue in `src/psiphi/functions/dynamics.py` by `tools/docs.py`: a quantity *is* its equation there, and the
+Made from the catalogue in `src/psiphi/catalogue/dynamics.py` by `tools/docs.py`: a quantity *is* its equation there, and the
 compiler makes the algorithm. The operators are those of [the algebra](algebra.md); v̇ are joint accelerations, a and b the
 links' velocity-product accelerations (gravity among them) and forces. Arrays have any leading batch axes; every function
 takes `out=`, `dtype=` and `check=`. Shapes below are those of a UR5 (nq = nv = 6).

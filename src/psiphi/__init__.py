@@ -43,8 +43,8 @@ _HOME = {  # public name -> where it lives
     "time_derivative": "operators",
     "Expression": "operators",
     "estimation": "",
-    "set_threads": "functions.threads",
-    "get_threads": "functions.threads",
+    "set_threads": "runtime.threads",
+    "get_threads": "runtime.threads",
     "robots": "",
     "interop": "",
     "viewer": "",
@@ -112,13 +112,13 @@ if TYPE_CHECKING:
     from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
-    from psiphi.functions.threads import get_threads, set_threads
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.motion.trajectory import Trajectory
     from psiphi.operators import Expression, dot_test, time_derivative, vector
     from psiphi.rewriting import prove
+    from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate
 
 

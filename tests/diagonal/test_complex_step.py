@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
 from psiphi.operators import Operators
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.framing import frame_tree

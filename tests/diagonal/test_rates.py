@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psiphi as pp
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
 from psiphi.operators import RATES, Operators
 from psiphi.operators.kinematics import motions
 from psiphi.operators.rates import MIXED, table

@@ -9,13 +9,13 @@ from functools import lru_cache
 import numpy as np
 
 import zoo
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.segments import CUT
 from psiphi.emitters.straight import straight_kernel
-from psiphi.functions.dynamics import CATALOGUE
-from psiphi.functions.gufunc import gufunc
+from psiphi.runtime.gufunc import gufunc
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, roll

@@ -5,8 +5,8 @@ import pytest
 
 import zoo
 from emitters.kernels import ufunc
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.emitters.rolled import Tables
-from psiphi.functions.dynamics import CATALOGUE
 from psiphi.robots import chain
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret

@@ -5,8 +5,8 @@ import pytest
 
 import zoo
 from emitters.kernels import little
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.emitters.segments import Layout, cut, operands, riders
-from psiphi.functions.dynamics import CATALOGUE
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.program import Argument
 from psiphi.sweeps.unroll import unroll

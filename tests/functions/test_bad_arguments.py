@@ -13,7 +13,7 @@ import pytest
 
 import psiphi as pp
 from functions.doors import DOORS, KNOCKS, arguments, assert_same, gymnast, knock_name, parts
-from psiphi.functions.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE
 
 NUMPY_SPEAKING = re.compile(
     r"ufunc|operand|broadcast|core dimension|signature|casting|inhomogeneous|setting an array|could not convert|ambiguous"

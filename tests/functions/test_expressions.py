@@ -8,8 +8,8 @@ import pytest
 import kalman
 import psiphi as pp
 import zoo
-from psiphi.functions.derive import derive
 from psiphi.functions.robot import Robot
+from psiphi.functions.typed import derive
 
 METHODS = ("FD1", "FD2", "FD3", "FD4", "kalman")
 

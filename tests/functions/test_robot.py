@@ -17,9 +17,9 @@ import pytest
 import psiphi as pp
 from children import exit_code, in_threads
 from functions.doors import DOORS, arguments, assert_same, gymnast, knock_name, parts, stone
-from psiphi.functions import columns
-from psiphi.functions.compiler import UNROLLED
-from psiphi.functions.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.compiler.source import UNROLLED
+from psiphi.functions import by_columns as columns
 from psiphi.functions.guard import ON_FRAMES
 from psiphi.model.joints import JOINTS
 from zoo import ZOO

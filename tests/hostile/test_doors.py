@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.cli import COMMANDS, main
-from psiphi.functions.dynamics import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,7 +5,7 @@ import pytest
 
 import psiphi as pp
 import zoo
-from psiphi.functions.equations import FORMS, Equation
+from psiphi.compiler.equations import FORMS, Equation
 from psiphi.operators import Operators
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret

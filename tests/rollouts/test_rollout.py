@@ -10,9 +10,9 @@ from psiphi.control.plant import Plant
 from psiphi.control.torques import read_losses, read_torque
 from psiphi.emitters import rollout as kernel
 from psiphi.errors import StateError
-from psiphi.functions import cache
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.supply import Drive
+from psiphi.runtime import cache
 from simulation.motions import juggler, puma, state
 
 CLOSE = 1e-11

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.emitters.segments import Layout
-from psiphi.functions.dynamics import CATALOGUE
 from psiphi.model.model import WORLD, Model
 from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program

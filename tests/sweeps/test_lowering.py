@@ -5,7 +5,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import zoo
-from psiphi.functions.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.robots import chain
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret

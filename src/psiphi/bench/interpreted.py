@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import EVERY
 from psiphi.closed.system import System
-from psiphi.functions.dynamics import EVERY
 from psiphi.functions.robot import Robot
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret

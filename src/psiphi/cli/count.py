@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def rows(robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """One row a function; those that cannot be had say why, if they were asked for."""
-    from psiphi.functions.dynamics import CATALOGUE, EVERY
+    from psiphi.catalogue.dynamics import CATALOGUE, EVERY
 
     for name in names or CATALOGUE:
         if name not in EVERY:

@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 
 def asked(robot, args: argparse.Namespace):
     """The function's source, once every word is understood."""
+    from psiphi.catalogue.dynamics import EVERY
     from psiphi.emitters.c import check_name
-    from psiphi.functions.dynamics import EVERY
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))

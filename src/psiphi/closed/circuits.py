@@ -12,7 +12,7 @@ from functools import cached_property
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
-from psiphi.functions.compiler import Function, Request
+from psiphi.compiler.source import Function, Request
 from psiphi.sweeps.framing import Tree, frame_tree
 from psiphi.sweeps.program import Argument, Program, Site
 from psiphi.sweeps.unroll import unroll
@@ -45,7 +45,7 @@ class Circuit:
     def compiled(self) -> Function:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
         request = Request(self.name, (self.algebra.closure.key,))
-        return Function(self.algebra.closure.model, request, quantity=self)
+        return Function(self.algebra.closure.model, request, self)
 
     @cached_property
     def count(self) -> Count:

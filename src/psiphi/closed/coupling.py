@@ -19,7 +19,7 @@ from typing import Any
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
 from psiphi.operators import Expression, Operators, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import dot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from psiphi.closed.circuits import Circuit
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import CORRECTED, METHODS
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
 from psiphi.operators.printing import show_poly
 
 FREE = {"a": "a_f"}  # accelerations before the constraints act

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from psiphi.closed.coupling import Algebra, Coupling, evaluate, f, u
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
 from psiphi.operators import Expression, Operators, vector
 
 tau, T, e = vector("tau"), vector("T"), vector("e")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from psiphi.catalogue.sums import spatial_velocity, world_pose
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.kinds import Relative, Row
-from psiphi.functions.kinematics import spatial_velocity, world_pose
 from psiphi.lowering.local import EYE3, ZERO3, ZERO6
 from psiphi.lowering.newton import accelerate, world_at_rest
 from psiphi.model.model import WORLD

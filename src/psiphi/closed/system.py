@@ -11,13 +11,13 @@ from psiphi.arguments import read
 from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
+from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
-from psiphi.functions.compiler import Function
 from psiphi.functions.robot import Robot
-from psiphi.functions.threads import run
 from psiphi.model.model import Frame, Joint
 from psiphi.optional import need
+from psiphi.runtime.threads import run
 from psiphi.wording import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
 from psiphi.counting import papers
 from psiphi.counting.arms import arm
 from psiphi.counting.formulas import Formula, added, fitted
 from psiphi.counting.recursions import REST, Recursion, by_recursion
-from psiphi.functions.diagonal import DIAGONAL, NAMES
 from psiphi.lowering.graph import Apply, Causal, Leaf, Node
 from psiphi.lowering.vectors import Lowered
 from psiphi.spatial.screws import motion

@@ -6,7 +6,7 @@ NumPy's gufunc machinery costs more than a small robot's dynamics. Where every a
 array of the right length, the loop runs at once on its memory; everything else is handed to `self`, the ordinary door.
 What it needs of Python and NumPy comes through the table @quick.table, set after loading: the type ndarray, the float64
 descriptor, and the functions PyArray_NewLikeArray and PyObject_Vectorcall. Offsets are those of `PyArrayObject_fields`,
-which is part of NumPy's ABI; `functions/quickcall.py` checks them before any use.
+which is part of NumPy's ABI; `runtime/quickcall.py` checks them before any use.
 """
 
 from __future__ import annotations

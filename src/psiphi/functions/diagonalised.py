@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi.arguments import real
+from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
 from psiphi.errors import StateError
 from psiphi.functions import check as checked
 from psiphi.functions import guard
-from psiphi.functions.diagonal import DIAGONAL, NAMES
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest
 

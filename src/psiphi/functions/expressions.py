@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.plans import Plan, Sweeps, plan_for
+from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.escaping import html
 from psiphi.functions import guard
-from psiphi.functions.compiler import Function
-from psiphi.functions.equations import Equation
-from psiphi.functions.plans import Plan, Sweeps, plan_for
-from psiphi.functions.threads import run
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
@@ -21,6 +20,7 @@ from psiphi.operators.spaces import ANY, ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Derivation
+from psiphi.runtime.threads import run
 from psiphi.tape.ops import Count
 
 

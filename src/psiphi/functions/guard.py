@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import read
+from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
+from psiphi.catalogue.quasi_velocities import DIAGONAL
+from psiphi.compiler.source import Request
 from psiphi.errors import Error, StateError
-from psiphi.functions.compiler import Request
-from psiphi.functions.diagonal import DIAGONAL
-from psiphi.functions.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.model.model import TINY, Model
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown

@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
+from psiphi.compiler.equations import LARGE
+from psiphi.compiler.source import Function
 from psiphi.errors import ModelError, SingularError, StateError
+from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
-from psiphi.functions import columns, guard, operational
-from psiphi.functions.compiler import Function
 from psiphi.functions.diagonalised import Diagonalised
-from psiphi.functions.dynamics import BY_METHOD, METHODS, PARTS
-from psiphi.functions.equations import LARGE
-from psiphi.functions.threads import run
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
 from psiphi.optional import need
+from psiphi.runtime.threads import run
 from psiphi.sweeps.interpreter import interpret
 from psiphi.wording import shown
 
@@ -79,7 +79,7 @@ class Robot(Model):
         except (KeyError, TypeError):
             request = guard.request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
-        return self._functions.setdefault(key, Function(self._model, request))
+        return self._functions.setdefault(key, catalogued(self._model, request))
 
     def flops(self, name: str, **options) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
@@ -295,7 +295,7 @@ class Robot(Model):
     def _matrix(self, name: str, q, out, dtype, check):
         if self.function(name).written_out:
             return self._call(name, dict(q=q), out, dtype, check)
-        return columns.matrix(self, name, q, out, dtype, check)
+        return by_columns.matrix(self, name, q, out, dtype, check)
 
     def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
         function, values = self.function(name, frames, axes), tuple(state.values())

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from psiphi.closed.system import System
+from psiphi.compiler.source import Function
 from psiphi.emitters.joined import Named
-from psiphi.functions.compiler import Function
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.parts import trace
 from psiphi.spatial.choices import most

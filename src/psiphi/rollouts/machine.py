@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from psiphi.closed.system import System
+from psiphi.compiler.source import UNROLLED
 from psiphi.control.law import Law, Step
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import Code, Frame, Named
 from psiphi.emitters.rollout import Rollout
-from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts

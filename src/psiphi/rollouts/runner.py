@@ -2,7 +2,7 @@
 
     trace -> place in one frame -> LLVM text -> object code -> call
 
-The cache of `functions/cache.py` is asked first; a warm process neither traces nor compiles.
+The cache of `runtime/cache.py` is asked first; a warm process neither traces nor compiles.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import numpy as np
 
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
+from psiphi.compiler.source import has_fma, host_lanes, sources
 from psiphi.control.plant import Plant
 from psiphi.emitters import jit
 from psiphi.emitters import rollout as text
 from psiphi.errors import StateError
-from psiphi.functions import cache
-from psiphi.functions.compiler import has_fma, host_lanes, sources
 from psiphi.functions.robot import Robot
-from psiphi.functions.threads import GRAIN, ROWS, SLICES, get_threads, together
 from psiphi.rollouts.machine import Machine, Plan
 from psiphi.rollouts.supply import Drive
+from psiphi.runtime import cache
+from psiphi.runtime.threads import GRAIN, ROWS, SLICES, get_threads, together
 
 KEPT = 64  # compiled rollouts a process holds on to
 SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
+from psiphi.compiler.source import UNROLLED
 from psiphi.control.law import Controller, Law
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.control.torques import Losses, Torque, within
 from psiphi.errors import StateError
-from psiphi.functions.compiler import UNROLLED
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Plan, place

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
+from psiphi.compiler.source import UNROLLED
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.errors import StateError
-from psiphi.functions.compiler import UNROLLED
 from psiphi.motion.record import finish
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts import supply

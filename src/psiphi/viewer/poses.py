@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.functions.kinematics import world_origin, world_pose
+from psiphi.catalogue.sums import world_origin, world_pose
 from psiphi.model.model import Model
 from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret

@@ -9,8 +9,9 @@ import pytest
 
 import psiphi as pp
 from children import in_threads
-from psiphi.functions import quickcall
-from psiphi.functions.compiler import Function, Request
+from psiphi.catalogue.dynamics import catalogued
+from psiphi.compiler.source import Request
+from psiphi.runtime import quickcall
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_nothing_leaks_and_references_stay_even(step):
 
 
 def test_it_outlives_the_robot():
-    step = Function(pp.robots.chain(3)._model, Request("forward_dynamics")).single()
+    step = catalogued(pp.robots.chain(3)._model, Request("forward_dynamics")).single()
     gc.collect()
     assert np.isfinite(step(*np.ones((3, 3)))).all()
 
@@ -97,7 +98,7 @@ def test_it_outlives_the_robot():
 def test_functions_come_and_go():
     model = pp.robots.chain(2)._model
     for _ in range(50):
-        Function(model, Request("forward_dynamics")).single()(*np.ones((3, 2)))
+        catalogued(model, Request("forward_dynamics")).single()(*np.ones((3, 2)))
     gc.collect()
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions import check as checked
 from psiphi.functions import guard
-from psiphi.functions.dynamics import CATALOGUE
-from psiphi.functions.threads import run
+from psiphi.runtime.threads import run
 
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import Error
-from psiphi.functions.gufunc import core_dims, failed, pending_error
+from psiphi.runtime.gufunc import core_dims, failed, pending_error
 
 GRAIN = 6_000_000  # flops that are worth a thread's while: about 0.3 ms on one core
 ROWS = 32  # slices hold a multiple of so many rows; kernels take 32 or a divisor of it at a time

@@ -18,17 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.compiler.equations import Equation
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.quick import fits
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.straight import straight_kernel
-from psiphi.functions import cache
-from psiphi.functions.dynamics import EVERY
-from psiphi.functions.equations import Equation
-from psiphi.functions.gufunc import gufunc, prepare
-from psiphi.functions.quickcall import quickcall
 from psiphi.model.model import Model
+from psiphi.runtime import cache
+from psiphi.runtime.gufunc import gufunc, prepare
+from psiphi.runtime.quickcall import quickcall
 from psiphi.sweeps.framing import Tree, frame_tree
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, roll
@@ -52,11 +51,9 @@ class Source:
     """One quantity of one model on its way to machine code. It does not know its gufunc: NumPy's gufuncs hide from the
     garbage collector, so nothing they hold may lead back to them."""
 
-    def __init__(self, model: Model, request: Request, lanes: int | None = None, quantity: Any = None):
-        self.model, self.request, self._lanes = model, request, lanes
-        entry = EVERY[request.name] if quantity is None else quantity
-        self.columns, self.text = entry.columns, entry.equation
-        self.quantity: Any = entry.of(model, request.frames, request.axes) if quantity is None else quantity
+    def __init__(self, model: Model, request: Request, quantity: Any, lanes: int | None = None):
+        self.model, self.request, self.quantity, self._lanes = model, request, quantity, lanes
+        self.columns, self.text = quantity.columns, quantity.equation
         self._counts: dict[str, Count] = {}
         self.quick_library: Any = None
 
@@ -144,8 +141,8 @@ class Source:
 class Function:
     """One compiled quantity of one model: `ufunc` is the NumPy gufunc, `source` how it came about."""
 
-    def __init__(self, model: Model, request: Request, lanes: int | None = None, quantity: Any = None):
-        self.source = Source(model, request, lanes, quantity)
+    def __init__(self, model: Model, request: Request, quantity: Any, lanes: int | None = None):
+        self.source = Source(model, request, quantity, lanes)
         self.ufunc = _gufunc(self.source)
 
     def prepare(self, char: str = "d") -> None:
@@ -193,7 +190,20 @@ def sources() -> str:
     """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
     sha = hashlib.sha256()
     root = Path(__file__).parent.parent
-    rooms = "spatial", "model", "operators", "rewriting", "tape", "sweeps", "lowering", "emitters", "functions", "closed"
+    rooms = (
+        "spatial",
+        "model",
+        "operators",
+        "rewriting",
+        "tape",
+        "sweeps",
+        "lowering",
+        "emitters",
+        "runtime",
+        "compiler",
+        "catalogue",
+        "closed",
+    )
     for folder in (root, *(root / room for room in rooms)):
         for path in sorted(folder.glob("*.py")):
             sha.update(path.name.encode() + path.read_bytes())

@@ -13,10 +13,10 @@ import pytest
 from children import exit_code, in_threads
 from psiphi.emitters import jit
 from psiphi.errors import Error
-from psiphi.functions import gufunc as gufuncs
-from psiphi.functions import threads
-from psiphi.functions.gufunc import gufunc
-from psiphi.functions.threads import get_threads, run, set_threads
+from psiphi.runtime import gufunc as gufuncs
+from psiphi.runtime import threads
+from psiphi.runtime.gufunc import gufunc
+from psiphi.runtime.threads import get_threads, run, set_threads
 
 # x <- 3.5 x (1 - x), `steps` times for each of the 3 numbers of a row: nothing but arithmetic
 LOGISTIC = """

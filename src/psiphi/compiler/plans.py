@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.source import UNROLLED, Function, Request
 from psiphi.errors import StateError
-from psiphi.functions.compiler import UNROLLED, Function, Request
-from psiphi.functions.equations import Equation
-from psiphi.functions.threads import run
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.model.model import Model
 from psiphi.operators import terms
@@ -29,6 +28,7 @@ from psiphi.operators.letters import BIAS, vector_parts
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
+from psiphi.runtime.threads import run
 from psiphi.tape.ops import Count
 
 Values = Mapping[str, np.ndarray]
@@ -103,7 +103,7 @@ class Sweeps:
 
     def __init__(self, equation: Equation):
         self.equation = equation
-        self.function = Function(equation.model, Request("expression"), quantity=equation)
+        self.function = Function(equation.model, Request("expression"), equation)
 
     @property
     def sweeps(self) -> int:
@@ -143,7 +143,7 @@ class Columns:
 
     @cached_property
     def function(self) -> Function:
-        return Function(self.equation.model, Request("expression"), quantity=self.equation)
+        return Function(self.equation.model, Request("expression"), self.equation)
 
     @property
     def sweeps(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.emitters import quick
-from psiphi.functions.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
+from psiphi.runtime.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
 
 _NEW_LIKE_ARRAY = 277  # PyArray_NewLikeArray in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002

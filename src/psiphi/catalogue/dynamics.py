@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
-A dynamics quantity is nothing but its operator expression; `equations.py` rewrites and lowers it. Positions and energies,
-which are not linear, are small sums over the tree (`kinematics.py`). `columns` names the operator whose columns a matrix is,
+A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Positions and energies,
+which are not linear, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from psiphi.functions import kinematics as kin
-from psiphi.functions.diagonal import DIAGONAL, QuasiQuantity
-from psiphi.functions.equations import FORMS, Equation
+from psiphi.catalogue import sums as kin
+from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
+from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.source import Function, Request
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, vector
 from psiphi.sweeps.framing import Tree
@@ -54,7 +55,15 @@ def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: s
     results = quantity.results(s, loaded, (frames, axes))
     forms = ("as written",) if quantity.written else FORMS
     return Equation(
-        results, model, quantity.at_rest, (*quantity.given, "f_ext"), quantity.equation, forms, quantity.rods, by_link=True
+        results,
+        model,
+        quantity.at_rest,
+        (*quantity.given, "f_ext"),
+        quantity.equation,
+        forms,
+        quantity.rods,
+        quantity.columns,
+        by_link=True,
     )
 
 
@@ -288,3 +297,8 @@ PARTS: dict[str, Quantity] = {
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }
 EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
+
+
+def catalogued(model: Model, request: Request, lanes: int | None = None) -> Function:
+    """The function of a quantity of the catalogue."""
+    return Function(model, request, EVERY[request.name].of(model, request.frames, request.axes), lanes)

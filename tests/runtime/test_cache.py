@@ -16,7 +16,7 @@ import pytest
 
 from children import child
 from psiphi.errors import CacheError
-from psiphi.functions import cache
+from psiphi.runtime import cache
 
 POSIX = hasattr(os, "geteuid")
 PAYLOAD = bytes(range(256)) * 64
@@ -40,7 +40,7 @@ def entry(home):
 
 def another(code: str, home: Path, *args: str):
     """Another process that has imported the cache and runs `code`."""
-    return child("-c", f"import sys\nfrom psiphi.functions import cache\n{code}", *args, PSIPHI_CACHE=str(home))
+    return child("-c", f"import sys\nfrom psiphi.runtime import cache\n{code}", *args, PSIPHI_CACHE=str(home))
 
 
 def caught(action):

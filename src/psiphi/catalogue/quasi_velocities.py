@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from psiphi.functions.equations import Equation
+from psiphi.compiler.equations import Equation
 from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.vectors import Result
 from psiphi.model.model import Model

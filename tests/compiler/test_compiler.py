@@ -15,12 +15,13 @@ import pytest
 import zoo
 from children import SRC, python
 from oracles import reference
+from psiphi.catalogue.dynamics import CATALOGUE, catalogued
+from psiphi.compiler import source as compiler
+from psiphi.compiler.source import Request
 from psiphi.emitters import jit
-from psiphi.functions import cache, compiler
-from psiphi.functions.compiler import Function, Request
-from psiphi.functions.dynamics import CATALOGUE
-from psiphi.functions.gufunc import _body
 from psiphi.model.model import Model
+from psiphi.runtime import cache
+from psiphi.runtime.gufunc import _body
 from sweeps.runs import ON_A_FRAME
 
 FORWARD = Request("forward_dynamics")
@@ -58,20 +59,20 @@ def work(monkeypatch):
 
 def test_it_is_a_gufunc():
     model = zoo.chain("arm", ["free", "revolute"], seed=1)
-    ufunc = Function(model, FORWARD).ufunc
+    ufunc = catalogued(model, FORWARD).ufunc
     assert isinstance(ufunc, np.ufunc) and ufunc.signature == "(8),(7),(7)->(7)" and ufunc.types == ["ddd->d", "fff->f"]
     assert ufunc.__name__ == "forward_dynamics" and "M^-1" in ufunc.__doc__ and "arm" in ufunc.__doc__
-    assert Function(model, Request("mass_matrix_factors")).ufunc.signature == "(8)->(7,7),(7,7)"
-    assert Function(model, Request("energy")).ufunc.signature == "(8),(7)->()"
-    assert Function(model, Request("bias", ("tool", "elbow"))).ufunc.signature == "(8),(7),(2,6)->(7)"
-    assert Function(model, Request("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
+    assert catalogued(model, Request("mass_matrix_factors")).ufunc.signature == "(8)->(7,7),(7,7)"
+    assert catalogued(model, Request("energy")).ufunc.signature == "(8),(7)->()"
+    assert catalogued(model, Request("bias", ("tool", "elbow"))).ufunc.signature == "(8),(7),(2,6)->(7)"
+    assert catalogued(model, Request("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_quantity_is_one(name):
     """The catalogue's signature is the program's: a fresh function of each, without compiling any."""
     frames = ("tool",) if name in ON_A_FRAME else ()
-    function = Function(arm(), Request(name, frames))
+    function = catalogued(arm(), Request(name, frames))
     assert isinstance(function.ufunc, np.ufunc) and function.ufunc.__name__ == name
     assert function.ufunc.nin == len(function.program.inputs) and function.ufunc.nout == len(function.program.outputs)
     assert CATALOGUE[name].equation in function.ufunc.__doc__
@@ -79,7 +80,7 @@ def test_every_quantity_is_one(name):
 
 def test_it_broadcasts_casts_and_fills():
     model = arm()
-    ufunc, (q, v, tau) = Function(model, FORWARD).ufunc, state(model, 4, 3)
+    ufunc, (q, v, tau) = catalogued(model, FORWARD).ufunc, state(model, 4, 3)
     truth = ufunc(q, v, tau)
     for i, j in np.ndindex(4, 3):
         np.testing.assert_allclose(truth[i, j], reference.forward_dynamics(model, q[i, j], v[i, j], tau[i, j]), rtol=1e-11)
@@ -110,7 +111,7 @@ class Labelled:
 
 def test_other_arrays_may_take_over():
     model = arm()
-    ufunc, (q, v, tau) = Function(model, FORWARD).ufunc, state(model, 3)
+    ufunc, (q, v, tau) = catalogued(model, FORWARD).ufunc, state(model, 3)
     result = ufunc(Labelled(q, "q"), v, Labelled(tau, "tau"))
     assert isinstance(result, Labelled) and result.label == "q+tau" and np.array_equal(result.values, ufunc(q, v, tau))
 
@@ -118,10 +119,10 @@ def test_other_arrays_may_take_over():
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 def test_lanes_can_be_forced(lanes):
     model = arm()
-    function, (q, v, tau) = Function(model, FORWARD, lanes), state(model, 11)
+    function, (q, v, tau) = catalogued(model, FORWARD, lanes), state(model, 11)
     assert function.lanes("d") == function.lanes("f") == lanes
     assert (f"<{lanes} x double>" in function.ir("d")) == (lanes > 1)
-    assert np.array_equal(function.ufunc(q, v, tau), Function(model, FORWARD).ufunc(q, v, tau))
+    assert np.array_equal(function.ufunc(q, v, tau), catalogued(model, FORWARD).ufunc(q, v, tau))
 
 
 def test_lanes_follow_the_host(monkeypatch):
@@ -139,7 +140,7 @@ def test_lanes_follow_the_host(monkeypatch):
 
 
 def test_nothing_is_compiled_before_the_first_call(home, work):
-    function = Function(arm(), FORWARD)
+    function = catalogued(arm(), FORWARD)
     assert work == []
     function.ufunc(*state(arm()))
     assert work == ["unroll", "compile_ir"]
@@ -150,7 +151,7 @@ def test_nothing_is_compiled_before_the_first_call(home, work):
 
 
 def test_prepare_compiles_one_dtype(home, work):
-    function = Function(arm(), FORWARD)
+    function = catalogued(arm(), FORWARD)
     function.prepare("f")
     assert work == ["unroll", "compile_ir"]
     function.ufunc(*(x.astype("f") for x in state(arm())))
@@ -158,7 +159,7 @@ def test_prepare_compiles_one_dtype(home, work):
 
 
 def test_counting_does_not_compile(home, work):
-    function = Function(arm(), FORWARD)
+    function = catalogued(arm(), FORWARD)
     before = function.count
     assert work == ["unroll"] and before.flops > 0
     function.prepare()
@@ -168,7 +169,7 @@ def test_counting_does_not_compile(home, work):
 @pytest.mark.skipif(not hasattr(np.sin, "__dict__"), reason="before NumPy 2.2 ufuncs hold nothing of their own")
 def test_a_function_can_be_forgotten(home):
     """NumPy's gufuncs hide from the garbage collector: nothing they hold may lead back to them."""
-    function = Function(arm(), FORWARD)
+    function = catalogued(arm(), FORWARD)
     function.prepare()
     source, code = weakref.ref(function.source), weakref.ref(_body(function.ufunc).loops[0].address.library)
     assert code() is not None
@@ -182,10 +183,10 @@ def test_a_function_can_be_forgotten(home):
 
 def test_equal_models_share_a_kernel(home, work):
     """A second robot of the same description neither traces nor compiles, and knows its operation count."""
-    first = Function(arm(), FORWARD)
+    first = catalogued(arm(), FORWARD)
     truth = first.ufunc(*state(arm(), 5))
     work.clear()
-    second = Function(arm(), FORWARD)
+    second = catalogued(arm(), FORWARD)
     assert np.array_equal(second.ufunc(*state(arm(), 5)), truth)
     assert second.count == first.count
     assert work == [] and cache.info()["entries"] == 1
@@ -195,7 +196,8 @@ WARM = """
 import numpy as np
 import zoo
 from psiphi.emitters import jit
-from psiphi.functions import compiler
+from psiphi.catalogue.dynamics import catalogued
+from psiphi.compiler import source as compiler
 
 def never(*args, **kwargs):
     raise AssertionError("a warm process traces or compiles")
@@ -203,12 +205,12 @@ def never(*args, **kwargs):
 compiler.unroll = compiler.roll = jit.compile_ir = never
 model = zoo.chain("arm", ["revolute", "prismatic"], seed=4)
 q, v, _, tau = zoo.random_state(model, 1, (5,))
-print(compiler.Function(model, compiler.Request("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
+print(catalogued(model, compiler.Request("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
 """
 
 
 def test_a_second_process_starts_warm(home):
-    truth = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    truth = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
     done = python("-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent))))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == truth.tobytes().hex()
@@ -220,21 +222,25 @@ def heavier(model: Model, k: int, factor: float = 1.0 + 2**-50) -> Model:
     return replace(model, bodies=tuple(bodies))
 
 
+def source(model: Model, request: Request, lanes: int | None = None) -> compiler.Source:
+    return catalogued(model, request, lanes).source
+
+
 def variants() -> dict[str, str]:
     """Requests that must not share an entry, by name, with their keys."""
     model, loaded = arm(), Request("bias", ("tool",))
     sources = {
-        "itself": compiler.Source(model, loaded),
-        "another quantity": compiler.Source(model, Request("inverse_dynamics", ("tool",))),
-        "another frame": compiler.Source(model, Request("bias", ("elbow",))),
-        "two frames": compiler.Source(model, Request("bias", ("tool", "elbow"))),
-        "two frames, in the other order": compiler.Source(model, Request("bias", ("elbow", "tool"))),
-        "no frame": compiler.Source(model, Request("bias")),
-        "other axes": compiler.Source(model, Request("bias", ("tool",), "frame")),
-        "two lanes": compiler.Source(model, loaded, 2),
-        "one lane": compiler.Source(model, loaded, 1),
-        "a mass, by one bit": compiler.Source(heavier(model, 1), loaded),
-        "gravity": compiler.Source(replace(model, gravity_vector=np.array([0.0, 0.0, -9.8])), loaded),
+        "itself": source(model, loaded),
+        "another quantity": source(model, Request("inverse_dynamics", ("tool",))),
+        "another frame": source(model, Request("bias", ("elbow",))),
+        "two frames": source(model, Request("bias", ("tool", "elbow"))),
+        "two frames, in the other order": source(model, Request("bias", ("elbow", "tool"))),
+        "no frame": source(model, Request("bias")),
+        "other axes": source(model, Request("bias", ("tool",), "frame")),
+        "two lanes": source(model, loaded, 2),
+        "one lane": source(model, loaded, 1),
+        "a mass, by one bit": source(heavier(model, 1), loaded),
+        "gravity": source(replace(model, gravity_vector=np.array([0.0, 0.0, -9.8])), loaded),
     }
     keys = {name: source._key("d") for name, source in sources.items()}
     return keys | {"float32": sources["itself"]._key("f"), "float32, two lanes": sources["two lanes"]._key("f")}
@@ -258,13 +264,13 @@ def test_keys_differ_where_code_differs():
     ids=["host", "sources", "fma", "threshold", "numpy"],
 )
 def test_keys_know_their_surroundings(owner, name, value, monkeypatch):
-    before = compiler.Source(arm(), FORWARD, 4)._key("d")
+    before = source(arm(), FORWARD, 4)._key("d")
     monkeypatch.setattr(owner, name, value)
-    assert compiler.Source(arm(), FORWARD, 4)._key("d") != before
+    assert source(arm(), FORWARD, 4)._key("d") != before
 
 
 LOADED = """
-import sys, psiphi.functions.compiler
+import sys, psiphi.compiler.source
 print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("psiphi.")), sep="\\n")
 """
 
@@ -283,7 +289,7 @@ def test_sources_are_all_that_can_change_a_kernel(monkeypatch):
 def test_robots_that_differ_in_one_mass_do_not_share(home, work):
     """The one-bit neighbour of a cached robot is compiled anew, and a heavier one answers differently."""
     model = arm()
-    answers = [Function(m, FORWARD).ufunc(*state(model)) for m in (model, heavier(model, 1), heavier(model, 1, 2.0))]
+    answers = [catalogued(m, FORWARD).ufunc(*state(model)) for m in (model, heavier(model, 1), heavier(model, 1, 2.0))]
     assert work.count("compile_ir") == 3 and cache.info()["entries"] == 3
     assert not np.allclose(answers[0], answers[2])
     np.testing.assert_allclose(answers[2], reference.forward_dynamics(heavier(model, 1, 2.0), *state(model)), rtol=1e-11)
@@ -302,19 +308,19 @@ def spoil(how: str, entry: Path) -> None:
 
 @pytest.mark.parametrize("how", ["flipped", "truncated", "empty"])
 def test_a_damaged_entry_is_built_again(home, work, how):
-    truth = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    truth = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
     (entry,) = home.glob("*.o")
     good = entry.read_bytes()
     spoil(how, entry)
     work.clear()
     with pytest.warns(cache.CacheWarning, match="built again"):
-        again = Function(arm(), FORWARD).ufunc(*state(arm(), 5))
+        again = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
     assert np.array_equal(again, truth) and work == ["unroll", "compile_ir"] and entry.read_bytes() == good
 
 
 def test_without_a_cache_all_is_the_same(monkeypatch, work):
     monkeypatch.setenv("PSIPHI_CACHE", "off")
-    answers = [Function(arm(), FORWARD).ufunc(*state(arm(), 5)) for _ in range(2)]
+    answers = [catalogued(arm(), FORWARD).ufunc(*state(arm(), 5)) for _ in range(2)]
     assert np.array_equal(*answers) and work == ["unroll", "compile_ir"] * 2
 
 
@@ -328,13 +334,13 @@ LARGE = [FORWARD, Request("bias", ("tool", "elbow")), Request("frame_velocity", 
 def test_loops_answer_as_straight_code(home, work, monkeypatch, request_):
     """The same robot above and below the threshold; neither finds the other's kernel in the cache."""
     model = zoo.random_tree(5, 7, branching=0.7, forest=True)
-    straight = Function(model, request_)
+    straight = catalogued(model, request_)
     rng = np.random.default_rng(0)
     arrays = [model.random(rng, 5) if a.name == "q" else rng.standard_normal((5, *a.shape)) for a in straight.program.inputs]
     truth = straight.ufunc(*arrays)
     monkeypatch.setattr(compiler, "UNROLLED", 0)
     for _ in range(2):  # compiled, then from the cache
-        result = Function(model, request_).ufunc(*arrays)
+        result = catalogued(model, request_).ufunc(*arrays)
         np.testing.assert_allclose(result, truth, rtol=0, atol=1e-12 * np.abs(truth).max())
     assert work.count("unroll") == 1 and "roll" in work and work.count("compile_ir") == 2
     assert cache.info()["entries"] == 2
@@ -347,8 +353,8 @@ def test_the_threshold_decides(monkeypatch, work):
     monkeypatch.setattr(compiler, "UNROLLED", 5)
     for n, lowering in ((5, "unroll"), (6, "roll")):
         work.clear()
-        assert Function(chain(n), FORWARD).count.flops > 0 and work == [lowering]
-        assert Function(chain(n), Request("mass_matrix")).written_out == (n == 5)
+        assert catalogued(chain(n), FORWARD).count.flops > 0 and work == [lowering]
+        assert catalogued(chain(n), Request("mass_matrix")).written_out == (n == 5)
 
 
 def test_warnings_do_not_come_from_compiling(home):
@@ -356,4 +362,4 @@ def test_warnings_do_not_come_from_compiling(home):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with np.errstate(all="raise", under="ignore"):
-            Function(arm(), FORWARD).ufunc(*state(arm(), 9))
+            catalogued(arm(), FORWARD).ufunc(*state(arm(), 9))

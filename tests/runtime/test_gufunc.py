@@ -15,8 +15,8 @@ import pytest
 from children import in_threads
 from psiphi.emitters import jit
 from psiphi.errors import Error, StateError
-from psiphi.functions import gufunc as module
-from psiphi.functions.gufunc import gufunc, pending_error, prepare
+from psiphi.runtime import gufunc as module
+from psiphi.runtime.gufunc import gufunc, pending_error, prepare
 
 # out[row][k] = 2 in[row][k] for k < size, any strides
 DOUBLE = """

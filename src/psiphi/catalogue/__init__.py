@@ -1,0 +1,8 @@
+"""The catalogue: what psiphi computes of a robot, each quantity as its equation.
+
+Comes in: a model and the name of a quantity. Goes out: an equation for the compiler.
+
+    dynamics.py            every quantity, as an expression; read it first
+    quasi_velocities.py    the same in the velocities that diagonalise the mass matrix
+    sums.py                what is not linear: places and energies, as sums over the tree
+"""

@@ -31,7 +31,7 @@ def _shown(base: Any) -> Any:
     return Figure
 
 
-def written(figure: Any, path: str | os.PathLike | None) -> Any:
+def written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     """The figure itself, also in the file `path`, where one is named."""
     if path is None:
         return figure

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +24,11 @@ GRIP = "grip"  # frames of the object at its grasps: grip1, grip2, ...
 
 
 def grasp(
-    arms: Sequence,
+    arms: Sequence[tuple[Model, Any, str | Sequence[str]]],
     object: Body,
-    at: Sequence,
-    contacts: Sequence = (),
-    loops: Iterable = (),
+    at: Sequence[Any],
+    contacts: Sequence[str | Contact] = (),
+    loops: Iterable[Any] = (),
     mimic: bool = False,
     passive: Iterable[str] = (),
     name: str = "cell",
@@ -64,7 +65,13 @@ def grasp(
     return System(_dressed(forest, parts), [*grips, *more], follows, idle, f"{own}/{body.bodies[0].name}")
 
 
-def connect(mechanisms, loops: Iterable = (), mimic: bool = False, passive: Iterable[str] = (), name: str = "") -> System:
+def connect(
+    mechanisms: Model | Mapping[str, Model | tuple[Model, Any]],
+    loops: Iterable[Any] = (),
+    mimic: bool = False,
+    passive: Iterable[str] = (),
+    name: str = "",
+) -> System:
     """Loops between frames of one robot, or of several: {"left": robot, "right": (robot, base pose)}.
 
     A robot alone keeps its own names; of several, names are "left/tool". `mimic=True` makes the mimic joints of URDF files

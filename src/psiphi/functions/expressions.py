@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import Array, DType, Numbers, Out
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
 from psiphi.compiler.source import Function
@@ -97,7 +98,7 @@ class ExpressionFunction:
         """How many sweeps over the tree one evaluation takes; 0 when it is dense."""
         return self.plan.sweeps
 
-    def __call__(self, q, *vectors, out=None, dtype=None) -> Any:
+    def __call__(self, q: Numbers, *vectors: Numbers, out: Out = None, dtype: DType = None) -> Array:
         """The value at q (..., nq) and the expression's vectors (..., n)."""
         inputs, outputs = self.arguments
         if len(vectors) != len(inputs) - 1:

@@ -22,7 +22,7 @@ LINE, LEAST = 0.15, 2.2  # inches: a line of the legend, the height of a pair of
 PER_COLUMN = 24  # names below each other before another column begins
 
 
-def plot(motion: Any, what: Any, path: str | os.PathLike | None, joints: Any, limits: Any) -> Any:
+def plot(motion: Any, what: Any, path: str | os.PathLike[str] | None, joints: Any, limits: Any) -> Any:
     """The figure; a batch shows at most eight motions."""
     known = tabulate.shapes(motion)
     drawn = _wanted(what, known)

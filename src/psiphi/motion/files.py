@@ -36,7 +36,7 @@ DAMAGED = (*DAMAGED, zipfile.BadZipFile, zlib.error, csv.Error)
 Loaded = tuple[dict[str, np.ndarray], list, dict[str, Any]]
 
 
-def save(motion: Any, path: str | os.PathLike) -> None:
+def save(motion: Any, path: str | os.PathLike[str]) -> None:
     """Write to temporary names, then rename: a killed writer leaves no half file."""
     target = a_path(path)
     writer = {".npz": _write_npz, ".csv": _write_csv}.get(target.suffix.lower())
@@ -72,7 +72,7 @@ def a_path(given: Any) -> Path:
     return Path(given)
 
 
-def load(path: str | os.PathLike, max_bytes: int = MAX_BYTES) -> Loaded:
+def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Loaded:
     """(arrays, events, info) of a saved trajectory."""
     source, most = a_path(path), whole("max_bytes", max_bytes)
     reader = {".npz": _read_npz, ".csv": _read_csv}.get(source.suffix.lower())

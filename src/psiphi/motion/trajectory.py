@@ -161,7 +161,7 @@ class Trajectory:
     def plot(
         self,
         what: str | Sequence[str] = "q v tau energy",
-        path: str | os.PathLike | None = None,
+        path: str | os.PathLike[str] | None = None,
         *,
         joints: str | Sequence[str] | None = None,
         limits: bool = False,
@@ -173,7 +173,7 @@ class Trajectory:
         """
         return curves.plot(self, what, path, joints, limits)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write all numbers, exactly: .npz (NumPy) holds everything, .csv is a plain table.
 
         A table begins with the names of its columns, "t", "q:elbow_joint", ...; the motions of a batch follow each other,
@@ -182,7 +182,7 @@ class Trajectory:
         files.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike, system: Any = None, *, max_bytes: int = files.MAX_BYTES) -> Trajectory:
+    def load(cls, path: str | os.PathLike[str], system: Any = None, *, max_bytes: int = files.MAX_BYTES) -> Trajectory:
         """What `save` wrote, or any table with columns t, q:..., v:... in .csv; more than `max_bytes` of numbers are refused.
 
         The file does not hold the system: give it again for `.at`, `.view` and `.html`.
@@ -203,7 +203,7 @@ class Trajectory:
         """Replay it in the browser (`pip install 'psiphi[viewer]'`)."""
         return need("psiphi.viewer", "the viewer", "psiphi[viewer]").view(self, **options)
 
-    def html(self, path: str | os.PathLike, **options: Any) -> Any:
+    def html(self, path: str | os.PathLike[str], **options: Any) -> Any:
         """Write one page with the animation that opens in any browser."""
         return need("psiphi.viewer", "the viewer", "psiphi[viewer]").html(self, path, **options)
 

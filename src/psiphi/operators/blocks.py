@@ -90,7 +90,7 @@ def _find(side: Side, name: str) -> slice:
     raise StateError(f"no block {name!r}", suggest(name, [label for label, _ in side]))
 
 
-def plot(blocks: Blocks, title: str, path: str | os.PathLike | None = None, ax: Any = None) -> Any:
+def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
     """log10 |entries|, block borders and labels drawn; the figure."""
     if ax is None:
         height, width = (min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices))

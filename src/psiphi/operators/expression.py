@@ -12,8 +12,8 @@ from numbers import Rational, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from psiphi.arguments import Numbers
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import legality, terms
@@ -130,25 +130,25 @@ class Expression:
         """The letters it is written with."""
         return frozenset(terms.letters(self.term))
 
-    def dense(self, q: ArrayLike, v: ArrayLike | None = None, **vectors: ArrayLike) -> np.ndarray:
+    def dense(self, q: Numbers, v: Numbers | None = None, **vectors: Numbers) -> np.ndarray:
         """The matrix at q (..., nq), in link axes, bodies base to tip: (..., rows, cols); vectors come out as (..., rows).
 
         Vectors of the expression are given by name; `v` also serves a and b.
         """
         return evaluate(self.term, self._robot(), q, v, vectors)
 
-    def blocks(self, q: ArrayLike, v: ArrayLike | None = None, **vectors: ArrayLike) -> Blocks:
+    def blocks(self, q: Numbers, v: Numbers | None = None, **vectors: Numbers) -> Blocks:
         """The matrix at one q by its blocks: blocks["elbow", "forearm"], labelled with joints, links and frames."""
         return labelled(self.term, self._robot(), self.dense(q, v, **vectors))
 
     def plot(
         self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        path: str | os.PathLike | None = None,
+        q: Numbers,
+        v: Numbers | None = None,
+        path: str | os.PathLike[str] | None = None,
         *,
         ax: Axes | None = None,
-        **vectors: ArrayLike,
+        **vectors: Numbers,
     ) -> Figure:
         """The sizes of its entries at one q, blocks labelled: a matplotlib figure; `path` also writes it to a file.
 

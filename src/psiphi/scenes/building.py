@@ -38,11 +38,11 @@ class Case:
     tau: Any = None
     options: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, **options) -> Trajectory:
+    def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
         return simulate(self.system, **self._with(options))
 
-    def check(self, **options) -> None:
+    def check(self, **options: Any) -> None:
         """Refuse a start, a duration or steps that `run` would refuse; nothing is computed."""
         own = self._with(options)
         read_start(self.system, **{name: own[name] for name in CHECKED if name in own})
@@ -60,7 +60,7 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in DATA.iterdir() if entry.name.endswith(".toml"))
 
 
-def load(source: str | os.PathLike) -> Case:
+def load(source: str | os.PathLike[str]) -> Case:
     """The scene of a file, or the bundled one of that name."""
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"the scene is {shown(source)}, expected a name or a path", f"there are {', '.join(names())}")

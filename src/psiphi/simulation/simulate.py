@@ -45,7 +45,7 @@ def simulate(
     rtol: float = 1e-9,
     atol: float = 1e-9,
     compiled: bool | None = None,
-    progress: Callable | None = None,
+    progress: Callable[..., Any] | None = None,
 ) -> Trajectory:
     """The motion dq/dt = v, M dv/dt = tau - C v - g - losses from (q0, v0), sampled every `every` steps of dt.
 

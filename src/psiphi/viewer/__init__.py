@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from psiphi.viewer import page
 from psiphi.viewer.live import Viewer, view
@@ -18,7 +19,7 @@ from psiphi.viewer.scene import Scene, scene
 __all__ = ["Scene", "Viewer", "html", "scene", "view"]
 
 
-def html(thing, path: str | os.PathLike, **options) -> Path:
+def html(thing: Any, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write ONE file that shows a robot, a closed chain or a trajectory in any browser, without server or network.
 
     Options are those of `scene`: q=, t=, shapes=, meshes=, title=, element=, frames=.

@@ -49,7 +49,7 @@ def page(scene: Scene) -> str:
     return pieces[0] + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:]))
 
 
-def write(scene: Scene, path: str | os.PathLike) -> Path:
+def write(scene: Scene, path: str | os.PathLike[str]) -> Path:
     """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
     if not isinstance(path, str | os.PathLike):
         raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.html"')

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import whole
+from psiphi.arguments import Numbers, whole
 from psiphi.errors import Error, StateError
 from psiphi.model.model import WORLD, Frame, Model
+from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals
 from psiphi.viewer.looks import dressed
 from psiphi.viewer.motions import Motion, of_configurations, of_trajectory, resting
@@ -78,7 +82,15 @@ class Scene:
 
 
 def scene(
-    thing, *, q=None, t=None, shapes=None, meshes: bool = True, title: str | None = None, element: int = 0, frames: int = FRAMES
+    thing: Any,
+    *,
+    q: Numbers | None = None,
+    t: Numbers | None = None,
+    shapes: str | os.PathLike[str] | Sequence[Shape] | None = None,
+    meshes: bool = True,
+    title: str | None = None,
+    element: int = 0,
+    frames: int = FRAMES,
 ) -> Scene:
     """The scene of a robot, a closed chain or a trajectory.
 

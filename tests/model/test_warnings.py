@@ -32,7 +32,7 @@ def said(text: str, **options) -> tuple[pp.Robot, list[warnings.WarningMessage]]
 
 def test_a_sound_file_says_nothing():
     assert said(urdf())[1] == []
-    assert said(urdf(links=2), base="free")[1] == []
+    assert said(urdf(links=2))[1] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in pp.robots.bundled():

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import Numbers
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import sample
@@ -61,7 +62,9 @@ class DotTest(NamedTuple):
         return self.error <= self.tolerance
 
 
-def dot_test(op: Expression, q=None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9) -> DotTest:
+def dot_test(
+    op: Expression, q: Numbers | None = None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9
+) -> DotTest:
     """The adjoint test <A u, v> = <u, A* v> at q (random when not given), with random u, v and random values for vectors."""
     model, rng = op._robot(), np.random.default_rng(rng)
     q = model.random(rng) if q is None else q

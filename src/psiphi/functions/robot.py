@@ -21,7 +21,8 @@ from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
 from psiphi.optional import need
-from psiphi.sweeps.interpreter import interpret
+from psiphi.spatial.choices import on_tape
+from psiphi.sweeps.interpreter import interpret, interpret_on_tape
 from psiphi.wording import shown
 
 _ndarray, _WORLD = np.ndarray, "world"
@@ -447,6 +448,9 @@ class Robot(Model):
                 return self._interpreted(function, values, dtype)
             return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
+            if on_tape(*values) and not is_large(self):  # a user's law of control, traced
+                results: Any = interpret_on_tape(function.program, function.tree, *values)
+                return results[0] if len(results) == 1 else results
             words = guard.in_words(self, name, function.source, values, out, dtype, error)
             if words is error:
                 raise

@@ -6,8 +6,8 @@ import pytest
 
 import psiphi as pp
 from psiphi.operators import Operators
+from psiphi.operators.polynomial import add
 from psiphi.rewriting.axioms import AXIOMS, HALVES
-from psiphi.rewriting.polynomial import add
 from psiphi.rewriting.systems import moving_rules
 from zoo import random_tree
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from psiphi.operators import Expression, Operators
 from psiphi.operators.letters import LETTERS, frame_letter, letter
+from psiphi.operators.polynomial import accumulate, add, adjoint, between
 from psiphi.operators.sides import Clash, product_ends
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import of_letter, product
@@ -17,7 +18,6 @@ from psiphi.rewriting.axioms import AXIOMS, HALVES, ON_CHAINS, WITHOUT_ROTORS, h
 from psiphi.rewriting.inverses import INVERSES
 from psiphi.rewriting.lemmas import LEMMAS
 from psiphi.rewriting.moves import MOVES
-from psiphi.rewriting.polynomial import accumulate, add, adjoint, between
 from psiphi.rewriting.rules import Statement
 from psiphi.rewriting.systems import omega_rules, rules, rules_for
 from zoo import chain, random_tree

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from psiphi.operators import Expression, Operators
 from psiphi.operators.letters import letter
-from psiphi.rewriting.polynomial import Poly, Word, add
+from psiphi.operators.polynomial import Poly, Word, add
 
 _s = Operators()
 H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s.K, _s.I

@@ -12,9 +12,9 @@ import numpy as np
 from psiphi.model.model import Model
 from psiphi.operators import Expression
 from psiphi.operators.letters import Letter, letter
+from psiphi.operators.polynomial import Poly, Word, between
 from psiphi.operators.printing import POWER, Notation, show_poly, show_word
 from psiphi.rewriting.moves import Move
-from psiphi.rewriting.polynomial import Poly, Word, between
 from psiphi.rewriting.rules import Rule, Statement, Step, Use
 
 WIDTH = 76  # where the names of the rules stand

@@ -6,8 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi.operators import Expression, Operators
+from psiphi.operators.polynomial import Poly, scale
 from psiphi.operators.terms import IDENTITY, Term, scaled
-from psiphi.rewriting.polynomial import Poly, scale
 from psiphi.rewriting.rules import Rules
 
 _s = Operators()

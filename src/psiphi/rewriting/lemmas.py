@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psiphi.operators import Expression, Operators
-from psiphi.rewriting.polynomial import Poly, add, adjoint, scale
+from psiphi.operators.polynomial import Poly, add, adjoint, scale
 from psiphi.rewriting.rules import Rule
 
 _s = Operators()

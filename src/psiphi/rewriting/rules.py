@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
+from psiphi.operators.polynomial import Poly, Word, accumulate, adjoint, between
 from psiphi.operators.printing import show_poly, show_word
 from psiphi.rewriting.axioms import Axiom, heft
 from psiphi.rewriting.budget import spend
-from psiphi.rewriting.polynomial import Poly, Word, accumulate, adjoint, between
 
 
 @dataclass(frozen=True)

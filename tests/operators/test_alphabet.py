@@ -70,7 +70,10 @@ RECIPE = {
         "LOCAL: dict[str, Callable] = {\n",
         '    "Y": lambda s, x: adjoint_map(s.H, s.kept["gain"].solve(small.apply(s.H, x))),\n',
     ),
-    "rewriting/axioms.py": ("AXIOMS = (\n", '    axiom(_s.Y, H.T @ D.inv @ H, "by definition"),\n'),
+    "rewriting/book.py": (
+        "BOOK: tuple[Identity, ...] = (\n",
+        '    row(_s.Y, H.T @ D.inv @ H, "by definition", AXIOM),\n',
+    ),
 }
 TRIED = """
 import numpy as np

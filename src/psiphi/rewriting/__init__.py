@@ -2,10 +2,10 @@
 
 Comes in: an `Expression`. Goes out: its normal form (a polynomial) and the `Derivation`, or a proof that two are equal.
 
-Read `axioms.py` first (the mathematics), then `completion.py` (axioms to rules, `rules.py`; `systems.py` keeps them for each
-sort of robot) and `normal.py` (rules to normal forms; `inverses.py` are those it knows, `moves.py` make
-derivations short, `budget.py` bounded). `lemmas.py` has the papers' names for rules, `identities.py` everything the papers
-state; `proof.py` is the door, `derivation.py` what it answers, `scalars.py` what numbers may do.
+Read `book.py` first (the mathematics: every equation is a row, with what it is used for), then `completion.py` (axioms to
+rules, `rules.py`; `systems.py` keeps them for each sort of robot) and `normal.py` (rules to normal forms; `inverses.py` finds
+those the book knows, `moves.py` makes derivations short, `budget.py` keeps them bounded). `proof.py` is the door,
+`derivation.py` what it answers, `scalars.py` what numbers may do.
 
 The sources that rules and steps name:
     S0  Rodriguez, Kreutz: Recursive mass matrix factorization and inversion, JPL 88-11, 1988, part I (open chains)
@@ -16,12 +16,11 @@ The sources that rules and steps name:
 """
 
 from psiphi.operators.polynomial import Poly, Word
-from psiphi.rewriting.axioms import Axiom
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Counterexample, Derivation
 from psiphi.rewriting.normal import normal_form
 from psiphi.rewriting.proof import prove
-from psiphi.rewriting.rules import Rule, Rules, Step
+from psiphi.rewriting.rules import Axiom, Rule, Rules, Step
 from psiphi.rewriting.systems import rules_for
 
 __all__ = [

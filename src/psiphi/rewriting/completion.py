@@ -14,9 +14,8 @@ from fractions import Fraction
 from itertools import count
 
 from psiphi.operators.polynomial import Poly, Word, add, adjoint, between, scale
-from psiphi.rewriting.axioms import Axiom, heft
 from psiphi.rewriting.budget import spend
-from psiphi.rewriting.rules import Rule, Rules, Statement, Use, reduce
+from psiphi.rewriting.rules import Axiom, Rule, Rules, Statement, Use, heft, reduce
 
 PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
 

@@ -15,13 +15,12 @@ from psiphi.operators.letters import InverseLetter, inverse_letter
 from psiphi.operators.polynomial import Poly, Word, add, adjoint, multiply
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import Term, expand, numbered, product, spaces
-from psiphi.rewriting.axioms import Axiom
 from psiphi.rewriting.budget import TooLarge, share, spend
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.inverses import known_inverse, ratio
 from psiphi.rewriting.moves import moves
-from psiphi.rewriting.rules import Rule, Rules, reduce, walk
+from psiphi.rewriting.rules import Axiom, Rule, Rules, reduce, walk
 from psiphi.rewriting.systems import rules_for
 
 _s = Operators()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
-from psiphi.control.torques import read_losses, read_torque
+from psiphi.control.torques import read_torque
 from psiphi.emitters import rollout as kernel
 from psiphi.emitters.host import Host
 from psiphi.errors import StateError

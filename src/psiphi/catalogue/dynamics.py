@@ -16,10 +16,10 @@ from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.emitters.host import HOST, Host
+from psiphi.framing.framing import Tree
 from psiphi.lowering import ground
 from psiphi.model.model import WORLD, Model
-from psiphi.operators import Expression, Operators, vector
-from psiphi.sweeps.framing import Tree
+from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -37,6 +37,7 @@ class Quantity:
     columns: str = ""
     rods: bool | None = True
     written: bool = False  # lowered as it is written, to show a paper's own algorithm
+    added: bool = False  # D + X in place of D, the diagonal X (nv,) an input: see `equations.py`
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
         """The equation on one robot."""
@@ -44,7 +45,7 @@ class Quantity:
 
 
 def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
-    s = Operators(model)
+    s = Operators(heavier(model) if quantity.added else model)
 
     def loaded(force: Expression) -> Expression:
         """Less the wrenches f_ext on frames."""
@@ -62,6 +63,7 @@ def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: s
         quantity.rods,
         quantity.columns,
         by_link=True,
+        added=quantity.added,
     )
 
 
@@ -293,6 +295,7 @@ def _alone(row: Quantity) -> Quantity:
 
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
 PARTS: dict[str, Quantity] = {
+    "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

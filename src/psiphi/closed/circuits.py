@@ -6,17 +6,17 @@ Every stage runs on the same scalars; on a tape, what stages share (articulated 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
 from psiphi.compiler.passes import code
 from psiphi.compiler.source import Function, Request
+from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
-from psiphi.sweeps.framing import Tree
-from psiphi.sweeps.program import Argument, Program, Site
-from psiphi.tape.ops import Count
+from psiphi.sweeps.program import ADDED, Argument, Program, Site
+from psiphi.tape.tape import Count
 
 Fill = Callable[[Coupling], dict[str, list]]
 
@@ -94,6 +94,13 @@ def dynamics(
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     fill = lambda c: run(method, stages, c, redundant)  # noqa: E731
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, fill)
+
+
+def heavier_dynamics(closure: Closure, method: str) -> Circuit:
+    """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
+    circuit = dynamics(Algebra(closure, added=True), method, redundant=True)
+    inputs = (*circuit.inputs, Argument(ADDED, (closure.model.nv,), "v"))
+    return replace(circuit, name=f"{circuit.name} heavier", inputs=inputs)
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:

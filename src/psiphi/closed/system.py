@@ -287,6 +287,11 @@ class System:
         return self._function("motion", lambda: circuits.dynamics(self.algebra, self._cheapest(), redundant=True))
 
     @property
+    def _heavier(self) -> Function:
+        """`_motion` with D + X in place of D."""
+        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._cheapest()))
+
+    @property
     def _closing(self) -> Function:
         """`_projection`, rows that follow from others left out."""
         return self._function("closing", lambda: circuits.projection(self.algebra, redundant=True))

@@ -17,7 +17,7 @@ from psiphi.operators.expression import Expression
 from psiphi.operators.letters import Letter, VectorLetter, vector_letter
 from psiphi.operators.sides import ends, settled
 from psiphi.rewriting.budget import SECONDS
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import ADDED, Argument
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
 
@@ -33,13 +33,14 @@ class Equation:
     model: Model
     at_rest: bool = False
     given: Sequence[str] = ()
-    equation: str = ""
+    equation: str = ""  # in words; the results themselves, where nothing is said
     forms: Sequence[str] = FORMS
     rods: bool | None = None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
     columns: str = ""
     by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
     budget: float = SECONDS  # of rewriting
     velocities: Mapping[str, Expression] = field(default_factory=dict)
+    added: bool = False  # a diagonal stands beside the rotors' inertia, as the last input; the results are of `heavier(model)`
 
     def __post_init__(self):
         self.results = {name: Expression(settled(e.term), e.model) for name, e in self.results.items()}
@@ -47,7 +48,7 @@ class Equation:
     @cached_property
     def key(self) -> str:
         """What the code depends on, besides the model."""
-        written = [(n, repr(e)) for n, e in (*self.results.items(), *self.velocities.items())]
+        written = [(n, repr(e.term)) for n, e in (*self.results.items(), *self.velocities.items())]
         return repr([*written, self.at_rest, list(self.given), list(self.forms)])
 
     @cached_property
@@ -75,6 +76,8 @@ class Equation:
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:
             inputs.append(self._argument(name, vectors.get(name) or vector_letter(name, "joint")))
+        if self.added:
+            inputs.append(Argument(ADDED, (model.nv,), "v"))
         return tuple(inputs), tuple(self._output(n, e) for n, e in self.results.items())
 
     def _argument(self, name: str, vector: Letter) -> Argument:

@@ -10,7 +10,7 @@ from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.operators.letters import inverse_letter
 from psiphi.operators.printing import show_poly
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 
 def explain(equation: Equation, count: Count) -> str:

@@ -18,7 +18,7 @@ from psiphi.lowering.vectors import Lowered
 from psiphi.operators.letters import COUPLE, GRAVITY
 from psiphi.spatial.screws import motion
 from psiphi.sweeps.program import Site
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 LENGTHS = {1: range(3, 9), 2: range(4, 9)}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
 

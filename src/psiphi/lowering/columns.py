@@ -6,11 +6,11 @@ gains, sines and cosines) is computed once.
 
 from __future__ import annotations
 
+from psiphi.framing.framing import Tree
 from psiphi.lowering.vectors import Lowered, Result
 from psiphi.operators.letters import vector_letter
 from psiphi.operators.polynomial import Poly
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program, Site
 
 

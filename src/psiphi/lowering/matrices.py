@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from psiphi.framing.framing import Tree
 from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
@@ -14,7 +15,6 @@ from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 

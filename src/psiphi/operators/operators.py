@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
+
+import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.model import Model, suggest
@@ -85,6 +88,11 @@ class StateAttributeError(StateError, AttributeError):
 def has_rotors(model: Model) -> bool:
     """Does any joint carry rotor inertia?"""
     return any(joint.armature.any() for joint in model.joints)
+
+
+def heavier(model: Model) -> Model:
+    """The robot with a rotor at every joint: what the algebra may say of it when more is added to D (`ADDED` of sweeps)."""
+    return replace(model, joints=tuple(replace(joint, armature=np.ones_like(joint.armature)) for joint in model.joints))
 
 
 def is_chain(model: Model) -> bool:

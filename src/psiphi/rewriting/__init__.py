@@ -4,8 +4,11 @@ Comes in: an `Expression`. Goes out: its normal form (a polynomial) and the `Der
 
 Read `book.py` first (the mathematics: every equation is a row, with what it is used for), then `completion.py` (axioms to
 rules, `rules.py`; `systems.py` keeps them for each sort of robot) and `normal.py` (rules to normal forms; `inverses.py` finds
-those the book knows, `moves.py` makes derivations short, `budget.py` keeps them bounded). `proof.py` is the door,
-`derivation.py` what it answers, `scalars.py` what numbers may do.
+those the book knows). Beside them
+
+    moves.py, folding.py         what makes derivations short, and keeps body forces whole
+    budget.py, scalars.py        how much work it may be; what numbers may do
+    proof.py, derivation.py      the door, and what it answers
 
 The sources that rules and steps name:
     S0  Rodriguez, Kreutz: Recursive mass matrix factorization and inversion, JPL 88-11, 1988, part I (open chains)

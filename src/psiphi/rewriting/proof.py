@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from math import inf
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import positive
 from psiphi.errors import SingularError, StateError
 from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
@@ -57,7 +59,7 @@ def prove(lhs: Expression, rhs: Any, budget: float = SECONDS) -> Derivation:
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
     for inner in (*lhs.inverses, *rhs.inverses):
         check_invertible(inner.term, model, LARGE)
-    with budgeted(budget):
+    with budgeted(positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf)):
         derivation = _derivation(lhs, rhs)
     return replace(derivation, counterexample=_counterexample(lhs, rhs, derivation))
 

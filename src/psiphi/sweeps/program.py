@@ -5,7 +5,7 @@
 
 A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
 children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
-runs on floats (`interpreter.py`), on a tape (`unroll.py`) and once per class of links (`roll.py`).
+runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of links (`roll.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Direction(Enum):
 
 
 BASE_TO_TIP, TIP_TO_BASE = Direction.BASE_TO_TIP, Direction.TIP_TO_BASE
+ADDED = "added"  # the input (nv,) that stands beside the rotors' inertia, in programs that have it
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ class Site:
     def path(self) -> list:
         """The displacement parent -> body."""
         return self.link.path(self.of("q"))
+
+    @property
+    def rotor(self) -> list:
+        """The joint's rotor inertia, and what the program's input `added` adds to it: h B of joints that are braked."""
+        return [J + x for J, x in zip(self.link.armature, self.of(ADDED), strict=True)]
 
     @cached_property
     def H(self) -> list:

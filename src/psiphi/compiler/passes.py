@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
 from psiphi.emitters.quick import fits
 from psiphi.emitters.rolled import Tables
+from psiphi.emitters.rollout import Single
 from psiphi.emitters.target import RunningTarget
 from psiphi.errors import StateError
 from psiphi.lowering.columns import LoweredColumns
@@ -53,7 +54,14 @@ from psiphi.tape.ops import Count
 UNROLLED = 64  # up to so many bodies are written out as straight-line code
 LONG = 200  # letters of a word beyond which it is not factored
 
-Code = Straight | Rolled
+Code = Straight | Rolled | Single
+
+
+class Composed:
+    """What is asked as pieces of code that stand ready: `pieces()` says which, in which order."""
+
+    def pieces(self) -> Single:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,9 @@ def compile(asked: Any, target: RunningTarget, char: str, key: str) -> tuple[Any
 
 @kept
 def code(asked: Any) -> Code:
-    """Straight-line code, or the loops of a large robot."""
+    """Straight-line code, or the loops of a large robot; or what is made of several pieces of code, and says which."""
+    if isinstance(asked, Composed):
+        return asked.pieces()
     if isinstance(asked, Equation) and (chosen := choose(asked)).code is not None:
         return chosen.code
     tree = frame(asked.model, moves_inertia(asked))

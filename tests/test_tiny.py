@@ -15,12 +15,12 @@ from psiphi.emitters import jit
 from psiphi.emitters.kernel import module
 from psiphi.emitters.segments import cut
 from psiphi.emitters.straight import straight_kernel
+from psiphi.framing.framing import frame_tree
 from psiphi.model.urdf import load_urdf
 from psiphi.runtime.gufunc import gufunc
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE
-from psiphi.sweeps.unroll import unroll
 from psiphi.tape.interpreter import evaluate
 
 URDF = """

@@ -1,4 +1,4 @@
-"""Words for messages: clipped values, nearest names, spelling mistakes, and where a message stands."""
+"""Words for messages: clipped values, nearest names, spelling mistakes."""
 
 from __future__ import annotations
 
@@ -6,35 +6,8 @@ import difflib
 import reprlib
 from collections.abc import Collection, Iterable
 from itertools import islice
-from typing import NoReturn, Protocol
-
-from psiphi.errors import Error, ModelError
 
 MANY = 2000  # names searched for a near one: enough to help, few enough to be instant
-
-
-class Placed(Protocol):
-    """Anything a message can point at."""
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def line(self) -> int | None: ...
-
-
-class Log:
-    """Errors and report lines with the file, line and element they are about."""
-
-    def __init__(self, file: str | None = None, notes: Iterable[str] = ()):
-        self.file = file
-        self.notes = list(notes)
-
-    def fail(self, at: Placed, cause: str, remedy: str, kind: type[Error] = ModelError) -> NoReturn:
-        raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
-
-    def note(self, at: Placed, text: str) -> None:
-        self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
 
 
 def shown(value: object) -> str:

@@ -8,8 +8,8 @@ import pytest
 import psiphi as pp
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import choose
+from psiphi.framing.framing import frame_tree
 from psiphi.operators import Operators
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state
 

@@ -48,9 +48,9 @@ def test_in_inertial_axes(make):
 
     def turned(e, q, rates=None):
         A = axes(model, q)
-        left = A if e.rows.name == "link" else np.eye(model.nv)
-        right = A if e.cols.name == "link" else np.eye(model.nv)
-        return left @ e.dense(q, rates) @ right.T
+        X = e.dense(q, rates)
+        X = A @ X if e.rows.name == "link" else X
+        return X @ A.T if e.cols.name == "link" else X
 
     for name in RATES:
         letter = getattr(s, name)

@@ -15,11 +15,11 @@ from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.segments import CUT
 from psiphi.emitters.straight import straight_kernel
+from psiphi.framing.framing import frame_tree
 from psiphi.runtime.gufunc import gufunc
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import Straight, unroll
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, roll
-from psiphi.sweeps.unroll import Straight, unroll
 from psiphi.tape.tape import Tape
 
 FP = {"d": "double", "f": "float"}

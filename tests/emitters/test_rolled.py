@@ -7,11 +7,11 @@ import zoo
 from emitters.kernels import ufunc
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.rolled import Tables
+from psiphi.framing.framing import frame_tree
 from psiphi.robots import chain
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.roll import roll
-from psiphi.sweeps.unroll import unroll
 from sweeps.runs import arguments
 
 MODELS = {
@@ -28,6 +28,9 @@ REQUESTS = [
     ("jacobian", ("tool",), "frame"),
     ("energy", (), "world"),
     ("center_of_mass", (), "world"),
+    ("momentum", (), "world"),
+    ("centroidal_momentum", (), "world"),
+    ("kinetic_energy", (), "world"),
 ]
 
 

@@ -7,9 +7,9 @@ import zoo
 from emitters.kernels import little
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.segments import Layout, cut, operands, riders
-from psiphi.sweeps.framing import frame_tree
+from psiphi.framing.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.program import Argument
-from psiphi.sweeps.unroll import unroll
 from psiphi.tape.interpreter import MEANING
 from psiphi.tape.ops import Op
 from sweeps.runs import arguments, flat, run_tape, shaped

@@ -7,8 +7,8 @@ import psiphi as pp
 import zoo
 from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.passes import choose
+from psiphi.framing.framing import frame_tree
 from psiphi.operators import Operators
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 
 SMALL = [(name, make) for name, make in zoo.ZOO if make().nv <= 20]

@@ -6,11 +6,11 @@ import numpy as np
 
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.segments import Layout
+from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
-from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Class, Rolled
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.interpreter import MEANING, evaluate
 from psiphi.tape.ops import BINARY, Op
 

@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
-A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Positions and energies,
-which are not linear, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
+A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places, which no operator
+says, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -16,9 +16,10 @@ from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.emitters.host import HOST, Host
+from psiphi.framing.framing import Tree
+from psiphi.lowering import ground
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, heavier, vector
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -160,6 +161,16 @@ def _jacobian(s: Operators, _, place) -> Results:
     return {"J": s.J(*frames, axes=axes)}
 
 
+def _momentum_matrix(s: Operators, at: Expression) -> Expression:
+    """Momentum by joint rates: what the bodies have, summed at the world; rotors are no bodies."""
+    return at @ s.phi @ s.M @ s.phi.T @ s.H.T
+
+
+def _frame_acceleration(s: Operators, _, place) -> Results:
+    J = s.J(*place[0], axes=place[1])
+    return {"A": J @ a + J.dot() @ v}
+
+
 def _frame_velocity(s: Operators, _, place) -> Results:
     frames, axes = place
     return {"V": s.J(*frames, axes=axes) @ v}
@@ -218,41 +229,11 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
     )
 
 
-def _frame_acceleration(tree: Tree, frames: tuple[str, ...]) -> Program:
-    m, spot = tree.model, tree.model.frame(frames[0])
-    place = tree.place(spot.body, spot.pose)
-    mark = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-    inputs = (_q(m), Argument("v", (m.nv,), "v"), Argument("a", (m.nv,), "v"))
-    sweeps = (Sweep(BASE_TO_TIP, kin.write_acceleration),)
-    bodies, marks = tree.path_to(spot.body), {spot.body: mark}
-    outputs = (Argument("A", (6,)),)
-    return Program("frame_acceleration", inputs, outputs, sweeps, kin.world_origin, bodies=bodies, marks=marks)
-
-
-def _energies(kinetic: bool, potential: bool) -> Callable[[Tree, tuple[str, ...]], Program]:
-    def make(tree: Tree, frames: tuple[str, ...]) -> Program:
-        m = tree.model
-        outward = (Sweep(BASE_TO_TIP, kin.kinetic),) if kinetic else ()
-        inward = [step for step, on in ((kin.sum_energy, kinetic), (kin.sum_moments, potential)) if on]
-
-        def finish(site: Site) -> None:
-            total = site.children["energy"][0] if kinetic and m.joints else 0.0
-            for g, c in zip(m.gravity_vector.tolist(), site.children["moment"] if potential and m.joints else (), strict=False):
-                total = total - g * c
-            site.write("E", 0, [total])
-
-        sweeps = (*outward, Sweep(TIP_TO_BASE, kin.both(*inward)))
-        inputs = (_q(m), Argument("v", (m.nv,), "v")) if kinetic else (_q(m),)
-        return Program("energy", inputs, (Argument("E", ()),), sweeps, kin.world_origin, finish)
-
-    return make
-
-
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     def finish(site: Site) -> None:
-        site.write("c", 0, [m / site.children["mass"][0] for m in site.children["moment"]])
+        site.write("c", 0, ground.divided(site.children["mass"], site.children["moment"]))
 
-    sweeps = (Sweep(TIP_TO_BASE, kin.sum_moments),)
+    sweeps = (Sweep(TIP_TO_BASE, ground.weigh),)
     return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
 
 
@@ -273,14 +254,24 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
     "link_accelerations": Quantity("alpha = phi* (H* a + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
-    "frame_acceleration": Sum("J a + dJ/dt v", _frame_acceleration),
+    "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a")),
     "frame_pose": Sum("T(q): world <- frame", _frame_pose),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
-    "energy": Sum("v* M v / 2 - sum m g.c", _energies(True, True)),
+    "energy": Quantity("v* M v / 2 - sum m g.c", lambda s, *_: {"E": v.T @ s.mass @ v / 2 + s.U}, ("v",), rods=None),
     "kinetic_energy": Quantity("v* M v / 2", lambda s, *_: {"E": v.T @ s.mass @ v / 2}, ("v",)),
-    "potential_energy": Sum("- sum m g.c", _energies(False, True)),
+    "momentum": Quantity("h = E_0 phi M phi* H* v", lambda s, *_: {"h": _momentum_matrix(s, s.E_0) @ v}, ("v",), rods=None),
+    "centroidal_momentum": Quantity(
+        "h = E_c phi M phi* H* v", lambda s, *_: {"h": _momentum_matrix(s, s.E_c) @ v}, ("v",), rods=None
+    ),
+    "centroidal_momentum_matrix": Quantity(
+        "A = E_c phi M phi* H*",
+        lambda s, *_: {"A": _momentum_matrix(s, s.E_c)},
+        columns="centroidal_momentum",
+        rods=None,
+    ),
+    "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
     "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
 }
 

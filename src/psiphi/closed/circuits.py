@@ -13,10 +13,10 @@ from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
 from psiphi.compiler.passes import code
 from psiphi.compiler.source import Function, Request
+from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import ADDED, Argument, Program, Site
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 Fill = Callable[[Coupling], dict[str, list]]
 

@@ -21,11 +21,11 @@ from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import program
+from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import dot
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 
 f, u = vector("f", "frame"), vector("u")
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted

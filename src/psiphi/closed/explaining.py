@@ -66,7 +66,4 @@ def _stage(algebra: Algebra, stage: Equation, named: dict[str, str]) -> list[str
 
 def _short(algebra: Algebra, words: str) -> str:
     """B for B(all the frames)."""
-    frames = algebra.closure.frames
-    if not frames:
-        return words
-    return words.replace(str(algebra.B), "B").replace(f"B[{','.join(frames)}|frame]", "B")
+    return words.replace(str(algebra.B), "B") if algebra.closure.frames else words

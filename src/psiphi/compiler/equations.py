@@ -14,7 +14,7 @@ from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import BIAS, needs_velocity
+from psiphi.operators.letters import Letter, VectorLetter, vector_letter
 from psiphi.operators.sides import ends, settled
 from psiphi.rewriting.budget import SECONDS
 from psiphi.sweeps.program import ADDED, Argument
@@ -33,7 +33,7 @@ class Equation:
     model: Model
     at_rest: bool = False
     given: Sequence[str] = ()
-    equation: str = ""
+    equation: str = ""  # in words; the results themselves, where nothing is said
     forms: Sequence[str] = FORMS
     rods: bool | None = None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
     columns: str = ""
@@ -48,11 +48,11 @@ class Equation:
     @cached_property
     def key(self) -> str:
         """What the code depends on, besides the model."""
-        written = [(n, repr(e)) for n, e in (*self.results.items(), *self.velocities.items())]
+        written = [(n, repr(e.term)) for n, e in (*self.results.items(), *self.velocities.items())]
         return repr([*written, self.at_rest, list(self.given), list(self.forms)])
 
     @cached_property
-    def letters(self) -> tuple[str, ...]:
+    def letters(self) -> tuple[Letter, ...]:
         every = (*self.velocities.values(), *self.results.values())
         return tuple(dict.fromkeys(x for e in every for x in terms.letters(e.term)))
 
@@ -68,22 +68,20 @@ class Equation:
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """Inputs and outputs of the function: q, then v where a or b need it, then the vectors by first appearance."""
         model = self.model
-        vectors = {
-            x[4:].split("@")[0]: x.rstrip("*") for x in self.letters if x.startswith("vec:") and x.rstrip("*") not in BIAS
-        }
+        vectors = {x.word: x.bare for x in self.letters if isinstance(x, VectorLetter) and x.given}
         names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = not self.at_rest and any(map(needs_velocity, self.letters))
+        moving = not self.at_rest and any(x.moves for x in self.letters)
         names = list(dict.fromkeys((["v"] if moving else []) + names))
         names = [name for name in names if name not in self.velocities]
         inputs = [Argument("q", (model.nq,), "q")]
         for name in names:
-            inputs.append(self._argument(name, vectors.get(name, f"vec:{name}@joint")))
+            inputs.append(self._argument(name, vectors.get(name) or vector_letter(name, "joint")))
         if self.added:
             inputs.append(Argument(ADDED, (model.nv,), "v"))
         return tuple(inputs), tuple(self._output(n, e) for n, e in self.results.items())
 
-    def _argument(self, name: str, vector: str) -> Argument:
-        space = vector.split("@")[1]
+    def _argument(self, name: str, vector: Letter) -> Argument:
+        space = vector.rows.name
         if space == "joint":
             return Argument(name, (self.model.nv,), "v")
         if space != "frame":

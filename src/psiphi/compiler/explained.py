@@ -8,8 +8,9 @@ from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops as written_out
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
+from psiphi.operators.letters import inverse_letter
 from psiphi.operators.printing import show_poly
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 
 def explain(equation: Equation, count: Count) -> str:
@@ -38,7 +39,7 @@ def inverses(equation: Equation) -> list[str]:
     lines = []
     for name, rules in resolve(equation).items():
         for i, inner in enumerate(equation.results[name].inverses):
-            rule = rules.resolved.get((f"inv:{i}",))
+            rule = rules.resolved.get((inverse_letter(i),))
             if rule is not None:
                 lines.append(f"({inner})⁻¹ = {show_poly(rule.rest)}    [{rule.name}]")
     return list(dict.fromkeys(lines))

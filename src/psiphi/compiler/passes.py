@@ -24,32 +24,32 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
-from psiphi.emitters.quick import fits
 from psiphi.emitters.rolled import Tables
 from psiphi.emitters.rollout import Single
 from psiphi.emitters.target import RunningTarget
 from psiphi.errors import StateError
+from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
-from psiphi.lowering.folding import fold, unfold
+from psiphi.lowering.graph import U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.turning import sided
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
-from psiphi.operators.letters import FORCE
+from psiphi.operators.letters import FORCE, FrameLetter, Letter, VectorLetter
 from psiphi.operators.polynomial import Poly
 from psiphi.operators.sides import ends
 from psiphi.rewriting.budget import TooLarge, budget, share
 from psiphi.rewriting.derivation import Chain, Derivation
+from psiphi.rewriting.folding import fold, unfold
 from psiphi.rewriting.normal import Normalizer, normalizer
 from psiphi.rewriting.rules import reduce, walk
 from psiphi.rewriting.scalars import commuted
 from psiphi.runtime import cache
-from psiphi.sweeps.framing import Tree, frame_tree
+from psiphi.sweeps.drive import Straight, unroll
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled, roll
-from psiphi.sweeps.unroll import Straight, unroll
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 UNROLLED = 64  # up to so many bodies are written out as straight-line code
 LONG = 200  # letters of a word beyond which it is not factored
@@ -98,8 +98,7 @@ def compile(asked: Any, target: RunningTarget, char: str, key: str) -> tuple[Any
         lines = code(asked)
         return target.build(target.emit(lines, char), vars(lines.count))
 
-    names = ["loop", "tables"] + ["quick", "quick.table"] * (char == "d" and fits(*asked.arguments()))
-    library, count = target.load(cache.remember(key, make), names)
+    library, count = target.load(cache.remember(key, make))
     if is_large(asked.model) and isinstance(loops := code(asked), Rolled):
         library.tables = Tables(loops, char)
         ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
@@ -127,7 +126,8 @@ def program(asked: Any, tree: Tree) -> Program:
 @kept
 def choose(equation: Equation) -> Form:
     """The cheapest form that has sweeps; of a large robot, the first one. What was traced to be counted is kept."""
-    forms, too_large = lower(equation)
+    rewritten, too_large = rewrite(equation)
+    forms = lower(equation, rewritten)
     if equation.rods:
         forms = [form for form in forms if form.lowered.rods]
     forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
@@ -153,39 +153,26 @@ def resolve(equation: Equation) -> dict[str, Normalizer]:
         return {name: normalizer(e, proving=False) for name, e in equation.results.items()}
 
 
-def rewrite(equation: Equation, name: str) -> Form | None:
-    """One of the forms: inverses resolved, and no more; or all rules applied until none fits, body forces whole or not."""
-    polys, derivation = {}, None
-    for result, e in equation.results.items():
-        rules = resolve(equation)[result]
-        start = _with_inverses(rules, rules.polynomial(e.term))
-        if name == WRITTEN:
-            polys[result] = start
-            continue
-        folded = fold(start) if name == WHOLE else start
-        if name == WHOLE and folded == start:
-            return None  # there is no body force to keep whole
-        chain = Chain(e, folded, tuple(walk(folded, rules.find)))
-        polys[result], derivation = unfold(chain.result), Derivation(chain)
-    return Form(name, polys, derivation)
-
-
-def lower(equation: Equation) -> tuple[list[Form], TooLarge | None]:
-    """The forms that have sweeps, each within its share of the budget, and why another was given up."""
-    resolve(equation)
+def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
+    """The forms, each within its share of the budget, and why another was given up."""
+    rules = resolve(equation)
     found, too_large = [], None
     with budget(equation.budget):
         for name in equation.forms:
             try:
                 with share(0.6):
-                    form = rewrite(equation, name)
-                    lowered = None if form is None else _sweeps(equation, form.polys)
+                    form = _rewritten(equation, name, rules)
             except TooLarge as error:
                 too_large = too_large or error
-                continue
-            if form is not None and lowered is not None:
-                found.append(replace(form, lowered=lowered))
+            else:
+                found += [] if form is None else [form]
     return found, too_large
+
+
+def lower(equation: Equation, forms: list[Form]) -> list[Form]:
+    """The forms that are made of sweeps."""
+    lowered = ((form, _sweeps(equation, form.polys)) for form in forms)
+    return [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
 
 
 @lru_cache(maxsize=32)
@@ -210,6 +197,22 @@ def is_large(model: Model) -> bool:
 def moves_inertia(asked: Any) -> bool:
     """Whether the tree may be framed with inertia moved across joints."""
     return choose(asked).lowered.rods if isinstance(asked, Equation) else asked.rods
+
+
+def _rewritten(equation: Equation, name: str, rules: dict[str, Normalizer]) -> Form | None:
+    """One form: inverses resolved and no more, or all rules applied until none fits; with body forces whole, or not."""
+    polys, derivation = {}, None
+    for result, e in equation.results.items():
+        start = _with_inverses(rules[result], rules[result].polynomial(e.term))
+        if name == WRITTEN:
+            polys[result] = start
+            continue
+        folded = fold(start) if name == WHOLE else start
+        if name == WHOLE and folded == start:
+            return None  # there is no body force to keep whole
+        chain = Chain(e, folded, tuple(walk(folded, rules[result].find)))
+        polys[result], derivation = unfold(chain.result), Derivation(chain)
+    return Form(name, polys, derivation)
 
 
 def _counted(equation: Equation, form: Form) -> tuple[Form, Code]:
@@ -237,9 +240,11 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
     number = equation.is_number
     polys = {name: sided(commuted(poly) if number else poly) for name, poly in polys.items()}
     words = [word for poly in polys.values() for word in poly]
-    used = {x for word in words for x in word[number:]} | {x.removesuffix("*") for word in words for x in word[:number]}
+    used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
     if not all(map(_has_sweeps, used)) or any(len(word) > LONG for word in words):
         return None
+    if any(U in word and (len(word) > 1 or not number) for word in words):
+        return None  # a number among vectors
     if not equation.is_matrix:
         return Lowered([Result(n, polys[n], _space(equation, n)) for n in equation.results])
     first = next(iter(equation.results.values()))
@@ -252,9 +257,9 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
     return LoweredColumns(polys, rows, cols) if {rows, cols} <= {"joint", "frame"} else None
 
 
-def _has_sweeps(x: str) -> bool:
+def _has_sweeps(x: Letter) -> bool:
     """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
-    return x in LOWERED or x.startswith(("B[", "Bdot[")) or (x.startswith("vec:") and not x.endswith("*"))
+    return x == U or x in LOWERED or isinstance(x, FrameLetter) or (isinstance(x, VectorLetter) and not x.starred)
 
 
 def _space(equation: Equation, name: str) -> str:

@@ -26,11 +26,11 @@ from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
 from psiphi.operators.expression import Expression
 from psiphi.operators.inverting import invert
-from psiphi.operators.letters import BIAS, vector_parts
+from psiphi.operators.letters import VectorLetter, vector_letter
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 Values = Mapping[str, np.ndarray]
 
@@ -53,10 +53,11 @@ class Plan(Protocol):
     def explain(self) -> str: ...
 
 
-def plan_for(expression: Expression, equation: Equation) -> Plan:
-    """The plan of an expression that is legal, with every vector settled as force or motion."""
-    why = ""
-    if not equation.arguments()[1][0].size:
+def plan_for(expression: Expression, function: Function) -> Plan:
+    """The plan of an expression that is legal, with every vector settled as force or motion; `function` is its compiled form,
+    if it has one."""
+    why, equation = "", function.asked
+    if 0 in function.outputs[0].shape:
         return Dense(expression, equation.model, "there is nothing to compute")
     try:
         known = resolve(equation)["out"].known
@@ -64,7 +65,7 @@ def plan_for(expression: Expression, equation: Equation) -> Plan:
         if opaque and all(_small(x) for x in opaque):
             return Composed(expression, equation.model, opaque, equation.budget)
         if not opaque:
-            return _by_sweeps(expression, equation)
+            return _by_sweeps(expression, function)
     except TooLarge as error:
         why = error.cause
     except StateError:  # no form is made of sweeps
@@ -83,8 +84,8 @@ def _small(term: Term) -> bool:
     return all(space.name in ("joint", "frame") for space in terms.spaces(term))
 
 
-def _by_sweeps(expression: Expression, equation: Equation) -> Plan:
-    bodies = len(equation.model.bodies)
+def _by_sweeps(expression: Expression, function: Function) -> Plan:
+    equation, bodies = function.asked, len(function.model.bodies)
     by_columns = isinstance(choose(equation).lowered, LoweredColumns)
     if equation.is_matrix and (bodies > UNROLLED or by_columns):
         columns = Columns(expression, equation)
@@ -95,7 +96,7 @@ def _by_sweeps(expression: Expression, equation: Equation) -> Plan:
             f"{expression} cannot run in loops over the tree, and {equation.model.name} has {bodies} bodies",
             "make functions of its parts, each of one frame and of joint vectors, and combine what they return",
         )
-    return Sweeps(equation)
+    return Sweeps(function)
 
 
 class Sweeps:
@@ -103,9 +104,8 @@ class Sweeps:
 
     dense = False
 
-    def __init__(self, equation: Equation):
-        self.equation = equation
-        self.function = Function(Request("expression"), equation)
+    def __init__(self, function: Function):
+        self.function, self.equation = function, function.asked
 
     @property
     def sweeps(self) -> int:
@@ -134,8 +134,8 @@ class Columns:
     def __init__(self, expression: Expression, equation: Equation):
         space, frames = expression.cols.name, expression.cols.frames
         self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
-        x = Expression(terms.of_letter(f"vec:{COLUMN}@{space}"), equation.model)
-        self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget, equation=str(expression))
+        x = Expression(terms.of_letter(vector_letter(COLUMN, space)), equation.model)
+        self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
         self.symmetric = terms.adjoint(expression.term) == expression.term
 
     @property
@@ -258,12 +258,13 @@ class Composed:
             self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
 
     def _on_vector(self, term: Term) -> Term:
-        return terms.product(term, terms.of_letter(f"vec:{COLUMN}@{terms.spaces(term)[1].name}"))
+        return terms.product(term, terms.of_letter(vector_letter(COLUMN, terms.spaces(term)[1].name)))
 
     def _part(self, term: Term) -> Plan:
         if term not in self.parts:
             expression = Expression(term, self.model)
-            self.parts[term] = plan_for(expression, Equation({"out": expression}, self.model, budget=self.budget))
+            equation = Equation({"out": expression}, self.model, budget=self.budget)
+            self.parts[term] = plan_for(expression, Function(Request("expression"), equation))
         return self.parts[term]
 
     @property
@@ -287,7 +288,7 @@ class Composed:
         return total
 
     def _value(self, term: Term, values: Values) -> np.ndarray:
-        names = {x[4:].split("@")[0] for x in map(_bare, terms.letters(term)) if x.startswith("vec:")} | {"q", "v"}
+        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v"}
         return self.parts[term]({name: x for name, x in values.items() if name in names}, np.float64)
 
     def _product(self, segments: list[Term], values: Values) -> np.ndarray:
@@ -314,13 +315,8 @@ class Composed:
 
 def _given(term: Term) -> str:
     """The name of a vector that stands alone; "" for anything else."""
-    letter = term.args[0] if term.op == "letter" else ""
-    parts = vector_parts(letter) if letter not in BIAS and not letter.endswith("*") else None
-    return parts[0] if parts else ""
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix("*")
+    x = term.args[0] if term.op == "letter" else None
+    return x.word if isinstance(x, VectorLetter) and x.given and not x.starred else ""
 
 
 def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import threading
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +21,32 @@ from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
 from psiphi.emitters.host import FP, HOST, Host
+from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache
-from psiphi.runtime.gufunc import gufunc, prepare
+from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.quickcall import quickcall
 from psiphi.runtime.threads import run
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
-ROOMS = [
-    "spatial",
-    "model",
-    "operators",
-    "rewriting",
-    "tape",
-    "sweeps",
-    "lowering",
-    "emitters",
-    "runtime",
-    "compiler",
-    "catalogue",
-    "closed",
-]
+ROOMS = (  # whose code decides what comes out
+    *("spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "lowering"),
+    *("emitters", "runtime", "compiler", "catalogue", "closed"),
+)
+
+
+_lock = threading.RLock()  # one compilation at a time; LLVM has no more hands either
+
+
+def _forget_lock() -> None:
+    """A forked child has none of its parent's threads, and perhaps a lock that one of them held."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        return self.asked.equation
+        return self.asked.equation or ", ".join(map(str, self.asked.results.values()))
 
     @property
     def tree(self) -> Tree:
@@ -113,8 +118,10 @@ class Source:
         return self.target.emit(self.code, char)
 
     def compile(self, char: str) -> int:
-        """The address of the loop for one dtype, from the cache or the compiler."""
-        self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key(char))
+        """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""
+        with _lock:
+            if char not in self.libraries:
+                self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key(char))
         return self.libraries[char].address("loop")
 
     def key(self, char: str) -> str:
@@ -130,11 +137,15 @@ class Function:
 
     def __init__(self, request: Request, asked: Any, target: Host = HOST):
         self.source = Source(request, asked, target)
-        self.ufunc = _gufunc(self.source)
+
+    @cached_property
+    def ufunc(self) -> np.ufunc:
+        """The NumPy gufunc; whoever takes it bare compiles inside its first call."""
+        return _gufunc(self.source)
 
     def prepare(self, char: str = "d") -> None:
         """Compile now."""
-        prepare(self.ufunc, char)
+        self.source.compile(char)
 
     def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
         """The results for arrays; what is not compiled yet is, before NumPy is entered, so that its errors are plain ones."""
@@ -167,7 +178,8 @@ def _gufunc(source: Source) -> np.ufunc:
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     doc = f"{source.text} of {source.model.name}"
-    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP}
+    ready = {char: source.compile(char) for char in source.libraries}
+    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP} | ready
     return gufunc(source.request.name, signature, loops, doc, len(inputs), len(outputs))
 
 

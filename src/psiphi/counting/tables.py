@@ -15,9 +15,10 @@ from psiphi.counting.formulas import Formula, added, fitted
 from psiphi.counting.recursions import REST, Recursion, by_recursion
 from psiphi.lowering.graph import Apply, Causal, Leaf, Node
 from psiphi.lowering.vectors import Lowered
+from psiphi.operators.letters import COUPLE, GRAVITY
 from psiphi.spatial.screws import motion
 from psiphi.sweeps.program import Site
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 LENGTHS = {1: range(3, 9), 2: range(4, 9)}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
 
@@ -61,7 +62,7 @@ def _labels(nodes: list[Node]) -> list[Recursion]:
         ("V+", lambda s: motion(s.path, s.parent["V"])),
         ("v", lambda s: s.kept["v"]),
         ("V", lambda s: s.kept["V"]),
-        ("b", of(lambda n: isinstance(n, Leaf) and n.letter in ("vec:couple@joint", "vec:g@link"))),
+        ("b", of(lambda n: isinstance(n, Leaf) and n.letter in (COUPLE, GRAVITY))),
         ("lambda", lambda s: (s.kept["P_dot"], s.kept["D_dot"])),
         ("y", of(lambda n: isinstance(n, Apply) and n.letter == "U_ring")),
         ("z", of(lambda n: isinstance(n, Causal))),

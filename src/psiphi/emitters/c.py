@@ -14,8 +14,8 @@ from typing import Any
 
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.ops import BINARY, Op
 from psiphi.wording import shown
 

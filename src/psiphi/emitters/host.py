@@ -11,9 +11,10 @@ from psiphi.emitters.kernel import module
 from psiphi.emitters.rolled import rolled_kernel
 from psiphi.emitters.rollout import Rollout, Single, rollout_module, single_kernel
 from psiphi.emitters.straight import straight_kernel
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.roll import Rolled
-from psiphi.sweeps.unroll import Straight
 
+EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # what others may call or set
 FP = {"d": "double", "f": "float"}
 
 
@@ -39,12 +40,14 @@ class Host:
         return [char, self.lanes(char), has_fma(), *jit.host()]
 
     def build(self, text: str, facts: dict[str, int]) -> bytes:
-        head = json.dumps(facts).encode()
+        names = [name for name in EXPORTS if f"@{name} = " in text or f"@{name}(" in text]
+        head = json.dumps([names, facts]).encode()
         return len(head).to_bytes(4, "little") + head + jit.compile_ir(text)
 
-    def load(self, built: bytes, names: list[str]) -> tuple[jit.Library, dict[str, int]]:
+    def load(self, built: bytes) -> tuple[jit.Library, dict[str, int]]:
         size = int.from_bytes(built[:4], "little")
-        return jit.load_object(built[4 + size :], names), json.loads(built[4 : 4 + size])
+        names, facts = json.loads(built[4 : 4 + size])
+        return jit.load_object(built[4 + size :], names), facts
 
 
 @lru_cache(maxsize=4)

@@ -17,7 +17,7 @@ from psiphi.emitters.pack import pack, unpack
 from psiphi.emitters.rolled import rolled_text, tables
 from psiphi.emitters.trig import sincos, sincos_loop
 from psiphi.sweeps.program import Argument
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 WORDS = 4  # of an array in `call`
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"

@@ -31,8 +31,8 @@ class RunningTarget(Target, Protocol):
         """Machine code with a few numbers about it, as the cache keeps it."""
         ...
 
-    def load(self, built: bytes, names: list[str]) -> tuple[Any, dict[str, int]]:
-        """A library that exports `names`, and the numbers."""
+    def load(self, built: bytes) -> tuple[Any, dict[str, int]]:
+        """A library of what the text defines, and the numbers."""
         ...
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import positive
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
-from psiphi.compiler.source import Function
+from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
-from psiphi.operators.spaces import ANY, ONE
+from psiphi.operators.spaces import ONE
 from psiphi.rewriting.budget import SECONDS
-from psiphi.rewriting.budget import budget as budgeted
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 
 def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunction:
@@ -33,18 +34,10 @@ def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunct
     >>> f(robot.neutral()).shape, f.sweeps
     ((6, 6), 3)
     """
-    if not isinstance(expression, Expression):
-        raise StateError(
-            f"pp.function got a {type(expression).__name__}, expected an operator expression", "s = robot.operators"
-        )
-    if expression.model is None:
-        raise StateError(f"{expression} belongs to no robot", "write it with s = robot.operators")
-    if ANY in (expression.rows, expression.cols):
-        raise StateError(f"{expression} has no space of its own", "multiply it with an operator first")
+    expression = guard.expression(expression)
     for inner in expression.inverses:
         check_invertible(inner.term, expression.model, LARGE)
-    with budgeted(budget):  # says when it is no number
-        return ExpressionFunction(expression, float(budget))
+    return ExpressionFunction(expression, positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf))
 
 
 class ExpressionFunction:
@@ -56,13 +49,14 @@ class ExpressionFunction:
         row = expression.rows == ONE and expression.cols != ONE  # x* A has the numbers of A* x
         target = {"out": expression.T if row else expression}
         given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
-        self.equation = Equation(target, self.model, given=given, equation=str(expression), budget=budget)
-        self.arguments = self.equation.arguments()
+        self.equation = Equation(target, self.model, given=given, budget=budget)
+        self.function = Function(Request("expression"), self.equation)
+        self.arguments = self.function.arguments
 
     @cached_property
     def plan(self) -> Plan:
         """How it is evaluated."""
-        return plan_for(self.equation.results["out"], self.equation)
+        return plan_for(self.equation.results["out"], self.function)
 
     @property
     def dense(self) -> bool:

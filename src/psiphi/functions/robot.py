@@ -295,9 +295,30 @@ class Robot(Model):
 
     def center_of_mass(self, q, *, out=None, dtype=None, check=False):
         """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
-        if not self.mass > 0.0:
-            raise SingularError(f"center_of_mass: no moving body of {self.name} has mass", "use frame_pose for places")
+        self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
+
+    def momentum(self, q, v, *, out=None, dtype=None, check=False):
+        """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
+
+        Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
+        """
+        return self._call("momentum", dict(q=q, v=v), out, dtype, check)
+
+    def centroidal_momentum(self, q, v, *, out=None, dtype=None, check=False):
+        """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
+        self._heavy("centroidal_momentum", "use momentum, about the world's origin")
+        return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
+
+    def centroidal_momentum_matrix(self, q, *, out=None, dtype=None, check=False):
+        """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
+        self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
+        return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)
+
+    def _heavy(self, name: str, remedy: str) -> None:
+        """Refuse what needs a centre of mass on a robot that has none."""
+        if not self.mass > 0.0:
+            raise SingularError(f"{name}: no moving body of {self.name} has mass", remedy)
 
     @cached_property
     def mass(self) -> float:

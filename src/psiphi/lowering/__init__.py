@@ -4,9 +4,10 @@ Comes in: a rewritten polynomial (words of letters, see `psiphi.operators.polyno
 or motion. Goes out: a `Program`. Read `graph.py` first (Horner factoring into shared nodes), then `schedule.py` (which sweep
 computes which node) and `local.py` (what a letter does at one body).
 
-    folding.py                      body forces M phi* a + b, kept whole
-    newton.py, rates.py             the longer steps of letters; frames.py those of B, turning.py that of ω̃
-    vectors.py                      results that are vectors or numbers, and what frames of several bodies make together
+    newton.py, rates.py             the longer steps of letters
+    frames.py, ground.py            the steps of B; of ℰ₀, ℰ_c and U; turning.py that of ω̃
+    vectors.py                      results that are vectors or numbers
+    gathering.py                    what no single body has: frames of several bodies, sums at the world
     matrices.py, words.py           results that are matrices, and the shapes of their words; columns.py those without one
     quasi.py                        velocities that are computed
     loops.py                        it all as the papers' pseudo-code

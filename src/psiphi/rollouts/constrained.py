@@ -16,7 +16,7 @@ from psiphi.emitters.joined import Named
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.parts import trace
 from psiphi.spatial.choices import most
-from psiphi.sweeps.unroll import Straight
+from psiphi.sweeps.drive import Straight
 
 AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
 

@@ -22,7 +22,7 @@ from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
 from psiphi.rollouts.integrators import course, rules
-from psiphi.sweeps.unroll import Straight
+from psiphi.sweeps.drive import Straight
 
 SHARED = ("q", "v", "tau", "strain")  # places a law has in common with the rest of a step
 

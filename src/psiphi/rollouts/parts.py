@@ -18,8 +18,8 @@ from psiphi.emitters.joined import Code, Spread
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.integrators import GAMMA, stiffened
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.tape import Tape
 
 NUMBERS = ("h", "floor")

@@ -41,7 +41,7 @@ class Compiled:
     """Machine code of one plan on one robot."""
 
     def __init__(self, system: Robot | System, plan: Plan, key: str):
-        library, facts = HOST.load(cache.remember(key, lambda: _built(Machine(system, plan))), ["rollout"])
+        library, facts = HOST.load(cache.remember(key, lambda: _built(Machine(system, plan))))
         self.plan, self.flops = plan, facts["flops"]
         self.address = library.address("rollout")
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)

@@ -5,7 +5,7 @@
 
 A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
 children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
-runs on floats (`interpreter.py`), on a tape (`unroll.py`) and once per class of links (`roll.py`).
+runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of links (`roll.py`).
 """
 
 from __future__ import annotations
@@ -85,6 +85,11 @@ class Site:
     nv: int = 0  # the whole model's velocity coordinates
     world: dict[Any, Any] = field(default_factory=dict)  # what the world keeps; whole when a sweep has ended
     gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
+
+    @property
+    def at_root(self) -> bool:
+        """Whether the parent is the world; False in steps that run as loops, which do not know."""
+        return self.parent is self.world
 
     def of(self, name: str) -> list:
         """The joint's own part of an input; zeros when the program has no such input."""

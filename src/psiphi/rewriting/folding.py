@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from psiphi.operators.polynomial import Poly
+from psiphi.operators.letters import A, B, letter, vector_letter
+from psiphi.rewriting.polynomial import Poly
 
-A, B = "vec:a@link", "vec:b@link"
-BODY = "vec:body force@link"
+BODY = vector_letter("body force", "link")
+M_PHI_A = (letter("M"), letter("phi*"), A)
 
 
 def fold(poly: Poly) -> Poly:
     """x M phi* a + x b -> x BODY, for every prefix x."""
     out = dict(poly)
     for word, c in poly.items():
-        if word[-3:] == ("M", "phi*", A) and out.get((*word[:-3], B)) == c:
+        if word[-3:] == M_PHI_A and out.get((*word[:-3], B)) == c:
             del out[word], out[(*word[:-3], B)]
             out[(*word[:-3], BODY)] = c
     return out
@@ -28,7 +29,7 @@ def unfold(poly: Poly) -> Poly:
     """x BODY -> x M phi* a + x b."""
     out: Poly = {}
     for word, c in poly.items():
-        tails = (("M", "phi*", A), (B,)) if word[-1:] == (BODY,) else (word[-1:],)
+        tails = (M_PHI_A, (B,)) if word[-1:] == (BODY,) else (word[-1:],)
         for tail in tails:
             key = (*word[:-1], *tail)
             out[key] = out.get(key, Fraction(0)) + c

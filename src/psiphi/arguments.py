@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from psiphi.errors import StateError
 from psiphi.wording import shown
 
 EMPTY = np.empty(0)
+SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 
 
 def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
@@ -67,6 +69,20 @@ def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float
     if fault or array.ndim or array.dtype.kind == "b" or not 0.0 < float(array) <= most:
         raise StateError(f"{name} is {shown(value)}, expected a positive number", remedy)
     return float(array)
+
+
+def several(name: str, value: Any, remedy: str = "") -> list:
+    """A list of things, or a StateError: text is one thing, and so is an array without axes."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+        raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
+    return list(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A Generator, from a seed or as it is; NumPy reads other things as seeds, and crashes on some."""
+    if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
+        raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
+    return np.random.default_rng(rng)
 
 
 def _not_real(value: Any, array: np.ndarray) -> str:

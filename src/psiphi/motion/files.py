@@ -47,7 +47,7 @@ def a_path(given: Any) -> Path:
     """The path of a file to read or write."""
     if not isinstance(given, str | os.PathLike):
         raise StateError(f"the file is {shown(given)}, expected a path", 'give a name like "motion.npz"')
-    return Path(given)
+    return Path(os.fsdecode(given))
 
 
 def load(path: str | os.PathLike) -> Loaded:

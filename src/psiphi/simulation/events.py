@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import several
 from psiphi.control.plant import Plant
 from psiphi.control.torques import shielded
 from psiphi.errors import StateError
@@ -154,7 +155,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
     else:
         if not (callable(events) or isinstance(events, Iterable)):
             raise StateError(f"events is {shown(events)}, expected functions", "give {name: g} with g(t, q, v)")
-        each = (events,) if callable(events) else tuple(events)
+        each = (events,) if callable(events) else tuple(several("events", events, "give {name: g} with g(t, q, v)"))
         named = {getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)}
         if len(named) != len(each):
             raise StateError("two events have the same name", "give a dict {name: function}")
@@ -174,7 +175,10 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     if isinstance(stop, bool | np.bool_):
         chosen = known if stop else set()
     else:
-        chosen = {stop} if isinstance(stop, str) else set(stop)
+        each = [stop] if isinstance(stop, str) else several("stop", stop, f"there are {words}")
+        if strange := [name for name in each if not isinstance(name, str)]:
+            raise StateError(f"stop names {shown(strange[0])}, expected text", f"there are {words}")
+        chosen = set(each)
         if chosen - known:
             raise StateError(f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}")
         if LIMIT in chosen and limits == "ignore":
@@ -183,6 +187,6 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
 
 
 def check_limits_word(limits: Any) -> str:
-    if limits not in LIMITS:
+    if not isinstance(limits, str) or limits not in LIMITS:
         raise StateError(f"limits is {shown(limits)}, expected one of {', '.join(LIMITS)}", '"ignore" is the default')
     return limits

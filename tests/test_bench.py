@@ -81,6 +81,11 @@ def test_a_missing_peer_stops_the_run_and_names_the_extra():
 
 
 def test_the_run_writes_what_it_prints(tmp_path, capsys):
+    bare = tmp_path / "bare.md"
+    bare.write_text("no marks\n", encoding="utf-8")
+    with pytest.raises(Error, match=r"bare.md: there is no line <!-- results -->"):
+        main(["--quick", "--only", "flops-fd", "--table", str(bare)])
+    assert not capsys.readouterr().out, "refused before anything is measured"
     table, data = tmp_path / "table.md", tmp_path / "results.json"
     table.write_text(f"before\n{report.START}\nold\n{report.END}\nafter\n", encoding="utf-8")
     assert main(["--quick", "--only", "flops-fd", "--only", "flops-id", "--json", str(data), "--table", str(table)]) == 0

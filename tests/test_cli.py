@@ -104,8 +104,13 @@ def test_version(capsys):
         (["zzz"], "no command is called 'zzz'", "Known are demo, view, info, simulate, derive, count, emit, bench."),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),
-        (["demo", "extra"], "unrecognized arguments: extra", "psiphi --help"),
+        (["demo", "extra"], "unrecognized arguments: extra", "psiphi demo --help"),
         (["--nonsense"], "unrecognized arguments: --nonsense", "psiphi --help"),
+        (
+            ["simulate", "ur5", "--controler", "hold"],
+            "unrecognized arguments: --controler hold",
+            "Did you mean '--controller'? psiphi simulate --help",
+        ),
     ],
 )
 def test_a_wrong_line_gets_a_sentence_and_a_hint(argv, sentence, hint, capsys):

@@ -16,6 +16,7 @@ ROOMS = [
     "wording",
     "arguments",
     "optional",
+    "figures",
     "spatial",
     "model",
     "operators",
@@ -49,11 +50,12 @@ AT_THE_DOOR = {"demo", "bench", "cli"}  # use the library as its users do: `impo
 HARD = {"numpy", "llvmlite"}
 OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser"}
 HEAVY = OPTIONAL | {"llvmlite", "scipy"}
+TYPES = "for types alone"
 EXEMPT = {"__init__", "__main__"}  # the package's own front: may import every room
 
 
 class Import(NamedTuple):
-    """One imported module, by its absolute name; `lazy` inside a function."""
+    """One imported module, by its absolute name; `lazy` inside a function, or where only a type checker looks."""
 
     name: str
     line: int
@@ -74,12 +76,15 @@ def label(file: Path) -> str:
 
 def imports(source: str, package: list[str]) -> Iterator[Import]:
     """Every import of a module that lives in `package` (a dotted name, split)."""
-    stack: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
+    stack: list[tuple[ast.AST, bool | str]] = [(ast.parse(source), False)]
     while stack:
         node, lazy = stack.pop()
         for name in names(node, package):
-            yield Import(name, node.lineno, lazy)
-        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield Import(name, node.lineno, bool(lazy) and not (lazy is TYPES and name.startswith("psiphi")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            lazy = True
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            lazy = TYPES
         stack += [(child, lazy) for child in ast.iter_child_nodes(node)]
 
 
@@ -170,6 +175,8 @@ def test_imports_point_upstream(file):
         ("model", "def f():\n    import mujoco", True),
         ("model", "def f():\n    from psiphi import errors", False),
         ("model", "if True:\n    import scipy.linalg", False),
+        ("model", "if TYPE_CHECKING:\n    import matplotlib.figure", True),
+        ("model", "if TYPE_CHECKING:\n    import psiphi.viewer", False),
         ("demo", "import psiphi as pp", True),
         ("cli", "def f():\n    from psiphi import bench", True),
     ],

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 _HOME = {  # public name -> where it lives
     "Error": "errors",
     "ModelError": "errors",
+    "ModelWarning": "errors",
     "StateError": "errors",
     "SingularError": "errors",
     "CacheError": "errors",
@@ -74,6 +75,7 @@ __all__ = [
     "Loop",
     "Model",
     "ModelError",
+    "ModelWarning",
     "MotionWarning",
     "OperationalSpace",
     "PD",
@@ -109,7 +111,7 @@ if TYPE_CHECKING:
     from psiphi.closed import Contact, Loop, System, connect, grasp
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
     from psiphi.control.task_space import OperationalSpace
-    from psiphi.errors import CacheError, Error, ModelError, SingularError, StateError
+    from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
     from psiphi.loading import Builder, from_dh, load

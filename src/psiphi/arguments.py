@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from psiphi.errors import StateError
 from psiphi.wording import shown
 
 EMPTY = np.empty(0)
 SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
+
+
+class HasArray(Protocol):
+    """A NumPy array, or anything that turns into one: a table of pandas or xarray, a tensor."""
+
+    def __array__(self) -> np.ndarray[Any, np.dtype[Any]]: ...
+
+
+Number: TypeAlias = float | HasArray
+Numbers: TypeAlias = Number | Sequence[Number] | Sequence[Sequence[Number]] | Sequence[Sequence[Sequence[Number]]]
+Array: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"  # what comes out: float64, or float32 where that went in
+Out: TypeAlias = "np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]] | None"  # arrays that take the results
+DType: TypeAlias = "DTypeLike | None"  # float64, float32, or as the arguments are
+Wrenches: TypeAlias = Mapping[str, Numbers]  # by the names of frames
 
 
 def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
@@ -56,13 +71,6 @@ def whole(name: str, value: Any) -> int:
     return number
 
 
-def flag(name: str, value: Any) -> bool:
-    """True or False: words like "no" would count as True."""
-    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
-        raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
-    return bool(value)
-
-
 def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float:
     """A number above zero, finite unless `most` says otherwise, or a StateError."""
     array, fault = read(value, ())
@@ -83,6 +91,13 @@ def generator(rng: Any) -> np.random.Generator:
     if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
         raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
     return np.random.default_rng(rng)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False: words like "no" would count as True."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
+    return bool(value)
 
 
 def _not_real(value: Any, array: np.ndarray) -> str:

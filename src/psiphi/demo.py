@@ -14,7 +14,7 @@ SCENE = "two_arms"
 
 
 def main(
-    output: str | os.PathLike = "psiphi-demo.html",
+    output: str | os.PathLike[str] = "psiphi-demo.html",
     duration: float | None = None,
     watched: Callable[[float], Any] = lambda duration: nullcontext(),
 ) -> int:

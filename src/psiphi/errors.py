@@ -29,6 +29,10 @@ class ModelError(Error):
     """The robot's description is broken: file, line and element are named."""
 
 
+class ModelWarning(UserWarning):
+    """A robot's description was repaired, or is doubtful: it was read, and may not be what was meant. See `robot.report`."""
+
+
 class StateError(Error):
     """An argument of a call has the wrong shape, type or value."""
 

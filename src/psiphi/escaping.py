@@ -1,7 +1,7 @@
 """Names on their way into other languages: one function for each language, all of them here.
 
-A robot's, a link's or a joint's name is whatever its file says. Where it enters C, HTML, JSON within HTML, CSV, a C string
-or a terminal, it goes through the function of that language below, and can then neither run, nor fetch, nor move a cursor.
+A robot's, a link's or a joint's name is whatever its file says. Where it enters C, HTML, JSON within HTML, CSV, LaTeX, a C
+string or a terminal, it goes through the function of that language below, and then neither runs, fetches, nor moves a cursor.
 Elsewhere names do not go: LLVM IR numbers everything, TOML is only ever read, the live viewer is given HTML, not Markdown.
 """
 
@@ -82,6 +82,19 @@ def csv_cell(text: object) -> str:
     """
     words = line(text)
     return f"'{words}" if _FORMULA.match(words) else words
+
+
+def latex(text: object) -> str:
+    r"""Text in LaTeX, within \text: no command, group or formula begins or ends in it.
+
+    >>> print(latex("left_hand {50 %}"))
+    left\_hand \{50 \%\}
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in line(text))
+
+
+_LATEX = {letter: f"\\{letter}" for letter in "_{}$&#%"}
+_LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
 
 
 def _code(found: re.Match[str]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from psiphi import robots
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
+from psiphi.model.dh import DH
 from psiphi.model.model import suggest
 from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
@@ -20,7 +23,7 @@ PACKAGE = "package://"
 OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes"))
 
 
-def load(source: str | os.PathLike, base: str | None = None, **options) -> Robot:
+def load(source: str | os.PathLike[str], base: str | None = None, **options: Any) -> Robot:
     """A robot from a URDF file (or URDF text), a `package://` address, or by name.
 
     Names are those of `pp.robots.names()`: bundled robots and, where installed, the URDF files of example-robot-data and
@@ -80,7 +83,7 @@ def _described(name: str) -> str:
     raise ModelError(f"no bundled robot {name!r}, and no such file", f"{near}{hint}")
 
 
-def from_dh(rows, **options) -> Robot:
+def from_dh(rows: Iterable[DH | Mapping[str, Any]], **options: Any) -> Robot:
     """A robot from modified (Craig) Denavit-Hartenberg rows; `convention="standard"` reads the classic ones.
 
     >>> from_dh([{"alpha": 0.0, "a": 0.0, "mass": 1.0, "com": (0.5, 0, 0)}]).nv
@@ -92,5 +95,6 @@ def from_dh(rows, **options) -> Robot:
 class Builder(builder.Builder):
     """A robot written in Python: bodies, joints and frames by name, then `build()`."""
 
-    def build(self, *args, **options) -> Robot:
-        return Robot.of(super().build(*args, **options))
+    def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Robot:
+        """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
+        return Robot.of(super().build(base, repair, order))

@@ -33,6 +33,15 @@ def listed(names: Collection[str]) -> str:
     return some + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
 
 
+def counted(n: int, one: str, many: str = "") -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "body", "bodies"), counted(2, "row")
+    ('1 body', '2 rows')
+    """
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
     """Up to three known names that are like this one, large and small letters alike.
 

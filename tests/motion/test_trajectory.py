@@ -2,7 +2,9 @@
 
 import builtins
 import importlib
+import io
 import sys
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -83,7 +85,7 @@ def test_files_hold_every_bit(motion, batch, tmp_path, suffix):
         one.save(path)
         back = pp.Trajectory.load(path, one.system)
         same(one, back)
-    assert len(list(tmp_path.iterdir())) == 4, "no temporary files stay"
+    assert len(list(tmp_path.iterdir())) == (4 if suffix == ".npz" else 8), "no temporary files stay"
     assert pp.Trajectory.load(tmp_path / f"1{suffix}").events[0].name == "limit"
 
 
@@ -96,23 +98,132 @@ def test_files_that_are_none(motion, tmp_path):
         pp.Trajectory.load(tmp_path / "nothing.npz")
     motion.save(tmp_path / "whole.npz")
     motion.save(tmp_path / "whole.csv")
-    whole, text = (tmp_path / "whole.npz").read_bytes(), (tmp_path / "whole.csv").read_text(encoding="utf-8")
-    first, *rest = text.splitlines()
+    whole, table = (tmp_path / "whole.npz").read_bytes(), (tmp_path / "whole.csv").read_bytes()
+    beside = (tmp_path / "whole.csv.json").read_text(encoding="utf-8")
+    first, *rest = table.splitlines(keepends=True)
     broken = {
         "cut.npz": whole[: len(whole) // 2],
         "empty.npz": b"",
         "text.npz": b"hello",
-        "cut.csv": text[: len(text) // 2].encode(),
-        "fewer.csv": "".join(f"{line}\n" for line in text.splitlines()[:-1]).encode(),
-        "shorter.csv": text[:-5].encode(),
+        "cut.csv": table[: len(table) // 2],
+        "shorter.csv": table[:-5],
         "plain.csv": b"t,q\n0,1\n",
-        "newer.csv": "\n".join([first.replace('"format": 1', '"format": 99'), *rest]).encode(),
-        "short.csv": "\n".join([first, *rest[:3], "1.0,2.0"]).encode(),
+        "short.csv": b"".join([first, *rest[:3], b"1.0,2.0\n"]),
+        "nameless.csv": b"".join(rest),
+        "empty.csv": b"",
     }
     for name, data in broken.items():
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(Error, match=r"no trajectory of psiphi|format"):
+        with pytest.raises(Error, match=r"no trajectory of psiphi"):
             pp.Trajectory.load(tmp_path / name)
+    for name, data, words in (
+        ("fewer.csv", b"".join([first, *rest[:-1]]), "changed, or cut.*remove fewer.csv.json"),
+        ("digit.csv", table.replace(b"1", b"2", 1), "changed, or cut"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / f"{name}.json").write_text(beside, encoding="utf-8")
+        with pytest.raises(Error, match=words):
+            pp.Trajectory.load(tmp_path / name)
+    (tmp_path / "newer.csv").write_bytes(table)
+    (tmp_path / "newer.csv.json").write_text(beside.replace('"format": 1', '"format": 99'), encoding="utf-8")
+    with pytest.raises(Error, match="format 99"):
+        pp.Trajectory.load(tmp_path / "newer.csv")
+
+
+def test_a_table_is_what_pandas_reads(motion, batch, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    motion.save(tmp_path / "m.csv")
+    table = pandas.read_csv(tmp_path / "m.csv")
+    assert list(table.columns) == ["t", *motion.to_pandas().columns] and "q:arm joint" in table
+    np.testing.assert_allclose(table["q:arm joint"], motion.q[:, -1], rtol=1e-15)
+    np.testing.assert_allclose(table["energy"], motion.energy, rtol=1e-15)
+    batch.save(tmp_path / "b.csv")
+    table = pandas.read_csv(tmp_path / "b.csv")
+    assert list(table.columns[:3]) == ["element", "t", "q:hinge"] and table.groupby("element")["q:hinge"].first()[1] == 0.9
+
+
+def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, batch, tmp_path):
+    for k, one in enumerate((motion, batch)):
+        one.save(tmp_path / f"{k}.csv")
+        (tmp_path / f"{k}.csv.json").unlink()
+        back = pp.Trajectory.load(tmp_path / f"{k}.csv")
+        for name in ("t", *TABLED):
+            if (x := getattr(one, name)) is not None:
+                np.testing.assert_array_equal(x, getattr(back, name), strict=True)
+        assert back.info == {key: one.info[key] for key in ("q", "v")} and not back.events
+    (tmp_path / "mine.csv").write_text("t,q:a,q:b,v:a,v:b\n0,1,2,3,4\n1,5,6,7,8\n", encoding="utf-8")
+    mine = pp.Trajectory.load(tmp_path / "mine.csv")
+    assert mine.q.tolist() == [[1, 2], [5, 6]] and mine.info["v"] == ["a", "b"]
+    (tmp_path / "mine.csv").write_text("t,q:a,q:b\n0,1,2\n", encoding="utf-8")
+    with pytest.raises(Error, match="no column v; expected t, q:"):
+        pp.Trajectory.load(tmp_path / "mine.csv")
+
+
+def test_readers_keep_to_their_budgets(motion, tmp_path):
+    for suffix in (".npz", ".csv"):
+        motion.save(tmp_path / f"m{suffix}")
+        with pytest.raises(Error, match=r"may become \d+ bytes, and at most 1000 are read.*max_bytes="):
+            pp.Trajectory.load(tmp_path / f"m{suffix}", max_bytes=1000)
+        assert len(pp.Trajectory.load(tmp_path / f"m{suffix}", max_bytes=2_000_000)) == len(motion)
+
+
+def test_boxes_that_lie_about_their_size(motion, tmp_path):
+    """A few kB that would become gigabytes: refused before they do."""
+    motion.save(tmp_path / "m.npz")
+    with zipfile.ZipFile(tmp_path / "m.npz") as box:
+        parts = {name: box.read(name) for name in box.namelist()}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"shape": (1 << 40,), "fortran_order": False, "descr": "<f8"})
+    for name, lie in (("claimed", header.getvalue()), ("packed", header.getvalue() + bytes(1 << 24))):
+        with zipfile.ZipFile(tmp_path / f"{name}.npz", "w", zipfile.ZIP_DEFLATED) as box:
+            for part, data in (parts | {"q.npy": lie}).items():
+                box.writestr(part, data)
+    with pytest.raises(Error, match=r"no trajectory.*holds \d+ bytes, not \(1099511627776,\)"):
+        pp.Trajectory.load(tmp_path / "claimed.npz")
+    assert (tmp_path / "packed.npz").stat().st_size < 200_000
+    with pytest.raises(Error, match="may become"):
+        pp.Trajectory.load(tmp_path / "packed.npz", max_bytes=1 << 20)
+
+
+def test_what_no_file_holds_is_said(tmp_path):
+    motion = pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)), info={"mine": object()})
+    for name in ("m.npz", "m.csv"):
+        with pytest.raises(StateError, match="info cannot be written"):
+            motion.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_users_trajectory_knows_the_joints(tmp_path):
+    robot, t = puma(), [0.0, 0.5, 1.0]
+    mine = pp.Trajectory(t, np.zeros((3, 6)).tolist(), np.ones((3, 6)), tau=np.ones((3, 6)), system=robot)
+    names = [joint.name for joint in robot.joints]
+    assert mine.info["q"] == mine.info["v"] == names and mine.info["system"] == robot.name
+    assert mine.t.dtype == float and f"1 at {names[0]}" in mine.summary()
+    mine.save(tmp_path / "mine.csv")
+    assert (tmp_path / "mine.csv").read_text(encoding="utf-8").startswith(f"t,q:{names[0]},q:{names[1]}")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"t": [0.0, 1.0]}, r"q has shape \(3, 6\), expected \(..., n, nq\) with n = 2"),
+        ({"t": [0.0, 2.0, 1.0]}, "times that do not decrease"),
+        ({"t": [0.0, np.nan, 1.0]}, "times that do not decrease"),
+        ({"v": np.zeros((2, 3, 6))}, r"v has shape \(2, 3, 6\), expected \(3, ...\)"),
+        ({"v": None}, "v is None"),
+        ({"tau": np.zeros((4, 6))}, r"tau has shape \(4, 6\)"),
+        ({"energy": np.zeros((3, 1))}, r"energy has shape \(3, 1\)"),
+        ({"q": np.zeros((3, 5))}, "puma560 has nq=6 and nv=6, and the motion has nq=5"),
+        ({"system": "puma560"}, "the system is 'puma560'"),
+        ({"events": ["x"]}, "expected events"),
+        ({"info": {1: 2}}, "expected a dict of names"),
+    ],
+)
+def test_a_users_trajectory_that_does_not_fit(change, words):
+    fits = dict(t=[0.0, 0.5, 1.0], q=np.zeros((3, 6)), v=np.ones((3, 6)), system=puma())
+    assert len(pp.Trajectory(**fits)) == 3
+    with pytest.raises(StateError, match=words):
+        pp.Trajectory(**(fits | change))
 
 
 def test_files_never_run_code(tmp_path):
@@ -157,6 +268,78 @@ def test_pictures(motion, batch, tmp_path):
     assert len(batch.plot("q, energy").axes) == 2
     with pytest.raises(StateError, match="cannot plot 'speed'"):
         motion.plot("speed")
+
+
+def many(count: int = 32) -> pp.Trajectory:
+    """A robot of many joints, half of them in arms."""
+    b = pp.Builder("crowd")
+    for k in range(count):
+        b.body(f"l{k}", 1.0, (0.1, 0, 0), np.eye(3) * 0.01)
+        name = f"arm_{'left' if k % 4 == 1 else 'right'}_{k}_joint" if k % 2 else f"leg_{k}_joint"
+        b.joint(name, "revolute", f"l{k - 1}" if k else "world", f"l{k}", (0.1, 0, 0), lower=-1.0, upper=2.0, effort=50.0 + k)
+    t = np.linspace(0, 1, 20)
+    q = np.sin(t[:, None] * 5 + np.arange(count))
+    return pp.Trajectory(t, q, q, tau=20 * q, system=b.build())
+
+
+def test_joints_are_picked_by_name_and_their_limits_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    motion = many()
+    figure = motion.plot("tau", joints="arm_left_*", limits=True)
+    (axes,) = figure.axes
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == [name for name in motion.info["v"] if name.startswith("arm_left_")] and len(names) == 8
+    dashed = sorted({line.get_ydata()[0] for line in axes.lines if len(line.get_ydata()) == 2})
+    efforts = [50.0 + int(name.split("_")[2]) for name in names]
+    assert dashed == sorted([*efforts, *(-x for x in efforts)])
+    bounds = {line.get_ydata()[0] for line in motion.plot("q", limits=True).axes[0].lines if len(line.get_ydata()) == 2}
+    assert bounds == {-1.0, 2.0}
+    assert len(motion.plot("q energy", joints=["leg_0_joint", "arm_right_*"]).axes) == 1
+    for wrong, words in (
+        (dict(joints="arm_lfet_1_joint"), "no joint is called 'arm_lfet_1_joint'.*did you mean"),
+        (dict(joints=[]), "expected names"),
+        (dict(joints=3), "expected names"),
+        (dict(what="v", limits=True), "none of these joints has a limit in v"),
+        (dict(limits="yes"), "expected True or False"),
+    ):
+        with pytest.raises(StateError, match=words):
+            motion.plot(**wrong)
+    motion.save(tmp_path / "m.npz")
+    alone = pp.Trajectory.load(tmp_path / "m.npz")
+    assert len(alone.plot("q", joints="arm_*").axes[0].lines) == 16, "names are in the file"
+    with pytest.raises(StateError, match=r"no limits.*system"):
+        alone.plot("q", limits=True)
+
+
+def test_a_joint_of_several_coordinates_is_picked_by_its_own_name(motion):
+    pytest.importorskip("matplotlib")
+    texts = motion.plot("v", joints="ball joint").axes[0].get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["ball joint.0", "ball joint.1", "ball joint.2"]
+
+
+def test_the_legend_of_a_crowd_can_be_read():
+    """No name lies over the curves, over another name, or outside of the picture; no two curves look alike."""
+    pytest.importorskip("matplotlib")
+    figure = many(60).plot("q tau")
+    figure.draw_without_rendering()
+    paper = figure.bbox
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.get_legend().get_texts()]
+        assert len(boxes) == 60
+        for i, box in enumerate(boxes):
+            assert not box.overlaps(axes.bbox) and box.x1 <= paper.x1 and box.y0 >= 0 and box.y1 <= paper.y1
+            assert box.height > 8 and not any(box.overlaps(other) for other in boxes[:i])
+        looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
+        assert len(looks) == 60
+
+
+def test_strange_names_are_shown_as_they_are():
+    pytest.importorskip("matplotlib")
+    names = ["_hidden", "$\\frac{1}{", "a_b^c"]
+    motion = pp.Trajectory([0.0, 1.0], np.zeros((2, 3)), np.zeros((2, 3)), info={"q": names, "v": names})
+    figure = motion.plot("q")
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == names
+    assert figure._repr_png_().startswith(b"\x89PNG"), "and a notebook shows it"
 
 
 @pytest.mark.parametrize(

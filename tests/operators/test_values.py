@@ -173,17 +173,18 @@ def test_a_frame_on_the_world_does_not_move():
     assert not Operators(model).J("anchor").dense(model.neutral()).any()
 
 
-def test_plot():
-    try:
-        import matplotlib
-    except ImportError:
-        with pytest.raises(Error, match=r"psiphi\[plot\]"):
-            s.phi.plot(BUSHY.random(0))
-        return
-    matplotlib.use("Agg")
-    axes = s.mass.plot(BUSHY.random(0))
+def test_plot(tmp_path):
+    figures = pytest.importorskip("matplotlib.figure")
+    figure = s.mass.plot(BUSHY.random(0), path=tmp_path / "mass.svg")
+    (axes,) = figure.axes
+    assert isinstance(figure, figures.Figure) and (tmp_path / "mass.svg").stat().st_size > 1000
     assert axes.get_title() == str(s.mass)
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == [joint.name for joint in BUSHY.joints]
+    for labels in (axes.get_yticklabels(), axes.get_xticklabels()):
+        assert [tick.get_text() for tick in labels] == [joint.name for joint in BUSHY.joints]
+    own = figures.Figure().add_subplot()
+    assert s.phi.plot(BUSHY.random(0), ax=own) is own.figure and own.get_title() == str(s.phi)
+    with pytest.raises(Error, match="cannot write"):
+        s.phi.plot(BUSHY.random(0), path=tmp_path / "none" / "x.png")
 
 
 def test_vectors_keep_their_space():

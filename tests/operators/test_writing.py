@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from psiphi.errors import StateError
+from psiphi.model.builder import Builder
 from psiphi.operators import ANY, FRAME, JOINT, LINK, ONE, Operators, symbol, vector
 from psiphi.operators.letters import LETTERS, frame_letter
 from zoo import random_tree
@@ -74,6 +75,24 @@ def test_copies_are_equal():
 def test_printing(e, text, latex):
     assert str(e) == text
     assert latex in (None, e._repr_latex_())
+
+
+@pytest.mark.parametrize("e", EXPRESSIONS, ids=str)
+def test_latex_can_be_set(e):
+    """By matplotlib's own reader of formulas, which refuses what it does not know."""
+    mathtext = pytest.importorskip("matplotlib.mathtext")
+    known = e.latex().replace(r"\tfrac", r"\frac").replace(r"\text{", r"\mathrm{").replace(r"\frac12", r"\frac{1}{2}")
+    mathtext.MathTextParser("path").parse(f"${known}$")
+    assert e._repr_latex_() == f"${e.latex()}$" and e.latex().count("{") == e.latex().count("}")
+
+
+def test_latex_of_the_names_of_frames():
+    builder = Builder("odd")
+    builder.body("rod", mass=1.0, com=(0.5, 0, 0))
+    builder.joint("hinge", "revolute", parent="world", child="rod")
+    builder.frame(r"a_b{50%}$\x^&", "rod")
+    written = Operators(builder.build()).B(r"a_b{50%}$\x^&").latex()
+    assert written == r"B_{\text{a\_b\{50\%\}\$\textbackslash{}x\textasciicircum{}\&}}"
 
 
 def test_spaces():

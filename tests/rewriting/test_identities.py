@@ -1,12 +1,13 @@
 """Every identity of the papers: proved from the axioms, and true in numbers; every misprint refuted by a counter-example."""
 
-import time
+import math
 
 import numpy as np
 import pytest
 
 from psiphi.operators import Operators, is_chain, random_values
 from psiphi.rewriting import normal_form, prove
+from psiphi.rewriting.budget import budget
 from psiphi.rewriting.identities import identities, misprints, on_chains
 from psiphi.rewriting.proof import find_counterexample
 from psiphi.rewriting.systems import rules
@@ -59,11 +60,10 @@ def test_misprint(row):
     assert (left, right) == (found.left, found.right) and abs(left - right) > 1e-7
 
 
-def test_all_of_it_takes_less_than_two_seconds():
+def test_all_of_it_takes_little_work():
     rules.cache_clear()
-    start = time.perf_counter()
-    proofs = [prove(row.lhs, row.rhs) for row in identities(PLAIN)]
-    assert all(proofs) and time.perf_counter() - start < 2.0
+    with budget(2.0):
+        assert all(prove(row.lhs, row.rhs, budget=math.inf) for row in identities(PLAIN))
 
 
 def test_words_are_proved_for_any_robot():

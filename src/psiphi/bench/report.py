@@ -104,12 +104,18 @@ def as_json(facts: dict) -> str:
 START, END = "<!-- results -->", "<!-- end of results -->"
 
 
-def with_table(text: str, facts: dict) -> str:
-    """A Markdown text whose part between START and END is the table of these facts."""
+def cut(text: str, file: str | None = None) -> tuple[str, str]:
+    """What stands before and after the table in a Markdown text."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise Error(f"the file has no lines {START} and {END}", "put them where the table belongs")
+        raise Error(f"there is no line {START}, and {END} after it", "put both where the table belongs", file=file)
+    return before, after
+
+
+def with_table(text: str, facts: dict) -> str:
+    """A Markdown text whose part between START and END is the table of these facts."""
+    before, after = cut(text)
     return "\n".join([before + START, *markdown(facts), END + after])
 
 

@@ -21,6 +21,8 @@ def main(argv: Sequence[str] = ()) -> int:
     args = parser().parse_args(list(argv))
     rows, start = chosen(args.only), time.perf_counter()
     page = Path(args.table).read_text(encoding="utf-8") if args.table else ""
+    if args.table:
+        report.cut(page, args.table)  # refused before anything is measured
     print(report.heading(), flush=True)
     results: list[Result] = []
     with empty_cache():

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
@@ -95,8 +96,20 @@ def _unknown(top: Parser, command: str | None, rest: list[str]) -> NoReturn:
     own = top if command is None else rows.choices[command]
     options = [word for action in own._actions for word in action.option_strings if word.startswith("--")]
     word = next((word for word in rest if word.startswith("-")), rest[0])
-    hint = f"{nearest(word.partition('=')[0], options)} " if word.startswith("-") else ""
-    raise Error(f"unrecognized arguments: {' '.join(rest)}", f"{hint}{top.prog} --help shows what is possible")
+    raise Error(
+        f"unrecognized arguments: {' '.join(rest)}", f"{_option(word, options)}{own.prog} --help shows what is possible"
+    )
+
+
+def _option(word: str, options: list[str]) -> str:
+    """The option that was meant: the one that is misspelt, else the nearest ones."""
+    from psiphi.wording import misspelt
+
+    if not word.startswith("-"):
+        return ""
+    word = word.partition("=")[0]
+    meant = misspelt(word, options)
+    return f"Did you mean {meant!r}? " if meant else f"{nearest(word, options)} "
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -104,8 +117,15 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
-    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)):  # nor is one that would command it obeyed
+    plain = redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr))  # nor is one that would command it obeyed
+    with plain[0], plain[1], warnings.catch_warnings():
+        warnings.showwarning = _warn
         return _answer(argv)
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    """A warning as a sentence."""
+    print(f"psiphi: {message}", file=sys.stderr)
 
 
 def _answer(argv: list[str] | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +26,11 @@ GRIP = "grip"  # frames of the object at its grasps: grip1, grip2, ...
 
 
 def grasp(
-    arms: Sequence,
+    arms: Sequence[tuple[Model, Any, str | Sequence[str]]],
     object: Body,
-    at: Sequence,
-    contacts: Sequence = (),
-    loops: Iterable = (),
+    at: Sequence[Any],
+    contacts: Sequence[str | Contact] = (),
+    loops: Iterable[Any] = (),
     mimic: bool = False,
     passive: Iterable[str] | None = None,
     name: str = "cell",
@@ -69,8 +69,8 @@ def grasp(
 
 
 def connect(
-    mechanisms,
-    loops: Iterable = (),
+    mechanisms: Model | Mapping[str, Model | tuple[Model, Any]],
+    loops: Iterable[Any] = (),
     mimic: bool = False,
     passive: Iterable[str] | None = None,
     name: str = "",
@@ -157,7 +157,7 @@ def _object(body: Body, poses: list[Pose], gravity) -> Model:
             "where contacts do not hold it, its acceleration would not be unique",
             "give it positive mass and inertia, as in pp.Body.box(mass, size)",
         )
-    return model
+    return replace(model, bodies=(replace(model.bodies[0], solid=body.solid),))
 
 
 def _parts(mechanisms) -> list[Part]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from psiphi.arguments import flag, read
+from psiphi.arguments import Array, Numbers, Wrenches, flag, read
 from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
@@ -15,7 +16,8 @@ from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.functions.robot import Robot
-from psiphi.model.model import Frame, Joint
+from psiphi.model.model import Body, Frame, Joint
+from psiphi.optional import need
 from psiphi.wording import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
@@ -54,11 +56,11 @@ class System:
         return self.robot.joints
 
     @property
-    def bodies(self):
+    def bodies(self) -> tuple[Body, ...]:
         return self.robot.bodies
 
     @property
-    def frames(self):
+    def frames(self) -> Mapping[str, Frame]:
         return self.robot.frames
 
     @property
@@ -96,23 +98,23 @@ class System:
         """Every joint at its zero; not assembled."""
         return self.robot.neutral()
 
-    def random(self, rng=None, size=()) -> np.ndarray:
+    def random(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> np.ndarray:
         """Random joints; not assembled."""
         return self.robot.random(rng, size)
 
-    def integrate(self, q, v, dt=1.0) -> np.ndarray:
+    def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
         return self.robot.integrate(q, v, dt)
 
-    def difference(self, q0, q1) -> np.ndarray:
+    def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         return self.robot.difference(q0, q1)
 
-    def normalize(self, q) -> np.ndarray:
+    def normalize(self, q: Numbers) -> np.ndarray:
         return self.robot.normalize(q)
 
-    def energy(self, q, v) -> Any:
+    def energy(self, q: Numbers, v: Numbers) -> Array:
         return self.robot.energy(q, v)
 
-    def frame_pose(self, q, frame, **options) -> Any:
+    def frame_pose(self, q: Numbers, frame: str, **options: Any) -> Array:
         return self.robot.frame_pose(q, frame, **options)
 
     def __reduce__(self):
@@ -126,6 +128,10 @@ class System:
     def __hash__(self) -> int:
         return hash((self.robot, self.key))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, and a row a joint."""
+        return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
+
     def __repr__(self) -> str:
         held = ", ".join([*(f"{c.name}: {c.kind}" for c in self.contacts), *(f.name for f in self.closure.follows)])
         rows = f"{self.nc} constraint row{'s' if self.nc > 1 else ''}"
@@ -133,7 +139,43 @@ class System:
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
-    def forward_dynamics(self, q, v, tau, forces: bool = False, f_ext=None, axes="world", method=None, check=False) -> Any:
+    @overload
+    def forward_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        forces: Literal[False] = False,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        method: str | None = None,
+        check: bool = False,
+    ) -> Array: ...
+
+    @overload
+    def forward_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        forces: Literal[True],
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        method: str | None = None,
+        check: bool = False,
+    ) -> tuple[Array, Array]: ...
+
+    def forward_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        forces: bool = False,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        method: str | None = None,
+        check: bool = False,
+    ) -> Array | tuple[Array, Array]:
         """Omega lambda = -(Jc a_f + bias);  a = a_f + M^-1 Jc* lambda
 
         -> a (..., nv); with `forces` also the wrenches [moment; force] (..., l, 6) every contact imparts to the body of its
@@ -145,12 +187,30 @@ class System:
         details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
         return (details["a"], details["forces"]) if flag("forces", forces) else details["a"]
 
-    def forward_dynamics_details(self, q, v, tau, f_ext=None, axes="world", method=None, check=False) -> dict[str, Any]:
+    def forward_dynamics_details(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        method: str | None = None,
+        check: bool = False,
+    ) -> dict[str, Any]:
         """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
         return forward.details(self, q, v, tau, f_ext, axes, method, check)
 
     def inverse_dynamics(
-        self, q, v, a, internal=None, share=None, forces: bool = False, f_ext=None, axes="world", check=False
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        internal: Numbers | None = None,
+        share: Numbers | None = None,
+        forces: bool = False,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        check: bool = False,
     ) -> Any:
         """M a + C v + g = tau + Jc* lambda + J* f_ext, tau zero where there is no motor.
 
@@ -161,24 +221,24 @@ class System:
         """
         return sharing.inverse_dynamics(self, q, v, a, internal, share, forces, f_ext, axes, check)
 
-    def complete(self, q, v, a, exactly=(), check=False) -> np.ndarray:
+    def complete(self, q: Numbers, v: Numbers, a: Numbers, exactly: Sequence[str] = (), check: bool = False) -> np.ndarray:
         """The acceleration nearest to `a` with Jc a + bias = 0; joints named in `exactly` accelerate as `a` says.
 
         To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow.
         """
         return sharing.complete(self, q, v, a, exactly, check)
 
-    def split_forces(self, q, forces, share=None) -> tuple[np.ndarray, np.ndarray]:
+    def split_forces(self, q: Numbers, forces: Numbers, share: Numbers | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
         return sharing.split(self, q, forces, share)
 
-    def effective_compliance(self, q, frame=None, axes: str = "world") -> np.ndarray:
+    def effective_compliance(self, q: Numbers, frame: str | None = None, axes: str = "world") -> np.ndarray:
         """J N (N* M N)^-1 N* J*, N = null(Jc): what a wrench on `frame` (the object) does to it, loops closed."""
         (q,) = self._state(q=q)
         J = self.robot.jacobian(q, self._target(frame), axes=axes)
         return saddle.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
 
-    def effective_inertia(self, q, frame=None, axes: str = "world", policy: str = "exact") -> np.ndarray:
+    def effective_inertia(self, q: Numbers, frame: str | None = None, axes: str = "world", policy: str = "exact") -> np.ndarray:
         """The inverse of `effective_compliance`: the inertia one feels at `frame`.
 
         Where the frame cannot move freely: NaN ("exact"), or the inertia of the directions it can move in ("pseudo").
@@ -187,44 +247,44 @@ class System:
 
     # -- constraints -------------------------------------------------------------------------------------------------------
 
-    def constraint_residual(self, q, v=None) -> np.ndarray:
+    def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
         """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
         rest = v is None
         function = self._function("residual", lambda: circuits.residual(self.algebra))
         found = self._call(function, self._state(q=q, v=np.zeros(self.nv) if rest else v))
         return found[..., 0, :] if rest else found
 
-    def constraint_jacobian(self, q) -> np.ndarray:
+    def constraint_jacobian(self, q: Numbers) -> np.ndarray:
         """Jc (..., m, nv): c = Jc v."""
         return self._call(self._function("jacobian", lambda: circuits.jacobian(self.algebra)), self._state(q=q))
 
-    def assemble(self, q_guess, hold=(), tolerance: float = 1e-11) -> np.ndarray:
+    def assemble(self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11) -> np.ndarray:
         """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
         return closing.assemble(self, q_guess, hold, tolerance)
 
-    def project(self, q, v, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:
+    def project(self, q: Numbers, v: Numbers, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:
         """The state moved onto the constraints, least in the metric of the mass matrix; for states that are nearly there."""
         return closing.project(self, q, v, tolerance)
 
-    def constraint_bias(self, q, v) -> np.ndarray:
+    def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dJc/dt v (..., m): c' = Jc a + this."""
         return self._call(self._function("bias", lambda: circuits.bias(self.algebra)), self._state(q=q, v=v))
 
     # -- contacts ----------------------------------------------------------------------------------------------------------
 
-    def contact_ratio(self, q, forces) -> np.ndarray:
+    def contact_ratio(self, q: Numbers, forces: Numbers) -> np.ndarray:
         """(..., l): how much of the friction cone a contact uses; above 1 it slips, infinite where it pulls off, 0 if none."""
         return contacts.ratio(self, q, forces)
 
-    def contact_configuration(self, q, contact: int | str = 0) -> np.ndarray:
+    def contact_configuration(self, q: Numbers, contact: int | str = 0) -> np.ndarray:
         """The rotation of frame 1 seen from frame 2 as a quaternion x y z w (..., 4): the configuration of a contact."""
         return contacts.configuration(self, q, contact)
 
-    def contact_rates(self, q, v) -> np.ndarray:
+    def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
         """(..., l, 6): the motion [w; v] of each first frame seen from its second, in axes of the second (W of S4)."""
         return self._motions(q, v, np.zeros(self.nv))[0]
 
-    def contact_accelerations(self, q, v, a) -> np.ndarray:
+    def contact_accelerations(self, q: Numbers, v: Numbers, a: Numbers) -> np.ndarray:
         """(..., l, 6): [w'; v'], the derivative of `contact_rates` in those axes (W' of S4)."""
         return self._motions(q, v, a)[1]
 

@@ -25,7 +25,6 @@ from weakref import WeakKeyDictionary
 
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
 from psiphi.emitters.rolled import Tables
-from psiphi.emitters.rollout import Single
 from psiphi.emitters.target import RunningTarget
 from psiphi.errors import StateError
 from psiphi.framing.framing import Tree, frame_tree
@@ -54,13 +53,13 @@ from psiphi.tape.tape import Count
 UNROLLED = 64  # up to so many bodies are written out as straight-line code
 LONG = 200  # letters of a word beyond which it is not factored
 
-Code = Straight | Rolled | Single
+Code = Straight | Rolled
 
 
 class Composed:
-    """What is asked as pieces of code that stand ready: `pieces()` says which, in which order."""
+    """What is asked as pieces of code that stand ready: `pieces()` is the `emitters.rollout.Single` that joins them."""
 
-    def pieces(self) -> Single:
+    def pieces(self) -> Any:
         raise NotImplementedError
 
 

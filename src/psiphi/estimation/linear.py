@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import Numbers, read
 from psiphi.errors import ModelError
 from psiphi.estimation.swept import Swept
 from psiphi.wording import shown
@@ -98,7 +98,12 @@ class LinearTree:
         return Swept(self)
 
 
-def sequence(transitions, covariances, outputs, noise=None) -> LinearTree:
+def sequence(
+    transitions: Sequence[Numbers],
+    covariances: Sequence[Numbers],
+    outputs: Sequence[Numbers],
+    noise: Sequence[Numbers] | None = None,
+) -> LinearTree:
     """A time series, first instant first: x(t+1) = transitions[t] x(t) + w(t+1). Stage 0 is the last instant.
 
     An instant without a measurement has outputs of shape (0, n).

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import Numbers, Wrenches, read
 from psiphi.errors import StateError
 from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
@@ -46,7 +46,7 @@ class Analogue:
         """The smoother of the model: its covariances are articulated inertias, its gains the joints'."""
         return Smoother(self.model)
 
-    def outputs(self, tau) -> list[np.ndarray]:
+    def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
         tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"), self.robot)
         return [tau[..., joint.v_slice] for joint in self.robot.joints]
@@ -55,7 +55,7 @@ class Analogue:
         return self.smoother(self.outputs(tau), self.inputs, self.coinputs)
 
 
-def of(robot: Any, q, v=None, f_ext=None, axes: str = "world") -> Analogue:
+def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None = None, axes: str = "world") -> Analogue:
     """The robot at q (nq), moving with v (nv; at rest when left out), wrenches f_ext on it as in `forward_dynamics`.
 
     One state: covariances depend on q, so each state has a model of its own. Torques may come in batches.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, real
 from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
 from psiphi.errors import StateError
 from psiphi.functions import check as checked
@@ -76,96 +76,161 @@ class Diagonalised:
 
     # -- between v and nu, tau and eps
 
-    def velocities(self, q, v, *, out=None, dtype=None, check=False):
+    def velocities(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """nu = (D^1/2)* (I + H phi K)* v; unnormalised xi = (I + H phi K)* v. -> (..., nv)"""
         return self._call("velocities", dict(q=q, v=v), out, dtype, check)
 
-    def rates(self, q, nu, *, out=None, dtype=None, check=False):
+    def rates(self, q: Numbers, nu: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """v = (I - H psi K)* (D^-1/2)* nu: what `robot.integrate` takes. -> (..., nv)"""
         return self._call("rates", dict(q=q, nu=nu), out, dtype, check)
 
-    def forces(self, q, tau, *, out=None, dtype=None, check=False):
+    def forces(self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """eps = D^-1/2 (I - H psi K) tau; unnormalised kappa = (I - H psi K) tau: eps* nu = tau* v. -> (..., nv)"""
         return self._call("forces", dict(q=q, tau=tau), out, dtype, check)
 
-    def torques(self, q, eps, *, out=None, dtype=None, check=False):
+    def torques(self, q: Numbers, eps: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """tau = (I + H phi K) D^1/2 eps: the undoing of `forces`. -> (..., nv)"""
         return self._call("torques", dict(q=q, eps=eps), out, dtype, check)
 
-    def acceleration(self, q, nu, nu_dot, *, out=None, dtype=None, check=False):
+    def acceleration(
+        self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """dv/dt of a motion with nu and d nu/dt. -> (..., nv)"""
         return self._call("acceleration", dict(q=q, nu=nu, nu_dot=nu_dot), out, dtype, check)
 
-    def reference(self, q, nu, v_ref, a_ref, *, out=None, dtype=None, check=False):
+    def reference(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        v_ref: Numbers,
+        a_ref: Numbers,
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """(nu_ref, d nu_ref/dt) for a joint velocity and acceleration wanted at the robot's own q, moving with nu:
         nu_ref = m* v_ref, d nu_ref/dt = m* a_ref + (dm/dt)* v_ref. -> (..., nv) twice"""
         return self._call("reference", dict(q=q, nu=nu, v_ref=v_ref, v_ref_dot=a_ref), out, dtype, check)
 
     # -- dynamics
 
-    def forward_dynamics(self, q, nu, tau, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def forward_dynamics(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        tau: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """nu' = eps - C(q, nu); unnormalised xi' = D^-1 (kappa - C(q, xi)); tau and f_ext as the robot's. -> (..., nv)"""
         return self._loaded("forward_dynamics", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check)
 
-    def motion(self, q, nu, tau, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def motion(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        tau: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> tuple[Array, Array]:
         """(v, nu') in one go: everything a simulation in (q, nu) asks for. -> (..., nv), (..., nv)"""
         return self._loaded("motion", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check)
 
-    def inverse_dynamics(self, q, nu, nu_dot, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def inverse_dynamics(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        nu_dot: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """tau of the motion: tau = (I + H phi K) D^1/2 (nu' + C(q, nu)). -> (..., nv)"""
         return self._loaded("inverse_dynamics", dict(q=q, nu=nu, nu_dot=nu_dot), f_ext, axes, out, dtype, check)
 
-    def bias(self, q, nu, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def bias(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """C(q, nu): the forces eps that keep nu constant, gravity included. Without gravity nu* C = 0. -> (..., nv)"""
         return self._loaded("bias", dict(q=q, nu=nu), f_ext, axes, out, dtype, check)
 
-    def gravity(self, q, *, out=None, dtype=None, check=False):
+    def gravity(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """C(q, 0) = -D^-1/2 H P g = D^-1/2 (I - H psi K) g(q). -> (..., nv)"""
         return self._call("gravity", dict(q=q), out, dtype, check)
 
-    def coriolis(self, q, nu, *, dtype=None, check=False):
+    def coriolis(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
-        q, nu = self._state("coriolis", q, nu, check)
-        columns = self._call(
-            "coriolis_product", dict(q=q[..., None, :], nu=nu[..., None, :], x=np.eye(self.nv)), None, dtype, False
-        )
+        each = [value[..., None, :] for value in self._state("coriolis", q, nu, check)]
+        columns = self._call("coriolis_product", dict(q=each[0], nu=each[1], x=np.eye(self.nv)), None, dtype, False)
         return np.swapaxes(columns, -1, -2)
 
-    def mass_matrix(self, q, *, dtype=None, check=False):
+    def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q), block diagonal, in xi. -> (..., nv, nv)"""
         _, D = self.robot.mass_matrix_factors(q, dtype=dtype, check=check)
         return np.broadcast_to(np.eye(self.nv, dtype=D.dtype), D.shape).copy() if self.normalised else D
 
-    def mass_matrix_inverse(self, q, *, dtype=None, check=False):
+    def mass_matrix_inverse(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q)^-1, block diagonal, in xi. -> (..., nv, nv)"""
         D = self.mass_matrix(q, dtype=dtype, check=check)
         return D if self.normalised else np.linalg.inv(D)
 
-    def link_accelerations(self, q, nu, nu_dot, *, dtype=None, check=False):
+    def link_accelerations(
+        self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, dtype: DType = None, check: bool = False
+    ) -> Array:
         """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
         return self.robot.link_accelerations(q, *self._motion(q, nu, nu_dot, dtype, check), dtype=dtype)
 
-    def joint_forces(self, q, nu, nu_dot, *, f_ext=None, axes="world", dtype=None, check=False):
+    def joint_forces(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        nu_dot: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body. -> (..., bodies, 6)"""
         v, a = self._motion(q, nu, nu_dot, dtype, check)
         return self.robot.joint_forces(q, v, a, f_ext=f_ext, axes=axes, dtype=dtype)
 
     # -- energy and frames
 
-    def kinetic_energy(self, q, nu, *, dtype=None, check=False):
+    def kinetic_energy(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
-        q, nu = self._state("kinetic_energy", q, nu, check)
+        at, speeds = self._state("kinetic_energy", q, nu, check)
         if not self.normalised:
-            return self.robot.kinetic_energy(q, self.rates(q, nu, dtype=dtype), dtype=dtype)
-        nu = np.asarray(nu, dtype=dtype)
-        half = 0.5 * np.einsum("...i,...i->...", nu, nu)
-        return np.broadcast_to(half, np.broadcast_shapes(half.shape, q.shape[:-1])).copy()[()]
+            return self.robot.kinetic_energy(at, self.rates(at, speeds, dtype=dtype), dtype=dtype)
+        speeds = np.asarray(speeds, dtype=dtype)
+        half = 0.5 * np.einsum("...i,...i->...", speeds, speeds)
+        return np.broadcast_to(half, np.broadcast_shapes(half.shape, at.shape[:-1])).copy()[()]
 
-    def energy(self, q, nu, *, dtype=None, check=False):
+    def energy(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """Kinetic and potential energy together. -> (...)"""
         return self.kinetic_energy(q, nu, dtype=dtype, check=check) + self.robot.potential_energy(q, dtype=dtype, check=check)
 
-    def at_energy(self, q, nu, energy):
+    def at_energy(self, q: Numbers, nu: Numbers, energy: Numbers) -> Array:
         """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
         since the mass matrix is the identity. -> (..., nv)"""
         q, nu = self._state("at_energy", q, nu, False)
@@ -177,24 +242,38 @@ class Diagonalised:
         scale = np.sqrt(left / np.where(kinetic > 0.0, kinetic, 1.0))
         return scale[..., None] * nu
 
-    def potential_energy(self, q, *, out=None, dtype=None, check=False):
+    def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """- sum m g.c. -> (...)"""
         return self.robot.potential_energy(q, out=out, dtype=dtype, check=check)
 
-    def jacobian(self, q, frame: str, *, axes="world", out=None, dtype=None, check=False):
+    def jacobian(
+        self, q: Numbers, frame: str, *, axes: str = "world", out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """B* psi* H* (D^-1/2)*: [w; v] of the frame's origin per nu. In nu, J J* is the operational-space compliance.
         -> (..., 6, nv)"""
         return self._call("jacobian", dict(q=q), out, dtype, check, (self.robot.frame(frame).name,), axes)
 
-    def frame_velocity(self, q, nu, frame: str, *, axes="world", out=None, dtype=None, check=False):
+    def frame_velocity(
+        self,
+        q: Numbers,
+        nu: Numbers,
+        frame: str,
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """V = [w; v] of the frame's origin. -> (..., 6)"""
         return self._call("frame_velocity", dict(q=q, nu=nu), out, dtype, check, (self.robot.frame(frame).name,), axes)
 
-    def frame_acceleration(self, q, nu, nu_dot, frame: str, *, dtype=None, check=False):
+    def frame_acceleration(
+        self, q: Numbers, nu: Numbers, nu_dot: Numbers, frame: str, *, dtype: DType = None, check: bool = False
+    ) -> Array:
         """J dv/dt + dJ/dt v: [w'; v'] of the frame's origin in world axes. -> (..., 6)"""
         return self.robot.frame_acceleration(q, *self._motion(q, nu, nu_dot, dtype, check), frame, dtype=dtype)
 
-    def integrate(self, q, nu):
+    def integrate(self, q: Numbers, nu: Numbers) -> Array:
         """q after unit time at the constant joint velocity that nu is at q."""
         return self.robot.integrate(q, self.rates(q, nu))
 

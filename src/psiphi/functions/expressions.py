@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import positive
+from psiphi.arguments import Array, DType, Numbers, Out, positive
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
+from psiphi.escaping import html
 from psiphi.functions import guard
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ONE
 from psiphi.rewriting.budget import SECONDS
+from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.tape.tape import Count
 
 
@@ -88,7 +90,7 @@ class ExpressionFunction:
         """How many sweeps over the tree one evaluation takes; 0 when it is dense."""
         return self.plan.sweeps
 
-    def __call__(self, q, *vectors, out=None, dtype=None) -> Any:
+    def __call__(self, q: Numbers, *vectors: Numbers, out: Out = None, dtype: DType = None) -> Array:
         """The value at q (..., nq) and the expression's vectors (..., n)."""
         inputs, outputs = self.arguments
         if len(vectors) != len(inputs) - 1:
@@ -127,8 +129,23 @@ class ExpressionFunction:
         """How the expression became sweeps: the derivation, the loops, what they cost."""
         return self.plan.explain()
 
+    @property
+    def derivation(self) -> Derivation:
+        """How the expression was rewritten; no steps where it is evaluated as it was written."""
+        equation = getattr(self.plan, "equation", None)
+        found = equation.form.derivation if equation is not None else None
+        return found if found is not None else Derivation(Chain(self.expression, self.expression.poly(), ()))
+
+    def latex(self) -> str:
+        """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
+        return self.derivation.latex()
+
     def __repr__(self) -> str:
         return f"<function {self.expression}>"
+
+    def _repr_html_(self) -> str:
+        lines = (html(line) for line in self.explain().splitlines())
+        return '<pre style="white-space: pre-wrap">{}</pre>'.format("\n".join(lines))
 
 
 def _delivered(result: np.ndarray, out: Any, dtype: Any) -> Any:

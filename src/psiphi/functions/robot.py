@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
@@ -67,6 +68,10 @@ class Robot(Model):
         """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
         return Operators(self._model)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, and a row a joint."""
+        return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
+
     @property
     def diagonalised(self) -> Diagonalised:
         """This robot in the velocities nu, where the mass matrix is the identity (`.unnormalised`: xi, where it is D)."""
@@ -81,11 +86,22 @@ class Robot(Model):
         key = request.name, request.frames, request.axes
         return self._functions.setdefault(key, catalogued(self._model, request))
 
-    def flops(self, name: str, **options) -> int:
+    def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops
 
-    def forward_dynamics(self, q, v, tau, f_ext=None, axes=_WORLD, out=None, dtype=None, check=False, method=None):
+    def forward_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        f_ext: Wrenches | None = None,
+        axes: str = _WORLD,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+        method: str | None = None,
+    ) -> Array:
         """a = M^-1 (tau - C v - g + J* f_ext)
 
         q (..., nq), v and tau (..., nv) -> a (..., nv). `f_ext` maps frame names to wrenches [moment; force] (..., 6) that
@@ -99,7 +115,7 @@ class Robot(Model):
         """
         if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
             try:
-                if q.ndim == 1:  # one state: control loops come here a thousand times a second
+                if q.ndim == 1:  # type: ignore[union-attr]  # one state: control loops come here a thousand times a second
                     a = self._one_step(q, v, tau)
                     if type(a) is _ndarray:  # a table would have lined its labels up
                         return a
@@ -113,7 +129,18 @@ class Robot(Model):
             self.__dict__["_one_step"] = guard.upright(self._model, self.function("forward_dynamics").single())
         return result
 
-    def forward_dynamics_details(self, q, v, tau, method="FD2", *, f_ext=None, axes="world", dtype=None, check=False):
+    def forward_dynamics_details(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        method: str = "FD2",
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        dtype: DType = None,
+        check: bool = False,
+    ) -> dict[str, Array]:
         """All that one of the papers' algorithms computes, by name: the joint accelerations `a` (..., nv), and what they need.
 
         FD2, FD4: `link_accelerations` (..., bodies, 6), [w'; v'] of link origins in link axes, less gravity.
@@ -150,7 +177,7 @@ class Robot(Model):
         G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
         return {"P_minus": np.moveaxis(before, -3, -1), "P_plus": np.moveaxis(after, -3, -1), "gains": G}
 
-    def step(self, q, v, tau, dt, method="rk4"):
+    def step(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4") -> tuple[Array, Array]:
         """(q, v) after one step of dt under the torque tau, which is held: compiled, one call.
 
         q (..., nq), v and tau (..., nv), dt in seconds, one or one an element; `method` is "rk4", "lie", "implicit" or "euler"
@@ -173,22 +200,43 @@ class Robot(Model):
     def _steppers(self) -> Any:
         return _stepping().Steppers(self)
 
-    def inverse_dynamics(self, q, v, a, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def inverse_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """tau = M a + C v + g - J* f_ext
 
         q (..., nq), v and a (..., nv) -> tau (..., nv); `f_ext` as in `forward_dynamics`.
         """
         return self._loaded("inverse_dynamics", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
 
-    def bias(self, q, v, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def bias(
+        self,
+        q: Numbers,
+        v: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """C v + g - J* f_ext: the torques that hold the velocity v. -> (..., nv)"""
         return self._loaded("bias", dict(q=q, v=v), f_ext, axes, out, dtype, check)
 
-    def gravity(self, q, *, out=None, dtype=None, check=False):
+    def gravity(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """g(q): the torques that hold the robot still. -> (..., nv)"""
         return self._call("gravity", dict(q=q), out, dtype, check)
 
-    def coriolis(self, q, v, *, out=None, dtype=None, check=False):
+    def coriolis(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
         if not is_large(self):
             return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
@@ -196,61 +244,100 @@ class Robot(Model):
         columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
         return np.swapaxes(columns, -1, -2)
 
-    def coriolis_product(self, q, v, x, *, out=None, dtype=None, check=False):
+    def coriolis_product(
+        self, q: Numbers, v: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """C(q, v) x in O(N), without the matrix. -> (..., nv)"""
         return self._call("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
 
-    def link_accelerations(self, q, v, a, *, out=None, dtype=None, check=False):
+    def link_accelerations(
+        self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """alpha = phi* (H* a + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
         return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
 
-    def joint_forces(self, q, v, a, *, f_ext=None, axes="world", out=None, dtype=None, check=False):
+    def joint_forces(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body, at the link's origin in
         link axes; H f is the joint torque. -> (..., bodies, 6)"""
         return self._loaded("joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
 
-    def mass_log_det(self, q, *, dtype=None, check=False):
+    def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k). -> (...)"""
         _, D = self.mass_matrix_factors(q, dtype=dtype, check=check)
         blocks = [np.linalg.slogdet(D[..., j.v_slice, j.v_slice])[1] for j in self.joints]
-        return np.sum(blocks, axis=0) if blocks else np.zeros(np.shape(q)[:-1])
+        return np.sum(blocks, axis=0) if blocks else np.zeros(np.asarray(q).shape[:-1])
 
-    def mass_matrix(self, q, *, out=None, dtype=None, check=False):
+    def mass_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """M = H phi M phi* H* (+ rotor inertia). -> (..., nv, nv)"""
         return self._matrix("mass_matrix", q, out, dtype, check)
 
-    def mass_matrix_inverse(self, q, *, out=None, dtype=None, check=False):
+    def mass_matrix_inverse(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """M^-1 = (I - H psi K)* D^-1 (I - H psi K). -> (..., nv, nv)"""
         return self._matrix("mass_matrix_inverse", q, out, dtype, check)
 
-    def mass_matrix_factors(self, q, *, out=None, dtype=None, check=False):
+    def mass_matrix_factors(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> tuple[Array, Array]:
         """(L, D) with M = L D L*, L = I + H phi K, D block diagonal (a block a joint). -> (..., nv, nv) twice
 
         Bodies are numbered base to tip, so L is upper triangular: entry (k, j) is zero unless k is an ancestor of j.
         """
         return self._matrix("mass_matrix_factors", q, out, dtype, check)
 
-    def mass_product(self, q, a, *, out=None, dtype=None, check=False):
+    def mass_product(self, q: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """M a in O(N), without the matrix. -> (..., nv)"""
         return self._call("mass_product", dict(q=q, a=a), out, dtype, check)
 
-    def factor_product(self, q, x, *, out=None, dtype=None, check=False):
+    def factor_product(
+        self, q: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> tuple[Array, Array]:
         """(L x, D x) with M = L D L*, in O(N), without the matrices. -> (..., nv) twice"""
         return self._call("factor_product", dict(q=q, x=x), out, dtype, check)
 
-    def mass_solve(self, q, tau, *, out=None, dtype=None, check=False):
+    def mass_solve(self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """M^-1 tau in O(N), without the matrix. -> (..., nv)"""
         return self._call("mass_solve", dict(q=q, tau=tau), out, dtype, check)
 
-    def frame_pose(self, q, frame: str, *, out=None, dtype=None, check=False):
+    def frame_pose(self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)"""
         return self._call("frame_pose", dict(q=q), out, dtype, check, (self._named(frame),))
 
-    def frame_velocity(self, q, v, frame: str, *, axes="world", out=None, dtype=None, check=False):
+    def frame_velocity(
+        self,
+        q: Numbers,
+        v: Numbers,
+        frame: str,
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """V = [w; v] = J v of the frame's origin, in world axes (`axes="frame"`: the frame's own). -> (..., 6)"""
         return self._call("frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes)
 
-    def operational_space_inertia(self, q, frames, *, policy="pseudo", rcond=1e-9, damping=1e-3, axes="world", check=False):
+    def operational_space_inertia(
+        self,
+        q: Numbers,
+        frames: str | Sequence[str],
+        *,
+        policy: str = "pseudo",
+        rcond: float = 1e-9,
+        damping: float = 1e-3,
+        axes: str = "world",
+        check: bool = False,
+    ) -> Array:
         """Lambda = (J M^-1 J*)^-1 of one frame or of several on any branches. -> (..., 6 frames, 6 frames)
 
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
@@ -259,11 +346,30 @@ class Robot(Model):
         X = self.operational_compliance(q, frames, axes=axes, check=check)
         return operational.inverse(X, policy, rcond, damping)
 
-    def operational_compliance(self, q, frames, *, axes="world", out=None, dtype=None, check=False):
+    def operational_compliance(
+        self,
+        q: Numbers,
+        frames: str | Sequence[str],
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
         """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
         return self._call("operational_compliance", dict(q=q), out, dtype, check, guard.names(self, frames), axes)
 
-    def operational_space_bias(self, q, v, frames, *, policy="pseudo", rcond=1e-9, damping=1e-3, check=False):
+    def operational_space_bias(
+        self,
+        q: Numbers,
+        v: Numbers,
+        frames: str | Sequence[str],
+        *,
+        policy: str = "pseudo",
+        rcond: float = 1e-9,
+        damping: float = 1e-3,
+        check: bool = False,
+    ) -> Array:
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
         names = guard.names(self, frames)
         if not names:
@@ -273,27 +379,31 @@ class Robot(Model):
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
         return -np.einsum("...ij,...j->...i", Lam, drift)
 
-    def frame_acceleration(self, q, v, a, frame: str, *, out=None, dtype=None, check=False):
+    def frame_acceleration(
+        self, q: Numbers, v: Numbers, a: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes; a = 0 gives dJ/dt v. -> (..., 6)"""
         return self._call("frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),))
 
-    def jacobian(self, q, frame: str, *, axes="world", out=None, dtype=None, check=False):
+    def jacobian(
+        self, q: Numbers, frame: str, *, axes: str = "world", out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""
         return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
 
-    def energy(self, q, v, *, out=None, dtype=None, check=False):
+    def energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """v* M v / 2 - sum m g.c: kinetic and potential energy together, zero at rest at the world's origin. -> (...)"""
         return self._call("energy", dict(q=q, v=v), out, dtype, check)
 
-    def kinetic_energy(self, q, v, *, out=None, dtype=None, check=False):
+    def kinetic_energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """v* M v / 2. -> (...)"""
         return self._call("kinetic_energy", dict(q=q, v=v), out, dtype, check)
 
-    def potential_energy(self, q, *, out=None, dtype=None, check=False):
+    def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """- sum m g.c. -> (...)"""
         return self._call("potential_energy", dict(q=q), out, dtype, check)
 
-    def center_of_mass(self, q, *, out=None, dtype=None, check=False):
+    def center_of_mass(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
         self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)

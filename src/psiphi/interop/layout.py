@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import Numbers, real
 from psiphi.errors import StateError
 from psiphi.interop.tables import Row
 from psiphi.model.model import Joint, Model
@@ -43,7 +43,7 @@ class Layout:
         self.nv = sum(slot.row.nv for slot in self.slots)
         self.spatial_linear_first = spatial_linear_first
 
-    def to_q(self, q) -> np.ndarray:
+    def to_q(self, q: Numbers) -> np.ndarray:
         """Configurations (..., nq) in the peer's coordinates."""
         q = self._check("q", q, self.model.nq)
         out = np.empty((*q.shape[:-1], self.nq))
@@ -51,7 +51,7 @@ class Layout:
             out[..., s.q] = s.row.to_q(q[..., s.joint.q_slice], s.joint)
         return out
 
-    def from_q(self, q) -> np.ndarray:
+    def from_q(self, q: Numbers) -> np.ndarray:
         """Configurations (..., nq) from the peer's; angles kept as (cos, sin) come back in (-pi, pi]."""
         q = self._check("q", q, self.nq)
         out = np.empty((*q.shape[:-1], self.model.nq))
@@ -59,61 +59,61 @@ class Layout:
             out[..., s.joint.q_slice] = s.row.from_q(q[..., s.q], s.joint)
         return out
 
-    def to_v(self, v, q=None) -> np.ndarray:
+    def to_v(self, v: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Velocities v' = T(q) v."""
         return self._turn(self._check("v", v, self.nv), self._q(q))
 
-    def from_v(self, v, q=None) -> np.ndarray:
+    def from_v(self, v: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Velocities v = T(q)* v'."""
         return self._turn_back(self._check("v", v, self.nv), self._from_q(q))
 
-    def to_a(self, a, q=None, v=None) -> np.ndarray:
+    def to_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
         """Accelerations a' = T a + (dT/dt) v: the time derivative of the peer's v'."""
         q, v = self._q(q), None if v is None else self._check("v", v, self.nv)
         return self._turn(self._check("a", a, self.nv), q) + self._rate(q, v)
 
-    def from_a(self, a, q=None, v=None) -> np.ndarray:
+    def from_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
         """Accelerations a = T* (a' - (dT/dt) v)."""
         q = self._from_q(q)
         v = None if v is None else self._turn_back(self._check("v", v, self.nv), q)
         return self._turn_back(self._check("a", a, self.nv) - self._rate(q, v), q)
 
-    def to_tau(self, tau, q=None) -> np.ndarray:
+    def to_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Joint forces tau' = T tau: the power tau . v is the same number."""
         return self._turn(self._check("tau", tau, self.nv), self._q(q))
 
-    def from_tau(self, tau, q=None) -> np.ndarray:
+    def from_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Joint forces tau = T* tau'."""
         return self._turn_back(self._check("tau", tau, self.nv), self._from_q(q))
 
-    def to_bias(self, bias, mass_matrix, q=None, v=None) -> np.ndarray:
+    def to_bias(self, bias: Numbers, mass_matrix: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
         """What tau' = M' a' + bias' needs: T bias - M' (dT/dt) v."""
         rate = self._rate(self._q(q), None if v is None else self._check("v", v, self.nv))
         return self.to_tau(bias, q) - np.einsum("...ij,...j->...i", self.to_mass_matrix(mass_matrix, q), rate)
 
-    def from_bias(self, bias, mass_matrix, q=None, v=None) -> np.ndarray:
+    def from_bias(self, bias: Numbers, mass_matrix: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
         """The inverse of `to_bias`: T* (bias' + M' (dT/dt) v)."""
         M = self._check("mass_matrix", mass_matrix, self.nv, self.nv)
         rate = self._rate(self._from_q(q), None if v is None else self.from_v(v, q))
         return self.from_tau(self._check("bias", bias, self.nv) + np.einsum("...ij,...j->...i", M, rate), q)
 
-    def to_mass_matrix(self, M, q=None) -> np.ndarray:
+    def to_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
         """M' = T M T*; the inverse mass matrix and any other quadratic form go the same way."""
         return self._both_sides(self._turn, self._check("mass_matrix", M, self.nv, self.nv), self._q(q))
 
-    def from_mass_matrix(self, M, q=None) -> np.ndarray:
+    def from_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
         """M = T* M' T."""
         return self._both_sides(self._turn_back, self._check("mass_matrix", M, self.nv, self.nv), self._from_q(q))
 
-    def to_jacobian(self, J, q=None) -> np.ndarray:
+    def to_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
         """A frame Jacobian (..., 6, nv), rows [w; v], as the peer's: rows [v; w] (MuJoCo: jacp over jacr)."""
         return _swap_rows(self._turn(self._check("jacobian", J, 6, self.nv), _inner(self._q(q))))
 
-    def from_jacobian(self, J, q=None) -> np.ndarray:
+    def from_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
         """A frame Jacobian with rows [w; v] from the peer's, rows [v; w]."""
         return _swap_rows(self._turn_back(self._check("jacobian", J, 6, self.nv), _inner(self._from_q(q))))
 
-    def to_spatial(self, x) -> np.ndarray:
+    def to_spatial(self, x: Numbers) -> np.ndarray:
         """Motions [w; v] or wrenches [n; f] (..., 6) in the peer's order: [v; w] for Pinocchio, the same for MuJoCo.
 
         MuJoCo's exception is `xfrc_applied`, which is [f; n] at the body's centre of mass in world axes.

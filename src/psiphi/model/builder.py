@@ -9,10 +9,13 @@ every link and joint name stays as a frame.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from math import inf
+from typing import Any
 
+from psiphi.arguments import Numbers
 from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
@@ -37,7 +40,7 @@ class Builder:
     <Model 'pendulum': 1 bodies, nq=1, nv=1>
     """
 
-    def __init__(self, name: str, gravity=(0.0, 0.0, -9.81), file: str | os.PathLike | None = None, forest: bool = True):
+    def __init__(self, name: str, gravity=(0.0, 0.0, -9.81), file: str | os.PathLike[str] | None = None, forest: bool = True):
         """`file` is named in messages; `forest=False` allows one root only and no joint on an unnamed world."""
         self.file = None if file is None else os.fspath(file)
         self.name = values.name(name, self._fail_at(Whole("robot")))
@@ -48,7 +51,15 @@ class Builder:
         self.frames: dict[str, FrameRecord] = {}
         self.notes = Log(self.file)
 
-    def body(self, name: str, mass=0.0, com=(0.0, 0.0, 0.0), inertia=None, rotation=None, line: int | None = None) -> None:
+    def body(
+        self,
+        name: str,
+        mass: float = 0.0,
+        com: Numbers = (0.0, 0.0, 0.0),
+        inertia: Numbers | None = None,
+        rotation: Numbers | None = None,
+        line: int | None = None,
+    ) -> None:
         """Add a link: `inertia` about the centre of mass, 3x3 or (ixx, ixy, ixz, iyy, iyz, izz).
 
         `rotation` is that of the inertia's axes in link axes.
@@ -70,20 +81,20 @@ class Builder:
         kind: str,
         parent: str,
         child: str,
-        xyz=(0.0, 0.0, 0.0),
-        rpy=None,
-        rotation=None,
-        axis=(0.0, 0.0, 1.0),
-        axis2=None,
-        pitch=0.0,
-        lower=None,
-        upper=None,
-        velocity=None,
-        effort=None,
-        damping=None,
-        friction=None,
-        armature=None,
-        mimic=None,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
+        axis: Numbers = (0.0, 0.0, 1.0),
+        axis2: Numbers | None = None,
+        pitch: float = 0.0,
+        lower: Numbers | None = None,
+        upper: Numbers | None = None,
+        velocity: Numbers | None = None,
+        effort: Numbers | None = None,
+        damping: Numbers | None = None,
+        friction: Numbers | None = None,
+        armature: Numbers | None = None,
+        mimic: Any = None,
         line: int | None = None,
     ) -> None:
         """Add a joint of a kind of the joint table, or "fixed", that carries link `child` on link `parent` or "world".
@@ -119,7 +130,15 @@ class Builder:
             line,
         )
 
-    def frame(self, name: str, body: str, xyz=(0.0, 0.0, 0.0), rpy=None, rotation=None, line: int | None = None) -> None:
+    def frame(
+        self,
+        name: str,
+        body: str,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
+        line: int | None = None,
+    ) -> None:
         """Add a named place on link `body` or on "world"."""
         fail = self._fail_at(Whole(f"frame {shown(name)}", line))
         self._new(name, self.frames, "frame", fail)
@@ -129,7 +148,7 @@ class Builder:
         """Add a line to the model's report."""
         self.notes.note(Whole(element, line), text)
 
-    def build(self, base: str = "fixed", repair=(), order: str = "given") -> Model:
+    def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Model:
         """The checked model: base "fixed" or "free"; `repair` names faults to mend (see checks.py); order "given" or "name"."""
         _choose("base", base, ("fixed", "free"))
         _choose("order", order, ("given", "name"))
@@ -139,6 +158,7 @@ class Builder:
         walk = walk_tree(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
         check_model(model, links, {joint.name: joint for joint in walk.joints}, log)
+        log.warn()
         return replace(model, report=tuple(log.notes))
 
     def _fail_at(self, at: Whole) -> values.Fail:

@@ -1,6 +1,7 @@
 """The policy: what is accepted, what is accepted and reported, what is refused, and what `repair=` mends.
 
-Nothing odd is silent: it is an `Error` with a remedy, or a line in `model.report`. Decided on the 77 URDF files of
+Nothing odd is silent: it is an `Error` with a remedy, or a line in `model.report`; what was repaired or is doubtful is also
+a `ModelWarning`. Decided on the 77 URDF files of
 example-robot-data, so that every robot with a finite answer loads as it is.
 
 | what | refused | `repair=` | accepted, reported |
@@ -70,7 +71,7 @@ def check_links(links: dict[str, LinkRecord], repairs: frozenset[str], log: Log)
     for k in np.flatnonzero((mass < 0.0) | indefinite | impossible | negative):
         mended[records[k].name] = _judge(records[k], J[k], bool(negative[k]), bool(indefinite[k]), repairs, log)
     for k in np.flatnonzero((mass == 0.0) & (J[:, 2] > 0.0)):
-        log.note(records[k], f"has inertia (principal moments {_moments(J[k])}) but no mass; accepted as it is")
+        log.doubt(records[k], f"has inertia (principal moments {_moments(J[k])}) but no mass; accepted as it is")
     return mended
 
 
@@ -82,7 +83,7 @@ def _judge(link: LinkRecord, J: np.ndarray, negative: bool, indefinite: bool, re
     if link.mass < 0.0:
         log.fail(link, f"mass is {link.mass:g} kg, expected 0 or more", "correct the mass")
     if "inertia" in repairs:
-        log.note(link, f"repaired: principal moments {_moments(J)} projected to the nearest a mass distribution can have")
+        log.doubt(link, f"repaired: principal moments {_moments(J)} projected to the nearest a mass distribution can have")
         return replace(link, inertia=project(link.inertia))
     if negative:
         log.fail(
@@ -92,7 +93,7 @@ def _judge(link: LinkRecord, J: np.ndarray, negative: bool, indefinite: bool, re
         )
     excess = J[2] / (J[0] + J[1]) - 1.0 if J[0] + J[1] > 0.0 else inf
     fault = "one is negative" if indefinite else f"the largest exceeds the sum of the others by {excess:.2%}"
-    log.note(link, f"accepted, physically impossible: principal moments {_moments(J)}, {fault}")
+    log.doubt(link, f"accepted, physically impossible: principal moments {_moments(J)}, {fault}")
     return link
 
 
@@ -129,7 +130,7 @@ def _unit(joint: JointRecord, what: str, axis, repairs: frozenset[str], log: Log
             log.fail(
                 joint, f"{what} is zero, expected a direction", 'give a direction, or load with repair=("axis",) for 1 0 0'
             )
-        log.note(joint, f"repaired: {what} was zero, now 1 0 0")
+        log.doubt(joint, f"repaired: {what} was zero, now 1 0 0")
         return (1.0, 0.0, 0.0)
     if abs(size - 1.0) > ROUNDED:
         log.note(joint, f"{what} {shown(axis)} has length {size:.6g}; normalized")
@@ -152,7 +153,7 @@ def _limited(joint: JointRecord, repairs: frozenset[str], log: Log) -> JointReco
     text = f"lower limit {_plain(joint.lower)} is above upper limit {_plain(joint.upper)}"
     if "limits" not in repairs:
         log.fail(joint, text, 'exchange them, or load with repair=("limits",)')
-    log.note(joint, f"repaired: {text}; exchanged")
+    log.doubt(joint, f"repaired: {text}; exchanged")
     pairs = [sorted(pair) for pair in zip(joint.lower, joint.upper, strict=True)]
     return replace(joint, lower=tuple(low for low, _ in pairs), upper=tuple(high for _, high in pairs))
 
@@ -172,7 +173,7 @@ def check_mimics(joints: dict[str, JointRecord], repairs: frozenset[str], log: L
         if cycle and "mimic" not in repairs:
             log.fail(joint, cycle, 'let one of them move freely, or load with repair=("mimic",) to drop it')
         if fault or cycle:
-            log.note(joint, f"mimic dropped: {fault or cycle}")
+            log.doubt(joint, f"mimic dropped: {fault or cycle}")
             mended[joint.name] = replace(joint, mimic=None)
     return mended
 

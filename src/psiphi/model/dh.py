@@ -14,9 +14,11 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import Numbers
 from psiphi.errors import ModelError
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Model, Pose, frozen
@@ -43,8 +45,8 @@ class DH:
     theta: float = 0.0
     kind: str = "revolute"
     mass: float = 0.0
-    com: object = (0.0, 0.0, 0.0)
-    inertia: object = (0.0, 0.0, 0.0)
+    com: Numbers = (0.0, 0.0, 0.0)
+    inertia: Numbers = (0.0, 0.0, 0.0)
     armature: float = 0.0
     damping: float = 0.0
     friction: float = 0.0
@@ -62,12 +64,12 @@ _INERTIA = "give a 3x3 matrix, (ixx, ixy, ixz, iyy, iyz, izz) or (ixx, iyy, izz)
 
 
 def from_dh(
-    rows: Iterable[DH | Mapping],
+    rows: Iterable[DH | Mapping[str, Any]],
     *,
     name: str = "arm",
-    gravity=(0.0, 0.0, -9.81),
-    base: str | Mapping = "fixed",
-    tool=None,
+    gravity: Numbers = (0.0, 0.0, -9.81),
+    base: str | Mapping[str, Any] = "fixed",
+    tool: Pose | Numbers | None = None,
     convention: str = "modified",
 ) -> Model:
     """The serial arm of Denavit-Hartenberg rows, base to tip: bodies "link1", "link2", ... and a frame "tool".

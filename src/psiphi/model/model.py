@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import generator, real, whole
+from psiphi.arguments import Numbers, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.manifold import Manifold
@@ -84,6 +84,14 @@ class Immutable:
         self.__dict__.update(state)
 
 
+class Solid(NamedTuple):
+    """A shape about a centre of mass: x y z of a "box", the radius of a "sphere", radius and length of a "cylinder" or
+    "capsule" (along z)."""
+
+    kind: str
+    size: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Body(Immutable):
     """A rigid body: mass, centre of mass in its link frame, rotational inertia about the centre of mass in link axes."""
@@ -92,39 +100,59 @@ class Body(Immutable):
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, 0.0)))
     inertia: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
+    solid: Solid | None = None  # what it looks like, where it was made as a box, a ball, a cylinder or a capsule
 
     @classmethod
-    def box(cls, mass: float, size, name: str = "box", com=(0.0, 0.0, 0.0)) -> Body:
+    def box(cls, mass: float, size: Numbers, name: str = "box", com: Numbers = (0.0, 0.0, 0.0)) -> Body:
         """A homogeneous box with edges `size`: m / 12 (y^2 + z^2, ..).
 
         >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
         [13.0, 10.0, 5.0]
         """
-        x, y, z = sizes("size", size, 3) ** 2
-        return cls._solid(name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
+        edges = sizes("size", size, 3)
+        x, y, z = edges**2
+        solid = Solid("box", tuple(edges.tolist()))
+        return cls._of(solid, name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
 
     @classmethod
-    def sphere(cls, mass: float, radius: float, name: str = "sphere", com=(0.0, 0.0, 0.0)) -> Body:
+    def sphere(cls, mass: float, radius: float, name: str = "sphere", com: Numbers = (0.0, 0.0, 0.0)) -> Body:
         """A homogeneous ball: 2/5 m r^2."""
         (r,) = sizes("radius", [radius], 1)
-        return cls._solid(name, mass, com, *(0.4 * r * r,) * 3)
+        return cls._of(Solid("sphere", (float(r),)), name, mass, com, *(0.4 * r * r,) * 3)
 
     @classmethod
-    def cylinder(cls, mass: float, radius: float, length: float, name: str = "cylinder", com=(0.0, 0.0, 0.0)) -> Body:
+    def cylinder(
+        cls, mass: float, radius: float, length: float, name: str = "cylinder", com: Numbers = (0.0, 0.0, 0.0)
+    ) -> Body:
         """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
         (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
         across = (3.0 * r * r + l * l) / 12.0
-        return cls._solid(name, mass, com, across, across, 0.5 * r * r)
+        return cls._of(Solid("cylinder", (float(r), float(l))), name, mass, com, across, across, 0.5 * r * r)
 
     @classmethod
-    def _solid(cls, name: str, mass: float, com, *moments: float) -> Body:
+    def capsule(cls, mass: float, radius: float, length: float, name: str = "capsule", com: Numbers = (0.0, 0.0, 0.0)) -> Body:
+        """A homogeneous cylinder along z with a half ball on either end; `length` is that of its straight part.
+
+        >>> ball, capsule = Body.sphere(2.0, 0.1), Body.capsule(2.0, 0.1, 0.0)
+        >>> bool(np.allclose(ball.inertia, capsule.inertia))
+        True
+        """
+        (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
+        whole_volume = l + 4.0 / 3.0 * r
+        tube = l / whole_volume if whole_volume else 0.0  # its share of the mass; the rest are the two half balls
+        along = tube * r * r / 2.0 + (1.0 - tube) * 0.4 * r * r
+        across = tube * (3.0 * r * r + l * l) / 12.0 + (1.0 - tube) * (0.4 * r * r + l * l / 4.0 + 0.375 * l * r)
+        return cls._of(Solid("capsule", (float(r), float(l))), name, mass, com, across, across, along)
+
+    @classmethod
+    def _of(cls, solid: Solid, name: str, mass: float, com, *moments: float) -> Body:
         """Of its mass, and its principal moments per mass."""
         if not isinstance(name, str):
             raise ModelError(f"the body's name is {shown(name)}, expected text", "give it a name")
         (m,), c = sizes("mass", [mass], 1), real("com", com, (3,), "give three numbers")
         if c.shape != (3,) or not np.isfinite(c).all():
             raise ModelError(f"com is {shown(com)}, expected three finite numbers", "give x, y, z")
-        return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m))
+        return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m), solid)
 
 
 class Mimic(NamedTuple):
@@ -319,7 +347,7 @@ class Model(Immutable):
         except (ValueError, MemoryError) as error:
             raise StateError(f"size is {shown(size)}, more than the memory holds", "make them in parts") from error
 
-    def integrate(self, q, v, dt=1.0) -> np.ndarray:
+    def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
         """q moved along the constant velocity v for the time dt, on the configuration manifold.
 
         dt is a number, or one for each batch element.
@@ -330,13 +358,13 @@ class Model(Immutable):
         q, v = np.broadcast_to(q, (*lead, self.nq)), step[..., None] * v
         return self.manifold.exp(self.manifold.unit(q), v)
 
-    def difference(self, q0, q1) -> np.ndarray:
+    def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
         _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
         return self.manifold.log(q0, q1)
 
-    def normalize(self, q) -> np.ndarray:
+    def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
         return self.manifold.unit(np.array(self.upright("normalize", self._state("q", q, self.nq))))
 

@@ -46,7 +46,7 @@ MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def load_urdf(
-    source: str | os.PathLike,
+    source: str | os.PathLike[str],
     base: str = "fixed",
     repair=(),
     packages: Packages = None,
@@ -84,7 +84,7 @@ def load_urdf(
     return model
 
 
-def load_shapes(source: str | os.PathLike, packages: Packages = None, allow_outside: bool = False) -> list[Shape]:
+def load_shapes(source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False) -> list[Shape]:
     """The visual and collision shapes of a URDF file, for viewers; meshes have a `path` where their package is known."""
     return _confine(*read_urdf(source), packages, allow_outside)
 
@@ -95,7 +95,7 @@ def _confine(builder: Builder, shapes: list[Shape], packages: Packages, allow_ou
 
 
 def read_urdf(
-    source: str | os.PathLike, *, gravity=(0.0, 0.0, -9.81), armature=None, caps: Caps = CAPS
+    source: str | os.PathLike[str], *, gravity=(0.0, 0.0, -9.81), armature=None, caps: Caps = CAPS
 ) -> tuple[Builder, list[Shape]]:
     """A builder filled from URDF, ready to be changed and built, and the shapes of its links."""
     root, file = parse(source, caps)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from psiphi.control.plant import Plant
-from psiphi.motion.tabulate import coordinates
 from psiphi.motion.trajectory import Event, Trajectory
 
 
@@ -52,13 +51,11 @@ class Record:
 
 def finish(system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]) -> Trajectory:
     """A trajectory of these rows; energies and residuals are computed for all samples at once."""
-    q, v, whole = rows["q"], rows["v"], info | {"system": system.name, **coordinates(system.robot)}
-    if system.contacts:
-        whole["contacts"] = [str(getattr(contact, "name", i)) for i, contact in enumerate(system.contacts)]
+    q, v = rows["q"], rows["v"]
     with np.errstate(all="ignore"):
         energy, residual = quietly(lambda: system.energy(q, v)), quietly(lambda: system.residual(q, v))
     events = sorted(events, key=lambda event: event.t)
-    return Trajectory(**rows, energy=energy, residual=residual, events=tuple(events), system=system.given, info=whole)
+    return Trajectory(**rows, energy=energy, residual=residual, events=tuple(events), system=system.given, info=info)
 
 
 def quietly(compute: Callable[[], Any]) -> Any:

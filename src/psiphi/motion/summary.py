@@ -11,11 +11,18 @@ from psiphi.motion import balance
 
 def text(motion: Any) -> str:
     """One line a fact."""
+    rows = facts(motion)
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def facts(motion: Any) -> list[tuple[str, str]]:
+    """(name, value) of everything worth a line."""
     rows = [("system", _name(motion)), ("time", _time(motion))]
     if motion.batch:
         rows.append(("batch", " x ".join(map(str, motion.batch))))
     if not len(motion):
-        return _table([*rows, ("samples", "none")])
+        return [*rows, ("samples", "none")]
     speeds = _by_coordinate(np.abs(motion.v))
     fastest = int(np.argmax(speeds)) if speeds.size else 0
     if speeds.size:
@@ -33,7 +40,7 @@ def text(motion: Any) -> str:
         rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
     if motion.forces is not None and motion.forces.size:
         rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
-    return _table([*rows, *_events(motion)])
+    return [*rows, *_events(motion)]
 
 
 def _undriven(motion: Any) -> tuple[str, str]:
@@ -65,11 +72,6 @@ def _events(motion: Any) -> list[tuple[str, str]]:
     if len(motion.events) > 10:
         shown.append(("", f"and {len(motion.events) - 10} more"))
     return shown or [("events", "none")]
-
-
-def _table(rows: list[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
 
 def _name(motion: Any) -> str:

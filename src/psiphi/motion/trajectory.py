@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from psiphi.arguments import real
-from psiphi.control.plant import Plant
 from psiphi.errors import StateError
-from psiphi.motion import balance, export, files, interpolation, summary
+from psiphi.motion import balance, curves, export, files, given, interpolation, summary
 from psiphi.optional import need
-from psiphi.wording import shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OPTIONAL = ("a", "tau", "forces", "energy", "residual")  # may be absent (None)
 
@@ -55,11 +56,15 @@ class Trajectory:
 
     t (n,), q (..., n, nq), v, a, tau (..., n, nv), energy (..., n), forces (..., n, contacts, 6), residual (..., n, 2):
     the constraints' largest position and velocity error. After an element of a batch has stopped its numbers are NaN.
+    With `system=`, the robot or closed chain that moved, its columns bear the joints' names.
 
     >>> import psiphi as pp
     >>> motion = pp.simulate(pp.robots.puma560(), [0.0] * 6, duration=0.1)
     >>> len(motion), motion.q.shape, motion.final.t
     (101, (101, 6), 0.1)
+    >>> mine = pp.Trajectory([0.0, 0.1], [[0.0] * 6, [0.1] * 6], [[1.0] * 6] * 2, system=pp.load("ur5"))
+    >>> mine.info["q"][:2]
+    ['shoulder_pan_joint', 'shoulder_lift_joint']
     """
 
     t: np.ndarray
@@ -73,6 +78,13 @@ class Trajectory:
     events: tuple[Event, ...] = ()
     system: Any = None
     info: dict[str, Any] = field(default_factory=dict)  # method, dt, names: plain values
+
+    def __post_init__(self):
+        """Arrays that fit together, and the joints' names; a motion that does not fit its system is refused."""
+        fit = given.arrays({name: getattr(self, name) for name in ("t", "q", "v", *OPTIONAL)})
+        named = given.known(self.info, self.system, fit["q"].shape[-1], fit["v"].shape[-1])  # type: ignore[union-attr]
+        for name, value in {**fit, "info": named, "events": given.happened(self.events, Event)}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -146,21 +158,37 @@ class Trajectory:
         """What happened, as a table of text."""
         return summary.text(self)
 
-    def plot(self, what: str = "q v tau energy", path: str | os.PathLike | None = None) -> Any:
-        """A matplotlib figure of the named quantities over time; `path` also writes it to a file."""
-        return export.plot(self, what, path)
+    def plot(
+        self,
+        what: str | Sequence[str] = "q v tau energy",
+        path: str | os.PathLike[str] | None = None,
+        *,
+        joints: str | Sequence[str] | None = None,
+        limits: bool = False,
+    ) -> Figure:
+        """A matplotlib figure of the named quantities over time; `path` also writes it to a file.
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write all numbers, exactly, as .npz (NumPy) or .csv (text); `Trajectory.load` reads either."""
+        `joints` picks by name, "arm_left_*" for instance, or several of these; `limits=True` adds the joints' ranges (q), their
+        largest speeds (v) and efforts (tau) as dashed lines.
+        """
+        return curves.plot(self, what, path, joints, limits)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all numbers, exactly: .npz (NumPy) holds everything, .csv is a plain table.
+
+        A table begins with the names of its columns, "t", "q:elbow_joint", ...; the motions of a batch follow each other,
+        numbered by "element". What no table holds (events, the shape of a batch) stands in name.csv.json beside it.
+        """
         files.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike, system: Any = None) -> Trajectory:
-        """What `save` wrote. The file does not hold the system: give it again for `.at`, `.view` and `.html`."""
-        arrays, events, info = files.load(path)
+    def load(cls, path: str | os.PathLike[str], system: Any = None, *, max_bytes: int = files.MAX_BYTES) -> Trajectory:
+        """What `save` wrote, or any table with columns t, q:..., v:... in .csv; more than `max_bytes` of numbers are refused.
+
+        The file does not hold the system: give it again for `.at`, `.view` and `.html`.
+        """
+        arrays, events, info = files.load(path, max_bytes)
         named = {name: arrays.get(name) for name in OPTIONAL}
-        if system is not None:
-            check_system(system, arrays["q"].shape[-1], arrays["v"].shape[-1], info)
         return cls(arrays["t"], arrays["q"], arrays["v"], **named, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:
@@ -175,7 +203,7 @@ class Trajectory:
         """Replay it in the browser (`pip install 'psiphi[viewer]'`)."""
         return need("psiphi.viewer", "the viewer", "psiphi[viewer]").view(self, **options)
 
-    def html(self, path: str | os.PathLike, **options: Any) -> Any:
+    def html(self, path: str | os.PathLike[str], **options: Any) -> Any:
         """Write one page with the animation that opens in any browser."""
         return need("psiphi.viewer", "the viewer", "psiphi[viewer]").html(self, path, **options)
 
@@ -195,18 +223,14 @@ class Trajectory:
     def _sample(self, times: np.ndarray) -> Sample:
         return Sample(times if times.ndim else float(times), *self._arrays())
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how it ended, the summary, curves."""
+        return need("psiphi.viewer.cards", "a picture", "psiphi").trajectory(self)
+
     def __repr__(self) -> str:
         batch = f", batch {self.batch}" if self.batch else ""
         span = f"{self.t[0]:g} to {self.t[-1]:g} s, " if len(self) else ""
         return f"<Trajectory: {span}{len(self)} samples{batch}, {len(self.events)} events>"
-
-
-def check_system(system: Any, nq: int, nv: int, info: dict[str, Any]) -> None:
-    """Refuse a system whose q and v are not those of the file."""
-    plant = Plant(system)
-    if (plant.nq, plant.nv) != (nq, nv):
-        cause = f"{plant.name} has nq={plant.nq} and nv={plant.nv}, and the file holds a motion with nq={nq} and nv={nv}"
-        raise StateError(cause, f"give the system that was simulated: {shown(info.get('system', 'not named'))}")
 
 
 def _event(row: list) -> Event:

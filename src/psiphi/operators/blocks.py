@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from psiphi.errors import Error, StateError
+from psiphi.errors import StateError
+from psiphi.figures import blank, written
 from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
 from psiphi.operators.letters import FrameLetter, Letter
@@ -91,21 +94,19 @@ def _find(side: Side, name: str) -> slice:
     raise StateError(f"no block {name!r}", suggest(name, [label for label, _ in side]))
 
 
-def plot(blocks: Blocks, title: str, ax=None):
-    """log10 |entries|, block borders and labels drawn."""
-    try:
-        import matplotlib.pyplot as plt  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise Error("plot needs matplotlib, which is not installed", "pip install 'psiphi[plot]'") from error
-    ax = plt.subplots()[1] if ax is None else ax
+def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
+    """log10 |entries|, block borders and labels drawn; the figure."""
+    if ax is None:
+        height, width = (min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices))
+        ax = blank(width, height).add_subplot()
     size = np.abs(blocks.matrix)
     with np.errstate(divide="ignore"):
         ax.imshow(np.where(size > 0, np.log10(size), np.nan), interpolation="nearest", cmap="viridis")
-    for side, line, ticks in ((blocks.row_slices, ax.axhline, ax.set_yticks), (blocks.col_slices, ax.axvline, ax.set_xticks)):
+    for side, line, axis in ((blocks.row_slices, ax.axhline, ax.yaxis), (blocks.col_slices, ax.axvline, ax.xaxis)):
         for _, where in side[1:]:
             line(where.start - 0.5, color="0.8", linewidth=0.5)
         centres = [(where.start + where.stop - 1) / 2 for _, where in side]
-        ticks(centres, [name for name, _ in side], fontsize="small")
+        axis.set_ticks(centres, [name for name, _ in side], fontsize="small", parse_math=False)
     ax.tick_params(axis="x", rotation=90)
-    ax.set_title(title)
-    return ax
+    ax.set_title(title, parse_math=False)
+    return written(ax.figure, path)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
 from numbers import Rational, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from psiphi.arguments import Numbers
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import legality, terms
@@ -24,6 +26,10 @@ from psiphi.operators.rank import check_invertible
 from psiphi.operators.sides import ends
 from psiphi.operators.spaces import Space, filled, size
 from psiphi.operators.terms import Term
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -125,20 +131,39 @@ class Expression:
         """The letters it is written with."""
         return frozenset(terms.letters(self.term))
 
-    def dense(self, q, v=None, **vectors) -> np.ndarray:
+    def dense(self, q: Numbers, v: Numbers | None = None, **vectors: Numbers) -> np.ndarray:
         """The matrix at q (..., nq), in link axes, bodies base to tip: (..., rows, cols); vectors come out as (..., rows).
 
         Vectors of the expression are given by name; `v` also serves a and b.
         """
         return evaluate(self.term, self._robot(), q, v, vectors)
 
-    def blocks(self, q, v=None, **vectors) -> Blocks:
+    def blocks(self, q: Numbers, v: Numbers | None = None, **vectors: Numbers) -> Blocks:
         """The matrix at one q by its blocks: blocks["elbow", "forearm"], labelled with joints, links and frames."""
         return labelled(self.term, self._robot(), self.dense(q, v, **vectors))
 
-    def plot(self, q, v=None, ax=None, **vectors):
-        """The sparsity at one q, blocks labelled; returns matplotlib axes. Needs `psiphi[plot]`."""
-        return plot(self.blocks(q, v, **vectors), str(self), ax)
+    def plot(
+        self,
+        q: Numbers,
+        v: Numbers | None = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        ax: Axes | None = None,
+        **vectors: Numbers,
+    ) -> Figure:
+        """The sizes of its entries at one q, blocks labelled: a matplotlib figure; `path` also writes it to a file.
+
+        `ax` draws into axes of yours. Needs `psiphi[plot]`.
+        """
+        return plot(self.blocks(q, v, **vectors), str(self), path, ax)
+
+    def latex(self) -> str:
+        r"""The expression in LaTeX, for papers.
+
+        >>> vector("tau").T.latex()
+        '\\tau^*'
+        """
+        return LATEX.text(self.term)
 
     def _robot(self) -> Model:
         if self.model is None:
@@ -152,7 +177,7 @@ class Expression:
         return Python("s").text(self.term)
 
     def _repr_latex_(self) -> str:
-        return f"${LATEX.text(self.term)}$"
+        return f"${self.latex()}$"
 
 
 def _scalar(expression: Expression, sign: str, value: Any) -> Fraction:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from psiphi.errors import StateError
+from psiphi.escaping import latex as escaped
 from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
 from psiphi.operators.structure import ANYWHERE, CAUSAL, MEMORYLESS, STRICTLY_CAUSAL, Structure
 
@@ -229,14 +230,11 @@ def _state(word: str, space: str, side: str, meaning: str, made: tuple[str, ...]
 
 
 def _upright(word: str) -> str:
-    return word if len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{_escaped(word)}}}")
+    return word if word.isalpha() and len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{escaped(word)}}}")
 
 
-def _escaped(text: str) -> str:
-    return text.replace("_", r"\_")
-
-
-_GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "eps", "xi", "eta", "zeta")}
+_GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "xi", "eta", "zeta")}
+_GREEK["eps"] = r"\epsilon"
 SPACES = {"joint": JOINT, "link": LINK, "frame": FRAME(), FORCE: LINK, MOTION: LINK}
 
 BIAS = (  # vectors made of q and v, not given
@@ -301,7 +299,7 @@ def rate_letter(B: FrameLetter) -> FrameLetter:
 @lru_cache(maxsize=4096)
 def _frame_letter(frames: tuple[str, ...], axes: str, rate: bool) -> FrameLetter:
     inside = ", ".join(frames) + (" in own axes" if axes == "frame" else "")
-    symbol, latex = f"B({inside})", rf"B_{{\text{{{_escaped(inside)}}}}}"
+    symbol, latex = f"B({inside})", rf"B_{{\text{{{escaped(inside)}}}}}"
     spelled = ",".join(re.sub(r"([\\,|\]])", r"\\\1", frame) for frame in frames) + ("|frame" if axes == "frame" else "")
     if rate:
         row = Row(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import generator, positive
+from psiphi.arguments import Numbers, generator, positive
 from psiphi.errors import StateError
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
@@ -64,7 +64,9 @@ class DotTest(NamedTuple):
         return self.error <= self.tolerance
 
 
-def dot_test(op: Expression, q=None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9) -> DotTest:
+def dot_test(
+    op: Expression, q: Numbers | None = None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9
+) -> DotTest:
     """The adjoint test <A u, v> = <u, A* v> at q (random when not given), with random u, v and random values for vectors."""
     if not isinstance(op, Expression):
         raise StateError(

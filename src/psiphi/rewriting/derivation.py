@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.escaping import html, latex
 from psiphi.model.model import Model
 from psiphi.operators import Expression
 from psiphi.operators.letters import Letter, letter
-from psiphi.operators.printing import POWER, Notation, show_poly, show_word
+from psiphi.operators.printing import POWER, Latex, Notation, show_poly, show_word
 from psiphi.rewriting.moves import Move
 from psiphi.rewriting.polynomial import Poly, Word, between
 from psiphi.rewriting.rules import Rule, Statement, Step, Use
@@ -100,7 +101,16 @@ class Derivation:
         return {key: c for key, c in total.items() if c}
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(_with_source(text, source) for text, source in rows(self))
+
+    def latex(self) -> str:
+        """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
+        return "\n".join([r"\begin{aligned}", " \\\\\n".join(_typeset(self)), r"\end{aligned}"])
+
+    def _repr_html_(self) -> str:
+        cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in rows(self))
+        style = "text-align: left; white-space: pre-wrap; font-family: monospace"
+        return f'<table style="{style}">{"".join(cells)}</table>'
 
 
 def _unfold(use: Use, c: Fraction, left: Word, right: Word, total: dict) -> None:
@@ -114,38 +124,71 @@ def _unfold(use: Use, c: Fraction, left: Word, right: Word, total: dict) -> None
         _unfold(inner, c, left, right, total)
 
 
-def _lines(d: Derivation) -> Iterator[str]:
+def rows(d: Derivation) -> Iterator[tuple[str, str]]:
+    """Line by line: what is written, and which identity leads there."""
     if d.right is None:
-        yield from _chain_lines(d.left, d)
+        yield from _chain(d.left, d)
     else:
-        verdict = "proved" if d.proved else "not proved"
-        under = f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
-        yield f"{d.left.expression} = {d.right.expression}: {verdict}{under}"
+        yield f"{d.left.expression} = {d.right.expression}: {_verdict(d)}", ""
         for chain in (d.left, d.right):
-            yield from _chain_lines(chain, d)
+            yield from _chain(chain, d)
     for x, inner in d.inverses.items() if d.right is None else ():
-        yield f"no rule resolves {x} = ({inner})⁻¹: it is evaluated densely"
-    yield from (f"note: {note}" for note in d.notes)
+        yield f"no rule resolves {x} = ({inner})⁻¹: it is evaluated densely", ""
+    yield from ((f"note: {note}", "") for note in d.notes)
     if d.counterexample is not None:
-        yield f"counter-example: {d.counterexample}"
+        yield f"counter-example: {d.counterexample}", ""
     elif not d.proved:
-        yield "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have"
+        yield "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have", ""
 
 
-def _chain_lines(chain: Chain, d: Derivation) -> Iterator[str]:
+def _verdict(d: Derivation) -> str:
+    under = f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
+    return ("proved" if d.proved else "not proved") + under
+
+
+def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
     notation = _Inverses(d.inverses)
-    yield f"  {chain.expression}"
+    yield f"  {chain.expression}", ""
     for move in chain.moves:
-        yield _with_source(f"= {move.after}", move.source)
+        yield f"= {move.after}", move.source
     last = str(chain.moves[-1].after if chain.moves else chain.expression)
     start = show_poly(chain.start, notation)
     if start != last:
-        yield _with_source(f"= {start}", "multiplied out" if len(chain.start) > 1 else "")
+        yield f"= {start}", "multiplied out" if len(chain.start) > 1 else ""
     for step in chain.steps:
         done = between(step.word[: step.position], step.rule.rest, step.word[step.position + len(step.rule.lead) :])
-        yield _with_source(f"    {show_word(step.word, notation)}  →  {show_poly(done, notation)}", step.source)
+        yield f"    {show_word(step.word, notation)}  →  {show_poly(done, notation)}", step.source
     if chain.steps:
-        yield f"= {show_poly(chain.result, notation)}"
+        yield f"= {show_poly(chain.result, notation)}", ""
+
+
+def _typeset(d: Derivation) -> Iterator[str]:
+    """The lines of the LaTeX: both sides from what was written to where they meet."""
+    for chain in (d.left,) if d.right is None else (d.left, d.right):
+        notation, last = _LatexInverses(d.inverses), chain.expression.latex()
+        yield f"& {last}"
+        lines = [(move.after.latex(), move.source) for move in chain.moves]
+        lines += [(show_poly(chain.start, notation), "multiplied out" if len(chain.start) > 1 else "")]
+        lines += [(show_poly(step.after, notation), step.source) for step in chain.steps]
+        for text, source in lines:
+            if text != last:
+                yield f"&= {text}" + (rf" && \text{{{_said(source)}}}" if source else "")
+            last = text
+    if d.right is not None:
+        under = ",".join(rf"\ {inner.latex()}" for inner in d.assumes) if d.proved else ""
+        given = rf"\text{{, assuming}}{under}\ \text{{invertible}}" if under else ""
+        yield rf"& \text{{{'proved' if d.proved else 'not proved'}}}{given}"
+
+
+SIGNS = {"⁻¹": "^{-1}", "φ": r"\phi", "ψ": r"\psi", "ℰ": r"\mathcal{E}", "½": r"\frac12", "ℳ": r"\mathcal{M}"}
+
+
+def _said(source: str) -> str:
+    """A source in LaTeX text, its letters of the algebra as formulas."""
+    text = latex(source)
+    for sign, formula in SIGNS.items():
+        text = text.replace(sign, f"${formula}$")
+    return text
 
 
 def _with_source(line: str, source: str) -> str:
@@ -163,3 +206,17 @@ class _Inverses(Notation):
         if inner is None:
             return super().letter(name)
         return f"({inner})⁻¹" + ("*" if letter(name).starred else ""), POWER
+
+
+class _LatexInverses(Latex):
+    """LaTeX, likewise."""
+
+    def __init__(self, inverses: Mapping[Any, Expression]):
+        self.inverses = inverses
+
+    def letter(self, name: Letter) -> tuple[str, int]:
+        inner = self.inverses.get(letter(name).bare)
+        if inner is None:
+            return super().letter(name)
+        power = "-*" if letter(name).starred else "-1"
+        return rf"\left({inner.latex()}\right)^{{{power}}}", POWER

@@ -6,6 +6,9 @@ generators). Every bundled robot takes `base=` ("fixed", "free"; each has its ow
 for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.packages import descriptions
@@ -75,7 +78,7 @@ def _robot(name: str, **options) -> Robot:
     return Robot.of(model, shapes_of(name, model.frames))
 
 
-def acrobot(**options) -> Robot:
+def acrobot(**options: Any) -> Robot:
     """Two rods in a vertical plane with a motor at the elbow only; q = 0 hangs down. Spong (1995).
 
     >>> acrobot().nv
@@ -84,7 +87,7 @@ def acrobot(**options) -> Robot:
     return _robot("acrobot", **options)
 
 
-def anymal_c(**options) -> Robot:
+def anymal_c(**options: Any) -> Robot:
     """ANYbotics ANYmal C: a free-flying trunk on four legs; feet "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT".
 
     >>> anymal_c().nv
@@ -93,7 +96,7 @@ def anymal_c(**options) -> Robot:
     return _robot("anymal_c", **options)
 
 
-def cartpole(**options) -> Robot:
+def cartpole(**options: Any) -> Robot:
     """A cart on a track and a pole on a hinge; q = 0 is upright. Barto, Sutton & Anderson (1983).
 
     >>> [joint.kind for joint in cartpole().joints]
@@ -102,7 +105,7 @@ def cartpole(**options) -> Robot:
     return _robot("cartpole", **options)
 
 
-def free_flyer(**options) -> Robot:
+def free_flyer(**options: Any) -> Robot:
     """A weightless satellite of 200 kg with two UR5 arms, tools "left_tool" and "right_tool".
 
     >>> free_flyer().nv
@@ -111,7 +114,7 @@ def free_flyer(**options) -> Robot:
     return _robot("free_flyer", **options)
 
 
-def g1(**options) -> Robot:
+def g1(**options: Any) -> Robot:
     """Unitree G1: a humanoid of 29 joints on a free-flying pelvis; frames "left_foot", "left_hand" and the right ones.
 
     >>> g1().nv
@@ -120,7 +123,7 @@ def g1(**options) -> Robot:
     return _robot("g1", **options)
 
 
-def iiwa14(**options) -> Robot:
+def iiwa14(**options: Any) -> Robot:
     """KUKA LBR iiwa 14 R820: seven revolute joints.
 
     >>> iiwa14().nv
@@ -129,7 +132,7 @@ def iiwa14(**options) -> Robot:
     return _robot("iiwa14", **options)
 
 
-def panda(**options) -> Robot:
+def panda(**options: Any) -> Robot:
     """Franka Emika Panda with its hand: seven revolute joints and two sliding fingers. Gaz et al. (2019).
 
     >>> panda().nv
@@ -138,7 +141,7 @@ def panda(**options) -> Robot:
     return _robot("panda", **options)
 
 
-def pelican(**options) -> Robot:
+def pelican(**options: Any) -> Robot:
     """A vertical two-link arm; q = 0 hangs down. Kelly, Santibáñez & Loría (2005), Table 5.1.
 
     >>> pelican().nv
@@ -147,7 +150,7 @@ def pelican(**options) -> Robot:
     return _robot("pelican", **options)
 
 
-def puma560(**options) -> Robot:
+def puma560(**options: Any) -> Robot:
     """Unimation PUMA 560: six revolute joints, measured masses and inertias, motors' inertia as armature.
 
     Armstrong, Khatib & Burdick (1986), "The explicit dynamic model and inertial parameters of the PUMA 560 arm", Proc. IEEE
@@ -160,7 +163,7 @@ def puma560(**options) -> Robot:
     return _robot("puma560", **options)
 
 
-def stanford_arm(**options) -> Robot:
+def stanford_arm(**options: Any) -> Robot:
     """Stanford (Scheinman) arm: joint 3 slides; actuators' inertia as armature; "tool" lies between the finger tips.
 
     Frames: Paul (1972), Stanford AIM-177. Masses and inertias: Bejczy (1974), "Robot arm dynamics and control", JPL TM
@@ -172,7 +175,7 @@ def stanford_arm(**options) -> Robot:
     return _robot("stanford_arm", **options)
 
 
-def ur5(**options) -> Robot:
+def ur5(**options: Any) -> Robot:
     """Universal Robots UR5: six revolute joints.
 
     >>> ur5(base="free").nv
@@ -181,7 +184,7 @@ def ur5(**options) -> Robot:
     return _robot("ur5", **options)
 
 
-def ur10(**options) -> Robot:
+def ur10(**options: Any) -> Robot:
     """Universal Robots UR10: six revolute joints.
 
     >>> ur10().nv
@@ -199,7 +202,9 @@ def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> R
     return Robot.of(made.chain(n, planar, seed, equal))
 
 
-def random_tree(n: int, seed: int = 0, kinds=None, branching: float = 0.3, base: str = "fixed") -> Robot:
+def random_tree(
+    n: int, seed: int = 0, kinds: Sequence[str] | str | None = None, branching: float = 0.3, base: str = "fixed"
+) -> Robot:
     """A random tree of n bodies with joints of the given kinds (any but free by default).
 
     >>> len(random_tree(4).bodies)

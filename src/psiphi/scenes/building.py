@@ -39,11 +39,11 @@ class Case:
     tau: Any = None
     options: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, **options) -> Trajectory:
+    def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
         return simulate(self.system, **self._with(options))
 
-    def check(self, **options) -> None:
+    def check(self, **options: Any) -> None:
         """Refuse a start, a duration or steps that `run` would refuse; nothing is computed."""
         own = self._with(options)
         read_start(self.system, **{name: own[name] for name in CHECKED if name in own})
@@ -61,7 +61,7 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in DATA.iterdir() if entry.name.endswith(".toml"))
 
 
-def load(source: str | os.PathLike) -> Case:
+def load(source: str | os.PathLike[str]) -> Case:
     """The scene of a file, or the bundled one of that name."""
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"the scene is {shown(source)}, expected a name or a path", f"there are {', '.join(names())}")
@@ -156,6 +156,12 @@ def _body(row: Table) -> Body:
     mass, name = row.number("mass", above=0.0), row.text("name", "box")
     if "sphere" in row:
         return Body.sphere(mass, row.number("sphere", above=0.0), name)
+    for kind in ("cylinder", "capsule"):
+        if kind in row:
+            radius, length = row.numbers(kind, 2)
+            if radius <= 0.0 or length <= 0.0:
+                row.fail(kind, f"is {[radius, length]}", "give its radius and its length, both positive")
+            return getattr(Body, kind)(mass, radius, length, name)
     size = row.numbers("box", 3)
     if min(size) <= 0.0:
         row.fail("box", f"has the edges {size}", "give three positive lengths")

@@ -103,7 +103,7 @@ class Table:
                 self.fail(key, f"no such key; there are {', '.join(known)}", nearest(key, known))
 
 
-def read(path: str | os.PathLike) -> Table:
+def read(path: str | os.PathLike[str]) -> Table:
     """The whole file."""
     file = os.fspath(path)
     try:

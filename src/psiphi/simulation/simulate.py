@@ -52,7 +52,7 @@ def simulate(
     rtol: float | None = None,
     atol: float | None = None,
     compiled: bool | None = None,
-    progress: bool | Callable | None = None,
+    progress: bool | Callable[..., Any] | None = None,
 ) -> Trajectory:
     """The motion dq/dt = v, M dv/dt = tau - C v - g - losses from (q0, v0), sampled every `every` steps of dt.
 

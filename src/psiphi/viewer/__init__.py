@@ -2,13 +2,15 @@
 
 Comes in: a robot, a closed chain or a trajectory. Goes out: a page that opens by itself in any browser (`html`), or a live
 viewer in the browser (`view`, with the extra `psiphi[viewer]`).
-Read `scene.py` first (what is shown), then `drawing.py` (a robot without shapes), then `page.py` and `live.py`.
+Read `scene.py` first (what is shown), then `drawing.py` (a robot without shapes), then `page.py` and `live.py`; `cards.py` is
+what notebooks show, with a still `picture.py`.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from psiphi.viewer import page
 from psiphi.viewer.live import Viewer, view
@@ -17,7 +19,7 @@ from psiphi.viewer.scene import Scene, scene
 __all__ = ["Scene", "Viewer", "html", "scene", "view"]
 
 
-def html(thing, path: str | os.PathLike, **options) -> Path:
+def html(thing: Any, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write ONE file that shows a robot, a closed chain or a trajectory in any browser, without server or network.
 
     Options are those of `scene`: q=, t=, shapes=, meshes=, title=, element=, frames=.

@@ -1,7 +1,8 @@
 """A robot without shapes, drawn out of its kinematics and inertias.
 
 Links are rods from their joint to the joints they carry, first along the own axis and then across it; joints are cylinders
-about their axis (slides are boxes along it); a body that flies alone is the uniform box of its mass and inertia.
+about their axis (slides are boxes along it); a body that flies alone is the ball, cylinder, capsule or box it was made as, else
+the uniform box of its mass and inertia.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def roots(model: Model) -> list[int]:
 
 
 def flying(model: Model, k: int, scale: float) -> list[Piece]:
-    """A body alone: the uniform box of the same mass and inertia, or a ball where no box has them."""
+    """A body alone: the solid it was made as, else the uniform box of its mass and inertia, or a ball where no box has them."""
+    if (solid := model.bodies[k].solid) is not None:
+        return [Piece(k, solid.kind, solid.size, at(model.bodies[k].com), OBJECT)]
     found = inertia_box(model.bodies[k])
     if found is None:
         return [sphere(k, 0.3 * scale, model.bodies[k].com, OBJECT)]
@@ -141,13 +144,14 @@ def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarra
     return out
 
 
-def pedestals(model: Model, ground: float, trees: set[int]) -> Iterator[Piece]:
-    """Columns from the ground to the first joints of these trees of the forest."""
+def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> Iterator[Piece]:
+    """Columns from the ground up to the first joints of these trees of the forest."""
     r, tree = THICK * typical_length(model), roots(model)
     for joint in model.joints:
         if joint.parent == WORLD and tree[joint.index] in trees and joint.kind not in ("free", "planar", "prismatic"):
-            x, y, z = joint.pose.translation
-            if z - ground > 0.3 * r:
-                yield Piece(WORLD, "cylinder", (1.5 * r, z - ground), at((x, y, (z + ground) / 2)), JOINT)
+            top = np.asarray(joint.pose.translation)
+            height = float(top @ up) - ground
+            if height > 0.3 * r:
+                yield cylinder(WORLD, 1.5 * r, height, top - height / 2 * up, up, JOINT)
             plate = max(0.35 * r, 1e-3)
-            yield Piece(WORLD, "cylinder", (2.8 * r, plate), at((x, y, ground + plate / 2)), JOINT)
+            yield cylinder(WORLD, 2.8 * r, plate, top - (height - plate / 2) * up, up, JOINT)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real, whole
+from psiphi.arguments import Numbers, real, whole
 from psiphi.errors import Error, StateError
 from psiphi.escaping import html, line
 from psiphi.spatial.rotations import quaternions
@@ -28,7 +28,7 @@ RED = (212, 50, 44)
 WORDS = '<div style="padding: 0 0.75em; font-size: 0.85em; overflow-wrap: anywhere">{}</div>'
 
 
-def view(thing, *, port: int = 8080, sliders: bool | None = None, **options) -> Viewer:
+def view(thing: Any, *, port: int = 8080, sliders: bool | None = None, **options: Any) -> Viewer:
     """Show a robot, a closed chain or a trajectory live in the browser; returns at once.
 
     A robot gets a slider for every joint (in a closed chain the others follow), a motion a time slider and a play button;
@@ -100,7 +100,7 @@ class Viewer:
         center, radius = self.scene.extent
         camera = self.server.initial_camera
         camera.look_at = tuple(map(float, center))
-        camera.position = tuple(map(float, center + radius * np.array([1.0, -1.4, 0.65])))
+        camera.position = tuple(map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.upright))
 
     # -- the panel ---------------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Viewer:
         if self.time is not None:
             self.time.value = self.now
 
-    def pose(self, q) -> None:
+    def pose(self, q: Numbers) -> None:
         """Show a configuration (nq,)."""
         nq = self.scene.model.nq
         wanted = real("q", q, (nq,), f"give nq = {nq} numbers")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from psiphi.arguments import real
 from psiphi.errors import StateError
 from psiphi.model.model import WORLD, Frame, Model
+from psiphi.motion.summary import facts
 from psiphi.viewer.plots import Plot, joint_names, sampled
 from psiphi.viewer.poses import link_poses
 
@@ -66,7 +66,7 @@ def of_trajectory(trajectory, model: Model, element: int = 0) -> Motion:
         cause = f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
         raise StateError(cause, "load it with the system that was simulated")
     plots = _plots(trajectory, model, element)
-    return _finite(Motion(t, q, _arrows(trajectory, model, q, element), tuple(plots), _facts(trajectory)))
+    return _finite(Motion(t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))))
 
 
 def _finite(motion: Motion) -> Motion:
@@ -120,12 +120,6 @@ def _one(values, element: int, dims: int) -> np.ndarray:
     if not isinstance(element, int | np.integer) or not -len(flat) <= element < len(flat):
         raise StateError(f"element is {element}, but the batch has {len(flat)}", "give a smaller number")
     return flat[element]
-
-
-def _facts(trajectory) -> tuple[tuple[str, str], ...]:
-    """The summary's lines, name and value."""
-    rows = (re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in trajectory.summary().splitlines())
-    return tuple((row[0], row[1]) for row in rows if len(row) == 2)
 
 
 def _plots(trajectory, model: Model, element: int) -> list[Plot]:

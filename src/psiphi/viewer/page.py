@@ -14,11 +14,12 @@ import numpy as np
 
 from psiphi.errors import Error, StateError
 from psiphi.escaping import html, script_json
+from psiphi.model.model import WORLD, Pose
 from psiphi.spatial.rotations import quaternions
 from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
 from psiphi.viewer.scene import Scene
-from psiphi.wording import shown
+from psiphi.wording import counted, shown
 
 PAGE = files("psiphi.viewer") / "page"
 SCRIPTS = ("algebra.js", "solids.js", "draw.js", "page.js")
@@ -48,7 +49,7 @@ def page(scene: Scene) -> str:
     return pieces[0] + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:]))
 
 
-def write(scene: Scene, path: str | os.PathLike) -> Path:
+def write(scene: Scene, path: str | os.PathLike[str]) -> Path:
     """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
     if not isinstance(path, str | os.PathLike):
         raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.html"')
@@ -81,13 +82,14 @@ def _put(text: str, target: Path) -> None:
 def data(scene: Scene) -> dict:
     """What the page's program reads."""
     center, radius = scene.extent
+    up = scene.upright  # the page's z is up, whatever gravity's axis
     meshes: list[dict] = []
     own = {id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None}  # pieces of one mesh share it
     solid, places = sum(len(mesh.faces) for mesh in own.values()), {}
     pieces = []
     for piece in scene.pieces:
         row = {"body": piece.body, "kind": piece.kind, "color": piece.color}
-        row["at"] = _seven(piece.pose.rotation, piece.pose.translation)
+        row["at"] = _seven(*_on(piece.body, piece.pose, up))
         if piece.mesh is None:
             row["size"] = _round(piece.size)
         else:
@@ -100,22 +102,22 @@ def data(scene: Scene) -> dict:
         "title": scene.title,
         "t": _round(scene.t),
         "bodies": [body.name for body in scene.model.bodies],
-        "poses": _seven(scene.rotation, scene.position, flat=True),
+        "poses": _seven(up @ scene.rotation, scene.position @ up.T, flat=True),
         "pieces": pieces,
         "meshes": meshes,
-        "frames": [{"name": f.name, "body": f.body, "at": _seven(f.pose.rotation, f.pose.translation)} for f in scene.frames],
+        "frames": [{"name": f.name, "body": f.body, "at": _seven(*_on(f.body, f.pose, up))} for f in scene.frames],
         "arrows": _arrows(scene),
         "plots": [[_numbers(row) for row in np.atleast_2d(plot.values)] for plot in scene.motion.plots],
         "margins": [LEFT, RIGHT, WIDTH],
         "ground": None if scene.ground is None else round(scene.ground, 5),
-        "center": _round(center),
+        "center": _round(up @ center),
         "radius": round(radius, 5),
     }
 
 
 def _words(scene: Scene) -> str:
     seconds = f", {scene.t[-1] - scene.t[0]:.3g} s" if len(scene.t) > 1 else ""
-    return f"{len(scene.model.bodies)} bodies, {scene.freedom}{seconds}"
+    return f"{counted(len(scene.model.bodies), 'body', 'bodies')}, {scene.freedom}{seconds}"
 
 
 def _facts(scene: Scene) -> str:
@@ -139,8 +141,13 @@ def _keys(plot: Plot) -> str:
 def _arrows(scene: Scene) -> dict | None:
     if scene.motion.arrows is None:
         return None
-    at, force = (np.nan_to_num(x) for x in (scene.motion.arrows.at, scene.motion.arrows.force))
+    at, force = (np.nan_to_num(x) @ scene.upright.T for x in (scene.motion.arrows.at, scene.motion.arrows.force))
     return {"names": list(scene.motion.arrows.names), "at": _round(at), "force": np.round(force, 3).tolist()}
+
+
+def _on(body: int, pose: Pose, up: np.ndarray) -> Pose:
+    """A place on a body as it is; one in the world is turned with it."""
+    return pose if body != WORLD else Pose(up @ pose.rotation, up @ pose.translation)
 
 
 def _seven(R, p, flat: bool = False) -> list:

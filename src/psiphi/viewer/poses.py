@@ -47,3 +47,16 @@ def turned_to(axis) -> np.ndarray:
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
+
+
+def turned_from(axis) -> np.ndarray:
+    """The shortest rotation that brings `axis` to z: exactly the identity where it is z.
+
+    >>> turned_from([1.0, 0.0, 0.0]).tolist()
+    [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    if z[2] < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    K = np.array([[0.0, 0.0, -z[0]], [0.0, 0.0, -z[1]], [z[0], z[1], 0.0]])  # K x = (axis x z) x x
+    return np.eye(3) + K + K @ K / (1.0 + z[2]) + 0.0

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import whole
+from psiphi.arguments import Numbers, whole
 from psiphi.errors import Error, StateError
 from psiphi.model.model import WORLD, Frame, Model
+from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals
 from psiphi.viewer.looks import dressed
 from psiphi.viewer.motions import Motion, of_configurations, of_trajectory, resting
 from psiphi.viewer.pieces import Piece
 from psiphi.viewer.plots import sampled
-from psiphi.viewer.poses import link_poses
-from psiphi.wording import shown
+from psiphi.viewer.poses import link_poses, turned_from
+from psiphi.wording import counted, shown
 
 FRAMES = 900  # most pictures of an animation
 RATE = 60.0  # and at most so many a second
@@ -37,6 +41,16 @@ class Scene:
     ground: float | None = 0.0
     notes: tuple[str, ...] = ()
     freedom: str = ""  # how it can move, in words
+
+    @property
+    def up(self) -> np.ndarray:
+        """Against gravity, (3,): the floor's normal; z where nothing weighs."""
+        return upward(self.model)
+
+    @property
+    def upright(self) -> np.ndarray:
+        """(3, 3): from the world's axes to those of a picture, whose z is up."""
+        return turned_from(self.up)
 
     @property
     def t(self) -> np.ndarray:
@@ -68,7 +82,15 @@ class Scene:
 
 
 def scene(
-    thing, *, q=None, t=None, shapes=None, meshes: bool = True, title: str | None = None, element: int = 0, frames: int = FRAMES
+    thing: Any,
+    *,
+    q: Numbers | None = None,
+    t: Numbers | None = None,
+    shapes: str | os.PathLike[str] | Sequence[Shape] | None = None,
+    meshes: bool = True,
+    title: str | None = None,
+    element: int = 0,
+    frames: int = FRAMES,
 ) -> Scene:
     """The scene of a robot, a closed chain or a trajectory.
 
@@ -97,7 +119,7 @@ def scene(
     pieces, bare, notes = dressed(model, shapes, meshes)
     ground = _ground(model, R, p, pieces)
     if ground is not None:
-        pieces += pedestals(model, ground, bare)
+        pieces += pedestals(model, ground, bare, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
     return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), _freedom(system, model))
 
@@ -133,16 +155,24 @@ def _closed(system, model: Model) -> np.ndarray | None:
 
 def _freedom(system, model: Model) -> str:
     rows = getattr(system, "nc", None)
-    return f"{model.nv} degrees of freedom" if rows is None else f"{model.nv} coordinates, {rows} constraint rows"
+    if rows is None:
+        return counted(model.nv, "degree of freedom", "degrees of freedom")
+    return f"{counted(model.nv, 'coordinate')}, {counted(rows, 'constraint row')}"
+
+
+def upward(model: Model) -> np.ndarray:
+    """Against gravity; z where nothing weighs."""
+    size = float(np.linalg.norm(model.gravity_vector))
+    return -np.asarray(model.gravity_vector) / size if size else np.array([0.0, 0.0, 1.0])
 
 
 def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[Piece]) -> float | None:
-    """The floor: z = 0 where nothing reaches below it, else under everything; none where nothing weighs."""
+    """The floor's height: 0 where nothing reaches below it, else under everything; none where nothing weighs."""
     if not np.any(model.gravity_vector) or not pieces:
         return None
-    low = 0.0
+    low, up = 0.0, upward(model)
     for piece in pieces:
         if piece.body != WORLD:
-            z = p[:, piece.body, 2] + R[:, piece.body, 2] @ piece.pose.translation
-            low = min(low, float(z.min()) - piece.reach)
+            height = (p[:, piece.body] + R[:, piece.body] @ piece.pose.translation) @ up
+            low = min(low, float(height.min()) - piece.reach)
     return 0.0 if low > -0.05 else low

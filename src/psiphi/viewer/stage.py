@@ -17,11 +17,12 @@ from psiphi.viewer.solids import triangles
 def bodies(server: Any, scene: Scene) -> list[Any]:
     """A handle for each body, its pieces fixed to it; the ground."""
     world = server.scene
-    world.set_up_direction("+z")
+    up = scene.up
+    world.set_up_direction(tuple(map(float, up)))
     if scene.ground is not None:
         center, radius = scene.extent
-        place = (float(center[0]), float(center[1]), scene.ground)
-        world.add_grid("/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, position=place)
+        place = {"position": center + (scene.ground - center @ up) * up, "wxyz": wxyz(scene.upright.T)}
+        world.add_grid("/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, **place)
     handles = [world.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.model.bodies))]
     for i, piece in enumerate(scene.pieces):
         mesh = triangles(piece)

@@ -25,7 +25,7 @@ class Pin(Peer):
         super().__init__(model, interop.pinocchio(model, self.peer))
 
     @classmethod
-    def from_urdf(cls, path: str | os.PathLike, base: str = "fixed", model: Model | None = None) -> Pin:
+    def from_urdf(cls, path: str | os.PathLike[str], base: str = "fixed", model: Model | None = None) -> Pin:
         """Pinocchio's reading of a URDF file, seen through psiphi's `model` of it (read here if not given)."""
         root = (pin.JointModelFreeFlyer(),) if base == "free" else ()
         return cls(model or load_urdf(path, base=base), pin.buildModelFromUrdf(str(path), *root))

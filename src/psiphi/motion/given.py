@@ -1,0 +1,67 @@
+"""What a trajectory is given: arrays that fit together, and the names of their columns where the robot is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import real
+from psiphi.control.plant import Plant
+from psiphi.errors import StateError
+from psiphi.motion.tabulate import coordinates
+from psiphi.wording import shown
+
+TRAILING = {"q": 1, "v": 1, "a": 1, "tau": 1, "forces": 2, "energy": 0, "residual": 1}  # axes of one sample
+
+
+def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
+    """t (n,) and what was sampled at these times, (..., n, *sample), as float64."""
+    t = real("t", given["t"], (), "give the times of the samples, (n,)")
+    if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) < 0.0).any():
+        raise StateError(f"t is {shown(given['t'])}, expected n times that do not decrease", "sort the samples by their times")
+    out: dict[str, np.ndarray | None] = {"t": t}
+    lead: tuple[int, ...] | None = None
+    for name, axes in TRAILING.items():
+        if (value := given[name]) is None and name not in ("q", "v"):
+            out[name] = None
+            continue
+        x = real(name, value, (), f"give an array {_shape(name, axes)}")
+        own = x.shape[: x.ndim - axes]
+        if x.ndim <= axes or own[-1:] != t.shape or own != (own if lead is None else lead):
+            whole = f"({', '.join(map(str, lead))}, ...)" if lead else f"{_shape(name, axes)} with n = {len(t)}"
+            raise StateError(
+                f"{name} has shape {x.shape}, expected {whole}", "a row a sample; the axes of a batch stand in front"
+            )
+        lead, out[name] = own, x
+    return out
+
+
+def _shape(name: str, axes: int) -> str:
+    ends = {"q": "nq", "forces": "contacts, 6", "residual": "2"}.get(name, "nv")
+    return f"(..., n{', ' + ends if axes else ''})"
+
+
+def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:
+    """`info`, with the names of the system, its coordinates and its contacts; a system of other sizes is refused."""
+    if not isinstance(info, Mapping) or not all(isinstance(key, str) for key in info):
+        raise StateError(f"info is {shown(info)}, expected a dict of names", "leave it out")
+    if system is None:
+        return dict(info)
+    plant = Plant(system)
+    if (plant.nq, plant.nv) != (nq, nv):
+        cause = f"{plant.name} has nq={plant.nq} and nv={plant.nv}, and the motion has nq={nq} and nv={nv}"
+        raise StateError(cause, f"give the system that moved: {shown(info.get('system', 'not named'))}")
+    names: dict[str, Any] = {"system": plant.name, **coordinates(plant.robot)}
+    if plant.contacts:
+        names["contacts"] = [str(getattr(contact, "name", i)) for i, contact in enumerate(plant.contacts)]
+    return names | dict(info)
+
+
+def happened(events: Any, kind: type) -> tuple:
+    """A tuple of events."""
+    each = tuple(events) if isinstance(events, Iterable) and not isinstance(events, str | bytes) else (events,)
+    if not all(isinstance(event, kind) for event in each):
+        raise StateError(f"events is {shown(events)}, expected events of a motion", "leave it out")
+    return each

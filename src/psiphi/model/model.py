@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import Numbers, real, whole
+from psiphi.arguments import Numbers, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.manifold import Manifold
@@ -21,7 +21,6 @@ from psiphi.model.motors import coordinates, idle
 from psiphi.wording import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
-SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 TINY = 1e-160  # a number whose square is none
 
 
@@ -341,9 +340,7 @@ class Model(Immutable):
         if seed is not None and rng is not None:
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
         rng = rng if seed is None else seed
-        if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
-            raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
-        rng = np.random.default_rng(rng)
+        rng = generator(rng)
         lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
         try:
             return self._by_joint(lambda row, j: row.random(rng, lead, j.lower, j.upper), lead)

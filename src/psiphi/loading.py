@@ -17,7 +17,7 @@ from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
-from psiphi.wording import shown
+from psiphi.wording import shown, warn
 
 PACKAGE = "package://"
 OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes"))
@@ -53,6 +53,7 @@ def load(source: str | os.PathLike[str], base: str | None = None, **options: Any
         source = _described(text)
     shapes: list[Shape] = []
     model = load_urdf(source, base or "fixed", shapes=shapes, **options)
+    warn(model.report)
     return Robot.of(model, shapes)
 
 
@@ -89,7 +90,9 @@ def from_dh(rows: Iterable[DH | Mapping[str, Any]], **options: Any) -> Robot:
     >>> from_dh([{"alpha": 0.0, "a": 0.0, "mass": 1.0, "com": (0.5, 0, 0)}]).nv
     1
     """
-    return Robot.of(dh.from_dh(rows, **options))
+    model = dh.from_dh(rows, **options)
+    warn(model.report)
+    return Robot.of(model)
 
 
 class Builder(builder.Builder):
@@ -97,4 +100,6 @@ class Builder(builder.Builder):
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Robot:
         """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
-        return Robot.of(super().build(base, repair, order))
+        model = super().build(base, repair, order)
+        warn(model.report)
+        return Robot.of(model)

@@ -33,7 +33,6 @@ class Log:
     def __init__(self, file: str | None = None, notes: Iterable[str] = ()):
         self.file = file
         self.notes = list(notes)
-        self.doubts: list[str] = []
 
     def fail(self, at: Placed, cause: str, remedy: str, kind: type[Error] = ModelError) -> NoReturn:
         raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
@@ -43,15 +42,21 @@ class Log:
         self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
 
     def doubt(self, at: Placed, text: str) -> None:
-        """A line of the report that is worth a warning: something was repaired, or may not be what was meant."""
+        """A line of the report that is worth a warning."""
         self.note(at, text)
-        self.doubts.append(self.notes[-1])
+        self.notes[-1] = Doubt(self.notes[-1])
 
-    def warn(self) -> None:
-        """One ModelWarning of all doubts, at the line of the caller's own that led here."""
-        if self.doubts:
-            more = f"; and {len(self.doubts) - FEW} more" if len(self.doubts) > FEW else ""
-            warnings.warn(ModelWarning("; ".join(self.doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=_outside())
+
+class Doubt(str):
+    """A line of a report about something that was repaired, or that may not be what was meant."""
+
+
+def warn(report: Iterable[str]) -> None:
+    """One ModelWarning of all doubts in a report, at the line of the caller's own that led here."""
+    doubts = [line for line in report if isinstance(line, Doubt)]
+    if doubts:
+        more = f"; and {len(doubts) - FEW} more" if len(doubts) > FEW else ""
+        warnings.warn(ModelWarning("; ".join(doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=_outside())
 
 
 def _outside() -> int:

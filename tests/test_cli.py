@@ -12,9 +12,9 @@ import psiphi
 from children import child, python
 from psiphi import cli
 from psiphi.cli import info
-from psiphi.cli.progress import Bar
 from psiphi.errors import Error, ModelError, SingularError
 from psiphi.motion.trajectory import Trajectory
+from psiphi.simulation.bar import Bar
 
 
 def stand_in(**changes) -> SimpleNamespace:
@@ -415,7 +415,8 @@ def test_progress_stays_on_one_line_of_a_narrow_terminal(monkeypatch):
     for columns, whole in ((80, True), (40, False)):
         monkeypatch.setenv("COLUMNS", str(columns))
         stream = io.StringIO()
-        with Bar(1000.0, stream, always=True) as bar:
+        stream.isatty = lambda: True
+        with Bar(1000.0, stream) as bar:
             bar.start -= 500.0
             bar(999.0, np.zeros(2), np.array([0.5, -123.4]))
         assert max(map(len, stream.getvalue().split("\r"))) < columns
@@ -553,10 +554,22 @@ def test_a_motion_that_diverges_says_so_and_ends_with_its_own_code(tmp_path, cap
     stiff.write_text(
         '<robot name="stiff"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>'
         '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
-        '<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>'
-        '<dynamics damping="1e6"/></joint></robot>',
+        '<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>',
         encoding="utf-8",
     )
-    assert cli.main(["simulate", str(stiff), "--q0", "0.3", "--damping", "--duration", "0.5", "--no-files"]) == 3
+    law = ["--controller", "pd", "--kd", "1e7", "--v0", "1"]
+    assert cli.main(["simulate", str(stiff), "--q0", "0.3", *law, "--duration", "0.5", "--no-files"]) == 3
     out, err = capsys.readouterr()
     assert "diverged: hinge" in out and "What helps: a smaller step" in err
+
+
+def test_a_floating_base_is_driven_by_nothing(capsys):
+    """It hovered on 327 N once."""
+    run = ["simulate", "g1", "--base", "free", "--controller", "hold", "--duration", "0.05", "--no-files"]
+    assert cli.main(run) == 0
+    assert "root_joint: given nothing" in capsys.readouterr().out
+    assert cli.main([*run, "--passive", "waist_yaw_joint"]) == 0
+    assert "waist_yaw_joint: given nothing" in capsys.readouterr().out
+    assert cli.main([*run, "--actuated", "waist_yaw"]) == 2
+    assert "did you mean" in capsys.readouterr().err
+    assert cli.main(["simulate", "four_bar", "--passive", "x", "--no-files"]) == 2

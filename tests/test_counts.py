@@ -25,8 +25,11 @@ GOLDEN = {
         "mass_matrix_inverse": (590, 529, 4, 8),
         "mass_matrix_factors": (223, 200, 3, 8),
         "mass_solve": (248, 229, 4, 8),
-        "energy": (163, 103, 0, 10),
+        "energy": (159, 103, 0, 10),
         "center_of_mass": (19, 16, 0, 10),
+        "momentum": (163, 115, 0, 12),
+        "centroidal_momentum": (188, 137, 0, 12),
+        "centroidal_momentum_matrix": (187, 167, 0, 10),
     },
     "stanford_arm": {
         "forward_dynamics": (282, 246, 4, 8),

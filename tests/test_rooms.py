@@ -21,6 +21,7 @@ ROOMS = [
     "model",
     "operators",
     "rewriting",
+    "framing",
     "tape",
     "sweeps",
     "lowering",
@@ -134,7 +135,7 @@ def test_no_file_name_has_two_meanings():
 
 
 MIDDLE = "runtime", "compiler", "catalogue", "functions"
-FRONT = "spatial", "model", "operators", "rewriting", "tape", "sweeps", "lowering", "emitters"
+FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "lowering", "emitters"
 BACK = "closed", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
 
 

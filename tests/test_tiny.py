@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import module
 from psiphi.emitters.segments import cut
 from psiphi.emitters.straight import straight_kernel
+from psiphi.framing.framing import frame_tree
 from psiphi.model.urdf import load_urdf
 from psiphi.runtime.gufunc import gufunc
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE
-from psiphi.sweeps.unroll import unroll
 from psiphi.tape.interpreter import evaluate
 
 URDF = """
@@ -66,7 +66,7 @@ def road():
     """All stages, each made from the one before."""
     model = load_urdf(URDF)
     tree = frame_tree(model)
-    program = CATALOGUE["inverse_dynamics"].program(tree, (), "world")
+    program = sweeps_of("inverse_dynamics", tree, (), "world")
     straight = unroll(program, tree)
     ir = module(straight_kernel(straight), "loop", "double", lanes=4)
     address = jit.load_object(jit.compile_ir(ir), ["loop"]).address("loop")

@@ -70,6 +70,21 @@ def whole(name: str, value: Any) -> int:
     return number
 
 
+def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float:
+    """A number above zero, finite unless `most` says otherwise, or a StateError."""
+    array, fault = read(value, ())
+    if fault or array.ndim or array.dtype.kind == "b" or not 0.0 < float(array) <= most:
+        raise StateError(f"{name} is {shown(value)}, expected a positive number", remedy)
+    return float(array)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False: words like "no" would count as True."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
+    return bool(value)
+
+
 def _not_real(value: Any, array: np.ndarray) -> str:
     kind, dtype = array.dtype.kind, array.dtype
     if kind in "iub" or (kind == "f" and dtype.itemsize <= 8):

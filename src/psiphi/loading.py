@@ -12,12 +12,13 @@ from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
 from psiphi.model.dh import DH
+from psiphi.model.log import warn
 from psiphi.model.model import suggest
 from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
-from psiphi.wording import shown, warn
+from psiphi.wording import shown
 
 PACKAGE = "package://"
 OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes"))

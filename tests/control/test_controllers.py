@@ -26,7 +26,7 @@ def test_gravity_compensation_holds_still():
 def test_gravity_compensation_leaves_kinetic_energy():
     robot = juggler()
     q, v = state(robot, 1)
-    motion = pp.simulate(robot, q, v, pp.GravityCompensation(robot), duration=0.3)
+    motion = pp.simulate(robot, q, v, pp.GravityCompensation(robot, passive=()), duration=0.3)
     kinetic = robot.kinetic_energy(motion.q, motion.v)
     np.testing.assert_allclose(kinetic, kinetic[0], rtol=1e-8)
 
@@ -45,7 +45,7 @@ def test_pd_settles_on_quaternions():
     robot = juggler()
     goal, _ = state(robot, 5)
     weight = np.diag(robot.mass_matrix(goal))
-    control = pp.PD(robot, goal, 25.0 * weight, 10.0 * weight, gravity=True)
+    control = pp.PD(robot, goal, 25.0 * weight, 10.0 * weight, gravity=True, passive=())
     motion = pp.simulate(robot, robot.neutral(), tau=control, duration=4.0, dt=1e-2)
     assert np.abs(robot.difference(motion.final.q, goal)).max() < 3e-3
 

@@ -7,9 +7,9 @@ import pytest
 
 import psiphi as pp
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import frame, moves_inertia, program
 from psiphi.operators import Operators
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import frame_tree
 from spatial import on_arrays as quat
 from zoo import ZOO, random_state
 
@@ -50,8 +50,8 @@ def test_along_the_motion(name):
     for what, build in EXPRESSIONS.items():
         expression = build(s)
         equation = Equation({"out": expression}, model, forms=("as written",))
-        tree = frame_tree(model, equation.moves_inertia)
-        found = drive(equation.program(tree), tree, {"q": moved, "x": list(given)})
+        tree = frame(model, moves_inertia(equation))
+        found = drive(program(equation, tree), tree, {"q": moved, "x": list(given)})
         got = np.array([found["out", i] for i in range(model.nv)])
         want = expression.dot(held=("x",)).dense(q, v, x=given)
         np.testing.assert_allclose(np.imag(got) / STEP, want, rtol=0, atol=1e-11 * (1.0 + np.abs(want).max()), err_msg=what)

@@ -7,8 +7,9 @@ import pytest
 
 import psiphi as pp
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import choose
+from psiphi.framing.framing import frame_tree
 from psiphi.operators import Operators
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state
 
@@ -39,7 +40,7 @@ def test_sweeps_have_the_dense_value(letter, robot):
     model = dict(ZOO)[robot]()
     expression = LETTERS[letter](Operators(model))
     equation = Equation({"out": expression}, model, forms=("as written",))
-    lowered, (q, v, given, _) = equation.form.lowered, random_state(model, 1)
+    lowered, (q, v, given, _) = choose(equation).lowered, random_state(model, 1)
     values, (inputs, outputs) = {"q": q, "v": v, "x": given}, equation.arguments()
     tree = frame_tree(model, lowered.rods)
     got = interpret(lowered.program("out", tree, inputs, outputs), tree, *(values[arg.name] for arg in inputs))[0]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import psiphi as pp
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import frame, moves_inertia, program
 from psiphi.operators import RATES, Operators
 from psiphi.operators.kinematics import motions
 from psiphi.operators.rates import MIXED, table
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state, trees
 
@@ -48,9 +48,9 @@ def test_in_inertial_axes(make):
 
     def turned(e, q, rates=None):
         A = axes(model, q)
-        left = A if e.rows.name == "link" else np.eye(model.nv)
-        right = A if e.cols.name == "link" else np.eye(model.nv)
-        return left @ e.dense(q, rates) @ right.T
+        X = e.dense(q, rates)
+        X = A @ X if e.rows.name == "link" else X
+        return X @ A.T if e.cols.name == "link" else X
 
     for name in RATES:
         letter = getattr(s, name)
@@ -148,8 +148,8 @@ def test_inertial_derivatives_run_as_sweeps(name):
     for e in (s.H.dot("inertial") @ s.M @ V, s.H @ s.P.dot("inertial") @ V, s.H @ s.phi.dot("inertial") @ s.P @ V):
         assert not pp.function(e).dense
         equation = Equation({"out": e}, model, forms=("as written",))
-        tree = frame_tree(model, equation.moves_inertia)
-        close(interpret(equation.program(tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12)
+        tree = frame(model, moves_inertia(equation))
+        close(interpret(program(equation, tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12)
 
 
 def test_velocities_are_asked_for():

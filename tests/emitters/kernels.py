@@ -9,17 +9,17 @@ from functools import lru_cache
 import numpy as np
 
 import zoo
-from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.segments import CUT
 from psiphi.emitters.straight import straight_kernel
+from psiphi.framing.framing import frame_tree
 from psiphi.runtime.gufunc import gufunc
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import Straight, unroll
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, roll
-from psiphi.sweeps.unroll import Straight, unroll
 from psiphi.tape.tape import Tape
 
 FP = {"d": "double", "f": "float"}
@@ -40,7 +40,7 @@ def model_of(name: str):
 def lowered(model: str, quantity: str, frames: tuple[str, ...] = (), axes: str = "world", rolls: bool = False):
     """A program of the catalogue, unrolled or rolled."""
     tree = frame_tree(model_of(model), CATALOGUE[quantity].rods)
-    program = CATALOGUE[quantity].program(tree, frames, axes)
+    program = sweeps_of(quantity, tree, frames, axes)
     return (roll if rolls else unroll)(program, tree)
 
 

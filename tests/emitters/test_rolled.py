@@ -5,13 +5,13 @@ import pytest
 
 import zoo
 from emitters.kernels import ufunc
-from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.rolled import Tables
+from psiphi.framing.framing import frame_tree
 from psiphi.robots import chain
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.roll import roll
-from psiphi.sweeps.unroll import unroll
 from sweeps.runs import arguments
 
 MODELS = {
@@ -28,6 +28,9 @@ REQUESTS = [
     ("jacobian", ("tool",), "frame"),
     ("energy", (), "world"),
     ("center_of_mass", (), "world"),
+    ("momentum", (), "world"),
+    ("centroidal_momentum", (), "world"),
+    ("kinetic_energy", (), "world"),
 ]
 
 
@@ -42,7 +45,7 @@ def test_rolled_kernels_mean_their_programs(model, request_):
     robot = MODELS[model]()
     name, frames, axes = request_
     tree = frame_tree(robot, CATALOGUE[name].rods)
-    program = CATALOGUE[name].program(tree, frames, axes)
+    program = sweeps_of(name, tree, frames, axes)
     function = ufunc(roll(program, tree), 4)
     arrays = arguments(program, robot, size=(6,))
     meant = interpret(program, tree, *arrays)
@@ -57,7 +60,7 @@ def test_one_kernel_serves_a_long_chain(char):
     """Code for a handful of classes, tables for the rest; the frame no longer fits the stack."""
     n = 150
     tree = frame_tree(chain(n, seed=3))
-    programs = [CATALOGUE[f"{x}_dynamics"].program(tree, (), "world") for x in ("forward", "inverse")]
+    programs = [sweeps_of(f"{x}_dynamics", tree, (), "world") for x in ("forward", "inverse")]
     forward, inverse = (ufunc(roll(p, tree), 8, char) for p in programs)
     rng = np.random.default_rng(0)
     q, v, a = (rng.uniform(-1, 1, (11, n)).astype(char) for _ in range(3))
@@ -70,7 +73,7 @@ def test_one_kernel_serves_a_long_chain(char):
 
 def test_rolled_and_straight_agree():
     tree = frame_tree(MODELS["many roots"]())
-    program = CATALOGUE["forward_dynamics"].program(tree, (), "world")
+    program = sweeps_of("forward_dynamics", tree, (), "world")
     arrays = arguments(program, tree.model, size=(5,))
     straight, rolled = (ufunc(code, 2)(*arrays) for code in (unroll(program, tree), roll(program, tree)))
     np.testing.assert_allclose(rolled, straight, rtol=0, atol=1e-13 * np.abs(straight).max())
@@ -80,7 +83,7 @@ def test_outputs_nobody_writes_are_zero():
     """A Jacobian's columns off the frame's path: whatever the frame held before."""
     robot = MODELS["many roots"]()
     tree = frame_tree(robot)
-    program = CATALOGUE["jacobian"].program(tree, ("elbow",), "world")
+    program = sweeps_of("jacobian", tree, ("elbow",), "world")
     function = ufunc(roll(program, tree), 4)
     path = tree.path_to(robot.frame("elbow").body)
     off = [i for k, j in enumerate(robot.joints) if k not in path for i in range(j.v_slice.start, j.v_slice.stop)]
@@ -93,7 +96,7 @@ def test_outputs_nobody_writes_are_zero():
 def test_tables_are_the_trees():
     robot = MODELS["many roots"]()
     tree = frame_tree(robot)
-    rolled = roll(CATALOGUE["forward_dynamics"].program(tree, (), "world"), tree)
+    rolled = roll(sweeps_of("forward_dynamics", tree, (), "world"), tree)
     tables, n = Tables(rolled, "f"), len(robot.joints)
     parent, q, v, first = tables.integers[: 4 * n].reshape(4, n).tolist()
     assert parent == [n if p < 0 else p for p in robot.parent]

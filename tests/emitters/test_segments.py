@@ -5,11 +5,11 @@ import pytest
 
 import zoo
 from emitters.kernels import little
-from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.segments import Layout, cut, operands, riders
-from psiphi.sweeps.framing import frame_tree
+from psiphi.framing.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.program import Argument
-from psiphi.sweeps.unroll import unroll
 from psiphi.tape.interpreter import MEANING
 from psiphi.tape.ops import Op
 from sweeps.runs import arguments, flat, run_tape, shaped
@@ -21,7 +21,7 @@ CODES = ["forward_dynamics", "mass_matrix_inverse", "energy"]
 def straight(request):
     model = zoo.chain("small", ["helical", "universal", "spherical", "prismatic"], seed=2)
     tree = frame_tree(model, CATALOGUE[request.param].rods)
-    code = unroll(CATALOGUE[request.param].program(tree, (), "world"), tree)
+    code = unroll(sweeps_of(request.param, tree, (), "world"), tree)
     return model, code
 
 

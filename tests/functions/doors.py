@@ -55,6 +55,9 @@ DOORS = [
     Door("kinetic_energy", ("q", "v"), ((),)),
     Door("potential_energy", ("q",), ((),)),
     Door("center_of_mass", ("q",), ((3,),)),
+    Door("momentum", ("q", "v"), ((6,),)),
+    Door("centroidal_momentum", ("q", "v"), ((6,),)),
+    Door("centroidal_momentum_matrix", ("q",), ((6, "nv"),)),
 ]
 KNOCKS = [(door, argument) for door in DOORS for argument in door.arrays]
 

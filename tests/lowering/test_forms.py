@@ -6,8 +6,9 @@ import pytest
 import psiphi as pp
 import zoo
 from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.passes import choose
+from psiphi.framing.framing import frame_tree
 from psiphi.operators import Operators
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
 
 SMALL = [(name, make) for name, make in zoo.ZOO if make().nv <= 20]
@@ -72,7 +73,7 @@ def check(name, make, build, forms=FORMS):
     for form in forms:
         equation = Equation({"out": expression}, model, forms=(form,))
         try:
-            lowered = equation.form.lowered
+            lowered = choose(equation).lowered
         except pp.StateError:
             continue
         inputs = values(equation, model, rng)

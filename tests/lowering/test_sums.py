@@ -43,6 +43,21 @@ FRAMES = {
     "rates": lambda s, J, F: J.dot() - F.dot(),
     "four in a row": lambda s, J, F: J.T @ F @ F.T @ J @ x,
 }
+AT_WORLD = {
+    "momentum": lambda at, A, s: A @ v,
+    "its matrix": lambda at, A, s: A,
+    "turned": lambda at, A, s: A.T,
+    "the whole as one body": lambda at, A, s: at @ s.phi @ s.M @ s.phi.T @ at.T,
+    "articulated": lambda at, A, s: at @ s.psi @ s.K,
+    "wrenches on the ground": lambda at, A, s: at @ s.phi @ (s.M @ s.phi.T @ s.a + s.b - s.B("tool") @ f),
+    "the world moves": lambda at, A, s: s.phi.T @ at.T @ f,
+    "roots alone": lambda at, A, s: at @ s.M @ at.T,
+    "a number": lambda at, A, s: f.T @ A @ v,
+    "beside given": lambda at, A, s: 2 * A @ v - f,
+    "beside a frame": lambda at, A, s: s.J("tool") @ v - A @ v,
+    "and out again": lambda at, A, s: A.T @ A @ v,
+    "at rest": lambda at, A, s: A @ s.mass.inv @ A.T,
+}
 ROBOTS = {
     "tree": lambda: zoo.random_tree(5, 5, armature=True),
     "chain": lambda: zoo.random_tree(11, 3, branching=0.0),
@@ -65,6 +80,76 @@ def test_sums_are_sweeps_and_right(case, robot):
     got = function(q, *arrays)
     assert got.shape == expected.shape
     assert np.abs(got - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), case
+
+
+@pytest.mark.parametrize("robot", [*ROBOTS, "forest"])
+@pytest.mark.parametrize("place", ["E_0", "E_c"])
+@pytest.mark.parametrize("case", AT_WORLD)
+def test_sums_at_the_world_are_sweeps_and_right(case, place, robot):
+    model = ROBOTS[robot]() if robot in ROBOTS else zoo.random_tree(5, 9, branching=0.7, forest=True)
+    s = Operators(model)
+    at = getattr(s, place)
+    e = AT_WORLD[case](at, at @ s.phi @ s.M @ s.phi.T @ s.H.T, s)
+    function = pp.function(e)
+    assert not function.dense, case
+    q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+    arrays = [values[arg.name] for arg in function.arguments[0][1:]]
+    expected = e.dense(q, values.pop("v", None), **values)
+    assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), case
+
+
+def test_the_force_on_the_ground_is_the_rate_of_momentum():
+    """d/dt ℰ₀ φ M φ* H* v along forward dynamics: the weight at the centre of mass, and what the ground gives."""
+    robot = pp.Robot.of(zoo.random_tree(5, 5))
+    s, (q, rates, _, tau) = robot.operators, zoo.random_state(robot, 1)
+    h = s.E_0 @ s.phi @ s.M @ s.phi.T @ s.H.T @ v
+    a = robot.forward_dynamics(q, rates, tau)
+    ground = pp.function(s.E_0 @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ x + s.a) + s.b))(q, rates, a)
+    weight = robot.mass * robot.gravity_vector
+    pull = np.concatenate([np.cross(robot.center_of_mass(q), weight), weight])
+    np.testing.assert_allclose(pp.function(h.dot())(q, rates, a), ground + pull, atol=1e-10 * np.abs(ground).max())
+    with pytest.raises(pp.StateError, match="its point moves"):
+        (s.E_c @ s.phi @ s.M @ s.phi.T @ s.H.T @ v).dot()
+
+
+def test_accelerations_of_frames_are_derived():
+    """(J v)' is rewritten to B* φ* (H* v' + a_local) + Ḃ* φ* H* v, and that is one step of Newton and Euler at a body."""
+    robot = pp.robots.puma560()
+    J = robot.operators.J("tool")
+    derived = [pp.function(e).flops for e in ((J @ v).dot(), J @ x + J.dot() @ v)]
+    assert [*derived, robot.function("frame_acceleration", ("tool",)).count.flops] == [246] * 3
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize("factor", [1, -2, 3])
+def test_accelerations_of_frames_are_right(robot, factor):
+    model = ROBOTS[robot]()
+    s = Operators(model)
+    J, F = s.J("tool", "elbow"), s.J("elbow", axes="frame")
+    cases = [(J @ v).dot(), J.dot() @ v, J.dot() @ v + 2 * J @ s.mass.inv @ tau, (F @ v).dot(), J.dot() @ x + J @ v]
+    for e in cases:
+        e = factor * e
+        function = pp.function(e)
+        q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+        arrays = [values[arg.name] for arg in function.arguments[0][1:]]
+        expected = e.dense(q, values.pop("v", None), **values)
+        assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), str(e)
+
+
+def test_the_potential_energy_is_a_letter_with_a_rate():
+    """E = v* M v / 2 + U; dU/dt is the power of the weights."""
+    robot = pp.Robot.of(zoo.random_tree(5, 5, armature=True))
+    s, (q, rates, _, _) = robot.operators, zoo.random_state(robot, 1)
+    E = pp.function(v.T @ s.mass @ v / 2 + s.U)
+    assert not E.dense and np.isclose(E(q, rates), robot.energy(q, rates), rtol=1e-13)
+    assert np.isclose(pp.function(s.U)(q), robot.potential_energy(q), rtol=1e-13)
+    assert np.isclose(pp.function(s.U.dot())(q, rates), rates @ robot.gravity(q), rtol=1e-10)
+    assert pp.function(tau @ s.U).dense, "a number among vectors has no sweeps, and says so"
+    long = pp.robots.chain(100)
+    f = pp.function(v.T @ long.operators.mass @ v / 2 + long.operators.U)
+    assert f.plan.function.program.local
+    q, rates = long.random(0), np.linspace(-1.0, 1.0, 100)
+    assert np.isclose(f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12)
 
 
 def test_speeds_of_two_frames_share_one_sweep():

@@ -17,7 +17,7 @@ CURVED = {
         r, lambda t: r.integrate(goal, np.sin(3 * t) * np.ones(r.nv)), np.arange(1.0, 1 + r.nv), 5
     ),
     "computed torque": lambda r, goal: pp.ComputedTorque(r, goal, 30.0, 5.0),
-    "operational space": lambda r, goal: pp.OperationalSpace(r, "arm", r.frame_pose(goal, "arm"), posture=goal),
+    "operational space": lambda r, goal: pp.OperationalSpace(r, "arm", r.frame_pose(goal, "arm"), posture=goal, passive=()),
 }
 
 

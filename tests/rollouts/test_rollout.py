@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
-from psiphi.control.torques import read_losses, read_torque
+from psiphi.control.torques import read_torque
 from psiphi.emitters import rollout as kernel
+from psiphi.emitters.host import Host
 from psiphi.errors import StateError
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.supply import Drive
@@ -89,7 +91,7 @@ def test_results_do_not_depend_on_the_width_of_the_machine(lanes, monkeypatch):
     robot = puma()
     q, v = state(robot, 9, 21)
     wanted = pp.rollout(robot, q, v, steps=5)
-    monkeypatch.setattr(sys.modules["psiphi.rollouts.runner"], "host_lanes", lambda fp: lanes)
+    monkeypatch.setattr(sys.modules["psiphi.rollouts.runner"], "HOST", Host(lanes))
     assert all((x == y).all() for x, y in zip(pp.rollout(robot, q, v, steps=5), wanted, strict=True))
 
 
@@ -144,7 +146,7 @@ def test_the_second_process_finds_it_in_the_cache(monkeypatch):
     first = pp.rollout(robot, q, steps=3, damping=0.123)[0]
     module = sys.modules["psiphi.rollouts.runner"]
     module._kept.clear()
-    monkeypatch.setattr(module, "_pack", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(module, "_built", lambda *_: pytest.fail("compiled again"))
     assert cache.directory() is not None
     assert (pp.rollout(robot, q, steps=3, damping=0.123)[0] == first).all()
 
@@ -191,7 +193,7 @@ def test_a_long_chain_compiles_as_fast_as_a_short_one():
     for n in (100, 400):
         plant = Plant(pp.robots.chain(n))
         drive = Drive(read_torque(None, plant, (), 1), read_losses(plant, False, False, 0.01))
-        text = kernel.module(Machine(plant.given, drive.plan(plant, "rk4", False)).rollout, 4, True)
+        text = kernel.rollout_module(Machine(plant.given, drive.plan(plant, "rk4", False)).rollout, 4, True)
         sizes.append(sum(not line.startswith("@") for line in text.splitlines()))
     assert sizes[1] < 1.5 * sizes[0]
 

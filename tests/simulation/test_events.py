@@ -78,13 +78,14 @@ def test_functions_fire_where_they_cross_zero(run):
 @pytest.mark.parametrize("run", RUNS[:2], ids=IDS[:2])
 def test_divergence_stops_and_keeps_what_is_finite(run):
     robot = pendulum()
+    stiff = pp.PD(robot, [0.0], kp=0.0, kd=1e7)  # far too stiff for the step
     with pytest.warns(pp.MotionWarning, match=r"diverged at t = .* s, at joint 'hinge': .* a smaller step \(dt=0.001\), or"):
-        motion = pp.simulate(robot, [0.1], damping=1e7, duration=1.0, dt=1e-2, **run)  # far too stiff for the step
+        motion = pp.simulate(robot, [0.1], tau=stiff, duration=1.0, dt=1e-2, **run)
     (event,) = motion.events
     assert event.name == "diverged" and event.stopped and len(motion) < 101 and event.what == "hinge"
     assert np.isfinite(motion.q).all() and np.isfinite(motion.v).all() and "diverged: hinge" in motion.summary()
     with pytest.warns(pp.MotionWarning):
-        both = pp.simulate(robot, [[0.1], [0.0]], damping=1e7, duration=1.0, dt=1e-2, **run)
+        both = pp.simulate(robot, [[0.1], [0.0]], tau=stiff, duration=1.0, dt=1e-2, **run)
     assert [event.where for event in both.events] == [(0,)]
     assert (both.element(1).q == 0.0).all() and len(both.element(1)) == 101
 

@@ -141,3 +141,97 @@ def test_large_robots_run_in_python():
     chain = pp.robots.chain(80)
     motion = pp.simulate(chain, chain.neutral(), np.full(80, 0.1), duration=0.01)
     assert len(motion) == 11 and motion.drift < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(rtol=1e-6), "rtol came, and rk4 takes steps of dt"),
+        (dict(method="euler", atol=1e-6), "atol came, and euler takes steps"),
+        (dict(projection=True), "projection came, and puma560 has no constraints"),
+        (dict(friction_speed=0.1), "friction_speed came, and there is no friction"),
+        (dict(progress="yes"), "progress is 'yes', expected True or a function"),
+    ],
+)
+def test_options_that_would_mean_nothing(options, words):
+    with pytest.raises(pp.StateError, match=words):
+        pp.simulate(puma(), np.zeros(6), duration=0.01, **options)
+
+
+@pytest.mark.parametrize("run", [dict(compiled=True), dict(compiled=False), dict(method="DOP853")], ids=str)
+def test_a_motion_that_starts_outside_its_range(run):
+    """Panda at 50 rad: an event at once, and a stop at once."""
+    robot = pp.load("panda")
+    q = np.full((2, robot.nq), 50.0)
+    q[1] = np.mean([np.concatenate([getattr(joint, side) for joint in robot.joints]) for side in ("lower", "upper")], axis=0)
+    stopped = pp.simulate(robot, q, duration=0.01, limits="stop", **run)
+    assert {event.where for event in stopped.events if event.t == 0.0} == {(0,)} and stopped.events[0].stopped
+    assert len(stopped.events) == robot.nq and len(stopped.element(0)) == 1 and len(stopped.element(1)) == 11
+    alone = pp.simulate(robot, q[0], duration=0.01, limits="stop", **run)
+    assert len(alone) == 1 and alone.events[0].t == 0.0 and alone.events[0].value == 50.0
+    noted = pp.simulate(robot, q[0], duration=0.01, limits="record", **run)
+    assert len(noted) == 11 and [event.t for event in noted.events[: robot.nq]] == [0.0] * robot.nq
+
+
+def test_a_run_that_will_not_fit_says_so_before_it_starts(monkeypatch):
+    from psiphi.simulation import start
+
+    monkeypatch.setattr(start, "free_memory", lambda: 1e6)
+    q = np.zeros((100, 6))
+    with pytest.raises(
+        pp.StateError, match=r"would take 27.3 MB of memory for 1002 samples of 100 motions, and 1 MB"
+    ) as caught:
+        pp.simulate(puma(), q)
+    every = int(caught.value.remedy.split("every=")[1].split(",")[0])
+    pp.simulate(puma(), q, every=every)
+    with pytest.raises(pp.StateError, match=r"would take 9.62 MB"):
+        pp.rollout(puma(), q)
+    out = np.empty((100, 1001, 6)), np.empty((100, 1001, 6))
+    assert pp.rollout(puma(), q, out=out)[0] is out[0]
+
+
+def test_free_memory_is_known():
+    from psiphi.simulation.memory import free_memory
+
+    assert 1e6 < free_memory() < 1e16
+
+
+def test_a_limited_process_says_so_too():
+    """`ulimit -v`: what is left of it is what is free."""
+    import resource
+    import subprocess
+    import sys
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+    code = "import numpy as np, psiphi as pp; pp.simulate(pp.robots.puma560(), np.zeros((4096, 6)), duration=10.0)"
+    run = subprocess.run([sys.executable, "-c", code], preexec_fn=limited, capture_output=True, text=True, timeout=120)
+    assert "StateError: this would take 11.1 GB of memory" in run.stderr and "every=" in run.stderr
+
+
+def test_progress(capsys):
+    """True shows where it is: a line for each tenth where nobody watches; a function gets (t, q, v)."""
+    pp.simulate(puma(), np.zeros(6), duration=1.0, compiled=False, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert 1 <= len(lines) <= 10 and "100%" in lines[-1] and "\r" not in lines[0]
+    pp.simulate(puma(), np.zeros(6), duration=0.1, progress=False)
+    assert not capsys.readouterr().err
+    seen = []
+    pp.simulate(puma(), np.zeros(6), duration=0.1, progress=lambda t, q, v: seen.append((t, q.shape, v.shape)))
+    assert seen[-1] == (0.1, (6,), (6,))
+
+
+def test_progress_in_a_notebook(monkeypatch):
+    """A kernel's stderr is no terminal, and obeys a carriage return."""
+    import io
+    import sys
+    from types import SimpleNamespace
+
+    from psiphi.simulation.bar import Bar
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
+    stream = io.StringIO()
+    with Bar(1.0, stream) as bar:
+        bar(0.5, np.zeros(6), np.ones(6))
+    assert stream.getvalue().startswith("\r[########........]  50%") and stream.getvalue().endswith(" \r")

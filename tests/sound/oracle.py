@@ -29,6 +29,7 @@ SINGULAR = 1e-13  # smallest by largest singular value: below this a matrix has 
 WORLD = -1
 MOVING = {"spin", "gyro", "H_dot", "Omega_d", "omega", "P_dot", "lambda_dot", "Pi", "U_ring", "D_rate", "Om_dot"}
 MOVING |= {"a", "b", "a_local", "b_local", "couple", "coriolis"}  # letters made of velocities
+MOVING |= {"E_c"}  # whose point moves: it has no rate
 
 
 class NoValue(Exception):
@@ -651,6 +652,30 @@ def _coriolis(o: Oracle) -> Value:
     return H @ phi @ (o["M"] @ phi.T @ (o["spin"] @ H.T + o["H_dot"].T) + o["gyro"] @ phi.T @ H.T)
 
 
+def _E_0(o: Oracle) -> Value:
+    """Forces on roots -> at the world's origin."""
+    blocks = [o.X[k] if j.parent == WORLD else np.zeros((6, 6)) for k, j in enumerate(o.model.joints)]
+    return o.exactly(np.hstack([np.zeros((6, 0)), *blocks]))
+
+
+def _height(o: Oracle, k: int):
+    """m g·c of body k."""
+    (R, p), body = o.poses[k], o.model.bodies[k]
+    return body.mass * o.model.gravity_vector @ (p + R @ body.com)
+
+
+def _E_c(o: Oracle) -> Value:
+    """The same about the centre of mass, found from the bodies' places."""
+    bodies = o.model.bodies
+    mass = sum(body.mass for body in bodies)
+    if not bodies:
+        return o["E_0"]
+    if not mass > 0.0:
+        raise Singular("no mass")
+    c = sum(body.mass * (p + R @ body.com) for body, (R, p) in zip(bodies, o.poses, strict=True)) / mass
+    return o.exactly(carried(np.eye(3), -c)) @ o["E_0"]
+
+
 def _eye(o: Oracle, n: int) -> Value:
     return Value(np.eye(n), o.blur)
 
@@ -669,6 +694,9 @@ BUILD: dict[str, Callable[[Oracle], Value]] = {
     "K": lambda o: o["E_phi"] @ o["G"],
     "E_phi": lambda o: o.exactly(_parents(o, lambda k: _to_parent(o, k))),
     "E_psi": lambda o: o["E_phi"] @ o["tau_bar"],
+    "E_0": _E_0,
+    "U": lambda o: o.exactly([[-sum(_height(o, k) for k in range(o.count))]]),
+    "E_c": _E_c,
     "tau_bar": lambda o: _eye(o, 6 * o.count) - o["G"] @ o["H"],
     "rotor": lambda o: o.exactly(o.across([np.diag(j.armature) for j in o.model.joints], joints=True)),
     "S": lambda o: Value(_parents(o, lambda k: np.eye(6)), o.blur),
@@ -710,10 +738,12 @@ LETTER_SPACES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("M", "P", "P_plus", "P_dot", "lambda_dot", "Pi", "gyro"), ("force", "motion")),
     **dict.fromkeys(("Om", "Om_dot"), ("motion", "force")),
     "spin": ("motion", "motion"),
+    **dict.fromkeys(("E_0", "E_c"), ("frame1", "force")),
     **dict.fromkeys(("G", "K", "L", "U_ring"), ("force", "joint")),
     **dict.fromkeys(("D", "D_inv", "D_half", "D_half_inv", "D_rate", "rotor", "mass"), ("joint", "joint")),
     **dict.fromkeys(("coriolis", "mass_half"), ("joint", "joint")),
     **dict.fromkeys(("a", "a_local", "g"), ("motion", "one")),
     **dict.fromkeys(("b", "b_local"), ("force", "one")),
     "couple": ("joint", "one"),
+    "U": ("one", "one"),
 }

@@ -147,6 +147,14 @@ class Writer:
                 "motion": [B.T, B.T @ phi.T, B.T @ psi.T],
                 "force": [B.T @ Om, B.T @ psi.T @ H.T @ D.inv @ H],
             }.get(cols, [])
+            if n == 1:
+                at = self.pick([letter("E_0"), letter("E_c")] if not self.still else [letter("E_0")])
+                out += {
+                    "joint": [at @ phi @ M @ phi.T @ H.T],
+                    "motion": [at @ phi @ M, at @ phi @ M @ phi.T],
+                    "force": [at @ phi, at @ psi],
+                    "frame1": [at @ phi @ M @ phi.T @ at.T],
+                }.get(cols, [])
             if cols.startswith("frame"):
                 J = self.J(n)
                 out += [J @ self.J(int(cols[5:])).T, J @ mass.inv @ self.J(int(cols[5:])).T]
@@ -207,6 +215,8 @@ class Writer:
                 lambda: x.T @ self.vector("joint"),
                 lambda: (J @ x).T @ (J2 @ x),
                 lambda: 0.5 * x.T @ mass @ x,
+                lambda: 0.5 * x.T @ mass @ x + letter("U"),
+                lambda: letter("U") - self.vector("joint").T @ x,
                 lambda: self.vector("frame1").T @ J @ x,
                 lambda: self.vector("joint").T @ mass.inv @ x,
             ]

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import zoo
 from oracles.reference import axis_rotation, phi, quaternion_rotation, skew
+from psiphi.framing.decompose import SHIFT_COST, TURN_COST
 from psiphi.model.model import Pose
 from psiphi.spatial import screws
 from psiphi.spatial.screws import Inertia, Screw, Shift, Turn
-from psiphi.sweeps.decompose import SHIFT_COST, TURN_COST
 from psiphi.tape.interpreter import evaluate
 from psiphi.tape.tape import Tape
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.segments import Layout
+from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
-from psiphi.sweeps.framing import Tree
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Class, Rolled
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.interpreter import MEANING, evaluate
 from psiphi.tape.ops import BINARY, Op
 
@@ -31,7 +31,7 @@ def requests() -> list[tuple[str, tuple[str, ...], str]]:
 
 def program_of(tree: Tree, request: tuple[str, tuple[str, ...], str]) -> Program:
     name, frames, axes = request
-    return CATALOGUE[name].program(tree, frames, axes)
+    return sweeps_of(name, tree, frames, axes)
 
 
 def arguments(program: Program, model: Model, seed: int = 0, size: tuple[int, ...] = (3,)) -> list[np.ndarray]:

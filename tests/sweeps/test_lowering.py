@@ -6,11 +6,11 @@ from hypothesis import Phase, given, settings
 
 import zoo
 from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.framing.framing import frame_tree
 from psiphi.robots import chain
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.roll import roll
-from psiphi.sweeps.unroll import unroll
 from sweeps.runs import arguments, program_of, requests, run_rolled, run_tape
 
 ZOO = [*zoo.ZOO, ("many_roots", lambda: zoo.random_tree(5, 9, branching=0.7, forest=True, armature=True))]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import zoo
+from psiphi.framing.framing import frame_tree
 from psiphi.model.model import WORLD
-from psiphi.sweeps.framing import frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Sweep, merge
 from psiphi.sweeps.roll import roll
-from psiphi.sweeps.unroll import unroll
 from sweeps.runs import run_rolled, run_tape
 
 MODEL = zoo.random_tree(22, 12, kinds=["revolute"], branching=0.7, forest=True)

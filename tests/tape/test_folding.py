@@ -8,8 +8,8 @@ import pytest
 from psiphi.spatial.screws import cosine, cross, dot, sine
 from psiphi.spatial.small import apply
 from psiphi.tape.interpreter import evaluate
-from psiphi.tape.ops import Count, Op
-from psiphi.tape.tape import Scalar, Tape
+from psiphi.tape.ops import Op
+from psiphi.tape.tape import Count, Scalar, Tape
 
 VALUES = {"x": 0.7, "y": -1.3}
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
-from psiphi.catalogue.dynamics import EVERY
 from psiphi.closed.system import System
 from psiphi.functions.robot import Robot
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.interpreter import interpret
-
-_tree = lru_cache(maxsize=8)(frame_tree)
 
 
 class Interpreted(Robot):
@@ -25,8 +19,8 @@ class Interpreted(Robot):
         return self._call(name, dict(q=q), out, dtype, check)
 
     def _call(self, name, state, out, dtype, check, frames=(), axes="world"):
-        tree = _tree(self, EVERY[name].rods)
-        results = interpret(EVERY[name].program(tree, frames, axes), tree, *state.values())
+        source = self.function(name, frames, axes).source
+        results = interpret(source.program, source.tree, *state.values())
         return results[0] if len(results) == 1 else results
 
 

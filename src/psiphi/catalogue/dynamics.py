@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
-A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Positions and energies,
-which are not linear, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
+A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places, which no operator
+says, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from psiphi.catalogue import sums as kin
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
 from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
+from psiphi.emitters.host import HOST, Host
+from psiphi.framing.framing import Tree
+from psiphi.lowering import ground
 from psiphi.model.model import WORLD, Model
-from psiphi.operators import Expression, Operators, vector
-from psiphi.sweeps.framing import Tree
+from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -35,18 +37,15 @@ class Quantity:
     columns: str = ""
     rods: bool | None = True
     written: bool = False  # lowered as it is written, to show a paper's own algorithm
+    added: bool = False  # D + X in place of D, the diagonal X (nv,) an input: see `equations.py`
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
         """The equation on one robot."""
         return _equation(self, model, frames, axes)
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.of(tree.model, frames, axes).program(tree)
 
-
-@lru_cache(maxsize=256)
 def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
-    s = Operators(model)
+    s = Operators(heavier(model) if quantity.added else model)
 
     def loaded(force: Expression) -> Expression:
         """Less the wrenches f_ext on frames."""
@@ -64,6 +63,7 @@ def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: s
         quantity.rods,
         quantity.columns,
         by_link=True,
+        added=quantity.added,
     )
 
 
@@ -161,6 +161,16 @@ def _jacobian(s: Operators, _, place) -> Results:
     return {"J": s.J(*frames, axes=axes)}
 
 
+def _momentum_matrix(s: Operators, at: Expression) -> Expression:
+    """Momentum by joint rates: what the bodies have, summed at the world; rotors are no bodies."""
+    return at @ s.phi @ s.M @ s.phi.T @ s.H.T
+
+
+def _frame_acceleration(s: Operators, _, place) -> Results:
+    J = s.J(*place[0], axes=place[1])
+    return {"A": J @ a + J.dot() @ v}
+
+
 def _frame_velocity(s: Operators, _, place) -> Results:
     frames, axes = place
     return {"V": s.J(*frames, axes=axes) @ v}
@@ -175,11 +185,23 @@ class Sum:
     columns: str = ""
     rods: bool = False
 
-    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Sum:
-        return self
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> SumOf:
+        return SumOf(self.equation, model, lambda tree: self.make(tree, frames))
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.make(tree, frames)
+
+@dataclass(frozen=True, eq=False)
+class SumOf:
+    """A sum on one robot: sweeps already, for the compiler to frame and trace."""
+
+    equation: str
+    model: Model
+    program: Callable[[Tree], Program]
+    columns: str = ""
+    rods: bool = False
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        made = self.program(frame(self.model, self.rods))
+        return made.inputs, made.outputs
 
 
 def _q(model: Model) -> Argument:
@@ -207,41 +229,11 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
     )
 
 
-def _frame_acceleration(tree: Tree, frames: tuple[str, ...]) -> Program:
-    m, spot = tree.model, tree.model.frame(frames[0])
-    place = tree.place(spot.body, spot.pose)
-    mark = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-    inputs = (_q(m), Argument("v", (m.nv,), "v"), Argument("a", (m.nv,), "v"))
-    sweeps = (Sweep(BASE_TO_TIP, kin.write_acceleration),)
-    bodies, marks = tree.path_to(spot.body), {spot.body: mark}
-    outputs = (Argument("A", (6,)),)
-    return Program("frame_acceleration", inputs, outputs, sweeps, kin.world_origin, bodies=bodies, marks=marks)
-
-
-def _energies(kinetic: bool, potential: bool) -> Callable[[Tree, tuple[str, ...]], Program]:
-    def make(tree: Tree, frames: tuple[str, ...]) -> Program:
-        m = tree.model
-        outward = (Sweep(BASE_TO_TIP, kin.kinetic),) if kinetic else ()
-        inward = [step for step, on in ((kin.sum_energy, kinetic), (kin.sum_moments, potential)) if on]
-
-        def finish(site: Site) -> None:
-            total = site.children["energy"][0] if kinetic and m.joints else 0.0
-            for g, c in zip(m.gravity_vector.tolist(), site.children["moment"] if potential and m.joints else (), strict=False):
-                total = total - g * c
-            site.write("E", 0, [total])
-
-        sweeps = (*outward, Sweep(TIP_TO_BASE, kin.both(*inward)))
-        inputs = (_q(m), Argument("v", (m.nv,), "v")) if kinetic else (_q(m),)
-        return Program("energy", inputs, (Argument("E", ()),), sweeps, kin.world_origin, finish)
-
-    return make
-
-
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     def finish(site: Site) -> None:
-        site.write("c", 0, [m / site.children["mass"][0] for m in site.children["moment"]])
+        site.write("c", 0, ground.divided(site.children["mass"], site.children["moment"]))
 
-    sweeps = (Sweep(TIP_TO_BASE, kin.sum_moments),)
+    sweeps = (Sweep(TIP_TO_BASE, ground.weigh),)
     return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
 
 
@@ -262,14 +254,24 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
     "link_accelerations": Quantity("alpha = phi* (H* a + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
-    "frame_acceleration": Sum("J a + dJ/dt v", _frame_acceleration),
+    "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a")),
     "frame_pose": Sum("T(q): world <- frame", _frame_pose),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
-    "energy": Sum("v* M v / 2 - sum m g.c", _energies(True, True)),
+    "energy": Quantity("v* M v / 2 - sum m g.c", lambda s, *_: {"E": v.T @ s.mass @ v / 2 + s.U}, ("v",), rods=None),
     "kinetic_energy": Quantity("v* M v / 2", lambda s, *_: {"E": v.T @ s.mass @ v / 2}, ("v",)),
-    "potential_energy": Sum("- sum m g.c", _energies(False, True)),
+    "momentum": Quantity("h = E_0 phi M phi* H* v", lambda s, *_: {"h": _momentum_matrix(s, s.E_0) @ v}, ("v",), rods=None),
+    "centroidal_momentum": Quantity(
+        "h = E_c phi M phi* H* v", lambda s, *_: {"h": _momentum_matrix(s, s.E_c) @ v}, ("v",), rods=None
+    ),
+    "centroidal_momentum_matrix": Quantity(
+        "A = E_c phi M phi* H*",
+        lambda s, *_: {"A": _momentum_matrix(s, s.E_c)},
+        columns="centroidal_momentum",
+        rods=None,
+    ),
+    "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
     "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
 }
 
@@ -293,6 +295,7 @@ def _alone(row: Quantity) -> Quantity:
 
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
 PARTS: dict[str, Quantity] = {
+    "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }
@@ -301,4 +304,10 @@ EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PA
 
 def catalogued(model: Model, request: Request, lanes: int | None = None) -> Function:
     """The function of a quantity of the catalogue."""
-    return Function(model, request, EVERY[request.name].of(model, request.frames, request.axes), lanes)
+    asked = EVERY[request.name].of(model, request.frames, request.axes)
+    return Function(request, asked, HOST if lanes is None else Host(lanes))
+
+
+def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    """The program of a quantity of the catalogue over a framed tree."""
+    return program(EVERY[name].of(tree.model, frames, axes), tree)

@@ -13,50 +13,15 @@ C(nu) = c nu + D^-1/2 H psi b with c skew (S1 (48)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from psiphi.compiler.equations import Equation
-from psiphi.lowering.quasi import QuasiLowered
-from psiphi.lowering.vectors import Result
 from psiphi.model.model import Model
-from psiphi.operators import Expression, Operators, terms, vector
-from psiphi.operators.polynomial import Poly
-from psiphi.sweeps.framing import Tree
-from psiphi.sweeps.program import Argument, Program
+from psiphi.operators import Expression, Operators, vector
 
 Loaded = Callable[[Expression], Expression]
 tau, v, x = vector("tau"), vector("v"), vector("x")
-
-
-@dataclass(eq=False)
-class QuasiEquation(Equation):
-    """An `Equation` whose link and joint velocities V and v are expressions of its other vectors."""
-
-    velocities: Mapping[str, Expression] = field(default_factory=dict)
-
-    @cached_property
-    def key(self) -> str:
-        return repr([Equation.key.func(self), *((n, repr(e)) for n, e in self.velocities.items())])  # type: ignore[attr-defined]
-
-    @cached_property
-    def letters(self) -> tuple[str, ...]:
-        every = (*self.velocities.values(), *self.results.values())
-        return tuple(dict.fromkeys(x for e in every for x in terms.letters(e.term)))
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        inputs, outputs = super().arguments()
-        return tuple(arg for arg in inputs if arg.name != "v"), outputs
-
-    def _unfused(self) -> str:
-        """The velocities' sweeps are part of the equation: there is nothing to compare with."""
-        return ""
-
-    def _lower(self, polys: dict[str, Poly]) -> QuasiLowered:
-        results = [Result(n, polys[n], self._space(n, polys[n])) for n in self.results]
-        movable = self.rods is not None
-        return QuasiLowered(results, V=self.velocities["V"].poly(), v=self.velocities["v"].poly(), movable=movable)
 
 
 @dataclass(frozen=True)
@@ -195,11 +160,7 @@ class QuasiQuantity:
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
         return _equation(self, model, frames, axes)
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-        return self.of(tree.model, frames, axes).program(tree)
 
-
-@lru_cache(maxsize=256)
 def _equation(quantity: QuasiQuantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
     s = Operators(model)
     o = Quasi(s, quantity.normal, (frames, axes))
@@ -210,7 +171,7 @@ def _equation(quantity: QuasiQuantity, model: Model, frames: tuple[str, ...], ax
     results, given = quantity.results(o, loaded), (o.name, *quantity.given, "f_ext")
     if not quantity.moving:
         return Equation(results, model, given=given, equation=quantity.equation, by_link=True)
-    return QuasiEquation(
+    return Equation(
         results,
         model,
         False,

@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from psiphi import demo, scenes
-    from psiphi.cli.progress import Bar
     from psiphi.cli.simulate import writable
+    from psiphi.simulation.bar import Bar
 
     if args.duration is not None:
         scenes.load(demo.SCENE).check(duration=args.duration)

@@ -65,13 +65,6 @@ def asked(robot, args: argparse.Namespace):
 
 def code(robot, source, args: argparse.Namespace) -> str:
     """The text of one function."""
-    from psiphi.emitters.c import c_source
-    from psiphi.sweeps.unroll import Straight
+    from psiphi.emitters.target import TARGETS
 
-    char = args.type[0]
-    if args.target == "llvm":
-        return source.ir(char)
-    if not isinstance(source.code, Straight):
-        raise Error(f"{robot.name} has {len(robot.bodies)} bodies, C is written for up to 64", "use --target llvm")
-    about = f"{source.text} of {robot.name}"
-    return c_source(source.code, args.name or args.function, about, char)
+    return TARGETS[args.target].emit(source.code, args.type[0], args.name or args.function, f"{source.text} of {robot.name}")

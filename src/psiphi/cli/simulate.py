@@ -14,6 +14,7 @@ from psiphi.cli.robots import base_argument, load_case
 from psiphi.errors import Error
 
 LAWS = ("none", "hold", "pd", "computed")
+MOTORS = ("actuated", "passive")
 GAINS = {"kp": 100.0, "kd": 20.0}  # of pd and computed
 ENDINGS = (".npz", ".csv", ".html")
 DIVERGED = 3  # the exit code of a motion that diverged: it is written, and it is no motion
@@ -30,7 +31,8 @@ examples:
 
 A scene is a small TOML file: [robots.NAME], [object], [[grasps]], [[loops]], [controller]; docs/viewer.md lists its keys, and
 two_arms and four_bar come with psiphi. Files: .npz and .csv hold every number, .html is a page with the animation.
-Methods: euler, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA with steps of their own.
+A floating base has no motor: controllers do not push on it, unless --passive '' or --actuated says so.
+Methods: euler, implicit, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA with steps of their own.
 Exit code 3: the motion diverged; what was written ends there.
 """
 
@@ -42,10 +44,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     base_argument(parser)
     parser.add_argument("--duration", type=float, metavar="S", help="seconds to simulate (default: 5, or the scene's)")
     parser.add_argument("--dt", type=float, metavar="S", help="time step in seconds (default: 0.001, or the scene's)")
-    parser.add_argument("--method", help="euler, rk4, lie, or a SciPy integrator (default: rk4, or the scene's)")
+    parser.add_argument("--method", help="euler, implicit, rk4, lie, or a SciPy integrator (default: rk4, or the scene's)")
     parser.add_argument("--controller", choices=LAWS, help="what drives the joints (default: none, or the scene's)")
     for name, about in (("kp", "stiffness"), ("kd", "damping")):
         parser.add_argument(f"--{name}", type=float, help=f"{about} of pd and computed (default: {GAINS[name]:g})")
+    motors = parser.add_mutually_exclusive_group()
+    motors.add_argument("--actuated", metavar="JOINTS", help="joints with motors, as a,b,... (default: all but floating bases)")
+    motors.add_argument("--passive", metavar="JOINTS", help="joints without motors; '' for none: floating bases are driven too")
     start = parser.add_mutually_exclusive_group()
     start.add_argument("--q0", metavar="NUMBERS", help="the configuration at the start, as 0,0.5,... (nq numbers)")
     start.add_argument("--random", action="store_true", help="a random configuration and velocity at the start")
@@ -70,14 +75,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, sum up, write the files."""
-    from psiphi.cli.progress import Bar
+    from psiphi.simulation.bar import Bar
 
     files = outputs(args)
     case = load_case(args.target, args.base)
     options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
     options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
     options |= {name: True for name in ("damping", "friction") if getattr(args, name)}
-    options |= start(args, case)
+    options |= motors(args, case)
+    options |= start(args, case, {name: options[name] for name in MOTORS if name in options})
     case.check(**options)
     files = files or defaults(args, case)
     for path in files:
@@ -111,7 +117,15 @@ def kept(case, options: dict, bar) -> tuple[Any, BaseException | None]:
         return broken.trajectory, Error(broken.cause, "what is written above is the motion until then")
 
 
-def start(args: argparse.Namespace, case) -> dict:
+def motors(args: argparse.Namespace, case) -> dict[str, list[str] | None]:
+    """actuated or passive as the words say: these take the place of the scene's."""
+    given = {name: words.split(",") if words else [] for name in MOTORS if (words := getattr(args, name)) is not None}
+    if given and hasattr(case.system, "assemble"):
+        raise Error(f"--{next(iter(given))} is for robots", f"write {next(iter(given))} = [...] into the scene")
+    return {name: given.get(name) for name in MOTORS} if given else {}
+
+
+def start(args: argparse.Namespace, case, motors: dict) -> dict:
     """q0, v0 and tau as the words say."""
     import numpy as np
 
@@ -136,7 +150,7 @@ def start(args: argparse.Namespace, case) -> dict:
         out["v0"] = numbers("--v0", args.v0, system.nv)
     kp, kd = gains(args)
     if args.controller is not None:
-        out["tau"] = law(args.controller, system, out.get("q0", case.q0), kp, kd)
+        out["tau"] = law(args.controller, system, out.get("q0", case.q0), kp, kd, **motors)
     return out
 
 

@@ -71,8 +71,8 @@ def _read(args: argparse.Namespace):
 
 def _moved(thing):
     """A scene is simulated."""
-    from psiphi.cli.progress import Bar
     from psiphi.scenes import Case
+    from psiphi.simulation.bar import Bar
 
     if not isinstance(thing, Case):
         return thing

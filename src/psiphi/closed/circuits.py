@@ -6,22 +6,22 @@ Every stage runs on the same scalars; on a tape, what stages share (articulated 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, evaluate
 from psiphi.closed.methods import METHODS, run
+from psiphi.compiler.passes import code
 from psiphi.compiler.source import Function, Request
-from psiphi.sweeps.framing import Tree, frame_tree
-from psiphi.sweeps.program import Argument, Program, Site
-from psiphi.sweeps.unroll import unroll
-from psiphi.tape.ops import Count
+from psiphi.framing.framing import Tree
+from psiphi.model.model import Model
+from psiphi.sweeps.program import ADDED, Argument, Program, Site
+from psiphi.tape.tape import Count
 
 Fill = Callable[[Coupling], dict[str, list]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Circuit:
     """A function of a closed system: what goes in, what comes out, and the stages between."""
 
@@ -34,7 +34,14 @@ class Circuit:
     rods: bool = True
     columns: str = ""
 
-    def program(self, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    @property
+    def model(self) -> Model:
+        return self.algebra.closure.model
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        return self.inputs, self.outputs
+
+    def program(self, tree: Tree) -> Program:
         def finish(site: Site) -> None:
             inputs = {name: list(values) for name, values in site.inputs.items()}
             for name, values in self.fill(Coupling(self.algebra, tree, inputs)).items():
@@ -45,12 +52,11 @@ class Circuit:
     def compiled(self) -> Function:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
         request = Request(self.name, (self.algebra.closure.key,))
-        return Function(self.algebra.closure.model, request, self)
+        return Function(request, self)
 
-    @cached_property
+    @property
     def count(self) -> Count:
-        tree = frame_tree(self.algebra.closure.model, self.rods)
-        return unroll(self.program(tree), tree).count
+        return code(self).count
 
     @property
     def flops(self) -> int:
@@ -88,6 +94,13 @@ def dynamics(
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     fill = lambda c: run(method, stages, c, redundant)  # noqa: E731
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, fill)
+
+
+def heavier_dynamics(closure: Closure, method: str) -> Circuit:
+    """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
+    circuit = dynamics(Algebra(closure, added=True), method, redundant=True)
+    inputs = (*circuit.inputs, Argument(ADDED, (closure.model.nv,), "v"))
+    return replace(circuit, name=f"{circuit.name} heavier", inputs=inputs)
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:

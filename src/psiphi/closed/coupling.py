@@ -20,11 +20,12 @@ from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
 from psiphi.compiler.equations import Equation
-from psiphi.operators import Expression, Operators, vector
+from psiphi.compiler.passes import program
+from psiphi.framing.framing import Tree
+from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import dot
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 
 f, u = vector("f", "frame"), vector("u")
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
@@ -32,9 +33,9 @@ NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large sy
 
 def evaluate(equation: Equation, tree: Tree, inputs: Scalars) -> dict[str, list]:
     """The results of an equation, as flat lists of scalars."""
-    program = equation.program(tree)
-    written = drive(program, tree, inputs)
-    return {arg.name: [written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs}
+    sweeps = program(equation, tree)
+    written = drive(sweeps, tree, inputs)
+    return {arg.name: [written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in sweeps.outputs}
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,11 @@ class Algebra:
     """The expressions a closure needs of its forest."""
 
     closure: Closure
+    added: bool = False  # a diagonal is added to D: what the algebra says must hold with rotors
 
     @cached_property
     def s(self) -> Operators:
-        return Operators(self.closure.model)
+        return Operators(heavier(self.closure.model) if self.added else self.closure.model)
 
     @property
     def J(self) -> Expression:

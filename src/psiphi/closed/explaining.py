@@ -6,6 +6,9 @@ from psiphi.closed.circuits import Circuit
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import CORRECTED, METHODS
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.explained import inverses
+from psiphi.compiler.explained import loops as loops_of
+from psiphi.compiler.passes import choose
 from psiphi.operators.printing import show_poly
 
 FREE = {"a": "a_f"}  # accelerations before the constraints act
@@ -35,8 +38,8 @@ def _opening(algebra: Algebra) -> list[str]:
         lines += [f"J = B* φ* H*: motions of {', '.join(closure.frames)}, in their own axes"]
     if closure.follows:
         lines += [f"F: {', '.join(f'{f.joint} follows {f.leader}' for f in closure.follows)}"]
-    inverses = (line for equation in algebra.compliances.values() for line in equation.inverses())
-    return lines + list(dict.fromkeys(inverses))
+    known = (line for equation in algebra.compliances.values() for line in inverses(equation))
+    return lines + list(dict.fromkeys(known))
 
 
 def _coupling(algebra: Algebra) -> list[str]:
@@ -52,10 +55,10 @@ def _stage(algebra: Algebra, stage: Equation, named: dict[str, str]) -> list[str
     """name = as written = rewritten, and the loops that run."""
     lines = [""]
     for name, e in stage.results.items():
-        written, found = _short(algebra, str(e)), _short(algebra, show_poly(stage.form.polys[name]))
+        written, found = _short(algebra, str(e)), _short(algebra, show_poly(choose(stage).polys[name]))
         head = f"{named.get(name, name)} = "
         lines += [head + written] + ([f"{'= ':>{len(head)}}{found}"] if found != written else [])
-    loops = "\n".join(f"    {_short(algebra, line)}" for line in stage.loops())
+    loops = "\n".join(f"    {_short(algebra, line)}" for line in loops_of(stage))
     for name in stage.results:
         loops = loops.replace(f" {name}(k) =", f" {named.get(name, name)}(k) =")
     return [*lines, loops]
@@ -63,7 +66,4 @@ def _stage(algebra: Algebra, stage: Equation, named: dict[str, str]) -> list[str
 
 def _short(algebra: Algebra, words: str) -> str:
     """B for B(all the frames)."""
-    frames = algebra.closure.frames
-    if not frames:
-        return words
-    return words.replace(str(algebra.B), "B").replace(f"B[{','.join(frames)}|frame]", "B")
+    return words.replace(str(algebra.B), "B") if algebra.closure.frames else words

@@ -15,6 +15,7 @@ from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
 from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
+from psiphi.model import motors
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Body, Model, Pose
 from psiphi.wording import shown
@@ -30,15 +31,16 @@ def grasp(
     contacts: Sequence[str | Contact] = (),
     loops: Iterable[Any] = (),
     mimic: bool = False,
-    passive: Iterable[str] = (),
+    passive: Iterable[str] | None = None,
     name: str = "cell",
+    actuated: Iterable[str] | None = None,
 ) -> System:
     """Arms that hold one object: `arms` are (robot, base pose, frame), `at` the grasp poses in the object, one a frame.
 
     A mechanism with several hands names its frames as a tuple: (robot, pose, ("left", "right")). Poses are `pp.Pose`, 4x4
     matrices, or translations alone; None is the origin. `contacts` are kinds or `pp.Contact`s, all rigid when left out.
-    `loops`, `mimic` and `passive` are those of `connect`: loops of the arms' own, and joints without motors, such as a flying
-    base without thrusters; the object never has any.
+    `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; the
+    object never has any.
     """
     held = [_arm(i, arm) for i, arm in enumerate(reading.several("arms", arms))]
     if not held:
@@ -61,7 +63,7 @@ def grasp(
     ]
     more = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
     follows = _follows(forest) if mimic else []
-    idle = _idle(forest, (f"{own}/free", *reading.names("passive", passive)), follows)
+    idle = _idle(forest, actuated, passive, follows, f"{own}/free")
     return System(_dressed(forest, parts), [*grips, *more], follows, idle, f"{own}/{body.bodies[0].name}")
 
 
@@ -69,13 +71,15 @@ def connect(
     mechanisms: Model | Mapping[str, Model | tuple[Model, Any]],
     loops: Iterable[Any] = (),
     mimic: bool = False,
-    passive: Iterable[str] = (),
+    passive: Iterable[str] | None = None,
     name: str = "",
+    actuated: Iterable[str] | None = None,
 ) -> System:
     """Loops between frames of one robot, or of several: {"left": robot, "right": (robot, base pose)}.
 
     A robot alone keeps its own names; of several, names are "left/tool". `mimic=True` makes the mimic joints of URDF files
-    act: followers have no motor. `passive` names the other joints without motors, for inverse dynamics.
+    act: followers have no motor. `passive` names the other joints without motors, `actuated` those with one; where neither
+    is given free joints (floating bases) have none, and all others do.
     """
     parts = _parts(mechanisms)
     forest = join(parts, name or "+".join(part.model.name for part in parts))
@@ -85,7 +89,7 @@ def connect(
         raise StateError(
             "no loop and no mimic joint to close", "give loops=[pp.Loop(...)], or mimic=True for a URDF with mimics"
         )
-    idle = _idle(forest, reading.names("passive", passive), follows)
+    idle = _idle(forest, actuated, passive, follows)
     return System(_dressed(forest, parts), constraints, follows, idle)
 
 
@@ -100,10 +104,9 @@ def _follows(forest: Model) -> list[Follow]:
     return [Follow(f"mimic {j}", j, m.joint, m.multiplier, m.offset) for j, m in forest.mimics.items()]
 
 
-def _idle(forest: Model, passive: tuple[str, ...], follows: list[Follow]) -> tuple[str, ...]:
-    """The joints without motors: those named, and those that follow others."""
-    named = [forest.joint(joint).name for joint in passive]
-    return tuple(dict.fromkeys([*named, *(follow.joint for follow in follows)]))
+def _idle(forest: Model, actuated: Any, passive: Any, follows: list[Follow], *always: str) -> tuple[str, ...]:
+    """The joints without motors: an object's, those named or free, and those that follow others."""
+    return tuple(dict.fromkeys([*always, *motors.idle(forest, actuated, passive), *(follow.joint for follow in follows)]))
 
 
 def _dressed(forest: Model, parts: Iterable[Part]) -> Robot:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
 from psiphi.closed.kinds import CONTACTS, KINDS, Shape
 from psiphi.errors import StateError
@@ -94,14 +94,6 @@ def unit(what: str, axis) -> list[float]:
     if not 0.0 < length < np.inf:
         raise StateError(f"{what} has the axis {shown(axis)}", "give three numbers, not all zero")
     return (array / length).tolist()
-
-
-def positive(what: str, value, remedy: str) -> float:
-    """A finite number above zero."""
-    array, fault = read(value, ())
-    if fault or array.ndim or not 0.0 < float(array) < np.inf:
-        raise StateError(f"{what} is {shown(value)}, expected a positive number", remedy)
-    return float(array)
 
 
 def contact(i: int, given, first: str, second: str) -> Constraint:

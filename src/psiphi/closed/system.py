@@ -18,7 +18,6 @@ from psiphi.functions import guard, operational
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Body, Frame, Joint
 from psiphi.optional import need
-from psiphi.runtime.threads import run
 from psiphi.wording import shown
 
 DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
@@ -348,6 +347,11 @@ class System:
         return self._function("motion", lambda: circuits.dynamics(self.algebra, self._cheapest(), redundant=True))
 
     @property
+    def _heavier(self) -> Function:
+        """`_motion` with D + X in place of D."""
+        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._cheapest()))
+
+    @property
     def _closing(self) -> Function:
         """`_projection`, rows that follow from others left out."""
         return self._function("closing", lambda: circuits.projection(self.algebra, redundant=True))
@@ -373,7 +377,7 @@ class System:
         values = guard.plain(self.robot, self.name, function.source.inputs, values)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
-                return run(function.ufunc, values, None, flops=function.cost)
+                return function.run(values)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
             if words is error:

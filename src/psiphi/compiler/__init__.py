@@ -2,7 +2,9 @@
 
 Comes in: named results, each an expression of one robot. Goes out: a gufunc, and the way there in words.
 
+    passes.py       the compiler's page, pass by pass; read it first
     equations.py    what is asked: results, arguments, forms
-    source.py       from a program to machine code, through the cache; `Function` is the gufunc
+    explained.py    an equation's way through the passes, in words
+    source.py       one quantity as a gufunc, through the cache
     plans.py        how an expression that is no single program is evaluated
 """

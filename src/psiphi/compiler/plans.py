@@ -15,8 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from psiphi.compiler import explained
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.source import UNROLLED, Function, Request
+from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
+from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.model.model import Model
@@ -24,12 +26,11 @@ from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
 from psiphi.operators.expression import Expression
 from psiphi.operators.inverting import invert
-from psiphi.operators.letters import BIAS, vector_parts
+from psiphi.operators.letters import VectorLetter, vector_letter
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
-from psiphi.runtime.threads import run
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 Values = Mapping[str, np.ndarray]
 
@@ -52,17 +53,19 @@ class Plan(Protocol):
     def explain(self) -> str: ...
 
 
-def plan_for(expression: Expression, equation: Equation) -> Plan:
-    """The plan of an expression that is legal, with every vector settled as force or motion."""
-    why = ""
-    if not equation.arguments()[1][0].size:
+def plan_for(expression: Expression, function: Function) -> Plan:
+    """The plan of an expression that is legal, with every vector settled as force or motion; `function` is its compiled form,
+    if it has one."""
+    why, equation = "", function.asked
+    if 0 in function.outputs[0].shape:
         return Dense(expression, equation.model, "there is nothing to compute")
     try:
-        opaque = equation.opaque["out"]
+        known = resolve(equation)["out"].known
+        opaque = frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
         if opaque and all(_small(x) for x in opaque):
             return Composed(expression, equation.model, opaque, equation.budget)
         if not opaque:
-            return _by_sweeps(expression, equation)
+            return _by_sweeps(expression, function)
     except TooLarge as error:
         why = error.cause
     except StateError:  # no form is made of sweeps
@@ -81,19 +84,19 @@ def _small(term: Term) -> bool:
     return all(space.name in ("joint", "frame") for space in terms.spaces(term))
 
 
-def _by_sweeps(expression: Expression, equation: Equation) -> Plan:
-    bodies = len(equation.model.bodies)
-    by_columns = isinstance(equation.form.lowered, LoweredColumns)
+def _by_sweeps(expression: Expression, function: Function) -> Plan:
+    equation, bodies = function.asked, len(function.model.bodies)
+    by_columns = isinstance(choose(equation).lowered, LoweredColumns)
     if equation.is_matrix and (bodies > UNROLLED or by_columns):
         columns = Columns(expression, equation)
         if bodies > UNROLLED or columns.written_out > WRITTEN_OUT:
             return columns
-    if bodies > LOOPLESS and not equation.program(equation.tree).local:
+    if bodies > LOOPLESS and not program(equation, frame(equation.model, choose(equation).lowered.rods)).local:
         raise StateError(
             f"{expression} cannot run in loops over the tree, and {equation.model.name} has {bodies} bodies",
             "make functions of its parts, each of one frame and of joint vectors, and combine what they return",
         )
-    return Sweeps(equation)
+    return Sweeps(function)
 
 
 class Sweeps:
@@ -101,13 +104,12 @@ class Sweeps:
 
     dense = False
 
-    def __init__(self, equation: Equation):
-        self.equation = equation
-        self.function = Function(equation.model, Request("expression"), equation)
+    def __init__(self, function: Function):
+        self.function, self.equation = function, function.asked
 
     @property
     def sweeps(self) -> int:
-        return self.equation.sweeps
+        return explained.sweeps(self.equation)
 
     @property
     def count(self) -> Count:
@@ -115,10 +117,10 @@ class Sweeps:
 
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         arrays = [values[arg.name] for arg in self.function.inputs]
-        return run(self.function.ufunc, arrays, None, dtype=dtype, flops=self.function.cost)
+        return self.function.run(arrays, dtype=dtype)
 
     def explain(self) -> str:
-        return self.equation.explain(self.count)
+        return explained.explain(self.equation, self.count)
 
 
 COLUMN = "column of the identity"  # a name no user can give
@@ -132,8 +134,8 @@ class Columns:
     def __init__(self, expression: Expression, equation: Equation):
         space, frames = expression.cols.name, expression.cols.frames
         self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
-        x = Expression(terms.of_letter(f"vec:{COLUMN}@{space}"), equation.model)
-        self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget, equation=str(expression))
+        x = Expression(terms.of_letter(vector_letter(COLUMN, space)), equation.model)
+        self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
         self.symmetric = terms.adjoint(expression.term) == expression.term
 
     @property
@@ -143,11 +145,11 @@ class Columns:
 
     @cached_property
     def function(self) -> Function:
-        return Function(self.equation.model, Request("expression"), self.equation)
+        return Function(Request("expression"), self.equation)
 
     @property
     def sweeps(self) -> int:
-        return self.equation.sweeps
+        return explained.sweeps(self.equation)
 
     @property
     def count(self) -> Count:
@@ -157,12 +159,13 @@ class Columns:
         kind = np.dtype(dtype or np.result_type(np.float32, *values.values()))
         more = {name: array[..., None, :] for name, array in values.items()} | {COLUMN: np.eye(self.width, dtype=kind)}
         arrays = [more[arg.name] for arg in self.function.inputs]
-        columns = run(self.function.ufunc, arrays, None, dtype=kind, flops=self.function.cost)
+        columns = self.function.run(arrays, dtype=kind)
         X = columns.swapaxes(-1, -2)
         return (X + columns) / 2 if self.symmetric else X
 
     def explain(self) -> str:
-        return f"{self.equation.explain(self.function.count)}\n\nThis is one of its {self.width} columns; they run as a batch."
+        one = explained.explain(self.equation, self.function.count)
+        return f"{one}\n\nThis is one of its {self.width} columns; they run as a batch."
 
 
 class Dense:
@@ -255,12 +258,13 @@ class Composed:
             self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
 
     def _on_vector(self, term: Term) -> Term:
-        return terms.product(term, terms.of_letter(f"vec:{COLUMN}@{terms.spaces(term)[1].name}"))
+        return terms.product(term, terms.of_letter(vector_letter(COLUMN, terms.spaces(term)[1].name)))
 
     def _part(self, term: Term) -> Plan:
         if term not in self.parts:
             expression = Expression(term, self.model)
-            self.parts[term] = plan_for(expression, Equation({"out": expression}, self.model, budget=self.budget))
+            equation = Equation({"out": expression}, self.model, budget=self.budget)
+            self.parts[term] = plan_for(expression, Function(Request("expression"), equation))
         return self.parts[term]
 
     @property
@@ -284,7 +288,7 @@ class Composed:
         return total
 
     def _value(self, term: Term, values: Values) -> np.ndarray:
-        names = {x[4:].split("@")[0] for x in map(_bare, terms.letters(term)) if x.startswith("vec:")} | {"q", "v"}
+        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v"}
         return self.parts[term]({name: x for name, x in values.items() if name in names}, np.float64)
 
     def _product(self, segments: list[Term], values: Values) -> np.ndarray:
@@ -311,13 +315,8 @@ class Composed:
 
 def _given(term: Term) -> str:
     """The name of a vector that stands alone; "" for anything else."""
-    letter = term.args[0] if term.op == "letter" else ""
-    parts = vector_parts(letter) if letter not in BIAS and not letter.endswith("*") else None
-    return parts[0] if parts else ""
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix("*")
+    x = term.args[0] if term.op == "letter" else None
+    return x.word if isinstance(x, VectorLetter) and x.given and not x.starred else ""
 
 
 def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:

@@ -1,16 +1,15 @@
-"""From a program to a gufunc: trace, emit, compile, cache. The named passes fit this page.
+"""One quantity of one model as a NumPy function: the passes run when it is first called, before NumPy is entered.
 
-    frame_tree -> unroll | roll -> cut -> LLVM text -> object code -> gufunc
-
-The cache is asked first, by what the code depends on: psiphi's own sources, the model, the quantity, the CPU, the
-versions. A warm process neither traces nor compiles (a large robot is rolled again, for its tables).
+The cache is asked first, by what the code depends on: psiphi's own sources, the model, the quantity, the target, the versions.
+A warm process neither traces nor compiles (a large robot is rolled again, for its tables).
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
+import os
+import threading
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -18,24 +17,36 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
-from psiphi.emitters import jit
-from psiphi.emitters.kernel import Kernel, module
-from psiphi.emitters.quick import fits
-from psiphi.emitters.rolled import Tables, rolled_kernel
-from psiphi.emitters.straight import straight_kernel
+from psiphi.compiler.explained import explain
+from psiphi.emitters.host import FP, HOST, Host
+from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache
-from psiphi.runtime.gufunc import gufunc, prepare
+from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.quickcall import quickcall
-from psiphi.sweeps.framing import Tree, frame_tree
+from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program
-from psiphi.sweeps.roll import Rolled, roll
-from psiphi.sweeps.unroll import Straight, unroll
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
-UNROLLED = 64  # up to so many bodies are written out as straight-line code
-FP = {"d": "double", "f": "float"}
+ROOMS = (  # whose code decides what comes out
+    *("spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "lowering"),
+    *("emitters", "runtime", "compiler", "catalogue", "closed"),
+)
+
+
+_lock = threading.RLock()  # one compilation at a time; LLVM has no more hands either
+
+
+def _forget_lock() -> None:
+    """A forked child has none of its parent's threads, and perhaps a lock that one of them held."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 @dataclass(frozen=True)
@@ -51,18 +62,12 @@ class Source:
     """One quantity of one model on its way to machine code. It does not know its gufunc: NumPy's gufuncs hide from the
     garbage collector, so nothing they hold may lead back to them."""
 
-    def __init__(self, model: Model, request: Request, quantity: Any, lanes: int | None = None):
-        self.model, self.request, self.quantity, self._lanes = model, request, quantity, lanes
-        self.columns, self.text = quantity.columns, quantity.equation
-        self._counts: dict[str, Count] = {}
-        self.quick_library: Any = None
-
-    @cached_property
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        """Inputs and outputs; an equation knows them before it is lowered, so that a warm start need not lower it."""
-        if isinstance(self.quantity, Equation):
-            return self.quantity.arguments()
-        return self.program.inputs, self.program.outputs
+    def __init__(self, request: Request, asked: Any, target: Host = HOST):
+        self.request, self.asked, self.target = request, asked, target
+        self.model: Model = asked.model
+        self.arguments: tuple[tuple[Argument, ...], tuple[Argument, ...]] = asked.arguments()
+        self.libraries: dict[str, Any] = {}  # by dtype
+        self._count: Count | None = None
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -72,88 +77,88 @@ class Source:
     def outputs(self) -> tuple[Argument, ...]:
         return self.arguments[1]
 
-    @cached_property
-    def tree(self) -> Tree:
-        rods = self.quantity.moves_inertia if isinstance(self.quantity, Equation) else self.quantity.rods
-        return _tree(self.model, rods)
+    @property
+    def text(self) -> str:
+        return self.asked.equation or ", ".join(map(str, self.asked.results.values()))
 
-    @cached_property
+    @property
+    def tree(self) -> Tree:
+        return passes.frame(self.model, passes.moves_inertia(self.asked))
+
+    @property
     def program(self) -> Program:
-        return self.quantity.program(self.tree, self.request.frames, self.request.axes)
+        return passes.program(self.asked, self.tree)
+
+    @property
+    def code(self) -> passes.Code:
+        """One tape, or loops over classes of links."""
+        return passes.code(self.asked)
 
     @property
     def written_out(self) -> bool:
         """Whether this quantity is code of its own; a large robot's matrix is made of an operator's columns."""
-        return len(self.model.joints) <= UNROLLED or not self.columns
-
-    @cached_property
-    def code(self) -> Straight | Rolled:
-        """The program lowered: one tape, or loops over classes of links."""
-        if len(self.model.joints) > UNROLLED and self.program.local:
-            return roll(self.program, self.tree)
-        return unroll(self.program, self.tree)
+        return not (passes.is_large(self.model) and self.asked.columns)
 
     @property
     def count(self) -> Count:
         """Exact operation count of one evaluation."""
-        return next(iter(self._counts.values()), None) or self.code.count
+        return self._count or self.code.count
 
     @property
     def cost(self) -> int:
         """Operations an element, once compiled: what a batch is worth in threads."""
-        known = next(iter(self._counts.values()), None)
-        return 1000 if known is None else known.flops + 40 * known.trig
+        return 1000 if self._count is None else self._count.flops + 40 * self._count.trig
 
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
-        return self.quantity.explain(self.count) if isinstance(self.quantity, Equation) else self.text
-
-    def lanes(self, char: str) -> int:
-        return self._lanes or host_lanes(FP[char])
+        return explain(self.asked, self.count) if isinstance(self.asked, Equation) else self.text
 
     def ir(self, char: str = "d") -> str:
         """The LLVM IR of the loop for one dtype."""
-        code, fma = self.code, has_fma()
-        kernel: Kernel = rolled_kernel(code, fma) if isinstance(code, Rolled) else straight_kernel(code, fma)
-        return module(kernel, "loop", FP[char], self.lanes(char))
+        return self.target.emit(self.code, char)
 
     def compile(self, char: str) -> int:
-        """The address of the loop for one dtype, from the cache or the compiler."""
-        packed = cache.remember(self._key(char), lambda: _pack(self.code.count, jit.compile_ir(self.ir(char))))
-        self._counts[char], obj = _unpack(packed)
-        quick = char == "d" and fits(*self.arguments)
-        library = jit.load_object(obj, ["loop", "tables"] + ["quick", "quick.table"] * quick)
-        if quick:
-            self.quick_library = library
-        address = library.address("loop")
-        if len(self.model.joints) > UNROLLED and isinstance(self.code, Rolled):
-            address.tables = tables = Tables(self.code, char)  # type: ignore[attr-defined]
-            ctypes.c_void_p.from_address(library.address("tables")).value = tables.address
-        return address
+        """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""
+        with _lock:
+            if char not in self.libraries:
+                self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key(char))
+        return self.libraries[char].address("loop")
 
-    def _key(self, char: str) -> str:
+    def key(self, char: str) -> str:
+        """The name of the machine code in the cache."""
         r = self.request
-        equation = self.quantity.key if isinstance(self.quantity, Equation) else ""
-        what = json.dumps([r.name, r.frames, r.axes, equation, char, self.lanes(char), has_fma(), UNROLLED])
-        return cache.key(sources(), self.model.digest, what, *jit.host(), np.__version__)
+        equation = self.asked.key if isinstance(self.asked, Equation) else ""
+        what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, self.target.key(char)])
+        return cache.key(sources(), self.model.digest, what, np.__version__)
 
 
 class Function:
     """One compiled quantity of one model: `ufunc` is the NumPy gufunc, `source` how it came about."""
 
-    def __init__(self, model: Model, request: Request, quantity: Any, lanes: int | None = None):
-        self.source = Source(model, request, quantity, lanes)
-        self.ufunc = _gufunc(self.source)
+    def __init__(self, request: Request, asked: Any, target: Host = HOST):
+        self.source = Source(request, asked, target)
+
+    @cached_property
+    def ufunc(self) -> np.ufunc:
+        """The NumPy gufunc; whoever takes it bare compiles inside its first call."""
+        return _gufunc(self.source)
 
     def prepare(self, char: str = "d") -> None:
         """Compile now."""
-        prepare(self.ufunc, char)
+        self.source.compile(char)
+
+    def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
+        """The results for arrays; what is not compiled yet is, before NumPy is entered, so that its errors are plain ones."""
+        if _char(values, dtype) not in self.source.libraries:
+            self.prepare(_char(values, dtype))
+        return run(self.ufunc, values, out, dtype=dtype, flops=self.source.cost)
 
     def single(self) -> Any:
         """The fastest callable for one element of plain float64 vectors; it takes everything the gufunc takes."""
         self.prepare()
-        library = self.source.quick_library
-        return self.ufunc if library is None else quickcall(library, self.ufunc, self.source.request.name) or self.ufunc
+        library = self.source.libraries["d"]
+        quick = quickcall(library, self.ufunc, self.source.request.name) if "quick" in library.names else None
+        return quick or self.ufunc
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -161,28 +166,21 @@ class Function:
         return getattr(self.source, name)
 
 
+def _char(values: Any, dtype: Any) -> str:
+    """The dtype of the loop that NumPy will take: float32 where all arrays are (or it is asked for), else float64."""
+    if dtype is None:
+        return "f" if all(getattr(value, "dtype", None) == np.float32 for value in values) else "d"
+    return "f" if dtype == np.float32 else "d"
+
+
 def _gufunc(source: Source) -> np.ufunc:
     inputs, outputs = source.arguments
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     doc = f"{source.text} of {source.model.name}"
-    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP}
+    ready = {char: source.compile(char) for char in source.libraries}
+    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP} | ready
     return gufunc(source.request.name, signature, loops, doc, len(inputs), len(outputs))
-
-
-@lru_cache(maxsize=32)
-def _tree(model: Model, rods: bool) -> Tree:
-    return frame_tree(model, rods)
-
-
-def _pack(count: Count, obj: bytes) -> bytes:
-    head = json.dumps(vars(count)).encode()
-    return len(head).to_bytes(4, "little") + head + obj
-
-
-def _unpack(packed: bytes) -> tuple[Count, bytes]:
-    size = int.from_bytes(packed[:4], "little")
-    return Count(**json.loads(packed[4 : 4 + size])), packed[4 + size :]
 
 
 @lru_cache(maxsize=1)
@@ -190,36 +188,7 @@ def sources() -> str:
     """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
     sha = hashlib.sha256()
     root = Path(__file__).parent.parent
-    rooms = (
-        "spatial",
-        "model",
-        "operators",
-        "rewriting",
-        "tape",
-        "sweeps",
-        "lowering",
-        "emitters",
-        "runtime",
-        "compiler",
-        "catalogue",
-        "closed",
-    )
-    for folder in (root, *(root / room for room in rooms)):
+    for folder in (root, *(root / room for room in ROOMS)):
         for path in sorted(folder.glob("*.py")):
             sha.update(path.name.encode() + path.read_bytes())
     return sha.hexdigest()
-
-
-@lru_cache(maxsize=4)
-def host_lanes(fp: str) -> int:
-    """Doubles (or twice as many floats) in the widest vector register of this processor."""
-    features = set(jit.host().features.split(","))
-    doubles = 8 if "+avx512f" in features else 4 if "+avx" in features else 2
-    return doubles if fp == "double" else 2 * doubles
-
-
-@lru_cache(maxsize=1)
-def has_fma() -> bool:
-    """Whether a fused multiply-add is one instruction here."""
-    host = jit.host()
-    return "+fma" in host.features.split(",") or host.triple.startswith(("aarch64", "arm64"))

@@ -1,7 +1,7 @@
 """Built-in controllers, each its equation: steps of a law (`law.py`), which arrays and kernels share.
 
-A reference is a constant (nq,), or a function of time that answers q, (q, v) or (q, v, a). Coordinates of a closed chain
-without a motor get no torque.
+A reference is a constant (nq,), or a function of time that answers q, (q, v) or (q, v, a). Coordinates without a motor get no
+torque: floating bases, unless `actuated` or `passive` says otherwise, and those of a closed chain that it names.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import flag, real
 from psiphi.control.law import Controller, Law, Step, Values
-from psiphi.control.torques import coefficients
+from psiphi.control.losses import coefficients
 from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+
+GRIP = 1e30  # beside it every inertia is below rounding
 
 
 class Reference:
@@ -46,16 +49,6 @@ def gains(robot: Any, name: str, value: Any) -> np.ndarray:
     return coefficients(name, value, robot.nv)
 
 
-def motors(robot: Any) -> np.ndarray:
-    """1 where there is a motor, 0 elsewhere."""
-    actuated = getattr(robot, "actuated", None)
-    if actuated is None:
-        return np.ones(robot.nv)
-    mask = np.zeros(robot.nv)
-    mask[np.asarray(actuated)] = 1.0
-    return mask
-
-
 def feedback(m, q, v, kp, kd, q_ref, v_ref) -> Values:
     return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v)}
 
@@ -64,12 +57,31 @@ def floating_feedback(m, q, v, kp, kd, q_ref, v_ref, g) -> Values:
     return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v) + g}
 
 
+def driven(m, tau, motors) -> Values:
+    return {"tau": motors * tau}
+
+
 def wanted_acceleration(m, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
     return {"u": kp * m.log(q, q_ref) + kd * (v_ref - v) + a_ref}
 
 
+def prescribed(m, u, motors) -> Values:
+    """Joints that accelerate as u says, whatever it takes: the limit of ever larger rotors X under the torques X u."""
+    return {"grip": GRIP * motors, "pull": GRIP * motors * u}
+
+
+def masked(controller: Controller) -> tuple[Step, ...]:
+    """The last step where some coordinate has no motor; closed chains see to that themselves."""
+    return (Step(driven),) if isinstance(controller.robot, Robot) and not controller.drives_all else ()
+
+
+def mask(controller: Controller) -> dict[str, np.ndarray]:
+    """The number that step reads."""
+    return {"motors": controller.motors} if masked(controller) else {}
+
+
 class GravityCompensation(Controller):
-    """tau = g(q): the robot floats.
+    """tau = g(q): the robot floats. A floating base has no motor, and falls.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -78,26 +90,31 @@ class GravityCompensation(Controller):
     True
     """
 
-    def __init__(self, robot: Any):
-        super().__init__(robot)
-        self.law = Law((Step("gravity"),), ())
+    def __init__(self, robot: Any, *, actuated: Any = None, passive: Any = None):
+        super().__init__(robot, actuated, passive)
+        self.law, self.numbers = Law((Step("gravity"), *masked(self)), ()), mask(self)
 
 
 class PD(Controller):
     """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)], the first difference on the configuration manifold."""
 
-    def __init__(self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False):
-        super().__init__(robot)
-        steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback)) if gravity else (Step(feedback),)
+    def __init__(
+        self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False, *, actuated: Any = None, passive: Any = None
+    ):
+        super().__init__(robot, actuated, passive)
+        floats = flag("gravity", gravity)
+        steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback), *masked(self)) if floats else (Step(feedback),)
         self.law, self.reference = Law(steps, ("q_ref", "v_ref")), Reference(self.robot, reference)
-        self.numbers = {name: motors(self.robot) * gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))}
+        own = {name: self.motors * gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))}
+        self.numbers = own | (mask(self) if floats else {})
 
 
 class ComputedTorque(Controller):
     """tau = M u + C v + g,  u = a_ref + kp (q_ref - q) + kd (v_ref - v): the error obeys e'' + kd e' + kp e = 0.
 
-    In a closed chain u is the acceleration nearest to that which keeps the constraints, by the mass matrix: what the torques
-    M u + C v + g would do to it.
+    Coordinates without a motor (a floating base) accelerate as they must, with tau = 0, and the error of the others obeys
+    that equation: tau = M a + C v + g, a = u at the motors. In a closed chain u is the acceleration nearest to that which
+    keeps the constraints, by the mass matrix: what the torques M u + C v + g would do to it.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -108,8 +125,13 @@ class ComputedTorque(Controller):
     True
     """
 
-    def __init__(self, robot: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0):
-        super().__init__(robot)
-        self.law = Law((Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"})), ("q_ref", "v_ref", "a_ref"))
+    def __init__(
+        self, robot: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0, *, actuated: Any = None, passive: Any = None
+    ):
+        super().__init__(robot, actuated, passive)
+        steps = [Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"}), *masked(self)]
+        if masked(self):
+            steps[1:1] = [Step(prescribed), Step("heavier_dynamics", {"tau": "pull", "added": "grip", "a": "u"})]
+        self.law = Law(tuple(steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)
-        self.numbers = {"kp": gains(self.robot, "kp", kp), "kd": gains(self.robot, "kd", kd)}
+        self.numbers = {"kp": gains(self.robot, "kp", kp), "kd": gains(self.robot, "kd", kd)} | mask(self)

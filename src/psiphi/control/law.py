@@ -21,6 +21,10 @@ import numpy as np
 from psiphi.closed import sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant
+from psiphi.errors import StateError
+from psiphi.model import motors
+from psiphi.model.model import Model
+from psiphi.wording import shown
 
 Values = dict[str, Any]  # by place
 Rule = Callable[..., Values]  # rule(m, <places>)
@@ -57,9 +61,15 @@ def driving(
     return system.inverse_dynamics(q, v, a, f_ext={frame: f_ext}) if frame else system.inverse_dynamics(q, v, a)
 
 
+def gripped(system: Any, frame: str, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray) -> np.ndarray:
+    """(M + X)^-1 (tau - C v - g)."""
+    return Plant(system).acceleration(q, v, tau, added)
+
+
 QUANTITIES = {
     "gravity": Quantity(("q",), "tau", holding),
     "inverse_dynamics": Quantity(("q", "v", "a"), "tau", driving),
+    "heavier_dynamics": Quantity(("q", "v", "tau", "added"), "a", gripped),
     "frame_pose": Quantity(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
     "frame_velocity": Quantity(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
     "frame_acceleration": Quantity(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),
@@ -116,8 +126,15 @@ class Controller:
     reference: Any = None  # of t: what `law.followed` names
     numbers: dict[str, np.ndarray] = {}  # noqa: RUF012 (each controller has its own)
 
-    def __init__(self, system: Any):
+    def __init__(self, system: Any, actuated: Any = None, passive: Any = None):
+        """`actuated` names the joints it drives, or `passive` those it does not; where neither is given, the free ones."""
         self.robot = Plant(system).given
+        self.motors = _motors(self.robot, actuated, passive)
+
+    @property
+    def drives_all(self) -> bool:
+        """Whether every coordinate has a motor."""
+        return bool(self.motors.all())
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.torque(q, v, *(() if self.reference is None else self.reference(t)))
@@ -129,6 +146,20 @@ class Controller:
             for step in self.law.steps:
                 values |= step(self.robot, values)
         return values["tau"]
+
+
+def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:
+    """(nv,): 1 where there is a motor, else 0."""
+    if isinstance(system, Model):
+        mask = np.ones(system.nv)
+        mask[motors.coordinates(system, motors.idle(system, actuated, passive))] = 0.0
+        return mask
+    if actuated is not None or passive is not None:
+        cause = f"the motors of {shown(system)} are its own"
+        raise StateError(cause, "pp.connect and pp.grasp take actuated= and passive=")
+    mask = np.zeros(system.nv)
+    mask[np.asarray(getattr(system, "actuated", np.arange(system.nv)))] = 1.0
+    return mask
 
 
 def manifold(system: Any) -> Any:

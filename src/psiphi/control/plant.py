@@ -21,6 +21,7 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
+from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown
 
@@ -64,6 +65,9 @@ class Plant:
         self.contacts = tuple(getattr(given, "contacts", ()))
         self.project = getattr(given, "project", None)
         self.is_plain = given is robot
+        own = getattr(given, "passive", ())  # of a closed chain
+        self.idle: tuple[str, ...] = motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
+        self.told = False  # whether it was said which joints have motors
 
     @property
     def is_one_sided(self) -> bool:
@@ -75,15 +79,33 @@ class Plant:
         own = getattr(self.given, "name", None)
         return own if isinstance(own, str) else self.robot.name
 
+    def with_motors(self, actuated: Any, passive: Any) -> None:
+        """Say which joints of a robot have motors."""
+        if actuated is None and passive is None:
+            return
+        if not self.is_plain:
+            cause = f"actuated or passive came, and the motors of {self.name} are its own"
+            raise StateError(cause, "pp.connect and pp.grasp take actuated= and passive=")
+        self.idle, self.told = motors.idle(self.robot, actuated, passive), True
+
+    @property
+    def undriven(self) -> np.ndarray:
+        """The velocity coordinates without motors."""
+        return motors.coordinates(self.robot, self.idle)
+
     @property
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
         """The joints' lower and upper limits, (nq,) each."""
         joints = self.robot.joints
         return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
 
-    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """a (..., nv)."""
-        return self.given.forward_dynamics(q, v, tau)
+    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
+        """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""
+        if added is None:
+            return self.given.forward_dynamics(q, v, tau)
+        if isinstance(self.given, Robot):
+            return self.given._call("heavier_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False)
+        return self.given._call(self.given._heavier, (q, v, tau, added))[0]
 
     def forces(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """a, and the contacts' forces (..., l, 6) where there are contacts."""
@@ -93,8 +115,8 @@ class Plant:
 
     def filled(self, tau: np.ndarray) -> np.ndarray:
         """Torques of the motors alone, (..., na), as (..., nv); others as they are."""
-        actuated = getattr(self.given, "actuated", None)
-        if actuated is None or tau.ndim == 0 or tau.shape[-1] != len(actuated) or len(actuated) == self.nv:
+        actuated = np.setdiff1d(np.arange(self.nv), self.undriven)
+        if tau.ndim == 0 or tau.shape[-1] != len(actuated) or len(actuated) == self.nv:
             return tau
         out = np.zeros((*tau.shape[:-1], self.nv))
         out[..., actuated] = tau

@@ -52,12 +52,18 @@ class OperationalSpace(Controller):
         damping: float = 1e-3,
         fade: float = 0.03,
         speed: float = 1.0,
+        *,
+        actuated: Any = None,
+        passive: Any = None,
     ):
         if not isinstance(robot, Robot):
             raise StateError(
                 f"OperationalSpace of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one"
             )
-        super().__init__(robot)
+        super().__init__(robot, actuated, passive)
+        if not self.drives_all:
+            cause = f"OperationalSpace of {robot.name}: the law asks torques of every joint, and some have no motor"
+            raise StateError(cause, 'say passive=() where all have one, or load the robot with base="fixed"')
         target, name = Target(target), robot.frame(frame).name
         kp, kd, speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
         policy, own = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))

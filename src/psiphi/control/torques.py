@@ -1,4 +1,4 @@
-"""What drives a system: nothing, numbers, or a function; and what brakes it.
+"""What drives a system: nothing, numbers, or a function; and how much its motors can do.
 
 Torques are given as
 
@@ -6,10 +6,6 @@ Torques are given as
     tau (..., nv)              constant
     tau (..., steps, nv)       constant within each step
     tau(t, q, v)               a function or a controller, asked at every stage; `hold=True`: once a step
-
-and joints lose
-
-    - damping v - friction v / sqrt(v^2 + speed^2)     viscous, and Coulomb friction smoothed below `speed`
 """
 
 from __future__ import annotations
@@ -21,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import read, real
+from psiphi.control.losses import coefficients
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.spatial.choices import least, most
-from psiphi.spatial.screws import root
-from psiphi.wording import shown
 
 Batch = tuple[int, ...]
 UNBOUND = 1e300  # stands for no bound: 0 times it is 0
@@ -82,6 +77,10 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
     array = real("tau", full, (nv,), f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)")
     if not np.isfinite(array).all():
         raise StateError("tau holds numbers that are not finite", "look at where they came from")
+    undriven = system.undriven if system.told else []
+    if len(undriven) and array[..., undriven].any():
+        cause = f"tau acts on {', '.join(system.idle)}, which have no motor"
+        raise StateError(cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone")
     by_step, by_element = _fits(array, batch, steps), _broadcasts(array.shape[:-1], batch)
     if by_step and by_element and array.ndim > 1 and array.shape[-2] != 1:
         cause = f"tau of shape {array.shape} may be one row a step or one a batch element: there are {steps} of both"
@@ -117,66 +116,17 @@ def within(tau: Any, effort: Any) -> Any:
     return least(most(tau, -effort), effort)
 
 
-def resisted(tau: Any, v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
-    """tau - damping v - friction v / sqrt(v^2 + floor), of the losses there are, on arrays of any scalars."""
-    force = tau if damping is None else tau - damping * v
-    return force if friction is None else force - friction * (v / root(v * v + floor))
-
-
-@dataclass(frozen=True)
-class Losses:
-    """What joints lose, each a row of nv numbers; see `resisted`."""
-
-    damping: np.ndarray
-    friction: np.ndarray
-    speed: float
-
-    @property
-    def floor(self) -> float:
-        """speed^2, and not 0 where that is too small for a number: a joint at rest has no friction."""
-        return max(self.speed**2, np.finfo(float).tiny)
-
-    @property
-    def none(self) -> bool:
-        return not (self.damping.any() or self.friction.any())
-
-    @property
-    def acting(self) -> dict[str, np.ndarray]:
-        """The numbers of those that act, as `resisted` takes them."""
-        found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()}
-        return found | ({"floor": np.array([self.floor])} if "friction" in found else {})
-
-
-def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:
-    """True takes the model's numbers, False none, an array is taken as it is."""
-    smooth = real("friction_speed", speed, (), "give a speed")
-    if smooth.ndim or not 0.0 < smooth < np.inf:
-        raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", "0.01 is the default")
-    return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth))
-
-
-def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
-    if isinstance(given, bool | np.bool_):
-        own = [getattr(joint, name) for joint in system.robot.joints] if given else []
-        row = np.concatenate(own) if own else np.zeros(system.nv)
-        if row.shape != (system.nv,):
-            raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
-        return row
-    return coefficients(name, given, system.nv)
-
-
-def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
-    """One number of at least 0, or nv of them, as a row (nv,)."""
-    row = real(name, given, (), "give a number or nv numbers")
-    if row.shape not in ((), (nv,)) or not ((row >= 0.0) & (row <= most)).all():
-        raise StateError(
-            f"{name} is {shown(given)}, expected one or nv = {nv} numbers of at least 0", "give a number or an array"
-        )
-    return np.broadcast_to(row, (nv,)).copy()
-
-
 def read_effort(system: Plant, given: Any) -> np.ndarray | None:
-    """Torques are cut to +- this; None: they are not."""
+    """Torques are cut to +- this; None: they are not. Joints that are said to have no motor have no effort."""
+    limits = _effort(system, given)
+    if not system.told or not len(system.undriven):
+        return limits
+    limits = np.full(system.nv, UNBOUND) if limits is None else limits.copy()
+    limits[system.undriven] = 0.0
+    return limits
+
+
+def _effort(system: Plant, given: Any) -> np.ndarray | None:
     chosen = isinstance(given, bool | np.bool_)
     if chosen and not given:
         return None

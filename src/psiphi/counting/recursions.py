@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from psiphi.framing.framing import Tree
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
-from psiphi.tape.ops import BINARY, COLUMN, UNARY, Count
-from psiphi.tape.tape import Scalar, Tape
+from psiphi.tape.ops import BINARY, COLUMN, UNARY
+from psiphi.tape.tape import Count, Scalar, Tape
 
 Recursion = tuple[str, Callable[[Site], Any]]  # its name, and its values at one body
 REST = "rest"

@@ -8,16 +8,17 @@ from functools import lru_cache
 from typing import Any
 
 from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
+from psiphi.compiler.passes import choose, frame, program
 from psiphi.counting import papers
 from psiphi.counting.arms import arm
 from psiphi.counting.formulas import Formula, added, fitted
 from psiphi.counting.recursions import REST, Recursion, by_recursion
 from psiphi.lowering.graph import Apply, Causal, Leaf, Node
 from psiphi.lowering.vectors import Lowered
+from psiphi.operators.letters import COUPLE, GRAVITY
 from psiphi.spatial.screws import motion
-from psiphi.sweeps.framing import frame_tree
 from psiphi.sweeps.program import Site
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 LENGTHS = {1: range(3, 9), 2: range(4, 9)}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
 
@@ -61,7 +62,7 @@ def _labels(nodes: list[Node]) -> list[Recursion]:
         ("V+", lambda s: motion(s.path, s.parent["V"])),
         ("v", lambda s: s.kept["v"]),
         ("V", lambda s: s.kept["V"]),
-        ("b", of(lambda n: isinstance(n, Leaf) and n.letter in ("vec:couple@joint", "vec:g@link"))),
+        ("b", of(lambda n: isinstance(n, Leaf) and n.letter in (COUPLE, GRAVITY))),
         ("lambda", lambda s: (s.kept["P_dot"], s.kept["D_dot"])),
         ("y", of(lambda n: isinstance(n, Apply) and n.letter == "U_ring")),
         ("z", of(lambda n: isinstance(n, Causal))),
@@ -72,9 +73,10 @@ def _labels(nodes: list[Node]) -> list[Recursion]:
 def _split(n: int, case: int, normalised: bool) -> dict[str, Count]:
     robot = arm(n, case)
     equation = DIAGONAL[f"{NAMES[normalised]}_motion"].of(robot._model)
-    tree, lowered = frame_tree(robot._model, equation.moves_inertia), equation.form.lowered
+    lowered = choose(equation).lowered
     assert isinstance(lowered, Lowered)
-    return by_recursion(equation.program(tree), tree, _labels(lowered.nodes))
+    tree = frame(robot._model, lowered.rods)
+    return by_recursion(program(equation, tree), tree, _labels(lowered.nodes))
 
 
 @lru_cache(maxsize=8)

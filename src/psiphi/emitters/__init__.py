@@ -1,11 +1,12 @@
 """From a tape to the text or machine code of one target.
 
-Comes in: straight-line code, or loops of it. Goes out: text, and addresses of code that runs. Read `llvm.py` first (a tape as
-LLVM IR), then `kernel.py` (the loop around it). Beside them
+Comes in: straight-line code, or loops of it. Goes out: text, and addresses of code that runs. Read `target.py` first: what a
+target is, and all there are.
 
-    segments.py, straight.py, rolled.py   code in pieces: of one tape, and of loops over links
-    pack.py, trig.py, quick.py            arrays to lanes and back; sine and cosine; the door for one element
-    joined.py, rollout.py                 many blocks in one frame, and the loop over steps around them
-    jit.py                                LLVM's back end
-    c.py                                  C99
+    c.py        C99, for other people's programs
+    host.py     the processor psiphi runs on, by LLVM. Its parts:
+                llvm.py (a tape as LLVM IR), kernel.py (the loop around it), pack.py, trig.py, quick.py (arrays to lanes and
+                back, sine and cosine, the door for one element), straight.py, rolled.py (one tape; loops over links),
+                joined.py, rollout.py (many blocks in one frame, and the loop over steps around them), jit.py (LLVM's back end)
+    segments.py    a tape in pieces, for every target
 """

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.ops import BINARY, Op
 from psiphi.wording import shown
 
@@ -27,6 +28,19 @@ TAKEN = """\
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while sin cos sqrt sinf cosf sqrtf
 """  # C99's own words, and what a robot's function calls
+
+
+class C99:
+    """C99, for other people's programs."""
+
+    def lanes(self, char: str) -> int:
+        return 1
+
+    def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
+        if not isinstance(code, Straight):
+            bodies = len(code.tree.links)
+            raise StateError(f"the robot has {bodies} bodies, C is written for up to 64", "use --target llvm")
+        return c_source(code, name, about, char)
 
 
 def c_source(straight: Straight, name: str, about: str = "", char: str = "d") -> str:

@@ -14,10 +14,11 @@ from functools import cached_property
 
 from psiphi.emitters.rolled import rolled_kernel
 from psiphi.emitters.segments import CUT, Segment, Store, cut, operands
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled
-from psiphi.sweeps.unroll import Straight
-from psiphi.tape.ops import Count, Op
+from psiphi.tape.ops import Op
+from psiphi.tape.tape import Count
 
 PAD = 16  # places are padded: packing moves whole tiles of lanes
 WHOLE = 1 << 60  # never cut

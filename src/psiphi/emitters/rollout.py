@@ -52,7 +52,7 @@ class Rollout:
     repeats: tuple[Repeat, ...] = ()
 
 
-def module(rollout: Rollout, lanes: int, fma: bool) -> str:
+def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
     """The IR of one rollout for single elements and for `lanes` at a time."""
     widths = [Width("double", 1)] + ([Width("double", lanes)] if lanes > 1 else [])
     blocks = rollout.frame.blocks.values()

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from psiphi.emitters.kernel import Kernel
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.segments import CUT, Pieces, cut
-from psiphi.sweeps.unroll import Straight
+from psiphi.sweeps.drive import Straight
 
 
 def straight_kernel(straight: Straight, fma: bool = True, size: int = CUT) -> Kernel:

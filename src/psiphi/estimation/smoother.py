@@ -1,4 +1,4 @@
-"""Filter and smoother as operator expressions, compiled like any other:
+"""Filter and smoother as operator expressions, lowered to sweeps like any other:
 
     z- = psi (K y + E_phi P+ eta + xi)      predicted states: E(x_k | outputs of all stages strictly outboard)
     e- = y - H z-                           innovations, white, covariance D;   e+ = D^-1 e-  residuals
@@ -7,8 +7,10 @@
     x = z+ + P+ lambda+                     smoothed states: E(x_k | all outputs)
     u = e+ - G* (lambda+ + eta)             Cov(y)^-1 (y - E y); the joint accelerations of a robot
 
-They are the words of forward dynamics by `method="kalman"` (`psiphi.lowering` runs both). P does not depend on the data: it is
-known when the smoother is made (`covariances.py`), and what runs is one inward and one outward recursion with constant gains.
+They are the words of forward dynamics by `method="kalman"` (`psiphi.lowering` makes both programs). P does not depend on the
+data: it is known when the smoother is made (`covariances.py`), and what runs is one inward and one outward recursion with
+constant gains. The program is interpreted, on arrays with the data's batch axes: stages have states of any size, and a model is
+most often used for one set of data, which does not pay for machine code.
 """
 
 from __future__ import annotations

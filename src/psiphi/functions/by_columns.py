@@ -9,7 +9,6 @@ import numpy as np
 from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions import check as checked
 from psiphi.functions import guard
-from psiphi.runtime.threads import run
 
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:
@@ -31,7 +30,9 @@ def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any
     function = robot.function(CATALOGUE[name].columns)
     kind = np.dtype(dtype or (np.float32 if q.dtype == np.float32 else np.float64))
     arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
-    columns = run(function.ufunc, arrays, (None,) * function.ufunc.nout, dtype=kind, flops=function.cost)
+    columns = function.run(arrays, (None,) * function.ufunc.nout, kind)
+    if not isinstance(columns, tuple) and columns.shape[-1] != columns.shape[-2]:  # a momentum by joint rates
+        return _into(out[0], columns.swapaxes(-1, -2))
     if not isinstance(columns, tuple):  # M and its inverse are symmetric, to the last bit
         return _into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
     return tuple(_into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))

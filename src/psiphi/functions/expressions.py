@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out
+from psiphi.arguments import Array, DType, Numbers, Out, positive
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import choose
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
-from psiphi.compiler.source import Function
+from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.escaping import html
 from psiphi.functions import guard
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
-from psiphi.operators.spaces import ANY, ONE
+from psiphi.operators.spaces import ONE
 from psiphi.rewriting.budget import SECONDS
-from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Derivation
-from psiphi.runtime.threads import run
-from psiphi.tape.ops import Count
+from psiphi.tape.tape import Count
 
 
 def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunction:
@@ -37,18 +37,10 @@ def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunct
     >>> f(robot.neutral()).shape, f.sweeps
     ((6, 6), 3)
     """
-    if not isinstance(expression, Expression):
-        raise StateError(
-            f"pp.function got a {type(expression).__name__}, expected an operator expression", "s = robot.operators"
-        )
-    if expression.model is None:
-        raise StateError(f"{expression} belongs to no robot", "write it with s = robot.operators")
-    if ANY in (expression.rows, expression.cols):
-        raise StateError(f"{expression} has no space of its own", "multiply it with an operator first")
+    expression = guard.expression(expression)
     for inner in expression.inverses:
         check_invertible(inner.term, expression.model, LARGE)
-    with budgeted(budget):  # says when it is no number
-        return ExpressionFunction(expression, float(budget))
+    return ExpressionFunction(expression, positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf))
 
 
 class ExpressionFunction:
@@ -60,13 +52,14 @@ class ExpressionFunction:
         row = expression.rows == ONE and expression.cols != ONE  # x* A has the numbers of A* x
         target = {"out": expression.T if row else expression}
         given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
-        self.equation = Equation(target, self.model, given=given, equation=str(expression), budget=budget)
-        self.arguments = self.equation.arguments()
+        self.equation = Equation(target, self.model, given=given, budget=budget)
+        self.function = Function(Request("expression"), self.equation)
+        self.arguments = self.function.arguments
 
     @cached_property
     def plan(self) -> Plan:
         """How it is evaluated."""
-        return plan_for(self.equation.results["out"], self.equation)
+        return plan_for(self.equation.results["out"], self.function)
 
     @property
     def dense(self) -> bool:
@@ -126,7 +119,7 @@ class ExpressionFunction:
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         compiled = self.compiled
         try:
-            return run(compiled.ufunc, values, out, dtype=dtype, flops=compiled.cost)
+            return compiled.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self.model, "function", compiled.source, values, out, dtype, error)
             if words is error:
@@ -141,7 +134,7 @@ class ExpressionFunction:
     def derivation(self) -> Derivation:
         """How the expression was rewritten; no steps where it is evaluated as it was written."""
         equation = getattr(self.plan, "equation", None)
-        found = equation.form.derivation if equation is not None else None
+        found = choose(equation).derivation if equation is not None else None
         return found if found is not None else Derivation(Chain(self.expression, self.expression.poly(), ()))
 
     def latex(self) -> str:

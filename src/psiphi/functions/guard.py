@@ -13,6 +13,8 @@ from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
 from psiphi.errors import Error, StateError
 from psiphi.model.model import TINY, Model
+from psiphi.operators.expression import Expression
+from psiphi.operators.spaces import ANY
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -56,6 +58,17 @@ def check_axes(axes: Any) -> None:
     """ "world" or "frame"."""
     if not isinstance(axes, str) or axes not in AXES:
         raise StateError(f"axes is {shown(axes)}, expected 'world' or 'frame'", "leave it out for world axes")
+
+
+def expression(given: Any) -> Expression:
+    """An expression of one robot that has a space of its own."""
+    if not isinstance(given, Expression):
+        raise StateError(f"pp.function got a {type(given).__name__}, expected an operator expression", "s = robot.operators")
+    if given.model is None:
+        raise StateError(f"{given} belongs to no robot", "write it with s = robot.operators")
+    if ANY in (given.rows, given.cols):
+        raise StateError(f"{given} has no space of its own", "multiply it with an operator first")
+    return given
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------------------

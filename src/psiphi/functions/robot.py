@@ -11,7 +11,7 @@ import numpy as np
 
 from psiphi.arguments import Array, DType, Numbers, Out, Wrenches
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
-from psiphi.compiler.equations import LARGE
+from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
 from psiphi.errors import ModelError, SingularError, StateError
 from psiphi.functions import by_columns, guard, operational
@@ -21,7 +21,6 @@ from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
 from psiphi.optional import need
-from psiphi.runtime.threads import run
 from psiphi.sweeps.interpreter import interpret
 from psiphi.wording import shown
 
@@ -211,7 +210,7 @@ class Robot(Model):
 
     def coriolis(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
-        if len(self.joints) <= LARGE:
+        if not is_large(self):
             return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
         columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
@@ -378,9 +377,32 @@ class Robot(Model):
 
     def center_of_mass(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
-        if not self.mass > 0.0:
-            raise SingularError(f"center_of_mass: no moving body of {self.name} has mass", "use frame_pose for places")
+        self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
+
+    def momentum(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
+
+        Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
+        """
+        return self._call("momentum", dict(q=q, v=v), out, dtype, check)
+
+    def centroidal_momentum(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
+        self._heavy("centroidal_momentum", "use momentum, about the world's origin")
+        return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
+
+    def centroidal_momentum_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
+        self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
+        return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)
+
+    def _heavy(self, name: str, remedy: str) -> None:
+        """Refuse what needs a centre of mass on a robot that has none."""
+        if not self.mass > 0.0:
+            raise SingularError(f"{name}: no moving body of {self.name} has mass", remedy)
 
     @cached_property
     def mass(self) -> float:
@@ -423,9 +445,9 @@ class Robot(Model):
         elif out is None and dtype is not None:
             out = (None,) * function.ufunc.nout
         try:
-            if len(self.joints) > LARGE and (name in METHODS or name in PARTS) and not function.program.local:
+            if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
                 return self._interpreted(function, values, dtype)
-            return run(function.ufunc, values, out, dtype=dtype, flops=function.cost)
+            return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(self, name, function.source, values, out, dtype, error)
             if words is error:

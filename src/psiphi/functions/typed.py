@@ -79,7 +79,7 @@ class _Reader:
             return self.s.B(self._tool())
         if name in ("tau", "v", "qdd", "x"):
             return vector(name)
-        known = [*type(self.s).__annotations__, "mass", "mass_half", "J", "B"]
+        known = [*self.s.names, "mass", "mass_half", "J", "B"]
         if name in known:
             return getattr(self.s, name)
         raise StateError(f"no operator {name!r}", suggest(name, [*known, "tau", "v", "qdd", "x"]))

@@ -2,8 +2,13 @@
 
 Comes in: a rewritten polynomial (words of letters, see `psiphi.operators.polynomial`), every vector over links settled as force
 or motion. Goes out: a `Program`. Read `graph.py` first (Horner factoring into shared nodes), then `schedule.py` (which sweep
-computes which node), `local.py` (what a letter does at one body; `newton.py` and `rates.py` are its longer steps, `frames.py`
-those of B, `turning.py` that of ω̃), then the kinds of results: `vectors.py` (also numbers, and what frames of several bodies
-make together), `matrices.py` (with the shapes of `words.py`), `columns.py` (matrices without one), `quasi.py` (velocities that
-are computed). `loops.py` prints it all as the papers' pseudo-code.
+computes which node) and `local.py` (what a letter does at one body).
+
+    newton.py, rates.py             the longer steps of letters
+    frames.py, ground.py            the steps of B; of ℰ₀, ℰ_c and U; turning.py that of ω̃
+    vectors.py                      results that are vectors or numbers
+    gathering.py                    what no single body has: frames of several bodies, sums at the world
+    matrices.py, words.py           results that are matrices, and the shapes of their words; columns.py those without one
+    quasi.py                        velocities that are computed
+    loops.py                        it all as the papers' pseudo-code
 """

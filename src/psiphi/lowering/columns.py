@@ -6,10 +6,11 @@ gains, sines and cosines) is computed once.
 
 from __future__ import annotations
 
+from psiphi.framing.framing import Tree
 from psiphi.lowering.vectors import Lowered, Result
+from psiphi.operators.letters import vector_letter
 from psiphi.operators.polynomial import Poly
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import Argument, Program, Site
 
 
@@ -17,7 +18,7 @@ class LoweredColumns:
     """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
 
     def __init__(self, polys: dict[str, Poly], rows: str, cols: str):
-        self.vector = f"vec:column@{cols}"
+        self.vector = vector_letter("column", cols)
         results = [Result(name, {(*word, self.vector): c for word, c in p.items()}, rows) for name, p in polys.items()]
         self.lowered = Lowered(results)
 
@@ -31,7 +32,7 @@ class LoweredColumns:
 
     def column(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         """One column, that of a vector given last: what all of them cost is a multiple of it."""
-        given = Argument("column", outputs[0].shape[-1:], "v" if self.vector.endswith("@joint") else "")
+        given = Argument("column", outputs[0].shape[-1:], "v" if self.vector.space == "joint" else "")
         vectors = tuple(Argument(arg.name, arg.shape[:1]) for arg in outputs)
         return self.lowered.program(name, tree, (*inputs, given), vectors)
 

@@ -1,7 +1,7 @@
 """Frames in sweeps: B spreads wrenches from frames to their bodies, B* senses motions there, in world or frame axes.
 
 A value in frame space is {frame number: six scalars} at the bodies that carry frames. `site.mark` maps each letter
-"B[..]" to the frames this body carries: (number, rotation, origin) in the body's working axes.
+B to the frames this body carries: (number, rotation, origin) in the body's working axes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from psiphi.lowering.local import EYE3, ZERO3
 from psiphi.model.model import WORLD
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose
 from psiphi.sweeps.program import Site
@@ -18,13 +18,12 @@ from psiphi.sweeps.program import Site
 __all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]
 
 
-def marks(tree: Any, letters: list[str]) -> dict[int, tuple]:
+def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
     """{body: ((letter, world axes?, ((number, R, p), ...)), ...)} for all bodies on the way to a frame."""
     found: dict[int, dict] = {}
     for letter in letters:
-        names, axes = frame_parts(letter)
-        world = axes == "world"
-        for number, name in enumerate(names):
+        world = letter.axes == "world"
+        for number, name in enumerate(letter.frames):
             spot = tree.model.frame(name)
             if spot.body == WORLD:
                 continue
@@ -43,7 +42,7 @@ def locate(site: Site) -> None:
         site.keep(R=R, p=p)
 
 
-def here(site: Site, letter: str):
+def here(site: Site, letter: FrameLetter):
     """The frames of a letter that this body carries: (number, world axes?, rotation, origin)."""
     for name, world, places in site.mark:
         if name == letter:
@@ -51,7 +50,7 @@ def here(site: Site, letter: str):
                 yield number, world, R, p
 
 
-def send_places(site: Site, letter: str) -> None:
+def send_places(site: Site, letter: FrameLetter) -> None:
     """Tip to base: where each frame outboard is, rotation and origin in the world."""
     name = f"place {letter}"
     places = Places(site.children.get(name, {}))
@@ -70,7 +69,7 @@ class Places(dict):
         return Places({**self, **other})
 
 
-def levers(site: Site, letter: str, left: tuple[str, ...]):
+def levers(site: Site, letter: Any, left: tuple[str, ...]):
     """(row, column, entry) of L phi(k, frame) B: the joint's screw seen from the frames outboard, in their axes.
 
     [w; v + w x (p_frame - p_k)] with [w; v] = L* e_i in world axes.
@@ -100,14 +99,14 @@ def every_input(site: Site, name: str) -> dict[int, list]:
     return {i: values[6 * i : 6 * i + 6] for i in range(len(values) // 6)}
 
 
-def senses(letter: str) -> bool:
+def senses(letter: Letter) -> bool:
     """B* or Ḃ*: motions of links to motions of frames."""
-    return letter.startswith(("B[", "Bdot[")) and letter.endswith("*")
+    return isinstance(letter, FrameLetter) and letter.starred
 
 
-def names_of(letter: str) -> tuple[str, ...]:
-    """The frames of B, Ḃ or their adjoints."""
-    return frame_parts(of_rate(letter))[0]
+def act(site: Site, letter: FrameLetter, x: Any) -> Any:
+    """B, B*, Ḃ or Ḃ* at this body."""
+    return sense(site, letter, x) if letter.starred else spread(site, letter, x)
 
 
 def _axes(site: Site, world: bool, R):
@@ -115,36 +114,41 @@ def _axes(site: Site, world: bool, R):
     return small.transpose(site.kept["R"]) if world else R
 
 
-def of_rate(letter: str) -> str:
-    """B of Ḃ, or of B itself, without its star."""
-    return letter.removesuffix("*").replace("Bdot[", "B[", 1)
-
-
-def spread(site: Site, letter: str, wrenches: Any) -> list:
+def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
     total = [0.0] * 6
-    for number, world, R, p in here(site, of_rate(letter)):
+    for number, world, R, p in here(site, letter.of):
         if number not in wrenches:  # what B* has not seen is zero: frames of the world
             continue
         A, x = _axes(site, world, R), wrenches[number]
         n, F = small.apply(A, x[:3]), small.apply(A, x[3:])
-        if letter.startswith("Bdot["):
+        if letter.rate:
             w = site.kept["V"][:3]
             n, F = cross(n, w), cross(F, w)
         total = add(total, add(n, cross(p, F)) + F)
     return total
 
 
-def sense(site: Site, letter: str, V) -> dict[int, list]:
+def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
     """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
     out = {}
-    for number, world, R, p in here(site, of_rate(letter)):
+    for number, world, R, p in here(site, letter.of):
         A = small.transpose(_axes(site, world, R))
         turn, move = V[:3], add(V[3:], cross(V[:3], p))
-        if letter.startswith("Bdot["):
+        if letter.rate:
             w = site.kept["V"][:3]
             turn, move = cross(w, turn), cross(w, move)
         out[number] = small.apply(A, turn) + small.apply(A, move)
+    return out
+
+
+def accelerations(site: Site, letter: FrameLetter, moved: tuple) -> dict[int, list]:
+    """[w'; v' + U r] of each frame of B* on this body, in world axes."""
+    _, wd, vd, U = moved
+    out = {}
+    for number, world, R, p in here(site, letter.of):
+        A = small.transpose(_axes(site, world, R))
+        out[number] = small.apply(A, wd) + small.apply(A, add(vd, small.apply(U, p)))
     return out
 
 

@@ -3,24 +3,28 @@
     D^-1 T - D^-1 H psi K T - D^-1 H psi b   =   D^-1 (T - H psi (K T + b))
 
 Words are grouped by their first letter, again and again; what remains behind a letter is a polynomial of its own, and equal
-polynomials (up to a factor) are one node. Three groups have names because one local step does them together:
+polynomials (up to a factor) are one node. Four groups have names because one local step does them together:
 
     Causal      psi (w + K x + E_phi y)    one message a body: phi (z + G (x - H z) + y), with H z+ = x
     Anticausal  psi* (w + H* u)      alpha = lambda+ + H* (u - G* lambda+) + w
     BodyForce   M phi* (H* u + a) + b    Newton and Euler at one body, without a or b written out
+    FrameMotion B* phi* (H* u + a_local) + B_dot* phi* H* v    d/dt of frames' velocities, by the same kinematics
 
 A word from row vector to vector is a number: x* A y is cut in two, and summed over the tree (`Dot`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from psiphi.operators.letters import adjoint_letter
+from psiphi.operators.letters import A_LOCAL, A, B, FrameLetter, Letter, VectorLetter, letter, rate_letter, vector_letter
 from psiphi.operators.polynomial import Poly, Word
 
-A, B_VECTOR = "vec:a@link", "vec:b@link"
+U = letter("U")  # a number by itself
+M = letter("M")
+PHI_H_V = (letter("phi*"), letter("H*"), vector_letter("v", "joint"))  # the links' velocities
 CAUSAL, ANTICAUSAL = ("phi", "psi"), ("phi*", "psi*")
 
 
@@ -35,7 +39,7 @@ class Node:
 class Leaf(Node):
     """An input vector, or the bias vectors a and b."""
 
-    letter: str
+    letter: Letter
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class Sum(Node):
 class Apply(Node):
     """A letter that needs no sweep of its own, on a node."""
 
-    letter: str
+    letter: Letter
     argument: Node
 
 
@@ -57,7 +61,7 @@ class Apply(Node):
 class Causal(Node):
     """phi or psi on w + K x + E_phi y."""
 
-    kind: str
+    kind: Letter
     w: Node | None
     x: Node | None
     y: Node | None = None
@@ -67,7 +71,7 @@ class Causal(Node):
 class Anticausal(Node):
     """phi* or psi* on w + H* u."""
 
-    kind: str
+    kind: Letter
     w: Node | None
     u: Node | None
 
@@ -76,6 +80,14 @@ class Anticausal(Node):
 class BodyForce(Node):
     """M phi* (H* u + a) + b."""
 
+    u: Node | None
+
+
+@dataclass(frozen=True, eq=False)
+class FrameMotion(Node):
+    """B* phi* (H* u + a_local) + B_dot* phi* H* v: accelerations of the frames of the letter B*."""
+
+    letter: FrameLetter
     u: Node | None
 
 
@@ -103,10 +115,13 @@ class Graph:
         """The dots whose sum is a polynomial of numbers; words that are their own adjoints are cut in the middle, so that
         both halves are one: v* H phi M phi* H* v = V* (M V)."""
         groups: dict[Word, Poly] = {}
+        found = []
         for word, c in poly.items():
+            if word == (U,):
+                found.append((c, self._make(Leaf, U)))
+                continue
             cut = len(word) // 2 if adjoint(word) == word else 1
             groups.setdefault(adjoint(word[:cut]), {})[word[cut:]] = c
-        found = []
         for left, inner in groups.items():
             factor = inner[min(inner, key=_order)]
             x, y = self.of({left: Fraction(1)}), self.of({word: c / factor for word, c in inner.items()})
@@ -133,24 +148,29 @@ class Graph:
 
     def _terms(self, poly: Poly) -> list[tuple[Fraction, Node]]:
         """One term a first letter; the inner polynomial is scaled to a leading 1 so that multiples are shared."""
-        groups: dict[str, Poly] = {}
+        groups: dict[Letter, Poly] = {}
         for word, c in poly.items():
             groups.setdefault(word[0], {})[word[1:]] = c
         terms: list[tuple[Fraction, Node]] = []
         body = self._body_force(groups)
         if body is not None:
             terms.append((Fraction(1), body))
-            groups = {k: v for k, v in groups.items() if k not in ("M", B_VECTOR)}
-        for letter, inner in groups.items():
-            if letter.startswith("vec:"):
-                terms.append((inner[()], self._make(Leaf, letter)))
+            groups = {k: v for k, v in groups.items() if k not in ("M", B)}
+        for at in [x for x in groups if isinstance(x, FrameLetter) and x.starred and not x.rate]:
+            moving = self._frame_motion(at, groups)
+            if moving is not None:
+                terms.append(moving)
+                groups = {k: v for k, v in groups.items() if k not in (at, rate_letter(at))}
+        for first, inner in groups.items():
+            if isinstance(first, VectorLetter):
+                terms.append((inner[()], self._make(Leaf, first)))
                 continue
             factor = inner[min(inner, key=_order)]
-            node = self._applied(letter, {word: c / factor for word, c in inner.items()})
+            node = self._applied(first, {word: c / factor for word, c in inner.items()})
             terms.append((factor, node))
         return terms
 
-    def _applied(self, letter: str, inner: Poly) -> Node:
+    def _applied(self, letter: Letter, inner: Poly) -> Node:
         if letter in CAUSAL:
             behind = {word: c for word, c in inner.items() if word[0] != "E_phi"}
             x, w = self._split(behind, "K")
@@ -169,9 +189,9 @@ class Graph:
         rest = {word: c for word, c in inner.items() if word[0] != letter}
         return self.of(behind), self.of(rest)
 
-    def _body_force(self, groups: dict[str, Poly]) -> Node | None:
+    def _body_force(self, groups: Mapping[Letter, Poly]) -> Node | None:
         """M phi* (H* u + a) + b, when the words of M and b say exactly that."""
-        motion, force = groups.get("M"), groups.get(B_VECTOR)
+        motion, force = groups.get(M), groups.get(B)
         if motion is None or force != {(): 1} or any(word[0] != "phi*" for word in motion):
             return None
         inside = {word[1:]: c for word, c in motion.items()}
@@ -179,10 +199,22 @@ class Graph:
             return None
         return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
 
+    def _frame_motion(self, at: FrameLetter, groups: Mapping[Letter, Poly]) -> tuple[Fraction, Node] | None:
+        """B* phi* (H* u + a_local) + B_dot* phi* H* v, when the words of B* and B_dot* say exactly that, up to a factor."""
+        turning, motion = groups.get(rate_letter(at), {}), groups[at]
+        if set(turning) != {PHI_H_V}:
+            return None
+        c = turning[PHI_H_V]
+        inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
+        if len(inside) != len(motion) or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):
+            return None
+        u = self.of({word[1:]: d for word, d in inside.items()})
+        return c, self._make(FrameMotion, at, u)
+
 
 def adjoint(word: Word) -> Word:
     """The word of the adjoint."""
-    return tuple(adjoint_letter(x) for x in reversed(word))
+    return tuple(letter(x).T for x in reversed(word))
 
 
 def _order(word: Word) -> tuple:
@@ -201,6 +233,6 @@ def arguments(node: Node) -> list[Node]:
         return [n for n in (node.w, node.u) if n is not None]
     if isinstance(node, Dot):
         return [node.x, node.y]
-    if isinstance(node, BodyForce):
+    if isinstance(node, (BodyForce, FrameMotion)):
         return [] if node.u is None else [node.u]
     return []

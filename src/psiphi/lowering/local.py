@@ -121,7 +121,7 @@ def articulate(site: Site) -> None:
     below = site.children.get("P+")
     if below is not None:
         P = P + below
-    joint_gain, P_plus = gain(P, site.H, site.link.armature)
+    joint_gain, P_plus = gain(P, site.H, site.rotor)
     site.keep(P=P, P_plus=P_plus, gain=joint_gain)
     site.send(**{"P+": inertia(site.path, P_plus)})
 
@@ -257,5 +257,5 @@ LOCAL: dict[str, Callable] = {
     "G*": lambda s, x: s.kept["gain"].adjoint(x),
     "tau_bar": lambda s, x: s.kept["gain"].through(s.H, x),
     "tau_bar*": lambda s, x: subtract(x, adjoint_map(s.H, s.kept["gain"].adjoint(x))),
-    "rotor": lambda s, x: [J * y for J, y in zip(s.link.armature, x, strict=True)],
+    "rotor": lambda s, x: [J * y for J, y in zip(s.rotor, x, strict=True)],
 }

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, Sum
+from psiphi.lowering import ground
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, Sum, U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole
+from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter, VectorLetter
 from psiphi.sweeps.program import BASE_TO_TIP
 
-GREEK = {"phi": "φ", "psi": "ψ", "D_inv": "D⁻¹", "tau_bar": "τ̄", "E_phi": "ℰφ", "E_psi": "ℰψ", "rotor": "Jₘ"}
-GREEK |= {
-    "P_plus": "P⁺",
-    "P_dot": "Ṗ",
-    "lambda_dot": "λ̇",
-    "U_ring": "Ů",
-    "D_rate": "Θ",
-    "Omega_d": "Ω_δ",
-    "Pi": "Π",
-    "H_dot": "Ḣ",
-    "omega": "ω̃",
-    "spin": "V×",
-    "gyro": "B_V",
-    "D_half": "D^½",
-    "D_half_inv": "D^-½",
-}
 
-
-def spell(letter: str) -> str:
+def spell(x: Letter) -> str:
     """A letter as on the page."""
-    star = "*" if letter.endswith("*") else ""
-    bare = letter.rstrip("*")
-    if bare.startswith("vec:"):
-        return bare[4:].split("@")[0]
-    if bare.startswith("Bdot["):
-        return f"Ḃ{bare[4:]}{star}"
-    symbol = GREEK.get(bare, bare)
-    return f"({symbol})*" if star and "½" in symbol else symbol + star
+    return x.word if isinstance(x, VectorLetter) else x.symbol
 
 
 class Names:
@@ -54,7 +32,7 @@ class Names:
             self._names[node.number] = stem + ("" if counts[stem] == 1 else str(counts[stem]))
         self._names |= {node.number: name for node, name in lowered.motion.items()}
         for name, terms in lowered.sums.items():
-            if len(terms) == 1:
+            if len(terms) == 1 and isinstance(terms[0][1], Dot):
                 self._names[terms[0][1].number] = name
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
@@ -75,6 +53,8 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
             lines += ARTICULATE
         if stage == lowered.schedule.differentiate:
             lines += DIFFERENTIATE
+        if stage == lowered.schedule.weigh:
+            lines.append(WEIGH)
         if lowered.explicit_bias and stage == lowered.outward:
             lines.append(VELOCITIES)
         work = [line for node in lowered.schedule.stages[stage] for line in _lines(node, name)]
@@ -84,8 +64,9 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
 
 ARTICULATE = [
     "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
-    "    D(k) = H P H* (+ Jₘ),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
+    "    D(k) = H P H* (+ J_m),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
 ]
+WEIGH = "    m(k), m c(k): mass and first moment of all that body k carries"
 VELOCITIES = "    V(k) = φ*(p,k) V(p) + H* v(k)"
 DIFFERENTIATE = [
     "    Ṗ(k) = Σ_c φ(k,c) {Ṗ⁺(c) + Ω_δ P⁺ + P⁺ Ω_δ*} φ*(k,c)",
@@ -93,11 +74,12 @@ DIFFERENTIATE = [
 ]
 
 
-BIASES = {  # vectors made of the state: what their names stand for
-    "vec:a_local@link": "a_local(k) = V × H* v + Ḣ* v",
-    "vec:b_local@link": "b_local(k) = V ×* M V - M g",
-    "vec:couple@joint": "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
-    "vec:g@link": "g(k) = gravity in the axes of k",
+BIASES: dict[Letter, str] = {  # vectors made of the state: what their names stand for
+    A_LOCAL: "a_local(k) = V × H* v + Ḣ* v",
+    B_LOCAL: "b_local(k) = V ×* M V - M g",
+    COUPLE: "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
+    GRAVITY: "g(k) = gravity in the axes of k",
+    U: "U = - g·(m c) of the world",
 }
 
 
@@ -110,6 +92,9 @@ def _lines(node: Node, name: Names) -> list[str]:
     if isinstance(node, BodyForce):
         u = f"H* {name(node.u)} + a" if node.u is not None else "a"
         return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
+    if isinstance(node, FrameMotion):
+        u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
+        return [f"{me}(k) = d/dt of {spell(node.letter)} V, with φ*({u}) from the parent's motion"]
     if isinstance(node, Causal):
         return [_causal(node, name)]
     if isinstance(node, Dot):
@@ -125,6 +110,11 @@ def _lines(node: Node, name: Names) -> list[str]:
     if node.letter in ("K", "E_phi", "E_psi"):
         op = {"K": "φ(k,c) G", "E_phi": "φ(k,c)", "E_psi": "ψ(k,c)"}[node.letter]
         return [f"{me}(k) = Σ_c {op} {name(node.argument)}(c)"]
+    if ground.gives(node):
+        about = ", about the centre of mass" if ground.weighed(node) else ""
+        return [f"{me} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
+    if ground.takes(node):
+        return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}        at roots"]
     return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}(k)"]
 
 
@@ -153,10 +143,11 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     lines.append("for k = tips .. base:")
     if lowered.articulated:
         lines += ARTICULATE
-    if any(f.composite for f in lowered.families):
+    if lowered.composite:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
     lines += [f"    {_family(f)}" for f in lowered.families]
     lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
+    lines += [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, Whole))]
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
@@ -173,6 +164,15 @@ def _spell(word) -> str:
 def _family(f: Family) -> str:
     start = f"r {_spell(f.letters)}" if f.composite else _spell(f.letters)
     return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
+
+
+def _at_world(shape: Grounded | Whole) -> str:
+    """What the world does, last."""
+    letter = shape.letter if isinstance(shape, Grounded) else shape.left
+    about = " about the centre of mass" if letter == ground.AT_CENTER else ""
+    if isinstance(shape, Whole):
+        return f"at the world: out = Σ φ(0,k) r(k) φ*(0,k) over roots k{about}"
+    return f"at the world: out(:,j){'*' if shape.transposed else ''} += y_j(0){about}"
 
 
 def _entry(shape) -> str:

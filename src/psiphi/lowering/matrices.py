@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from psiphi.lowering import frames
+from psiphi.framing.framing import Tree
+from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.lowering.schedule import ARTICULATED
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, shape_of
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole, shape_of
+from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 
@@ -44,16 +44,19 @@ class LoweredMatrix:
         self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
         self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
-        self.frames = sorted({x.rstrip("*") for x in letters if x.startswith("B[")})
-        self.placed = bool(self.levers) or any("|frame" not in x for x in self.frames)
-        self.articulated = bool(letters & ARTICULATED)
+        self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
+        self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
+        self.articulated = any(ARTICULATED in x.made for x in letters)
+        self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
+        self.composite = self.weighed or any(f.composite for f in self.families) or any(isinstance(x, Whole) for x in shapes)
+        self.grounded = bool(letters & {*ground.GROUND, *ground.SPREAD})
         self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
 
     @property
     def rods(self) -> bool:
         """Inertia may change sides where M shows only inside H phi M phi* H*."""
         alone = [x for _, _, word, shape in self.words for x in word if not _is_mass(shape)]
-        return not {"M", "P", "P_plus"} & set(alone)
+        return not any(BODIES in x.made for x in alone)
 
     @property
     def sweeps(self) -> list:
@@ -106,6 +109,8 @@ def _families(shape) -> list[Family]:
         return [] if is_lever(shape) else [shape.family]
     if isinstance(shape, Composite):
         return [shape.right, shape.mirror]
+    if isinstance(shape, Grounded):
+        return [shape.family]
     return [shape.left, shape.right] if isinstance(shape, Compliance) else []
 
 
@@ -115,9 +120,13 @@ class _Fill:
     def __init__(self, lowered: LoweredMatrix, widths: dict[str, int]):
         self.lowered, self.widths = lowered, widths
         self.total: dict[tuple[str, int, int], Any] = {}
+        self.sent: dict[Family, Columns] = {}  # what the roots sent to the world
+        self.whole: list[Rigid] = []  # and the composite bodies they carry
 
     def start(self, site: Site) -> None:
         self.total.clear()
+        self.sent.clear()
+        self.whole.clear()
         _start(site)
 
     def put(self, name: str, row: int, column: int, c: Fraction, value) -> None:
@@ -129,8 +138,38 @@ class _Fill:
         for name, c, word, _ in self.lowered.words if self.lowered.spaces[1] == "frame" else ():
             for i in range(self.widths[name]) if not word else ():  # c I over frames, which need no body
                 self.put(name, i, i, c, 1.0)
+        for name, c, _, shape in self.lowered.words:
+            if isinstance(shape, Grounded):
+                self._grounded(name, c, shape)
+            elif isinstance(shape, Whole):
+                self._whole(name, c, shape)
         for (name, row, column), value in self.total.items():
             site.write(name, row * self.widths[name] + column, [value])
+
+    @property
+    def body(self) -> Rigid:
+        """Everything as one rigid body, at the world's origin in world axes."""
+        return sum(self.whole[1:], start=self.whole[0])
+
+    def _at(self, letter: Letter, f: list) -> list:
+        """A force at the world's origin, for E_c about the centre of mass."""
+        if letter.bare == ground.AT_ORIGIN:
+            return f
+        return ground.at_center(f, ground.divided([self.body.mass], self.body.moment))
+
+    def _grounded(self, name: str, c: Fraction, shape: Grounded) -> None:
+        for j, column in self.sent.get(shape.family, {}).items():
+            for i, value in enumerate(self._at(shape.letter, column.value)):
+                self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
+
+    def _whole(self, name: str, c: Fraction, shape: Whole) -> None:
+        if not self.whole:  # there is no body
+            return
+        inertia = self.body.inertia
+        rows = [self._at(shape.left, [inertia.entry(i, j) for i in range(6)]) for j in range(6)]  # by columns
+        for i, row in enumerate(zip(*rows, strict=True)):
+            for j, value in enumerate(self._at(shape.right, list(row))):
+                self.put(name, i, j, c, value)
 
     def inward(self, site: Site) -> None:
         """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
@@ -138,10 +177,12 @@ class _Fill:
             frames.send_places(site, letter)
         if self.lowered.articulated:
             articulate(site)
-        if any(f.composite for f in self.lowered.families):
+        if self.lowered.composite:
             compose(site)
         for f in self.lowered.families:
             self._climb(site, f)
+        if site.at_root:
+            self._arrive(site)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
                 for j, e in _units(site, shape.letters, self.lowered.spaces[1]):
@@ -156,6 +197,14 @@ class _Fill:
                         self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
             elif isinstance(shape, Composite):
                 self._composite(site, name, c, shape)
+
+    def _arrive(self, site: Site) -> None:
+        """At a root: the columns that have come so far, carried to the world by φ alone, whatever they climbed with."""
+        for f in self.lowered.families if self.lowered.grounded else ():
+            carried = {j: Column(force(site.path, x.value), site.link.index) for j, x in site.kept[f].items()}
+            self.sent[f] = self.sent.get(f, Columns()) + Columns(carried)
+        if self.lowered.composite:
+            self.whole.append(site.sent["rigid"])
 
     def _climb(self, site: Site, f: Family) -> None:
         here = Columns(site.children.get(f, {}))
@@ -233,7 +282,7 @@ class _Fill:
 def is_lever(shape) -> bool:
     """H phi B: phi(k, frame) is known in closed form, by the places of body and frame; no column needs to climb."""
     f = shape.family if isinstance(shape, Climb) else None
-    return f is not None and f.kind == "phi" and len(f.letters) == 1 and f.letters[0].startswith("B[")
+    return f is not None and f.kind == "phi" and len(f.letters) == 1 and isinstance(f.letters[0], FrameLetter)
 
 
 def _apart(x: Column, y: Column) -> bool:
@@ -244,17 +293,14 @@ def _apart(x: Column, y: Column) -> bool:
 def apply(site: Site, letters: Word, x) -> Any:
     """A word of local letters on a value at this body."""
     for letter in reversed(letters):
-        if letter.startswith("B["):
-            x = frames.sense(site, letter[:-1], x) if letter.endswith("*") else frames.spread(site, letter, x)
-        else:
-            x = LOCAL[letter](site, x)
+        x = frames.act(site, letter, x) if isinstance(letter, FrameLetter) else LOCAL[letter](site, x)
     return x
 
 
 def _units(site: Site, letters: Word, space: str):
     """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
-    last = letters[-1] if letters else ""
-    if last.startswith("B["):
+    last = letters[-1] if letters else None
+    if isinstance(last, FrameLetter):
         for number, _, _, _ in frames.here(site, last):
             for i in range(6):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]

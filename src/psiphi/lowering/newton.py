@@ -41,7 +41,13 @@ def body_force(link, U, vd) -> list:
 
 
 def accelerate(site: Site, u, name: str) -> list:
-    """Base to tip: w, w', v' of the body under the joint accelerations u, kept as `name`; returns the body's force.
+    """Base to tip: the force that the body needs under the joint accelerations u; its motion is kept as `name`."""
+    _, _, vd, U = move(site, u, name)
+    return body_force(site.link, U, vd)
+
+
+def move(site: Site, u, name: str) -> tuple:
+    """Base to tip: w, w', v' and U of the body under the joint accelerations u, kept as `name`.
 
     w = R* w_p + w_d,  w' = R* w_p' + (R* w_p) x w_d + ..,  v' = R* (v_p' + U_p l) + (R* w_p + w) x v_d + ..
     """
@@ -58,7 +64,7 @@ def accelerate(site: Site, u, name: str) -> list:
     vd = add(add(vd, cross(add(wp, w), Vd[3:])), A[3:])
     U = tensor(w, wd)
     site.keep(**{name: (w, wd, vd, U)})
-    return body_force(site.link, U, vd)
+    return w, wd, vd, U
 
 
 def world_at_rest(gravity) -> tuple:

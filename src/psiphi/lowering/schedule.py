@@ -9,46 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Leaf, Node, arguments
-from psiphi.operators.letters import BIAS, RATED, needs_velocity
+from psiphi.lowering import ground
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, arguments
+from psiphi.operators.letters import A_LOCAL, ARTICULATED, B_LOCAL, BIAS, COUPLE, RATE, FrameLetter
+from psiphi.operators.structure import STRICTLY_CAUSAL
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
-ARTICULATED = {
-    "psi",
-    "psi*",
-    "P",
-    "D",
-    "D_inv",
-    "D_half",
-    "D_half*",
-    "D_half_inv",
-    "D_half_inv*",
-    "G",
-    "G*",
-    "K",
-    "K*",
-    "E_psi",
-    "E_psi*",
-    "tau_bar",
-    "tau_bar*",
-    "L",
-    "L*",
-    "P_plus",
-}
-LOCAL_BIAS = ("vec:a_local@link", "vec:b_local@link", COUPLE := "vec:couple@joint")
-GATHER = {"K", "E_phi", "E_psi", "S"}
-ABOVE = {"K*", "E_phi*", "E_psi*", "S*"}  # read the parent's value
+LOCAL_BIAS = (A_LOCAL, B_LOCAL, COUPLE)
 
 
 @dataclass(frozen=True)
 class Schedule:
     """Directions of the sweeps, and the nodes of each in order; `articulate` is the sweep that makes P, `differentiate` the
-    one that makes its derivative, or None."""
+    one that makes its derivative, `weigh` the one that finds the centre of mass, or None."""
 
     directions: tuple[Direction, ...]
     stages: tuple[tuple[Node, ...], ...]
     articulate: int | None
     differentiate: int | None = None
+    weigh: int | None = None
 
 
 def schedule(
@@ -58,10 +37,12 @@ def schedule(
     fused: bool = True,
     motion: tuple[Node, ...] = (),
     whole: Collection[Node] = (),
+    last: Collection[Node] = (),
 ) -> Schedule:
     """`articulated`: P is needed by itself; `placed`: world poses are needed, first thing, base to tip; `motion`: the nodes
-    that make the velocities, where they are not given; `whole`: nodes whose argument is whole when its sweep has ended."""
-    options = [_schedule(nodes, start, articulated, placed, fused, motion, whole) for start in (TIP_TO_BASE, BASE_TO_TIP)]
+    that make the velocities, where they are not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`:
+    nodes that end at the world, when all is done."""
+    options = [_schedule(nodes, start, articulated, placed, fused, motion, whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
     return min(options, key=lambda s: len(s.directions))
 
 
@@ -69,29 +50,37 @@ def needs_motion(node: Node) -> bool:
     """Whether a node's own letter is made of velocities."""
     if isinstance(node, Leaf):
         return node.letter in LOCAL_BIAS
-    return isinstance(node, Apply) and needs_velocity(node.letter)
+    return isinstance(node, Apply) and node.letter.moves
 
 
 def _rated(node: Node) -> bool:
     """Whether a node's own letter is made of the derivative of P."""
-    return isinstance(node, Apply) and node.letter.removesuffix("*") in RATED
+    return isinstance(node, Apply) and RATE in node.letter.made
 
 
 def needs_articulation(node: Node) -> bool:
     """Whether a node's own letter is made of P."""
-    if isinstance(node, Apply):
-        return node.letter in ARTICULATED or _rated(node)
-    if isinstance(node, Leaf):
-        return node.letter == COUPLE
+    if isinstance(node, (Apply, Leaf)):
+        return bool(node.letter.made & {ARTICULATED, RATE})
     return isinstance(node, (Causal, Anticausal)) and (
-        node.kind in ARTICULATED or (isinstance(node, Causal) and node.x is not None)
+        ARTICULATED in node.kind.made or (isinstance(node, Causal) and node.x is not None)
     )
 
 
+def gathers(node: Node) -> bool:
+    """K, E_phi, ...: reads what the children have."""
+    return isinstance(node, Apply) and node.letter.row.structure == STRICTLY_CAUSAL
+
+
+def inherits(node: Node) -> bool:
+    """K*, E_phi*, ...: reads what the parent has."""
+    return isinstance(node, Apply) and node.letter.row.structure == STRICTLY_CAUSAL.adjoint
+
+
 def _wanted(node: Node) -> Direction | None:
-    if isinstance(node, (Causal, Dot)) or (isinstance(node, Apply) and node.letter in GATHER):
+    if isinstance(node, (Causal, Dot)) or ground.gives(node) or gathers(node):
         return TIP_TO_BASE
-    outward = isinstance(node, (Anticausal, BodyForce)) or (isinstance(node, Apply) and node.letter in ABOVE)
+    outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or inherits(node)
     outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
     return BASE_TO_TIP if outward else None
 
@@ -104,6 +93,7 @@ def _schedule(
     fused: bool,
     motion: tuple[Node, ...],
     whole: Collection[Node],
+    last: Collection[Node],
 ) -> Schedule:
     def next_in(direction: Direction, earliest: int) -> int:
         offset = 0 if start is direction else 1
@@ -116,6 +106,7 @@ def _schedule(
     if articulated and bodies and inward < min(bodies):
         inward = next_in(TIP_TO_BASE, min(bodies))
     rated = any(map(_rated, nodes))
+    weighed = [n for n in nodes if ground.weighed(n)]
     stage: dict[int, int] = {}
 
     def moving() -> int:
@@ -130,28 +121,33 @@ def _schedule(
             earliest = max(earliest, moving())
         if _rated(node):
             earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
-        if isinstance(node, Apply) and node.letter.startswith(("B[", "Bdot[")):
+        if isinstance(node, Apply) and isinstance(node.letter, FrameLetter):
             earliest = max(earliest, poses)
+        if ground.weighed(node) and ground.takes(node):
+            earliest = max(earliest, next_in(TIP_TO_BASE, 0) + 1)
         direction = _wanted(node)
         stage[node.number] = earliest if direction is None else next_in(direction, earliest)
-    last = next_in(TIP_TO_BASE, max(stage.values(), default=0))
-    stage |= {n.number: last for n in nodes if isinstance(n, Dot)}  # sums end at the world, when all is done
+    end = next_in(TIP_TO_BASE, max(stage.values(), default=0))
+    stage |= {n.number: end for n in last}
+    weigh = (end if all(n in last for n in weighed) else next_in(TIP_TO_BASE, 0)) if weighed else None
     rates = next_in(TIP_TO_BASE, max(inward, moving())) if rated else None
     count = 1 + max([*stage.values(), inward if articulated else 0, poses if placed else 0], default=0)
     directions = [start if i % 2 == 0 else _other(start) for i in range(count)]
     stages = [tuple(n for n in nodes if stage[n.number] == i) for i in range(count)]
-    return _trim(Schedule(tuple(directions), tuple(stages), inward if articulated else None, rates), poses if placed else None)
+    return _trim(
+        Schedule(tuple(directions), tuple(stages), inward if articulated else None, rates, weigh), poses if placed else None
+    )
 
 
 def _trim(full: Schedule, poses: int | None) -> Schedule:
     """Drop a first sweep that has nothing to do."""
     directions, stages, articulate = full.directions, full.stages, full.articulate
-    idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and articulate != 0 and poses != 0
+    idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and 0 not in (articulate, poses, full.weigh)
     moves = directions[0] is BASE_TO_TIP and any(needs_motion(n) for stage in stages for n in stage)
     idle = idle and not moves  # the first sweep outward makes the velocities
     if idle and len(stages) > 1:
         moved = ((*stages[0], *stages[1]), *stages[2:])
-        later = [None if stage is None else stage - 1 for stage in (articulate, full.differentiate)]
+        later = [None if stage is None else stage - 1 for stage in (articulate, full.differentiate, full.weigh)]
         return Schedule(directions[1:], moved, *later)
     return full
 

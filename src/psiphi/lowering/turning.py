@@ -11,7 +11,8 @@ from fractions import Fraction
 from psiphi.operators.letters import FORCE, MOTION, letter
 from psiphi.operators.polynomial import Poly, Word
 
-TURNING = ("omega", "omega*")
+OMEGA = letter("omega")  # on forces
+TURNING = (OMEGA, OMEGA.T)
 
 
 def sided(poly: Poly) -> Poly:
@@ -27,7 +28,7 @@ def _sided(word: Word) -> tuple[Word, int]:
     out, sign = list(word), 1
     for i, x in enumerate(word):
         if x in TURNING:
-            out[i] = "omega*" if _meets(word, i) == MOTION else "omega"
+            out[i] = OMEGA.T if _meets(word, i) == MOTION else OMEGA
             sign = sign if out[i] == x else -sign
     return tuple(out), sign
 

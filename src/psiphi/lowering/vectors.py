@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from psiphi.lowering import frames
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Graph, Leaf, Node, Sum, arguments
+from psiphi.lowering import frames, ground
+from psiphi.lowering.gathering import Gathering, combination, inner
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Graph, Leaf, Node, Sum, arguments
 from psiphi.lowering.local import (
     LOCAL,
     ZERO6,
@@ -23,14 +24,28 @@ from psiphi.lowering.local import (
     local_force,
     subtract,
 )
-from psiphi.lowering.newton import accelerate, world_at_rest
+from psiphi.lowering.newton import accelerate, move, world_at_rest
 from psiphi.lowering.rates import differentiate, split
-from psiphi.lowering.schedule import Schedule, needs_motion, schedule
+from psiphi.lowering.schedule import Schedule, schedule
 from psiphi.lowering.turning import TURNING
-from psiphi.operators.letters import BIAS, FORCE, MOVING, SIDES, vector_parts
+from psiphi.operators.letters import (
+    A_LOCAL,
+    B_LOCAL,
+    BIAS,
+    BODIES,
+    COUPLE,
+    FORCE,
+    GRAVITY,
+    SIDES,
+    A,
+    B,
+    FrameLetter,
+    Letter,
+    VectorLetter,
+)
 from psiphi.operators.polynomial import Poly, Word
-from psiphi.spatial.screws import add, dot, force, motion
-from psiphi.sweeps.program import Argument, Program, Site, Sweep
+from psiphi.spatial.screws import add, force, motion
+from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 
 @dataclass(frozen=True)
@@ -40,70 +55,6 @@ class Result:
     name: str
     poly: Poly
     space: str
-
-
-OVER_LINKS = ("@link", *(f"@{side}" for side in SIDES))
-
-
-class Gathering:
-    """Values over frames that no single body has: they are gathered at the world.
-
-    B* x is made at the bodies that carry the frames. As long as frames of the same names meet, everything stays there; where
-    other frames meet them (J1 v - J2 v), given vectors join them (f - J v) or B takes them elsewhere (J1* J2 v), the value is
-    whole only when its sweep has ended, and is read at the world.
-    """
-
-    def __init__(self, nodes: list[Node], roots: Sequence[Node | None]):
-        self.home: dict[Node, tuple[str, ...] | None] = {}  # the frames whose bodies have the value; (): given; None: the world
-        for node in nodes:
-            if _over_frames(node, self.home):
-                self.home[node] = self._home(node)
-        dots = {n for n in nodes if isinstance(n, Dot) and n.x in self.home and not self._shared(n)}
-        self.at_world = {node for node, home in self.home.items() if home is None} | dots
-        self.results = {root for root in roots if root in self.home and not self.home[root]}
-        spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
-        self.readers = {n for n in spread if self.home[n.argument] not in ((), frames.names_of(n.letter))}
-        read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
-        read |= {x for n in dots for x in arguments(n)}
-        self.gathered = {node for node in read if self.home[node]}
-
-    @property
-    def used(self) -> bool:
-        return bool(self.at_world or self.results or self.readers)
-
-    def _home(self, node: Node) -> tuple[str, ...] | None:
-        if isinstance(node, Leaf):
-            return ()
-        if isinstance(node, Apply):
-            return frames.names_of(node.letter)
-        assert isinstance(node, Sum)
-        homes = {self.home[x] for _, x in node.terms}
-        return homes.pop() if len(homes) == 1 else None
-
-    def _shared(self, dot: Dot) -> bool:
-        """Whether both vectors are at the same bodies."""
-        return bool(self.home[dot.x]) and self.home[dot.x] == self.home[dot.y]
-
-    def gather(self, site: Site, node: Node, value: dict) -> None:
-        """A body hands the world what it has: each frame is on one body."""
-        site.world.setdefault(f"n{node.number} at frames", {}).update(value)
-
-    def value(self, site: Site, node: Node) -> dict[int, list]:
-        """{frame number: six scalars}; frames no body carries are missing: there the value is zero."""
-        if isinstance(node, Leaf):
-            return frames.every_input(site, vector_parts(node.letter)[0])  # type: ignore[index]
-        if self.home[node]:
-            return site.world.get(f"n{node.number} at frames", {})
-        assert isinstance(node, Sum)
-        return _combination([(c, self.value(site, x)) for c, x in node.terms])
-
-
-def _over_frames(node: Node, known: dict) -> bool:
-    if isinstance(node, Sum):
-        return node.terms[0][1] in known
-    return (isinstance(node, Leaf) and node.letter.endswith("@frame")) or (
-        isinstance(node, Apply) and frames.senses(node.letter)
-    )
 
 
 @dataclass
@@ -121,12 +72,17 @@ class Lowered:
         dots = [dot for terms in self.sums.values() for _, dot in terms]
         live = _live([root for root in (*self.motion, *self.roots, *dots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
-        letters = {n.letter for n in self.nodes if isinstance(n, Apply)}
-        self.frames = sorted({frames.of_rate(x) for x in letters if x.startswith(("B[", "Bdot["))})
+        letters = {n.letter for n in self.nodes if isinstance(n, (Apply, FrameMotion))}
+        self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
         self.gathering = Gathering(self.nodes, self.roots)
-        placed = any("|frame" not in x for x in self.frames)
+        placed = any(x.axes == "world" for x in self.frames)
         self.schedule: Schedule = schedule(
-            self.nodes, placed=placed, fused=self.fused, motion=tuple(self.motion), whole=self.gathering.readers
+            self.nodes,
+            placed=placed,
+            fused=self.fused,
+            motion=tuple(self.motion),
+            whole=self.gathering.whole,
+            last=self.gathering.last,
         )
 
     def _motion(self) -> dict[Node, str]:
@@ -135,19 +91,19 @@ class Lowered:
 
     @property
     def explicit_bias(self) -> bool:
-        return any((isinstance(n, Leaf) and n.letter in MOVING) or needs_motion(n) for n in self.nodes)
+        return any(isinstance(n, (Apply, Leaf)) and n.letter.moves for n in self.nodes)
 
     @property
     def splits(self) -> bool:
         """Whether Pi is needed."""
-        return any(isinstance(n, Apply) and n.letter in ("Pi", "Pi*") for n in self.nodes)
+        return any(isinstance(n, Apply) and n.letter.bare == "Pi" for n in self.nodes)
 
     @property
     def rods(self) -> bool:
         """Whether inertia may change sides of joints: where M shows only inside H phi M phi* H*, or in body forces."""
-        applied = {n.letter for n in self.nodes if isinstance(n, Apply)}
+        applied = {n.letter for n in self.nodes if isinstance(n, (Apply, Leaf)) and BODIES in n.letter.made}
         alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
-        shows = alone or bool({"P", "P_plus"} & applied)
+        shows = alone or bool(applied - {"M"})
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
@@ -155,24 +111,32 @@ class Lowered:
         marks = frames.marks(tree, self.frames)
         local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
         local = local and not self.gathering.used
-        finish = self._finish if self.gathering.results or self.sums else None
-        return Program(name, inputs, outputs, sweeps, self._world(tree), finish, marks=marks, local=local)
+        finish = partial(self._finish, tree.gravity) if self.gathering.results or self.sums else None
+        bodies = sorted(marks) if self._only_to_frames else None
+        return Program(name, inputs, outputs, sweeps, self._world(tree), finish, bodies, local, marks)
 
-    def _finish(self, site: Site) -> None:
+    @property
+    def _only_to_frames(self) -> bool:
+        """Values of frames, made on the way out to them: no other body has a part in it."""
+        outward = all(direction is BASE_TO_TIP for direction in self.schedule.directions)
+        return outward and not self.sums and all(root is not None and self.gathering.home.get(root) for root in self.roots)
+
+    def _finish(self, gravity: Any, site: Site) -> None:
         """At the world, last: numbers, and the results over frames that no single body has."""
         for name, terms in self.sums.items():
-            parts = [(c, self._number(site, dot)) for c, dot in terms]
-            site.write(name, 0, _combination(parts) if parts else [0.0])
+            parts = [(c, self._number(site, node, gravity)) for c, node in terms]
+            site.write(name, 0, combination(parts) if parts else [0.0])
         for result, root in zip(self.results, self.roots, strict=True):
             if root in self.gathering.results:
                 for i, part in self.gathering.value(site, root).items():
                     site.write(result.name, 6 * i, part)
 
-    def _number(self, site: Site, dot: Node) -> list:
+    def _number(self, site: Site, dot: Node, gravity: Any) -> list:
         """What the bodies have summed up; of frames that no single body has, what the world has."""
-        assert isinstance(dot, Dot)
+        if not isinstance(dot, Dot):
+            return ground.potential(site, gravity)
         if dot in self.gathering.at_world:
-            return [_inner(self.gathering.value(site, dot.x), self.gathering.value(site, dot.y))]
+            return [inner(self.gathering.value(site, dot.x), self.gathering.value(site, dot.y))]
         return site.children.get(f"n{dot.number}", [0.0])
 
     @property
@@ -180,14 +144,17 @@ class Lowered:
         """Sweeps as the equation is written: the longest chain of recursions that need each other."""
         length: dict[int, int] = {}
         for node in self.nodes:
-            own = isinstance(node, (Causal, Anticausal, BodyForce)) or (isinstance(node, Leaf) and node.letter in BIAS)
+            own = isinstance(node, (Causal, Anticausal, BodyForce, FrameMotion)) or (
+                isinstance(node, Leaf) and node.letter in BIAS
+            )
             length[node.number] = own + max([length[a.number] for a in arguments(node)], default=0)
         return max(length.values(), default=0)
 
     @property
     def _over_links(self) -> bool:
         """Arrays over links are in public axes, which a class of links does not know."""
-        given = any(isinstance(n, Leaf) and n.letter not in BIAS and n.letter.endswith(OVER_LINKS) for n in self.nodes)
+        leaves = [n.letter for n in self.nodes if isinstance(n, Leaf)]
+        given = any(isinstance(x, VectorLetter) and x.given and x.rows.name == "link" for x in leaves)
         return given or any(result.space in ("motion", "force") for result in self.results)
 
     def _world(self, tree: Any) -> Callable[[Site], None]:
@@ -197,7 +164,9 @@ class Lowered:
             site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-float(g) for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
             site.keep(down=[float(g) for g in gravity])
             for node in self.nodes:
-                if isinstance(node, BodyForce):
+                if isinstance(node, FrameMotion):
+                    site.keep(**{f"motion{node.number}": world_at_rest(frames.ZERO3)})
+                elif isinstance(node, BodyForce):
                     site.keep(**{f"motion{node.number}": world_at_rest(gravity)})
                 else:
                     site.keep(**{f"n{node.number}": ZERO6})
@@ -208,7 +177,7 @@ class Lowered:
         nodes, first_out = self.schedule.stages[stage], stage == self.outward
         pairs = zip(self.results, self.roots, strict=True)
         roots = [(result, root) for result, root in pairs if root is not None and root not in self.gathering.results]
-        work = [node for node in nodes if node not in self.gathering.at_world]
+        work = [node for node in nodes if node not in self.gathering.at_world and not ground.is_height(node)]
 
         def step(site: Site) -> None:
             if first_out and self.explicit_bias:
@@ -217,6 +186,8 @@ class Lowered:
                 frames.locate(site)
             if stage == self.schedule.articulate:
                 articulate(site)
+            if stage == self.schedule.weigh:
+                ground.weigh(site)
             if stage == self.schedule.differentiate:
                 differentiate(site)
                 if self.splits:
@@ -263,10 +234,12 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     if isinstance(node, Leaf):
         return _leaf(site, node.letter)
     if isinstance(node, Sum):
-        return _combination([(c, get(n)) for c, n in node.terms])
-    if isinstance(node, BodyForce):
+        return combination([(c, get(n)) for c, n in node.terms])
+    if isinstance(node, (BodyForce, FrameMotion)):
         u = [0.0] * len(site.H) if node.u is None else get(node.u)
-        return accelerate(site, u, f"motion{node.number}")
+        if isinstance(node, BodyForce):
+            return accelerate(site, u, f"motion{node.number}")
+        return frames.accelerations(site, node.letter, move(site, u, f"motion{node.number}"))
     if isinstance(node, Dot):
         return _dot(site, node, get)
     if isinstance(node, Causal):
@@ -277,52 +250,34 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
 
 
-BIASES = {
-    "vec:a@link": bias_acceleration,
-    "vec:b@link": bias_force,
-    "vec:a_local@link": local_acceleration,
-    "vec:b_local@link": local_force,
-    "vec:couple@joint": couple,
-    "vec:g@link": gravity,
+BIASES: dict[Letter, Callable] = {
+    A: bias_acceleration,
+    B: bias_force,
+    A_LOCAL: local_acceleration,
+    B_LOCAL: local_force,
+    COUPLE: couple,
+    GRAVITY: gravity,
 }
 
 
-def _leaf(site: Site, letter: str) -> Any:
-    if letter in BIASES:
-        return BIASES[letter](site)
-    name, space = vector_parts(letter)  # type: ignore[misc]
-    if space == "frame":
-        return frames.inputs_here(site, name)
-    return site.of(name) if space == "joint" else frames.working(site, site.link_part(name), space if space in SIDES else FORCE)
-
-
-def _combination(terms: list[tuple[Fraction, Any]]) -> Any:
-    """A linear combination of values: lists, or {frame: list} in which missing frames are zero."""
-    if isinstance(terms[0][1], dict):
-        numbers = sorted({i for _, value in terms for i in value})
-        return {i: _combination([(c, value[i]) for c, value in terms if i in value]) for i in numbers}
-    total = None
-    for c, value in terms:
-        scaled = value if c == 1 else [-x for x in value] if c == -1 else [float(c) * x for x in value]
-        total = scaled if total is None else add(total, scaled)
-    return total
+def _leaf(site: Site, x: Letter) -> Any:
+    if x in BIASES:
+        return BIASES[x](site)
+    assert isinstance(x, VectorLetter)
+    if x.space == "frame":
+        return frames.inputs_here(site, x.word)
+    if x.space == "joint":
+        return site.of(x.word)
+    return frames.working(site, site.link_part(x.word), x.space if x.space in SIDES else FORCE)
 
 
 def _dot(site: Site, node: Dot, get) -> list:
     """Tip to base: x* y of this body and all bodies it carries."""
-    name, here = f"n{node.number}", [_inner(get(node.x), get(node.y))]
+    name, here = f"n{node.number}", [inner(get(node.x), get(node.y))]
     below = site.children.get(name)
     value = here if below is None else add(below, here)
     site.send(**{name: value})
     return value
-
-
-def _inner(x, y) -> Any:
-    """x* y of two vectors at one body, or of {frame: vector}s."""
-    if isinstance(x, dict):
-        parts = [_inner(x[i], y[i]) for i in sorted(x) if i in y]
-        return sum(parts[1:], start=parts[0]) if parts else 0.0
-    return dot(x, y) if x else 0.0
 
 
 def _causal(site: Site, node: Causal, get) -> list:
@@ -358,8 +313,13 @@ def _applied(site: Site, node: Apply, x) -> Any:
     letter, name = node.letter, f"n{node.number}"
     if letter in LOCAL:
         return LOCAL[letter](site, x)
-    if letter.startswith(("B[", "Bdot[")):
-        return frames.spread(site, letter, x) if not letter.endswith("*") else frames.sense(site, letter, x)
+    if ground.gives(node):
+        ground.send(site, name, x)
+        return x
+    if ground.takes(node):
+        return ground.hand(site, letter, x)
+    if isinstance(letter, FrameLetter):
+        return frames.act(site, letter, x)
     if letter in GATHERED:
         site.send(**{name: force(site.path, GATHERED[letter](site, x))})
         return site.children.get(name, [0.0] * site.link.size)
@@ -376,7 +336,17 @@ INHERITED: dict[str, Callable] = {
     "E_phi*": lambda s, x: x,
     "E_psi*": LOCAL["tau_bar*"],
 }
-LOWERED = {*LOCAL, *GATHERED, *INHERITED, "phi", "psi", "phi*", "psi*"}  # letters that have sweeps
+LOWERED = {
+    *LOCAL,
+    *GATHERED,
+    *INHERITED,
+    *ground.GROUND,
+    *ground.SPREAD,
+    "phi",
+    "psi",
+    "phi*",
+    "psi*",
+}  # letters that have sweeps
 
 
 def _write(site: Site, result: Result, value) -> None:

@@ -5,17 +5,20 @@ climb      L c R                  columns of R climb with c = phi or psi; L read
 fall       (L c R)*               the transpose of a climb
 composite  L phi M phi* R         columns of r(j) R climb with phi; r is the composite inertia
 compliance L c* X c R, X = X*     y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (theory.md section 4)
+grounded   E_0 c R, E_0 phi M phi* R   columns climb to the world, which reads them; E_c about the centre of mass
+whole      E_0 phi M phi* E_0*    the composite inertia of everything, at the world
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from psiphi.lowering.graph import adjoint
+from psiphi.lowering.ground import GROUND, SPREAD
 from psiphi.lowering.local import LOCAL
-from psiphi.operators.letters import needs_velocity
+from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.polynomial import Word
 
 
@@ -24,7 +27,7 @@ class Family:
     """Columns `letters` e_j that climb with `kind`; composite ones start as r(j) letters e_j. A leading K starts them one
     body further in, as phi G."""
 
-    kind: str
+    kind: Letter
     letters: Word
     composite: bool = False
 
@@ -59,39 +62,71 @@ class Compliance:
     right: Family
 
 
-def is_local(letter: str) -> bool:
+@dataclass(frozen=True)
+class Grounded:
+    letter: Letter
+    family: Family
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Whole:
+    left: Letter
+    right: Letter
+
+
+def is_local(x: Letter) -> bool:
     """A letter that acts body by body, and needs no sweep for velocities first."""
-    return (letter in LOCAL and not needs_velocity(letter)) or letter.startswith("B[")
+    return (x in LOCAL or isinstance(x, FrameLetter)) and not x.moves
 
 
 def shape_of(word: Word) -> Any:
     """The word's shape, or None when it has to be applied column by column."""
-    if any(x.startswith("B[") and not x.endswith("*") and y.startswith("B[") for x, y in pairwise(word)):
+    if word[:1] and word[0] in GROUND:
+        return _at_world(word)
+    if word[-1:] and word[-1] in SPREAD:
+        mirror = _at_world(adjoint(word))
+        return replace(mirror, transposed=True) if isinstance(mirror, Grounded) else None
+    if any(isinstance(x, FrameLetter) and not x.starred and isinstance(y, FrameLetter) for x, y in pairwise(word)):
         return None  # B B*: frames of one body push another
-    turns = [i for i, letter in enumerate(word) if letter in ("phi", "psi", "phi*", "psi*")]
+    turns = [i for i, x in enumerate(word) if x.bare in ("phi", "psi")]
     kinds = [word[i] for i in turns]
     if not turns:
         return Diagonal(word) if all(map(is_local, word)) else None
     first, last = turns[0], turns[-1]
     left, right = word[:first], word[last + 1 :]
     if len(turns) == 1:
-        if kinds[0].endswith("*"):
+        if kinds[0].starred:
             mirror = shape_of(adjoint(word))
             return Climb(mirror.left, mirror.family, True) if isinstance(mirror, Climb) else None
         family = Family(kinds[0], right)
-        if left != ("H",) and right and right[0].startswith("B[") and kinds[0] == "phi":
+        if left != ("H",) and right and isinstance(right[0], FrameLetter) and kinds[0] == "phi":
             return None
         return Climb(left, family) if all(map(is_local, left)) and _is_source(family) else None
     middle = word[first + 1 : last]
     if len(turns) > 2 or not all(map(is_local, middle)):
         return None
     if kinds == ["phi", "phi*"] and middle == ("M",) and all(map(is_local, left + right)):
-        return Composite(left, Family("phi", right, True), Family("phi", adjoint(left), True))
-    if kinds[0].endswith("*") and kinds[0] == kinds[1] + "*":
+        return Composite(left, Family(kinds[0], right, True), Family(kinds[0], adjoint(left), True))
+    if kinds[0].starred and kinds[0] == kinds[1].T:
         families = Family(kinds[1], adjoint(left)), Family(kinds[1], right)
         symmetric = adjoint(middle) == middle
         return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
     return None
+
+
+def _at_world(word: Word) -> Grounded | Whole | None:
+    """E_0 or E_c on columns that climb."""
+    letter, kind, right = word[0], word[1:2], word[2:]
+    if word[1:4] == ("phi", "M", "phi*"):
+        if len(word) == 5 and word[4] in SPREAD:
+            return Whole(letter, word[4])
+        family = Family(word[1], word[4:], True)
+        return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
+    if kind not in (("phi",), ("psi",)):
+        return None
+    family = Family(kind[0], right)
+    return Grounded(letter, family) if _is_source(family) else None
 
 
 def _is_source(family: Family) -> bool:

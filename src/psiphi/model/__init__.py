@@ -6,10 +6,10 @@ Goes out: a `model.Model`, sorted base to tip (`parent[k] < k`), fixed joints me
 Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.py` (where configurations move), then
 `builder.py` (how a model is made) and `checks.py` (what is accepted, what is refused, what can be repaired). Below them
 
-    values.py, records.py               what a builder is given, and what it remembers
+    values.py, records.py, log.py       what a builder is given, what it remembers, and where its messages stand
     tree.py, assembly.py                from records to a tree, and from the tree to a model
     places.py, inertias.py              poses and inertias as plain floats
-    movable.py                          whether every joint can be moved
+    movable.py, motors.py               whether every joint can be moved, and which have motors
     urdf.py, dh.py                      readers; vocabulary.py, fields.py, shapes.py, xml.py: the words of URDF
     paths.py, packages.py               where meshes and descriptions lie
 """

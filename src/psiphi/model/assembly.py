@@ -8,11 +8,12 @@ import numpy as np
 
 from psiphi.model.checks import perpendicular
 from psiphi.model.inertias import combine, matrices
+from psiphi.model.log import Log
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose, frozen
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord
 from psiphi.model.tree import Walk
-from psiphi.wording import Log, nearest, shown
+from psiphi.wording import nearest, shown
 
 
 def assemble(name: str, gravity, walk: Walk, links: dict[str, LinkRecord], extra: list[FrameRecord], log: Log) -> Model:

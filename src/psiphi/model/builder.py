@@ -20,12 +20,13 @@ from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
 from psiphi.model.checks import check_joints, check_links, check_model, read_repairs
-from psiphi.model.joints import JOINTS
+from psiphi.model.joints import JOINTS, sizes
+from psiphi.model.log import Log
 from psiphi.model.model import Model
 from psiphi.model.places import HERE, UPRIGHT, Place
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord, Whole
 from psiphi.model.tree import walk_tree
-from psiphi.wording import Log, nearest, shown
+from psiphi.wording import nearest, shown
 
 
 class Builder:
@@ -105,7 +106,7 @@ class Builder:
         self._new(name, self.joints, "joint", fail)
         if not isinstance(kind, str) or kind not in ("fixed", *JOINTS):
             fail(f"no joint kind {shown(kind)}", nearest(kind, ("fixed", *JOINTS)))
-        nq, nv = (0, 0) if kind == "fixed" else (JOINTS[kind].nq, JOINTS[kind].nv)
+        nq, nv = sizes(kind)
         each = partial(values.per_coordinate, fail=fail)
         above = partial(each, count=nv, sign=False)
         still = kind == "fixed"

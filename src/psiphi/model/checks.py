@@ -29,10 +29,11 @@ import numpy as np
 
 from psiphi.errors import ModelError
 from psiphi.model.inertias import matrices, project
+from psiphi.model.log import Log
 from psiphi.model.model import Model
 from psiphi.model.movable import check_massless, check_movable
 from psiphi.model.records import JointRecord, LinkRecord
-from psiphi.wording import Log, listed, nearest, shown
+from psiphi.wording import listed, nearest, shown
 
 REPAIRS = ("inertia", "axis", "limits", "mimic")
 RELATIVE = 1e-9  # of the largest principal moment

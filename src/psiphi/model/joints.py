@@ -1,7 +1,7 @@
 """The joint table: one row a kind. Everything else asks the row, never the kind.
 
 A row is written in *canonical axes*: the joint's axis is z (planar: z is the normal). Any other axis is a constant
-rotation of the joint frame, applied once where the tree is framed (`sweeps/framing.py`).
+rotation of the joint frame, applied once where the tree is framed (`framing/framing.py`).
 
     motion(q, joint)   the displacement parent -> body as a list of `Screw`, `Turn` and `Shift` (psiphi.spatial)
     H(q, joint)        the joint map H: nv rows of 6, angular first, in body axes: V_d = H* v
@@ -223,3 +223,8 @@ JOINTS: dict[str, JointKind] = {
         axes=0,
     ),
 }
+
+
+def sizes(kind: str) -> tuple[int, int]:
+    """How many coordinates and velocities a joint of this kind has; a fixed one has none."""
+    return (0, 0) if kind == "fixed" else (JOINTS[kind].nq, JOINTS[kind].nv)

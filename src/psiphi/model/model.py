@@ -17,6 +17,7 @@ from psiphi.arguments import Numbers, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.manifold import Manifold
+from psiphi.model.motors import coordinates, idle
 from psiphi.wording import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
@@ -320,6 +321,11 @@ class Model(Immutable):
             if joint.name == name:
                 return joint
         raise StateError(f"no joint {shown(name)} on {self.name}", _by_name(name, [j.name for j in self.joints]))
+
+    @cached_property
+    def actuated(self) -> np.ndarray:
+        """The velocity coordinates that have motors: all but those of free joints. Controllers drive these."""
+        return np.setdiff1d(np.arange(self.nv), coordinates(self, idle(self)))
 
     def neutral(self) -> np.ndarray:
         """The configuration with every joint at its zero."""

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from psiphi.errors import SingularError
+from psiphi.model.log import Log, Placed
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import WORLD, Body, Joint, Model, canonical_axes
 from psiphi.model.records import JointRecord, Whole
 from psiphi.spatial import screws
 from psiphi.spatial.rotations import skew
-from psiphi.wording import Log, Placed
 
 TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use

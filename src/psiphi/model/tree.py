@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from psiphi.model.inertias import Part
+from psiphi.model.log import Log
 from psiphi.model.model import WORLD
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.records import JointRecord, LinkRecord, Whole
-from psiphi.wording import Log, listed, nearest, shown
+from psiphi.wording import listed, nearest, shown
 
 ROOT_JOINT = "root_joint"
 

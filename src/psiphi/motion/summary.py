@@ -31,13 +31,40 @@ def facts(motion: Any) -> list[tuple[str, str]]:
         torques = _by_coordinate(np.abs(motion.tau))
         most = int(np.argmax(torques))
         rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"))
+        rows += [_undriven(motion)] if motion.info.get("passive") else []
     rows += balance.rows(motion)
+    if "implicit" in motion.info:
+        rows.append(("implicit", _implicit(**motion.info["implicit"])))
     if motion.residual is not None:
         position, velocity = _by_coordinate(motion.residual)
         rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
     if motion.forces is not None and motion.forces.size:
         rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
     return [*rows, *_events(motion)]
+
+
+def _undriven(motion: Any) -> tuple[str, str]:
+    """What coordinates without a motor were given."""
+    tau = np.abs(np.nan_to_num(motion.tau))
+    largest = {name: float(tau[..., a:b].max(initial=0.0)) for name, (a, b) in motion.info["passive"].items()}
+    pushed = {name: most for name, most in largest.items() if most > 0.0}
+    if not pushed:
+        return "no motor", f"{several(list(largest))}: given nothing"
+    return "no motor", several([f"{name} was given up to {most:.4g}" for name, most in pushed.items()])
+
+
+def _implicit(joints: list[str], order: int) -> str:
+    """Whose losses were taken implicitly, and what order that leaves."""
+    return f"damping and friction at {several(joints)}, of order {order}"
+
+
+def several(names: list[str], most: int = 4) -> str:
+    """The first names, and how many more there are.
+
+    >>> several(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _events(motion: Any) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ Read `letters.py` first (the alphabet, one row a letter), then `expression.py` a
 
 from psiphi.operators.blocks import Blocks
 from psiphi.operators.expression import Expression, symbol, vector
-from psiphi.operators.operators import Operators, has_rotors, is_chain
+from psiphi.operators.operators import Operators, has_rotors, heavier, is_chain
 from psiphi.operators.questions import (
     DotTest,
     dot_test,
@@ -50,5 +50,6 @@ __all__ = [
     "time_derivative",
     "RATES",
     "has_rotors",
+    "heavier",
     "is_chain",
 ]

@@ -1,12 +1,14 @@
 """The letters as matrices, straight from their definitions. Dense: for seeing and checking.
 
-ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
+ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   ℰ₀(k) = φ(world, k) at roots
+P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
 G = P H* D⁻¹,  P⁺ = P - G H P;   τ̄ = I - G H,  ℰ_ψ = ℰ_φ τ̄,  ψ = (I - ℰ_ψ)⁻¹
 a, b: inertial derivatives (S0 (2.24)-(2.30)) in link axes, gravity in a at the roots
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -15,11 +17,16 @@ from psiphi.errors import SingularError
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
 from psiphi.operators.kinematics import motions, transmission
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import A, B, FrameLetter
 from psiphi.operators.moving import t
 from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
+
+
+def no_center(name: str) -> SingularError:
+    """The refusal of what needs a centre of mass."""
+    return SingularError(f"no moving body of {name} has mass: there is no centre of mass", "write E_0, at the world's origin")
 
 
 class Atoms:
@@ -34,9 +41,11 @@ class Atoms:
 
     def __getitem__(self, name: str) -> Matrix:
         if name not in self.known:
-            build = next((make for family, make in FAMILIES.items() if name.startswith(family)), None)
-            self.known[name] = build(self, name) if build else {**BUILD, **moving.BUILD}[name](self)
+            self.known[name] = self._frames(name) if isinstance(name, FrameLetter) else MATRICES[name](self)
         return self.known[name]
+
+    def _frames(self, x: FrameLetter) -> Matrix:
+        return moving.frames(self, x) if x.rate else self.frames(x)
 
     @property
     def identity(self) -> Matrix:
@@ -103,13 +112,12 @@ class Atoms:
             out.append(motion.R if joint.parent == WORLD else out[joint.parent] @ motion.R)
         return out
 
-    def frames(self, name: str) -> Matrix:
+    def frames(self, x: FrameLetter) -> Matrix:
         """B: a wrench at each frame, in world or frame axes -> the link that carries it."""
-        frames, axes = frame_parts(name)
-        out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(frames)))
-        for i, frame in enumerate(map(self.model.frame, frames)):
+        out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(x.frames)))
+        for i, frame in enumerate(map(self.model.frame, x.frames)):
             if frame.body != WORLD:
-                R = frame.pose.rotation if axes == "frame" else t(self.rotations[frame.body])
+                R = frame.pose.rotation if x.axes == "frame" else t(self.rotations[frame.body])
                 rows = slice(6 * frame.body, 6 * frame.body + 6)
                 out[..., rows, 6 * i : 6 * i + 6] = transmission(R, frame.pose.translation)
         return out
@@ -144,6 +152,37 @@ class Atoms:
             if parent != WORLD:
                 out[..., 6 * parent : 6 * parent + 6, 6 * k : 6 * k + 6] = block
         return out
+
+    def to_world(self) -> Matrix:
+        """ℰ₀: forces at the roots -> at the world's origin, in world axes."""
+        out = np.zeros((*self.lead, 6, 6 * len(self.motions)))
+        for k, (parent, motion) in enumerate(zip(self.model.parent, self.motions, strict=True)):
+            if parent == WORLD:
+                out[..., 6 * k : 6 * k + 6] = motion.phi
+        return out
+
+    def to_center(self) -> Matrix:
+        """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""
+        if not self.motions:
+            return self["E_0"]
+        whole = self["E_0"] @ self["phi"]
+        R = whole @ self["M"] @ t(whole)
+        mass = sum(body.mass for body in self.model.bodies)
+        if not mass > 0.0:
+            raise no_center(self.model.name)
+        out = self["E_0"].copy()
+        out[..., :3, :] -= R[..., :3, 3:] @ out[..., 3:, :] / mass
+        return out
+
+    def potential(self) -> Matrix:
+        """U = - Σ m g·c, as a matrix of one entry."""
+        total = np.zeros(self.lead)
+        p: list[Matrix] = []
+        for joint, motion, R, body in zip(self.model.joints, self.motions, self.rotations, self.model.bodies, strict=True):
+            outer = joint.parent != WORLD
+            p.append(p[joint.parent] + (self.rotations[joint.parent] @ motion.p[..., None])[..., 0] if outer else motion.p)
+            total = total - body.mass * (p[-1] + R @ body.com) @ self.model.gravity_vector
+        return total[..., None, None]
 
     def articulated_part(self, i: int) -> Matrix:
         return self.diagonal([parts[i] for parts in self.articulated])
@@ -181,6 +220,8 @@ BUILD = {
     "S": lambda s: s.shift([np.eye(6)] * len(s.motions)),
     "Delta_phi": lambda s: s.diagonal([m.phi for m in s.motions]),
     "E_phi": lambda s: s.shift([m.phi for m in s.motions]),
+    "E_0": lambda s: s.to_world(),
+    "E_c": lambda s: s.to_center(),
     "phi": lambda s: np.linalg.inv(s.identity - s["E_phi"]),
     "tau_bar": lambda s: s.identity - s["G"] @ s["H"],
     "Delta_psi": lambda s: s["Delta_phi"] @ s["tau_bar"],
@@ -191,7 +232,8 @@ BUILD = {
     "Phi": lambda s: s["phi"] @ s["S"],
     "Psi": lambda s: s["psi"] @ s["S"],
     "Om": lambda s: s.diagonal(s.omega),
-    "vec:a@link": lambda s: s.bias[0][..., None],
-    "vec:b@link": lambda s: s.bias[1][..., None],
+    "U": lambda s: s.potential(),
+    A: lambda s: s.bias[0][..., None],
+    B: lambda s: s.bias[1][..., None],
 }
-FAMILIES = {"B[": Atoms.frames, "Bdot[": moving.frames}
+MATRICES: dict[str, Callable[[Atoms], Matrix]] = {**BUILD, **moving.BUILD}

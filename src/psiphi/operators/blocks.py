@@ -13,7 +13,7 @@ from psiphi.errors import StateError
 from psiphi.figures import blank, written
 from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.spaces import JOINT, LINK, ONE, Space
 from psiphi.operators.terms import Term
 
@@ -62,14 +62,18 @@ def labelled(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
     core = (rows != ONE) + (cols != ONE)
     if matrix.ndim != core:
         raise StateError(f"blocks of a batch of shape {matrix.shape[: matrix.ndim - core]}", "give one state at a time")
-    names = [x for x in terms.letters(term) if x.startswith("B[")]
-    first, last = _frames(names[:1], "*"), _frames(names[-1:], "")
+    at_frames = [x for x in terms.letters(term) if isinstance(x, FrameLetter) or x.row.at]
+    first, last = _frames(at_frames[:1], True), _frames(at_frames[-1:], False)
     matrix = matrix.reshape([1 if space == ONE else -1 for space in (rows, cols)]) if core < 2 else matrix
     return Blocks(matrix, _side(rows, model, first, matrix.shape[0]), _side(cols, model, last, matrix.shape[1]))
 
 
-def _frames(names: list[str], star: str) -> tuple[str, ...]:
-    return frame_parts(names[0])[0] if names and names[0].endswith("]" + star) else ()
+def _frames(at_end: list[Letter], rows: bool) -> tuple[str, ...]:
+    """The frames over which the letter at one end of a term has its rows, or its columns."""
+    x = at_end[0] if at_end else None
+    if isinstance(x, FrameLetter):
+        return x.frames if x.starred == rows else ()
+    return (x.row.at,) if x is not None and x.starred != rows else ()
 
 
 def _side(space: Space, model: Model, frames: tuple[str, ...], count: int) -> Side:

@@ -14,7 +14,7 @@ from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.inverting import inverse_or_error
-from psiphi.operators.letters import BIAS, needs_velocity, symbol_parts, vector_parts
+from psiphi.operators.letters import Letter, SymbolLetter, VectorLetter
 from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
@@ -48,18 +48,16 @@ def _value(term: Term, atoms: Atoms, given: Mapping[str, Any], inverse: Callable
     return OPERATIONS[term.op](*inner)
 
 
-def _letter(name: str, atoms: Atoms, given: Mapping[str, Any]) -> Value:
-    if name == "I":
+def _letter(x: Letter, atoms: Atoms, given: Mapping[str, Any]) -> Value:
+    if x == "I":
         return Fraction(1)
-    if name.endswith("*"):
-        return t(_letter(name[:-1], atoms, given))
-    if name in BIAS:
-        return atoms[name]
-    if parts := vector_parts(name):
-        return _given_vector(*parts, atoms.model, given)[..., None]
-    if parts := symbol_parts(name):
-        return _given_diagonal(*parts, atoms, given)
-    return atoms[name]
+    if x.starred:
+        return t(_letter(x.T, atoms, given))
+    if isinstance(x, VectorLetter) and x.given:
+        return _given_vector(x.word, x.space, atoms.model, given)[..., None]
+    if isinstance(x, SymbolLetter):
+        return _given_diagonal(x.word, x.space, atoms, given)
+    return atoms[x]
 
 
 def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
@@ -119,13 +117,12 @@ OPERATIONS = {
 
 def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
     """Every vector of the term must be given, and nothing else."""
-    letters = {x.removesuffix("*") for x in terms.letters(term)}
-    parts = (vector_parts(x) or symbol_parts(x) for x in letters - set(BIAS))
-    needed = {p[0] for p in parts if p}
+    letters = set(terms.letters(term))
+    needed = {x.word for x in letters if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)}
     if missing := sorted(needed - set(given)):
         names = ", ".join(missing)
         raise StateError(f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)")
     if strange := sorted(set(given) - needed - {"v"}):
         raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", suggest(strange[0], sorted(needed) or ["none"]))
-    if not moving and any(map(needs_velocity, letters)):
+    if not moving and any(x.moves for x in letters):
         raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

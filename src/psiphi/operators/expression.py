@@ -19,6 +19,7 @@ from psiphi.model.model import Model
 from psiphi.operators import legality, terms
 from psiphi.operators.blocks import Blocks, labelled, plot
 from psiphi.operators.dense import evaluate
+from psiphi.operators.letters import Letter
 from psiphi.operators.polynomial import Poly
 from psiphi.operators.printing import LATEX, UNICODE, Python
 from psiphi.operators.rank import check_invertible
@@ -126,7 +127,7 @@ class Expression:
         return tuple(Expression(t, self.model) for t in dict.fromkeys(terms.inverses(self.term)))
 
     @property
-    def letters(self) -> frozenset[str]:
+    def letters(self) -> frozenset[Letter]:
         """The letters it is written with."""
         return frozenset(terms.letters(self.term))
 
@@ -197,9 +198,9 @@ def vector(name: str, space: str = "joint") -> Expression:
     >>> str(vector("tau").T @ vector("v")), str(vector("alpha", "motion"))
     ('tau* v', 'alpha')
     """
-    return Expression(terms.of_letter(legality.named("vec", name, space, ("joint", "link", "frame", "motion", "force"))))
+    return Expression(terms.of_letter(legality.named_vector(name, space)))
 
 
 def symbol(name: str, space: str = "link") -> Expression:
     """An unknown block-diagonal operator by name: for statements that hold for any (Lemma A.1 of S0)."""
-    return Expression(terms.of_letter(legality.named("sym", name, space, ("link", "joint"))))
+    return Expression(terms.of_letter(legality.named_symbol(name, space)))

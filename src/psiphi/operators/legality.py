@@ -10,21 +10,24 @@ from typing import Any
 from psiphi.errors import Error, StateError
 from psiphi.model.model import Model, suggest
 from psiphi.operators import sides, terms
-from psiphi.operators.letters import BIAS, EITHER, FORCE, MOTION, SIDES, letter
+from psiphi.operators.letters import (
+    BIAS,
+    EITHER,
+    FORCE,
+    LETTERS,
+    MOTION,
+    SIDES,
+    Letter,
+    SymbolLetter,
+    VectorLetter,
+    symbol_letter,
+    vector_letter,
+)
 from psiphi.operators.printing import Python
 from psiphi.operators.spaces import ANY, ONE, Space, describe, fits
 from psiphi.operators.terms import Term
 
-INSERTS = {
-    "H": 1,
-    "H*": 1,
-    "G": 3,
-    "G*": 3,
-    "K": 3,
-    "K*": 3,
-    "M": 3,
-    "Om": 3,
-}  # letters that lead from one space to another: their cost
+LEADING = [x for plain in LETTERS.values() if plain.row.leads for x in dict.fromkeys((plain, plain.T))]  # between spaces
 RESERVED = {"q", "self", "ax"}  # arguments of `dense` and `plot`
 TURN, MISMATCH = 1, 4  # the cost of a star, and of forces that meet motions
 
@@ -136,19 +139,28 @@ def common_robot(a: Any, sign: str, b: Any) -> Model | None:
     )
 
 
-def named(family: str, name: Any, space: Any, allowed: tuple[str, ...]) -> str:
-    """The letter of a named vector or symbol."""
+def named_vector(name: Any, space: Any) -> VectorLetter:
+    """The letter of a vector that is given by name."""
+    _check_name(name, space, ("joint", "link", "frame", "motion", "force"))
+    where = "link" if space in SIDES else space
+    if any(x.word == name and x.space == where for x in BIAS):
+        raise StateError(f"{name!r} over {where}s is made of q and v: it is operators.{name}", "choose another name")
+    return vector_letter(name, space)
+
+
+def named_symbol(name: Any, space: Any) -> SymbolLetter:
+    """The letter of any block diagonal operator, by name."""
+    _check_name(name, space, ("link", "joint"))
+    return symbol_letter(name, space)
+
+
+def _check_name(name: Any, space: Any, allowed: tuple[str, ...]) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"[^\W\d]\w*", name):
         raise StateError(f"{name!r} is not a name", "use letters, digits and _, as for a Python variable")
     if name in RESERVED:
         raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
     if space not in allowed:
         raise StateError(f"no space {space!r}", suggest(space, allowed))
-    own = f"vec:{name}@{'link' if space in SIDES else space}"
-    if family == "vec" and own in BIAS:
-        where = own.split("@")[1]
-        raise StateError(f"{name!r} over {where}s is made of q and v: it is operators.{name}", "choose another name")
-    return f"{family}:{name}@{space}"
 
 
 def _products(a: Term, b: Term) -> list[str]:
@@ -158,8 +170,8 @@ def _products(a: Term, b: Term) -> list[str]:
         for right, y in ((b, 0), (terms.adjoint(b), TURN)):
             if terms.spaces(right)[1] != terms.spaces(b)[1] and ONE in terms.spaces(right):
                 continue  # a vector stays a column
-            for name, z in (("", 0), *INSERTS.items()):
-                chain = (left, *((terms.of_letter(name),) if name else ()), right)
+            for between, z in (((), 0), *(((terms.of_letter(x),), x.row.leads) for x in LEADING)):
+                chain = (left, *between, right)
                 if _legal(chain):
                     found.append((x + y + z + MISMATCH * _clashes(chain), len(found), chain))
     nearest = [chain for cost, _, chain in found if cost == min(found)[0]]
@@ -183,8 +195,7 @@ def _legal(chain: tuple[Term, ...]) -> bool:
 def _side(term: Term, end: int) -> str:
     """What the term gives (end 0) or takes (end -1): forces, motions, or either."""
     if term.op == "letter":
-        row = letter(term.args[0])
-        return row.takes if end else row.gives
+        return term.args[0].takes if end else term.args[0].gives
     inner = [x for x in term.args if isinstance(x, Term)]
     return EITHER if term.op in ("inverse", "adjoint") else _side(inner[end], end)
 
@@ -239,9 +250,9 @@ class _Bare(Python):
     def __init__(self):
         super().__init__("")
 
-    def letter(self, name: str) -> tuple[str, int]:
-        if name.startswith(("vec:", "sym:")):
-            return letter(name.removesuffix("*")).symbol + (".T" if name.endswith("*") else ""), 2
+    def letter(self, name: Letter) -> tuple[str, int]:
+        if isinstance(name, (VectorLetter, SymbolLetter)):
+            return name.word + (".T" if name.starred else ""), 2
         return super().letter(name)
 
 

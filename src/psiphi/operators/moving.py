@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.model import WORLD
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, FrameLetter
 from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
@@ -161,14 +161,13 @@ def _U_ring(atoms: Any) -> list[Matrix]:
     return out
 
 
-def frames(atoms: Any, name: str) -> Matrix:
+def frames(atoms: Any, x: FrameLetter) -> Matrix:
     """dB/dt: B turns with the link where its frames are in world axes; B(frames in their own axes) is constant."""
-    B = atoms.frames(name.replace("Bdot[", "B[", 1))
-    places, axes = frame_parts(name.replace("Bdot[", "B[", 1))
-    if axes == "frame":
+    B = atoms.frames(x.of)
+    if x.axes == "frame":
         return np.zeros_like(B)
     out = np.zeros_like(B)
-    for i, frame in enumerate(map(atoms.model.frame, places)):
+    for i, frame in enumerate(map(atoms.model.frame, x.frames)):
         if frame.body != WORLD:
             rows, cols = slice(6 * frame.body, 6 * frame.body + 6), slice(6 * i, 6 * i + 6)
             w = atoms.rotations[frame.body] @ atoms.velocities[frame.body][..., :3, None]  # the link's spin in world axes
@@ -187,9 +186,9 @@ BUILD = {
     "Pi": lambda s: s.diagonal([r.Pi for r in rates(s)]),
     "D_rate": lambda s: s.diagonal([half_rate(D, r.D_dot) for r, (_, D, *_) in zip(rates(s), s.articulated, strict=True)]),
     "U_ring": lambda s: s.diagonal(_U_ring(s)),
-    "vec:couple@joint": lambda s: _couple(s)[..., None],
-    "vec:g@link": lambda s: _gravity(s)[..., None],
+    COUPLE: lambda s: _couple(s)[..., None],
+    GRAVITY: lambda s: _gravity(s)[..., None],
     "Om_dot": lambda s: s.diagonal(_omega_dot(s)),
-    "vec:a_local@link": lambda s: _a_local(s)[..., None],
-    "vec:b_local@link": lambda s: _b_local(s)[..., None],
+    A_LOCAL: lambda s: _a_local(s)[..., None],
+    B_LOCAL: lambda s: _b_local(s)[..., None],
 }

@@ -2,70 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.model import Model, suggest
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression, symbol, vector
-from psiphi.operators.letters import LETTERS, frame_letter
+from psiphi.operators.letters import BIAS, LETTERS, Letter, frame_letter
 
 
 class Operators:
-    """H phi psi M P D G K E_phi E_psi tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om I, vectors a b, frames B(...).
+    """H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om U I, vectors a b, frames B(...).
 
     The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
     """
 
-    H: Expression
-    phi: Expression
-    psi: Expression
-    M: Expression
-    P: Expression
-    D: Expression
-    D_half: Expression
-    G: Expression
-    K: Expression
-    E_phi: Expression
-    E_psi: Expression
-    tau_bar: Expression
-    rotor: Expression
-    S: Expression
-    Delta_phi: Expression
-    Delta_psi: Expression
-    L: Expression
-    Phi: Expression
-    Psi: Expression
-    H_dot: Expression
-    spin: Expression
-    gyro: Expression
-    P_plus: Expression
-    Omega_d: Expression
-    omega: Expression
-    P_dot: Expression
-    lambda_dot: Expression
-    Pi: Expression
-    U_ring: Expression
-    D_rate: Expression
-    Om_dot: Expression
-    Om: Expression
-    I: Expression
-    a: Expression
-    b: Expression
-    a_local: Expression
-    b_local: Expression
-    couple: Expression
-    g: Expression
+    names: ClassVar = (*(x for x in LETTERS if not LETTERS[x].row.written), *(x.word for x in BIAS))  # of its letters
 
     def __init__(self, model: Model | None = None):
         self.model = model
-        for name in LETTERS:
-            setattr(self, name, self._letter(name))
-        self.a, self.b = self._letter("vec:a@link"), self._letter("vec:b@link")
-        self.a_local, self.b_local = self._letter("vec:a_local@link"), self._letter("vec:b_local@link")
-        self.couple, self.g = self._letter("vec:couple@joint"), self._letter("vec:g@link")
+        for name, x in (*LETTERS.items(), *((x.word, x) for x in BIAS)):
+            setattr(self, name, self._letter(x))
 
-    def _letter(self, name: str) -> Expression:
+    def _letter(self, name: Letter) -> Expression:
         return Expression(terms.of_letter(name), self.model)
 
     def B(self, *frames: str, axes: str = "world") -> Expression:
@@ -104,7 +67,7 @@ class Operators:
     @property
     def glossary(self) -> str:
         """The letters, one line each."""
-        return "\n".join(f"{row.name:12} {row.symbol:6} {row.meaning}" for row in LETTERS.values())
+        return "\n".join(f"{x:12} {x.symbol:6} {x.row.meaning}" for x in LETTERS.values())
 
     def __getattr__(self, name: str) -> Expression:
         if name.endswith("_dot") and name.removesuffix("_dot") in (*LETTERS, *DERIVED):  # s.phi_dot, s.mass_half_dot, ...
@@ -125,6 +88,11 @@ class StateAttributeError(StateError, AttributeError):
 def has_rotors(model: Model) -> bool:
     """Does any joint carry rotor inertia?"""
     return any(joint.armature.any() for joint in model.joints)
+
+
+def heavier(model: Model) -> Model:
+    """The robot with a rotor at every joint: what the algebra may say of it when more is added to D (`ADDED` of sweeps)."""
+    return replace(model, joints=tuple(replace(joint, armature=np.ones_like(joint.armature)) for joint in model.joints))
 
 
 def is_chain(model: Model) -> bool:

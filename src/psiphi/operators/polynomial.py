@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from psiphi.operators.letters import adjoint_letter
+from psiphi.operators.letters import Letter, letter
 
-Word = tuple[str, ...]
+Word = tuple[Letter, ...]
 Poly = dict[Word, Fraction]
 
 ZERO = Fraction(0)
@@ -54,4 +54,4 @@ def between(left: Word, p: Mapping[Word, Fraction], right: Word) -> Poly:
 
 def adjoint(p: Mapping[Word, Fraction]) -> Poly:
     """p*: every word reversed, every letter starred."""
-    return {tuple(adjoint_letter(x) for x in reversed(word)): c for word, c in p.items()}
+    return {tuple(letter(x).T for x in reversed(word)): c for word, c in p.items()}

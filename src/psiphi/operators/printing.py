@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from psiphi.operators.letters import BIAS, frame_parts, letter, symbol_parts, vector_parts
+from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, letter
 from psiphi.operators.polynomial import Word
 from psiphi.operators.terms import Term
 
-SPELLED = {"D_inv": "D.inv", "D_half_inv": "D_half.inv"}  # letters a user writes differently
 SUM, PRODUCT, POWER = 0, 1, 2  # how tightly a piece of text holds together
 
 
@@ -24,7 +23,7 @@ class Notation:
         written, strength = getattr(self, term.op)(*term.args)
         return self.brackets.format(written) if strength < tight else written
 
-    def letter(self, name: str) -> tuple[str, int]:
+    def letter(self, name: Letter) -> tuple[str, int]:
         return letter(name).symbol, POWER
 
     def product(self, *terms: Term) -> tuple[str, int]:
@@ -63,11 +62,11 @@ class Latex(Notation):
 
     space, star, invert, brackets = r"\, ", "{}^*", "{}^{{-1}}", r"\left({}\right)"
 
-    def letter(self, name: str) -> tuple[str, int]:
+    def letter(self, name: Letter) -> tuple[str, int]:
         return letter(name).latex, POWER
 
     def inverse(self, term: Term) -> tuple[str, int]:
-        plain = term.op == "letter" and "^" not in letter(term.args[0]).latex
+        plain = term.op == "letter" and "^" not in term.args[0].latex
         return self.invert.format(self.text(term) if plain else self.brackets.format(self.text(term))), POWER
 
     def number(self, c: Fraction) -> str:
@@ -84,21 +83,18 @@ class Python(Notation):
     def __init__(self, scope: str = "s"):
         self.scope = scope + "." if scope else ""
 
-    def letter(self, name: str) -> tuple[str, int]:
-        bare, star = name.removesuffix("*"), ".T" if name.endswith("*") else ""
-        return self.scope + self._call(bare) + star, POWER
+    def letter(self, name: Letter) -> tuple[str, int]:
+        return self.scope + self._call(letter(name).bare) + (".T" if letter(name).starred else ""), POWER
 
-    def _call(self, name: str) -> str:
-        if name.startswith("Bdot["):
-            return self._call(name.replace("Bdot[", "B[", 1)) + ".dot()"
-        if name.startswith("B["):
-            frames, axes = frame_parts(name)
-            return f"B({', '.join(map(repr, frames))}{', axes=' + repr(axes) if axes != 'world' else ''})"
-        if parts := vector_parts(name):
-            return parts[0] if name in BIAS else f"vector({parts[0]!r}, {parts[1]!r})"
-        if parts := symbol_parts(name):
-            return f"symbol({parts[0]!r}, {parts[1]!r})"
-        return SPELLED.get(name, name)
+    def _call(self, x: Letter) -> str:
+        if isinstance(x, FrameLetter):
+            axes = f", axes={x.axes!r}" if x.axes != "world" else ""
+            return f"B({', '.join(map(repr, x.frames))}{axes})" + (".dot()" if x.rate else "")
+        if isinstance(x, VectorLetter):
+            return f"vector({x.word!r}, {x.space!r})" if x.given else x.word
+        if isinstance(x, SymbolLetter):
+            return f"symbol({x.word!r}, {x.space!r})"
+        return x.row.written or x
 
     def scale(self, c: Fraction, term: Term) -> tuple[str, int]:
         if c < 0:

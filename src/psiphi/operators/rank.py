@@ -11,7 +11,7 @@ from psiphi.errors import SingularError, StateError
 from psiphi.model.model import Model
 from psiphi.operators import dense, terms
 from psiphi.operators.inverting import NOISE, RCOND, regularity
-from psiphi.operators.letters import needs_velocity, symbol_parts
+from psiphi.operators.letters import ALPHABET, SymbolLetter
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.sides import ends
 from psiphi.operators.terms import Term
@@ -22,7 +22,7 @@ LARGE = 150
 TINY = 1e-6  # entries below which a matrix may be nothing but rounding
 
 _LINKS = tuple(map(terms.of_letter, ("H", "phi", "M", "phi*", "H*")))
-REGULAR = {terms.of_letter(x) for x in ("phi", "psi", "phi*", "psi*", "D", "D_half", "D_half*", "D_inv", "I")}
+REGULAR = {terms.of_letter(x) for x in ALPHABET.values() if x.row.regular}
 REGULAR |= {Term("product", _LINKS), Term("sum", (Term("product", _LINKS), terms.of_letter("rotor")))}
 
 
@@ -79,9 +79,9 @@ def sample(term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, 
             continue
         count = found.value(end)
         values[name] = rng.standard_normal((*lead, length.get(space) or 6 * (count if isinstance(count, int) and count else 1)))
-    for x in {x.removesuffix("*") for x in terms.letters(term)}:
-        if parts := symbol_parts(x):
-            values[parts[0]] = rng.standard_normal((*lead, length[parts[1]], length[parts[1]]))
-        elif needs_velocity(x) and "v" not in values:
+    for x in {x.bare for x in terms.letters(term)}:
+        if isinstance(x, SymbolLetter):
+            values[x.word] = rng.standard_normal((*lead, length[x.space], length[x.space]))
+        elif x.moves and "v" not in values:
             values["v"] = rng.standard_normal((*lead, model.nv))
     return q, values

@@ -16,7 +16,7 @@ from functools import lru_cache
 from psiphi.errors import StateError
 from psiphi.model.model import suggest
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import BIAS, LETTERS, symbol_parts, vector_parts
+from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, rate_letter, symbol_letter, vector_letter
 from psiphi.operators.operators import Operators
 from psiphi.operators.spaces import LINK
 from psiphi.operators.terms import Term, adjoint, of_letter, product, scaled, total
@@ -44,6 +44,7 @@ RATES: dict[str, Rate] = {
     "E_phi": Rate(E_phi @ Omega_d, "S1 Table 1"),
     "Delta_phi": Rate(Delta_phi @ Omega_d, "S1 Table 1"),
     "phi": Rate(phi @ E_phi @ Omega_d @ phi, "S1 Table 1"),
+    "E_0": Rate(_s.E_0 @ Omega_d, "as ℰ_φ"),
     "S": Rate(None, "only ones and zeros"),
     "H": Rate(H_dot, "S1 Table 1; zero but for universal joints"),
     "M": Rate(None, "S1 Table 1"),
@@ -63,6 +64,7 @@ RATES: dict[str, Rate] = {
     "P_plus": Rate(TAU_BAR_DOT @ P + tau_bar @ P_dot, "P⁺ = τ̄ P"),
     "Phi": Rate(phi @ E_phi @ Omega_d @ phi @ S, "Φ = φ S"),
     "Psi": Rate(psi @ E_PSI_DOT @ psi @ S, "Ψ = ψ S"),
+    "U": Rate(-(_s.g.T @ _s.M @ phi.T @ H.T @ _s.vector("v")), "the power of the weights"),
     "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
 }
 FRAMES = ("local", "inertial")
@@ -84,7 +86,7 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
         raise StateError(f"frame is {frame!r}, expected 'local' or 'inertial'", "leave it out for body axes")
     parts = [_rate(expression.term, _names(held, expression))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
-        if mixed := sorted({x.removesuffix("*") for x in expression.letters} & MIXED):
+        if mixed := sorted({x.bare for x in expression.letters} & MIXED):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
         omega = of_letter("omega")
@@ -99,7 +101,7 @@ Expression.dot = time_derivative
 
 def _names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
     """The names held constant, all of vectors and symbols of the expression."""
-    known = {parts[0] for x in expression.letters - set(BIAS) if (parts := vector_parts(x) or symbol_parts(x))}
+    known = {x.word for x in expression.letters if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)}
     names = (held,) if isinstance(held, str) else held
     try:
         strange = [name for name in names if name not in known]
@@ -116,24 +118,27 @@ def _rate(term: Term, held: frozenset[str]) -> Term | None:
 
 
 def _letter(term: Term, held: frozenset[str]) -> Term | None:
-    name = term.args[0]
-    if name.endswith("*"):
-        inner = _letter(of_letter(name[:-1]), held)
+    x = term.args[0]
+    if x.starred:
+        inner = _named(x.T, held)
         return None if inner is None else adjoint(inner)
-    return _named(name, held)
+    return _named(x, held)
 
 
 @lru_cache(maxsize=4096)
-def _named(name: str, held: frozenset[str]) -> Term | None:
-    if name in RATES:
-        value = RATES[name].value
+def _named(x: Letter, held: frozenset[str]) -> Term | None:
+    if x in RATES:
+        value = RATES[x].value
         return None if value is None else value.term
-    if name.startswith("B["):
-        return None if name.endswith("|frame]") else of_letter("Bdot" + name[1:])
-    for parts, family in ((vector_parts(name), "vec"), (symbol_parts(name), "sym")):
-        if parts is not None and name not in BIAS:
-            return None if parts[0] in held else of_letter(f"{family}:{parts[0]}_dot@{parts[1]}")
-    symbol = LETTERS[name].symbol if name in LETTERS else name
+    if isinstance(x, FrameLetter) and not x.rate:
+        return None if x.axes == "frame" else of_letter(rate_letter(x))
+    if isinstance(x, VectorLetter) and x.given:
+        return None if x.word in held else of_letter(vector_letter(f"{x.word}_dot", x.space))
+    if isinstance(x, SymbolLetter):
+        return None if x.word in held else of_letter(symbol_letter(f"{x.word}_dot", x.space))
+    symbol = x.symbol
+    if x == "E_c":
+        raise StateError(f"{symbol} has no time derivative here: its point moves along", "write E_0, at the world's origin")
     raise StateError(
         f"the time derivative of {symbol} needs accelerations", "differentiate before you multiply with what velocities make"
     )

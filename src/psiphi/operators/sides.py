@@ -19,11 +19,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from psiphi.operators.letters import BIAS, EITHER, FORCE, MOTION, SIDES, letter, needs_velocity, symbol_parts, vector_parts
+from psiphi.operators.letters import DUAL, FORCE, MOTION, SIDES, Letter, SymbolLetter, VectorLetter, vector_letter
 from psiphi.operators.terms import Term
-
-DUAL = {FORCE: MOTION, MOTION: FORCE, EITHER: EITHER}
-ADAPTING = ("I", "omega", "omega*")  # letters that take what they give, on either side
 
 Value = str | int | None  # FORCE or MOTION; a number of frames, 0 when it is open; or nothing known yet
 
@@ -208,23 +205,23 @@ def _turned(inner: Ends) -> Ends:
     return Ends(inner.unknowns, dual(inner.takes), dual(inner.gives), inner.vectors)
 
 
-def _letter(name: str) -> Ends:
-    if name.endswith("*") and name not in ADAPTING:
-        return _turned(_letter(name[:-1]))
-    work, row = _Work(), letter(name)
-    if needs_velocity(name):
+def _letter(x: Letter) -> Ends:
+    if x.starred and not x.adapts:
+        return _turned(_letter(x.T))
+    work = _Work()
+    if x.moves:
         work.vector("v", "joint", None)
-    if name in ADAPTING:
+    if x.adapts:
         end = work.unknowns.new()
         return work.close(end, end)
     gives, takes = (
         {"link": work.unknowns.new(side or None), "frame": work.unknowns.new(space.frames or 0)}.get(space.name)
-        for space, side in ((row.rows, row.gives), (row.cols, row.takes))
+        for space, side in ((x.rows, x.gives), (x.cols, x.takes))
     )
-    if parts := symbol_parts(name):
-        work.vector(parts[0], f"symbol over {parts[1]}s", None)
-    if (parts := vector_parts(name)) and name not in BIAS:
-        work.vector(parts[0], "link" if parts[1] in SIDES else parts[1], gives)
+    if isinstance(x, SymbolLetter):
+        work.vector(x.word, f"symbol over {x.space}s", None)
+    if isinstance(x, VectorLetter) and x.given:
+        work.vector(x.word, "link" if x.space in SIDES else x.space, gives)
     return work.close(gives, takes)
 
 
@@ -238,9 +235,8 @@ def settled(term: Term) -> Term:
 def _settled(term: Term, known: dict[str, str]) -> Term:
     if term.op != "letter":
         return Term(term.op, tuple(_settled(x, known) if isinstance(x, Term) else x for x in term.args))
-    name = term.args[0]
-    bare = name.removesuffix("*")
-    parts = vector_parts(bare)
-    if parts is None or bare in BIAS or parts[1] != "link":
+    x = term.args[0]
+    if not isinstance(x, VectorLetter) or not x.given or x.space != "link":
         return term
-    return Term("letter", (f"vec:{parts[0]}@{known[parts[0]]}{name[len(bare) :]}",))
+    said = vector_letter(x.word, known[x.word])
+    return Term("letter", (said.T if x.starred else said,))

@@ -1,6 +1,6 @@
 """What an expression is made of: a tree of letters, sums, products, scalings, adjoints and inverses. Plain data.
 
-    Term("letter", ("phi*",))    Term("product", (t, ...))    Term("sum", (t, ...))
+    Term("letter", (phi*,))      Term("product", (t, ...))    Term("sum", (t, ...))
     Term("scale", (c, t))        Term("adjoint", (sum,))      Term("inverse", (t,))
 
 The makers below keep terms tidy: nested sums and products are flat, scalars stand in front, stars on letters and products
@@ -15,14 +15,12 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from psiphi.operators.letters import adjoint_letter, letter
+from psiphi.operators.letters import Letter, inverse_letter, letter
 from psiphi.operators.polynomial import Poly, Word, accumulate, multiply
 from psiphi.operators.polynomial import adjoint as adjoint_poly
 from psiphi.operators.polynomial import scale as scale_poly
 from psiphi.operators.spaces import Space, meet
 from psiphi.operators.structure import MEMORYLESS, Structure
-
-INVERSES = {"D": "D_inv", "D_inv": "D", "D_half": "D_half_inv", "D_half_inv": "D_half", "I": "I"}  # letters for each other
 
 
 class Term(NamedTuple):
@@ -33,7 +31,8 @@ class Term(NamedTuple):
 
 
 def of_letter(name: str) -> Term:
-    return Term("letter", (name,))
+    """The term of a letter, or of the letter of that name."""
+    return Term("letter", (letter(name),))
 
 
 IDENTITY = of_letter("I")
@@ -67,7 +66,7 @@ def total(*terms: Term) -> Term:
 def adjoint(term: Term) -> Term:
     """t*; a sum that equals its own adjoint stays as it is."""
     if term.op == "letter":
-        return of_letter(adjoint_letter(term.args[0]))
+        return of_letter(term.args[0].T)
     if term.op == "product":
         return Term("product", tuple(adjoint(x) for x in reversed(term.args)))
     if term.op == "scale":
@@ -84,9 +83,9 @@ def inverse(term: Term) -> Term:
     """t⁻¹."""
     if term.op == "letter":
         name = term.args[0]
-        bare = name.removesuffix("*")
-        if bare in INVERSES:
-            return of_letter(INVERSES[bare] + name[len(bare) :])
+        if name.row.inverse:
+            known = letter(name.row.inverse)
+            return of_letter(known.T if name.starred else known)
     if term.op == "inverse":
         return term.args[0]
     if c := multiple(term):
@@ -113,8 +112,7 @@ def multiple(term: Term) -> Fraction | None:
 def spaces(term: Term) -> tuple[Space, Space]:
     """(rows, cols) of a legal term."""
     if term.op == "letter":
-        row = letter(term.args[0])
-        return row.rows, row.cols
+        return term.args[0].rows, term.args[0].cols
     inner = [spaces(x) for x in term.args if isinstance(x, Term)]
     if term.op == "product":
         return inner[0][0], inner[-1][1]
@@ -131,7 +129,7 @@ def spaces(term: Term) -> tuple[Space, Space]:
 def structure(term: Term) -> Structure:
     """Where the blocks of a term may be nonzero."""
     if term.op == "letter":
-        return letter(term.args[0]).structure
+        return term.args[0].row.structure
     inner = [structure(x) for x in term.args if isinstance(x, Term)]
     if term.op == "product":
         found = MEMORYLESS
@@ -146,7 +144,7 @@ def structure(term: Term) -> Structure:
     return {"adjoint": inner[0].adjoint, "inverse": inner[0].inverse, "scale": inner[0]}[term.op]
 
 
-def letters(term: Term) -> Iterator[str]:
+def letters(term: Term) -> Iterator[Letter]:
     """Every letter of the term, as written."""
     if term.op == "letter":
         yield term.args[0]
@@ -190,4 +188,4 @@ def expand(term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], 
 
 def numbered(under: list[Term]) -> Callable[[Term], Poly]:
     """For `expand`: the inverse of under[n] is the letter "inv:n"."""
-    return lambda term: {(f"inv:{under.index(term)}",): Fraction(1)}
+    return lambda term: {(inverse_letter(under.index(term)),): Fraction(1)}

@@ -3,9 +3,12 @@
 Comes in: an `Expression`. Goes out: its normal form (a polynomial) and the `Derivation`, or a proof that two are equal.
 
 Read `axioms.py` first (the mathematics), then `completion.py` (axioms to rules, `rules.py`; `systems.py` keeps them for each
-sort of robot) and `normal.py` (rules to normal forms, on `polynomial.py`; `inverses.py` are those it knows, `moves.py` make
-derivations short, `budget.py` bounded). `lemmas.py` has the papers' names for rules, `identities.py` everything the papers
-state; `proof.py` is the door, `derivation.py` what it answers, `scalars.py` what numbers may do.
+sort of robot) and `normal.py` (rules to normal forms, on `polynomial.py`; `inverses.py` are those it knows). Beside them
+
+    moves.py, folding.py         what makes derivations short, and keeps body forces whole
+    budget.py, scalars.py        how much work it may be; what numbers may do
+    lemmas.py, identities.py     the papers' names for rules, and everything the papers state
+    proof.py, derivation.py      the door, and what it answers
 
 The sources that rules and steps name:
     S0  Rodriguez, Kreutz: Recursive mass matrix factorization and inversion, JPL 88-11, 1988, part I (open chains)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from psiphi.operators import Expression, Operators
+from psiphi.operators.letters import letter
 from psiphi.rewriting.polynomial import Poly, Word, add
 
 _s = Operators()
@@ -17,6 +18,7 @@ H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s
 E_phi, E_psi, tau_bar, rotor, S, L = _s.E_phi, _s.E_psi, _s.tau_bar, _s.rotor, _s.S, _s.L
 Delta_phi, Delta_psi, Phi, Psi, Om = _s.Delta_phi, _s.Delta_psi, _s.Phi, _s.Psi, _s.Om
 D_half = _s.D_half
+v = _s.vector("v")  # the joint rates of which Ω_δ and a_local are made
 P_plus, P_dot, lambda_dot, Omega_d, H_dot, Theta = _s.P_plus, _s.P_dot, _s.lambda_dot, _s.Omega_d, _s.H_dot, _s.D_rate
 
 
@@ -74,6 +76,8 @@ IN_MOTION = (
     axiom(_s.omega.T, -_s.omega, "ω̃ = diag(w~, w~)"),
     axiom(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)"),
     axiom(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: theory g.3"),
+    axiom(Omega_d.T @ H.T @ v, 0 * (H.T @ v), "V_d × V_d = 0"),
+    axiom(_s.a_local, Omega_d.T @ E_phi.T @ phi.T @ H.T @ v + H_dot.T @ v, "S2 (5.6): V × V_d + Ḣ* v"),
     axiom(Theta + Theta.T, D_half.inv @ (H @ P_dot @ H.T + H_dot @ P @ H.T + H @ P @ H_dot.T) @ D_half.inv.T, "S1 (26), d/dt"),
 )
 
@@ -98,40 +102,7 @@ def at_frame(B: Expression) -> Axiom:
     return axiom(B.T @ Om @ B, B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B, "S3 (20)")
 
 
-# The term order: heavier words are rewritten to lighter ones. Definitions (τ̄, ℰ_ψ, Φ, Ψ, L, Δ_ψ) are unfolded; inverses
-# meet φ as ψ; φ M φ* stays what it is (composite bodies), but ψ M φ* becomes P.
-WEIGHT = {
-    "phi": 20,
-    "psi": 12,
-    "E_phi": 11,
-    "M": 4,
-    "P": 8,
-    "G": 5,
-    "K": 1,
-    "H": 1,
-    "D": 3,
-    "D_inv": 1,
-    "D_half": 2,
-    "D_half_inv": 1,
-    "rotor": 1,
-    "S": 4,
-    "Delta_phi": 8,
-    "Delta_psi": 60,
-    "E_psi": 40,
-    "tau_bar": 30,
-    "L": 30,
-    "Phi": 60,
-    "Psi": 60,
-    "Om": 80,
-    "P_plus": 40,
-    "lambda_dot": 40,
-    "P_dot": 8,
-    "Omega_d": 2,
-    "D_rate": 2,
-}
-
-
 @lru_cache(maxsize=65536)
 def heft(word: Word) -> tuple[int, int, Word]:
     """The key of the term order: weight, length, then the alphabet; compatible with products on both sides."""
-    return sum(WEIGHT.get(x.removesuffix("*"), 1) for x in word), len(word), word
+    return sum(letter(x).row.weight for x in word), len(word), word

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import isfinite
-from numbers import Real
-from typing import Any
 
 from psiphi.errors import StateError
 
@@ -32,14 +30,12 @@ _purse: ContextVar[_Purse | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def budget(seconds: Any) -> Iterator[None]:
+def budget(seconds: float) -> Iterator[None]:
     """Rewriting inside may cost so many seconds; an inner budget is part of the outer one."""
-    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0.0:
-        raise StateError(f"budget is {seconds!r}, expected seconds > 0", f"leave it out for {SECONDS:g}")
-    if _purse.get() is not None or not isfinite(float(seconds)):
+    if _purse.get() is not None or not isfinite(seconds):
         yield
         return
-    token = _purse.set(_Purse(float(seconds)))
+    token = _purse.set(_Purse(seconds))
     try:
         yield
     finally:

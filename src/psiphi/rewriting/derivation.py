@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from psiphi.escaping import html, latex
 from psiphi.model.model import Model
 from psiphi.operators import Expression
+from psiphi.operators.letters import Letter, letter
 from psiphi.operators.printing import POWER, Latex, Notation, show_poly, show_word
 from psiphi.rewriting.moves import Move
 from psiphi.rewriting.polynomial import Poly, Word, between
@@ -66,7 +68,7 @@ class Derivation:
 
     left: Chain
     right: Chain | None = None
-    inverses: Mapping[str, Expression] = field(default_factory=dict)
+    inverses: Mapping[Any, Expression] = field(default_factory=dict)  # by their letters
     counterexample: Counterexample | None = None
     notes: tuple[str, ...] = ()
     remainder: Poly | None = None
@@ -130,8 +132,8 @@ def rows(d: Derivation) -> Iterator[tuple[str, str]]:
         yield f"{d.left.expression} = {d.right.expression}: {_verdict(d)}", ""
         for chain in (d.left, d.right):
             yield from _chain(chain, d)
-    for letter, inner in d.inverses.items() if d.right is None else ():
-        yield f"no rule resolves {letter} = ({inner})⁻¹: it is evaluated densely", ""
+    for x, inner in d.inverses.items() if d.right is None else ():
+        yield f"no rule resolves {x} = ({inner})⁻¹: it is evaluated densely", ""
     yield from ((f"note: {note}", "") for note in d.notes)
     if d.counterexample is not None:
         yield f"counter-example: {d.counterexample}", ""
@@ -196,25 +198,25 @@ def _with_source(line: str, source: str) -> str:
 class _Inverses(Notation):
     """Unicode, with what stands under the inverses written out."""
 
-    def __init__(self, inverses: Mapping[str, Expression]):
+    def __init__(self, inverses: Mapping[Any, Expression]):
         self.inverses = inverses
 
-    def letter(self, name: str) -> tuple[str, int]:
-        inner = self.inverses.get(name.removesuffix("*"))
+    def letter(self, name: Letter) -> tuple[str, int]:
+        inner = self.inverses.get(letter(name).bare)
         if inner is None:
             return super().letter(name)
-        return f"({inner})⁻¹" + ("*" if name.endswith("*") else ""), POWER
+        return f"({inner})⁻¹" + ("*" if letter(name).starred else ""), POWER
 
 
 class _LatexInverses(Latex):
     """LaTeX, likewise."""
 
-    def __init__(self, inverses: Mapping[str, Expression]):
+    def __init__(self, inverses: Mapping[Any, Expression]):
         self.inverses = inverses
 
-    def letter(self, name: str) -> tuple[str, int]:
-        inner = self.inverses.get(name.removesuffix("*"))
+    def letter(self, name: Letter) -> tuple[str, int]:
+        inner = self.inverses.get(letter(name).bare)
         if inner is None:
             return super().letter(name)
-        power = "-*" if name.endswith("*") else "-1"
+        power = "-*" if letter(name).starred else "-1"
         return rf"\left({inner.latex()}\right)^{{{power}}}", POWER

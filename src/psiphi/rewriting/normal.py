@@ -1,6 +1,6 @@
 """The normal form of an expression: inverses resolved, then rules applied until none fits.
 
-The normal form is the algorithm: J mass⁻¹ J* becomes B* ψ* H* D⁻¹ H ψ B, and so on; see axioms.WEIGHT for what counts as light.
+The normal form is the algorithm: J mass⁻¹ J* becomes B* ψ* H* D⁻¹ H ψ B, and so on; the weights of letters say what is light.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from psiphi.model.model import Model
 from psiphi.operators import Expression, Operators, has_rotors
+from psiphi.operators.letters import InverseLetter, inverse_letter
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import Term, expand, numbered, product, spaces
 from psiphi.rewriting.axioms import Axiom
@@ -40,14 +41,14 @@ class Normalizer:
     proving: bool = True  # also follow up what X⁻¹ X = I means for inverses no row knows
     resolved: dict[Word, Rule] = field(default_factory=dict)  # inv:n -> its polynomial
     known: dict[Term, tuple[Term, str]] = field(default_factory=dict)  # what stands under inv:n -> its inverse, source
-    opaque: dict[str, Expression] = field(default_factory=dict)  # inv:n that no rule resolves
-    forms: dict[str, Poly] = field(default_factory=dict)  # inv:n -> the normal form of what stands under it
+    opaque: dict[InverseLetter, Expression] = field(default_factory=dict)  # inv:n that no rule resolves
+    forms: dict[InverseLetter, Poly] = field(default_factory=dict)  # inv:n -> the normal form of what stands under it
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self):
         self.base = self.rules
         for n, term in enumerate(self.under):
-            self.resolve(f"inv:{n}", term)
+            self.resolve(inverse_letter(n), term)
 
     def polynomial(self, term: Term) -> Poly:
         """The term, expanded; long products are shortened on the way."""
@@ -67,7 +68,7 @@ class Normalizer:
     def reduce(self, p: Poly) -> Poly:
         return reduce(p, self.find)[0]
 
-    def resolve(self, letter: str, term: Term) -> None:
+    def resolve(self, letter: InverseLetter, term: Term) -> None:
         """Find out what the inverse of a term is: known, a product of known ones, one seen before, or nothing known."""
         p = self.reduce(self.polynomial(term))
         answer = known_inverse(p, self.base) or self._product(term)
@@ -85,34 +86,34 @@ class Normalizer:
         inverted = [x[0] for x in reversed(known) if x is not None]
         return (product(*inverted), "(A B)⁻¹ = B⁻¹ A⁻¹") if len(inverted) == len(known) else None
 
-    def _same(self, letter: str, p: Poly) -> bool:
+    def _same(self, letter: InverseLetter, p: Poly) -> bool:
         """Is it a multiple of an inverse seen before, or of its adjoint?"""
         for other, q in self.forms.items():
-            for form, name in ((q, other), (adjoint(q), other + "*")):
+            for form, name in ((q, other), (adjoint(q), other.T)):
                 if c := ratio(p, form):
                     self._rewrite(letter, {(name,): 1 / c}, "the same inverse")
                     return True
         return False
 
-    def _accept(self, letter: str, term: Term, p: Poly) -> None:
+    def _accept(self, letter: InverseLetter, term: Term, p: Poly) -> None:
         """A letter of its own, of which only X⁻¹ X = I = X X⁻¹ is known, and that it is self-adjoint when X is."""
         self.forms[letter], self.opaque[letter] = p, Expression(term, self.model)
         if self.model is not None and has_rotors(self.model) and p == LINKS_ONLY:
             self.notes.append(f"{self.model.name} has rotor inertia: its mass operator is H φ M φ* H* + J_m (operators.mass)")
         if adjoint(p) == p:
-            star = (letter + "*",)
+            star = (letter.T,)
             self.resolved[star] = Rule(star, {(letter,): Fraction(1)}, name="X⁻¹ is self-adjoint, as X is")
         if not self.proving:
             return
-        inverse = {(letter,): Fraction(1)}
+        inverse: Poly = {(letter,): Fraction(1)}
         sides = ((multiply(inverse, p), "X⁻¹ X = I"), (multiply(p, inverse), "X X⁻¹ = I"))
         facts = [Axiom(text, add(q, IDENTITY, -1), text) for q, text in sides if q]
         with suppress(TooLarge), share(0.3):
             self.rules = complete(facts, self.rules, OPAQUE_PAIRS)
 
-    def _rewrite(self, letter: str, p: Poly, source: str) -> None:
+    def _rewrite(self, letter: InverseLetter, p: Poly, source: str) -> None:
         self.resolved[(letter,)] = Rule((letter,), p, name=source)
-        self.resolved[(letter + "*",)] = Rule((letter + "*",), adjoint(p), name=source)
+        self.resolved[(letter.T,)] = Rule((letter.T,), adjoint(p), name=source)
 
     def chain(self, expression: Expression) -> Chain:
         """Moves on the expression as written, then rules on its words."""
@@ -123,7 +124,7 @@ class Normalizer:
     def derivation(self, left: Expression, right: Expression | None = None) -> Derivation:
         """How one expression is rewritten, or how two are led to one form."""
         chains = [self.chain(side) for side in (left, right) if side is not None]
-        left_over = {x.removesuffix("*") for chain in chains for word in chain.result for x in word}
+        left_over = {x.bare for chain in chains for word in chain.result for x in word}
         inverses = {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
         difference = self.polynomial(left.term)
         if right is not None:

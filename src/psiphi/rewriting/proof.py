@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from math import inf
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import positive
 from psiphi.errors import SingularError, StateError
 from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
@@ -21,7 +23,7 @@ from psiphi.model.model import Model
 from psiphi.operators import Expression, random_values
 from psiphi.operators.blocks import labelled
 from psiphi.operators.legality import check_sum, common_robot, foreign
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.terms import of_letter, product, scaled, total
 from psiphi.rewriting.budget import SECONDS, TooLarge
@@ -57,7 +59,7 @@ def prove(lhs: Expression, rhs: Any, budget: float = SECONDS) -> Derivation:
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
     for inner in (*lhs.inverses, *rhs.inverses):
         check_invertible(inner.term, model, LARGE)
-    with budgeted(budget):
+    with budgeted(positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf)):
         derivation = _derivation(lhs, rhs)
     return replace(derivation, counterexample=_counterexample(lhs, rhs, derivation))
 
@@ -134,7 +136,7 @@ def _reach(word: Word, c: Fraction, model: Model, q, values) -> float:
     size = abs(float(c))
     for x in word:
         letter = Expression(of_letter(x), model)
-        own = {name: value for name, value in values.items() if name == "v" or f":{name}@" in x}
+        own = {name: value for name, value in values.items() if name in ("v", _word(x))}
         size *= float(np.abs(letter.dense(q, **own)).max(initial=0.0))
     return size
 
@@ -147,7 +149,7 @@ def _example(both: Expression, q, values, left: np.ndarray, right: np.ndarray, g
 
 def _numbers(side: Expression, both: Expression, q, values) -> np.ndarray:
     """One side's matrix; a bare multiple of I takes the other side's size."""
-    own = {name for name in values if name == "v" or any(f":{name}@" in x for x in side.letters)}
+    own = {"v", *map(_word, side.letters)} & set(values)
     padded = side if side.rows == both.rows and side.cols == both.cols else side + 0 * both
     return np.asarray(padded.dense(q, **(values if padded is not side else {name: values[name] for name in own})))
 
@@ -160,9 +162,14 @@ def _labels(both: Expression, matrix: np.ndarray, place: tuple[int, ...]) -> tup
     return tuple(name for side, i in zip(sides, place, strict=True) for name, part in side if part.start <= i < part.stop)
 
 
-def _specimens(letters: frozenset[str]) -> Iterator[Model]:
+def _word(x: Letter) -> str:
+    """The name of a vector or symbol; "" for other letters."""
+    return x.word if isinstance(x, (SymbolLetter, VectorLetter)) else ""
+
+
+def _specimens(letters: frozenset[Letter]) -> Iterator[Model]:
     """A small robot with the frames of these letters, to try a claim on that is made of any robot."""
-    names = {name for x in letters if x.startswith(("B[", "Bdot[")) for name in frame_parts(x.replace("Bdot[", "B[", 1))[0]}
+    names = {name for x in letters if isinstance(x, FrameLetter) for name in x.frames}
     yield _specimen(tuple(sorted(names)))
 
 

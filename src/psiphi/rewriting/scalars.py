@@ -8,14 +8,14 @@ polynomials that differ only in that become the same.
 
 from __future__ import annotations
 
-from psiphi.operators.letters import adjoint_letter, letter
+from psiphi.operators.letters import InverseLetter, Letter, letter
 from psiphi.operators.spaces import ONE
 from psiphi.rewriting.polynomial import Poly, Word, accumulate
 
 
 def commuted(p: Poly) -> Poly:
     """The polynomial with its scalars in order."""
-    if not any(letter(x).cols == ONE or letter(x).rows == ONE for word in p for x in word if not x.startswith("inv:")):
+    if not any(letter(x).cols == ONE or letter(x).rows == ONE for word in p for x in word if not isinstance(x, InverseLetter)):
         return p
     out: Poly = {}
     for word, c in p.items():
@@ -40,5 +40,5 @@ def _commuted(word: Word) -> Word:
     return tuple(x for part in sorted(scalars) for x in part) + tuple(rest) + tuple(run)
 
 
-def _starred(word: list[str]) -> Word:
-    return tuple(adjoint_letter(x) for x in reversed(word))
+def _starred(word: list[Letter]) -> Word:
+    return tuple(letter(x).T for x in reversed(word))

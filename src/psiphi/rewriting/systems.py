@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from psiphi.model.model import Model
 from psiphi.operators import Expression, has_rotors, is_chain
-from psiphi.operators.letters import frame_parts
+from psiphi.operators.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
 from psiphi.operators.terms import of_letter
 from psiphi.rewriting.axioms import AXIOMS, BIASES, FIXED_MAPS, HALVES, IN_MOTION, ON_CHAINS, SINGLE, WITHOUT_ROTORS, at_frame
 from psiphi.rewriting.budget import unlimited
@@ -15,7 +15,8 @@ from psiphi.rewriting.completion import complete
 from psiphi.rewriting.lemmas import name_of
 from psiphi.rewriting.rules import Rules
 
-MOVING = {"P_plus", "lambda_dot", "P_dot", "D_rate", "H_dot", "Omega_d", "omega"}  # letters with axioms of motion
+_still = {x.bare for row in (*AXIOMS, *HALVES) for word in row.poly for x in word}
+MOVING = {x.bare for row in IN_MOTION for word in row.poly for x in word if type(x) is Letter} - _still  # what moves
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
 
 
@@ -28,7 +29,7 @@ def rules(rotors: bool = True) -> Rules:
 
 
 @lru_cache
-def omega_rules(rotors: bool, chain: bool, frames: tuple[str, ...]) -> Rules:
+def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> Rules:
     """`rules`, and what is known of Ω: its recursion on a chain, its value at single frames."""
     system = rules(rotors)
     with unlimited():
@@ -56,16 +57,16 @@ def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
         return complete(FIXED_MAPS, moving_rules(rotors)) if fixed else complete(IN_MOTION, rules(rotors))
 
 
-def rules_for(model: Model | None, letters: frozenset[str] = frozenset()) -> Rules:
+def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset()) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
-    if MOVING & {x.removesuffix("*") for x in letters}:
+    if MOVING & {x.bare for x in letters}:
         rows = [] if model is None else [joint.row for joint in model.joints]
         fixed, single = (bool(rows) and all(test) for test in ([r.Hdot is None for r in rows], [r.nv == 1 for r in rows]))
         return moving_rules(rotors, fixed, single)
-    if {"vec:a@link", "vec:b@link"} & letters and {"vec:a_local@link", "vec:b_local@link"} & letters:
+    if {A, B} & letters and {A_LOCAL, B_LOCAL} & letters:
         return bias_rules(rotors)
     if "Om" not in letters:
         return rules(rotors)
-    singles = {x.removesuffix("*") for x in letters if x.startswith("B[") and len(frame_parts(x)[0]) == 1}
+    singles = {x.of for x in letters if isinstance(x, FrameLetter) and not x.rate and len(x.frames) == 1}
     return omega_rules(rotors, chain, tuple(sorted(singles)))

@@ -16,16 +16,16 @@ from psiphi.emitters.joined import Named
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.parts import trace
 from psiphi.spatial.choices import most
-from psiphi.sweeps.unroll import Straight
+from psiphi.sweeps.drive import Straight
 
 AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
 
 
-def blocks(system: System, m: Manifold, force: str, project: bool) -> Named:
+def blocks(system: System, m: Manifold, force: str, project: bool, implicit: bool) -> Named:
     """{block: (tape, {its argument: place})}."""
     known: Named = {
         "start": (trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}), {}),
-        "dynamics": (only(system._motion, "a", "strain"), {"tau": force}),
+        "dynamics": (only(system._heavier if implicit else system._motion, "a", "strain"), {"tau": force}),
         "strained": (trace("strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [most(strain[0], S[0])]}), {}),
     }
     return known | (_projection(system, m) if project else {})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from psiphi.closed.system import System
-from psiphi.compiler.source import UNROLLED
+from psiphi.compiler.passes import UNROLLED
 from psiphi.control.law import Law, Step
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import Code, Frame, Named
@@ -21,8 +21,8 @@ from psiphi.emitters.rollout import Rollout
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
-from psiphi.rollouts.integrators import METHODS, rules
-from psiphi.sweeps.unroll import Straight
+from psiphi.rollouts.integrators import course, rules
+from psiphi.sweeps.drive import Straight
 
 SHARED = ("q", "v", "tau", "strain")  # places a law has in common with the rest of a step
 
@@ -44,6 +44,7 @@ class Plan:
     hold: bool
     keeps: tuple[str, ...] = ()  # the controller's numbers
     losses: tuple[str, ...] = ()  # "damping", "friction", "floor": those that act
+    implicit: bool = False  # whether some losses are taken implicitly
     effort: bool = False  # whether torques are cut
     stops: Stops | None = None  # joints that end at their limits
     closure: str = ""  # what holds a closed chain together
@@ -55,7 +56,7 @@ class Plan:
         rest = [self.closure, self.project] if self.closure else []
         steps = [[step.name, step.at, step.frame, step.sizes] for step in self.law.steps]
         law = [steps, self.law.followed, self.law.key, self.keeps]
-        return [self.method, law, self.timed, self.hold, self.losses, self.effort, stops, *rest]
+        return [self.method, law, self.timed, self.hold, self.losses, self.implicit, self.effort, stops, *rest]
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ class Plan:
     @property
     def given(self) -> tuple[str, ...]:
         """Packed once."""
-        brakes = (*self.losses, *["effort"] * self.effort)
+        brakes = (*self.losses, *["stiff"] * self.implicit, *["effort"] * self.effort)
         return ("q", "v", "h", *brakes, *map(place, (*self.keeps, *(() if self.timed else self.law.followed))))
 
     @property
@@ -105,19 +106,23 @@ class Machine:
     def blocks(self) -> Named:
         """All blocks."""
         plan = self.plan
-        known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in rules(plan.method)}
+        between = rules(plan.method, plan.implicit)
+        known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in between}
         known["start"] = self._over(parts.start), {}
         force = "force" if plan.losses else "tau"
         if isinstance(self.system, System):
-            known |= constrained.blocks(self.system, self.manifold, force, plan.project)
+            known |= constrained.blocks(self.system, self.manifold, force, plan.project, plan.implicit)
         else:
-            known["dynamics"] = parts.catalogued(self.robot, "forward_dynamics"), {"tau": force}
+            dynamics = "heavier_dynamics" if plan.implicit else "forward_dynamics"
+            known["dynamics"] = parts.catalogued(self.robot, dynamics), {"tau": force}
         if plan.stops is not None:
             known |= impact.blocks(plan.stops, self.robot)
         if plan.effort:
             known["cut"] = self._over(parts.cut), {}
         if plan.losses:
-            known["total"] = self._over(partial(parts.total, losses=plan.losses)), {}
+            known["total"] = self._over(partial(parts.total, losses=plan.losses, implicit=plan.implicit)), {}
+        if plan.implicit:
+            known["stiffen"] = self._over(partial(parts.stiffen, method=plan.method, losses=plan.losses)), {}
         for i, step in enumerate(plan.law.steps):
             code, names = self._step(step)
             for j in range(plan.times if plan.law.is_timed(step) else 1):
@@ -148,9 +153,10 @@ class Machine:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The blocks of one step."""
-        out: list[str] = []
-        for item in METHODS[self.plan.method]:
-            out += [item.__name__] if callable(item) else [] if item == "u" else self._evaluation(int(item), first=not out)
+        head = ["stiffen"] if self.plan.implicit else []
+        out = head.copy()
+        for item in course(self.plan.method, self.plan.implicit):
+            out += [item.__name__] if callable(item) else [] if item == "u" else self._evaluation(int(item), out == head)
         out += ["stops"] if self.plan.stops is not None else []
         out += constrained.AFTER if self.plan.project else []
         return tuple(name for block in out for name in ((block, "strained") if self._strains(block) else (block,)))

@@ -12,12 +12,14 @@ from functools import partial
 import numpy as np
 
 from psiphi.control.law import Rule, Values, reads
-from psiphi.control.torques import resisted, within
+from psiphi.control.losses import resisted
+from psiphi.control.torques import within
 from psiphi.emitters.joined import Code, Spread
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
+from psiphi.rollouts.integrators import GAMMA, stiffened
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
-from psiphi.sweeps.unroll import Straight
 from psiphi.tape.tape import Tape
 
 NUMBERS = ("h", "floor")
@@ -55,9 +57,18 @@ def cut(m: Manifold) -> Straight:
     return trace("cut", _sizes(m, ("tau", "effort")), lambda tau, effort: {"tau": within(tau, effort)})
 
 
-def total(m: Manifold, losses: tuple[str, ...]) -> Straight:
-    """The torque less the losses there are."""
-    return trace("total", _sizes(m, ("tau", "v", *losses)), lambda **at: {"force": resisted(**at)})
+def total(m: Manifold, losses: tuple[str, ...], implicit: bool) -> Straight:
+    """The torque less the losses there are, and less what the stages before ask for where losses are implicit."""
+
+    def force(push=None, **at) -> Values:
+        return {"force": resisted(**at) if push is None else resisted(**at) - push}
+
+    return trace("total", _sizes(m, ("tau", "v", *losses, *["push"] * implicit)), force)
+
+
+def stiffen(m: Manifold, method: str, losses: tuple[str, ...]) -> Straight:
+    """h B of the step's begin."""
+    return trace("stiffen", _sizes(m, ("v", "h", "stiff", *losses)), partial(stiffened, GAMMA[method]))
 
 
 def spread(m: Manifold, part: Callable[[Manifold], Straight]) -> Spread:

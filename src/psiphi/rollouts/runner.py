@@ -20,10 +20,9 @@ import numpy as np
 
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
-from psiphi.compiler.source import has_fma, host_lanes, sources
+from psiphi.compiler.source import sources
 from psiphi.control.plant import Plant
-from psiphi.emitters import jit
-from psiphi.emitters import rollout as text
+from psiphi.emitters.host import HOST
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.machine import Machine, Plan
@@ -41,10 +40,10 @@ _kept: dict[str, Compiled] = {}
 class Compiled:
     """Machine code of one plan on one robot."""
 
-    def __init__(self, system: Robot | System, plan: Plan, key: str, lanes: int):
-        packed = cache.remember(key, lambda: _pack(Machine(system, plan), lanes))
-        self.plan, self.flops = plan, int.from_bytes(packed[:8], "little")
-        self.address = jit.load_object(packed[8:], ["rollout"]).address("rollout")
+    def __init__(self, system: Robot | System, plan: Plan, key: str):
+        library, facts = HOST.load(cache.remember(key, lambda: _built(Machine(system, plan))))
+        self.plan, self.flops = plan, facts["flops"]
+        self.address = library.address("rollout")
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
     def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
@@ -79,18 +78,18 @@ class Compiled:
 
 def compiled(system: Robot | System, plan: Plan) -> Compiled:
     """The kernel, from this process, from the disk, or made now."""
-    what, lanes = [*plan.key, *Machine(system, plan).foreign], host_lanes("double")
-    robot, code = system.robot if isinstance(system, System) else system, json.dumps([*what, lanes, has_fma()])
-    key = cache.key(sources(), _own_sources(), robot.digest, "rollout", code, *jit.host(), np.__version__)
+    what = [*plan.key, *Machine(system, plan).foreign, HOST.key("d")]
+    robot = system.robot if isinstance(system, System) else system
+    key = cache.key(sources(), _own_sources(), robot.digest, "rollout", json.dumps(what), np.__version__)
     if key not in _kept:
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        _kept[key] = Compiled(system, plan, key, lanes)
+        _kept[key] = Compiled(system, plan, key)
     return _kept[key]
 
 
-def _pack(machine: Machine, lanes: int) -> bytes:
-    return machine.flops.to_bytes(8, "little") + jit.compile_ir(text.module(machine.rollout, lanes, has_fma()))
+def _built(machine: Machine) -> bytes:
+    return HOST.build(HOST.emit(machine.rollout), {"flops": machine.flops})
 
 
 @lru_cache(maxsize=1)

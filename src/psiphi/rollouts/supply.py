@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
-from psiphi.compiler.source import UNROLLED
+from psiphi.compiler.passes import UNROLLED
 from psiphi.control.law import Controller, Law
+from psiphi.control.losses import Losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
-from psiphi.control.torques import Losses, Torque, within
+from psiphi.control.torques import Torque, within
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.integrators import METHODS
@@ -63,12 +64,14 @@ class Drive:
     def brakes(self) -> dict[str, np.ndarray]:
         """The numbers of the losses and limits that act."""
         cut = {} if self.controller is None or self.effort is None else {"effort": self.effort}
-        return self.losses.acting | cut
+        stiff = {"stiff": self.losses.stiff} if self.losses.implicit else {}
+        return self.losses.acting | stiff | cut
 
     def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Plan:
         keeps = () if self.controller is None else tuple(self.controller.numbers)
         cut = "effort" in self.brakes
-        plan = Plan(method, self.law, self.timed, hold, keeps, tuple(self.losses.acting), cut, stops or None)
+        losses = tuple(self.losses.acting), self.losses.implicit
+        plan = Plan(method, self.law, self.timed, hold, keeps, *losses, cut, stops or None)
         if not isinstance(plant.given, System):
             return plan
         return replace(plan, closure=plant.given.key, project=plant.project is not None)

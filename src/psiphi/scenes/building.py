@@ -12,6 +12,7 @@ import numpy as np
 
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
+from psiphi.functions.robot import Robot
 from psiphi.model.model import Body, Joint, Pose
 from psiphi.motion.trajectory import Trajectory
 from psiphi.scenes.keys import Table, read
@@ -74,11 +75,21 @@ def load(source: str | os.PathLike[str]) -> Case:
     robots = [read_placed(name, row, Path(source).parent) for name, row in top.table("robots").items()]
     if not robots:
         top.fail("robots", "is empty", 'add [robots.arm] with robot = "ur5"')
-    system, q0, v0 = _system(top, title, robots)
-    tau = _controller(top, system, q0)
-    options = _options(top)
+    motors = {key: own for key in ("actuated", "passive") if (own := _names(top, key)) is not None}
+    system, q0, v0 = _system(top, title, robots, motors)
+    plain = motors if isinstance(system, Robot) else {}  # a closed chain has them itself
+    tau = _controller(top, system, q0, plain)
+    options = _options(top) | plain
     top.done()
     return Case(title, system, q0, v0, tau, options)
+
+
+def _names(top: Table, key: str) -> list[str] | None:
+    """Names of joints."""
+    value = top.get(key, None)
+    if value is not None and (not isinstance(value, list) or not all(isinstance(name, str) for name in value)):
+        top.fail(key, f"is {shown(value)}, expected names of joints", f'write {key} = ["joint"]')
+    return value
 
 
 def _options(top: Table) -> dict[str, Any]:
@@ -94,16 +105,16 @@ def _options(top: Table) -> dict[str, Any]:
     return out
 
 
-def _system(top: Table, title: str, robots: list[Placed]) -> tuple[Any, np.ndarray, np.ndarray]:
+def _system(top: Table, title: str, robots: list[Placed], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
     grasps, loops = top.tables("grasps"), top.tables("loops")
     if grasps and loops:
         top.fail("loops", "stands beside grasps", "write one scene for each")
     if grasps:
-        return _held(top, title, robots, grasps)
+        return _held(top, title, robots, grasps, motors)
     if "object" in top:
         top.fail("object", "is there, but nothing holds it", "add [[grasps]] with robot and frame")
     if loops:
-        return _closed(title, robots, loops)
+        return _closed(title, robots, loops, motors)
     if len(robots) > 1:
         top.fail("robots", f"there are {len(robots)}, and nothing joins them", "add [[grasps]] and [object], or [[loops]]")
     only = robots[0]
@@ -112,7 +123,7 @@ def _system(top: Table, title: str, robots: list[Placed]) -> tuple[Any, np.ndarr
     return only.robot, only.q, only.v
 
 
-def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table]) -> tuple[Any, np.ndarray, np.ndarray]:
+def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table], motors: dict) -> tuple:
     row = top.table("object")
     body, where = _body(row), pose(row)
     row.done()
@@ -134,7 +145,7 @@ def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table]) -> 
         top.fail("grasps", f"robot {idle[0]!r} holds nothing", "add a grasp for it, or leave it out")
     hands = [(robot.name, frame) for robot in robots for frame in frames[robot.name]]
     arms = [(robot.renamed(), robot.base, tuple(frames[robot.name])) for robot in robots]
-    cell = grasp(arms, body, [at[hand] for hand in hands], [contacts[hand] for hand in hands], name=title)
+    cell = grasp(arms, body, [at[hand] for hand in hands], [contacts[hand] for hand in hands], name=title, **motors)
     free = np.concatenate([where.translation, quaternions(where.rotation)])
     q = cell.assemble(np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,))
     v = np.concatenate([*(robot.v for robot in robots), np.zeros(6)])
@@ -164,7 +175,7 @@ def _contact(grip: Table) -> Contact:
     return Contact(kind, axis, normal, friction, torsion)
 
 
-def _closed(title: str, robots: list[Placed], loops: list[Table]) -> tuple[Any, np.ndarray, np.ndarray]:
+def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
     wanted = []
     for row in loops:
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
@@ -172,7 +183,7 @@ def _closed(title: str, robots: list[Placed], loops: list[Table]) -> tuple[Any, 
         wanted.append(Loop(kind, first, second, axis, axis2, row.number("length", None, 0.0), row.text("name", "")))
         row.done()
     alone = len(robots) == 1
-    system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title)
+    system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title, **motors)
 
     def named(which: str) -> tuple[str, ...]:
         return tuple(joint if alone else f"{p.name}/{joint}" for p in robots for joint in getattr(p, which))
@@ -195,11 +206,11 @@ def _indices(joint: Joint) -> range:
     return range(joint.v_slice.start, joint.v_slice.stop)
 
 
-def _controller(top: Table, system: Any, q0: np.ndarray) -> Any:
+def _controller(top: Table, system: Any, q0: np.ndarray, motors: dict) -> Any:
     if "controller" not in top:
         return None
     row = top.table("controller")
     kind = row.text("kind", among=tuple(CONTROLLERS))
-    law = controller(kind, row, system, q0)
+    law = controller(kind, row, system, q0, motors)
     row.done()
     return law

@@ -1,6 +1,6 @@
 """Controllers a scene can name, for robots and for closed chains.
 
-    hold       the torques that keep the start: g(q), or what holds the closed chain still
+    hold       the torques that keep the start: g(q), or what holds the closed chain still, or the joints of a robot that falls
     pd         diag M(q0) (kp (q0 - q) - kd v) + g(q): gains in 1/s^2 and 1/s fit heavy and light joints alike
     computed   M (kp (q0 - q) - kd v) + C v + g
     carry      the held object follows a path; see `Carry`
@@ -18,6 +18,7 @@ import numpy as np
 
 from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
 from psiphi.scenes.keys import Table
 from psiphi.spatial.entries import along
 from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
@@ -27,24 +28,30 @@ Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 CONTROLLERS = ("none", "hold", "pd", "computed", "carry")
 
 
-def controller(kind: str, row: Table, system: Any, q0: np.ndarray) -> Law | None:
-    """The control law of a [controller] table."""
+def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]) -> Law | None:
+    """The control law of a [controller] table; `motors`: actuated or passive joints of a robot."""
     if kind == "none":
         return None
     if kind == "carry":
         return _carry(row, system, q0)
-    return law(kind, system, q0, row.number("kp", 100.0, 0.0), row.number("kd", 20.0, 0.0))
+    return law(kind, system, q0, row.number("kp", 100.0, 0.0), row.number("kd", 20.0, 0.0), **motors)
 
 
-def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 20.0) -> Law | None:
+def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 20.0, **motors: Any) -> Law | None:
     """A law that needs no path: "none", "hold", "pd" or "computed"."""
     if kind == "none":
         return None
     return {
-        "hold": lambda: GravityCompensation(system),
-        "pd": lambda: PD(system, q0, *_scaled(system, q0, kp, kd), gravity=True),
-        "computed": lambda: ComputedTorque(system, q0, kp, kd),
+        "hold": lambda: _hold(system, q0, motors),
+        "pd": lambda: PD(system, q0, *_scaled(system, q0, kp, kd), gravity=True, **motors),
+        "computed": lambda: ComputedTorque(system, q0, kp, kd, **motors),
     }[kind]()
+
+
+def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> Law:
+    """g(q); where some joints have no motor, what keeps the others from accelerating while these fall."""
+    still = GravityCompensation(system, **motors)
+    return still if still.drives_all or not isinstance(system, Robot) else ComputedTorque(system, q0, 0.0, 0.0, **motors)
 
 
 def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarray, np.ndarray]:

@@ -48,9 +48,8 @@ class Watch:
         return self.alive.size > 0 and not self.alive.any()
 
     def start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """The initial state: what is already outside or negative has not just happened."""
-        if self.limited:
-            self.outside = (q < self.lower) | (q > self.upper)
+        """The initial state: a joint outside its range is an event; a function that is negative has not just become so."""
+        self._check_limits(t, q, self.alive.copy())
         self.before = {name: self._value(name, t, q, v) for name in self.functions}
 
     def is_quiet(self, q: np.ndarray, v: np.ndarray) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
-from psiphi.compiler.source import UNROLLED
+from psiphi.compiler.passes import UNROLLED
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.errors import StateError

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from psiphi.control.losses import Losses, resisted
 from psiphi.control.plant import Plant
-from psiphi.control.torques import Losses, Torque, resisted, within
+from psiphi.control.torques import Torque, within
+
+State = tuple[np.ndarray, np.ndarray]
 
 
 class Field:
@@ -18,11 +23,16 @@ class Field:
         self.tau = self.a = np.zeros(system.nv)
         self.forces: np.ndarray | None = None
 
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, added: Any = None, push: Any = 0.0) -> State:
+        """At a stage; of a step with implicit losses `added` stands beside D, and `push` is what the stages before ask for."""
         tau, u = self.tau if self.hold else self.control(t, q, v), self.system.velocity(q, v)
-        return u, self.system.acceleration(q, v, self.total(tau, u))
+        return u, self.system.acceleration(q, v, self.total(tau, u) - push, added)
 
-    def begin(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def braced(self, q: np.ndarray, v: np.ndarray, added: np.ndarray) -> np.ndarray:
+        """a of the first stage of a step with implicit losses: the torque is that of `begin`."""
+        return self.system.acceleration(q, v, self.total(self.tau, v), added)
+
+    def begin(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> State:
         """The first stage of a step."""
         self.step = step
         self.tau, u = self.control(t, q, v), self.system.velocity(q, v)

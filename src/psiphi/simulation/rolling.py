@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import whole
+from psiphi.arguments import flag, whole
+from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
-from psiphi.control.torques import read_effort, read_losses, read_torque
+from psiphi.control.torques import read_effort, read_torque
 from psiphi.errors import StateError
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.mending import Careful
-from psiphi.simulation.start import check_closed, check_size, flag, initial_state, step_size, step_stride
+from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
 from psiphi.wording import shown
 
 
@@ -31,8 +32,10 @@ def rollout(
     hold: bool = False,
     damping: Any = False,
     friction: Any = False,
-    friction_speed: float = 0.01,
+    friction_speed: float | None = None,
     effort: Any = False,
+    actuated: Any = None,
+    passive: Any = None,
     limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -47,17 +50,19 @@ def rollout(
     (100, 6, 6)
     """
     plant = Plant(robot)
+    plant.with_motors(actuated, passive)
     reason = obstacle(plant.given, tau, method, _blocks(limits))
     if reason:
         raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
-    check_size(plant, q.shape[:-1], 1 + steps // every)
+    if out is None:
+        check_size(plant, q.shape[:-1], steps, every, whole=False)
     cut = read_effort(plant, effort)
     torque, losses = (
         read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
-        read_losses(plant, damping, friction, friction_speed),
+        read_losses(plant, damping, friction, friction_speed).within(plant, method, dt),
     )
     drive = Drive(torque, losses, tau if callable(tau) else None, cut)
     plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)

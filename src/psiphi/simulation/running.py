@@ -13,6 +13,7 @@ from psiphi.control.plant import Plant
 from psiphi.errors import Error
 from psiphi.motion.record import Record
 from psiphi.motion.trajectory import Trajectory
+from psiphi.rollouts.integrators import ORDER
 from psiphi.simulation.events import Watch
 from psiphi.simulation.failure import Interrupted, SimulationError, Strained
 from psiphi.simulation.field import Field
@@ -53,7 +54,13 @@ class Task:
     def info(self) -> dict[str, Any]:
         field, table = self.field, self.field.torque.table
         lossy = not field.losses.none or self.limits == "block"
-        return {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
+        known = {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
+        if self.plant.idle:
+            slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
+            known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
+        if field.losses.implicit:
+            known["implicit"] = {"joints": field.losses.words(self.plant.robot), "order": ORDER[self.method]}
+        return known
 
 
 class Run:

@@ -8,19 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import flag
+from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
-from psiphi.control.torques import read_effort, read_losses, read_torque
+from psiphi.control.torques import read_effort, read_torque
 from psiphi.errors import StateError
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import METHODS
 from psiphi.simulation import adaptive, fast
+from psiphi.simulation.bar import Bar
 from psiphi.simulation.events import DIVERGED, STOP, check_limits_word, read_functions, read_stop
 from psiphi.simulation.failure import STRAINED, MotionWarning, Strained
 from psiphi.simulation.field import Field
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
-from psiphi.simulation.start import check_closed, check_size, flag, initial_state, step_count, step_size, step_stride
+from psiphi.simulation.start import check_closed, check_size, initial_state, step_count, step_size, step_stride
 from psiphi.wording import nearest, shown
+
+TOLERANCE = 1e-9  # of steps that SciPy chooses
 
 
 def simulate(
@@ -36,28 +41,34 @@ def simulate(
     hold: bool = False,
     damping: Any = False,
     friction: Any = False,
-    friction_speed: float = 0.01,
+    friction_speed: float | None = None,
     effort: Any = False,
+    actuated: Any = None,
+    passive: Any = None,
     limits: str = "ignore",
     events: Any = (),
     stop: Any = STOP,
-    projection: bool = True,
-    rtol: float = 1e-9,
-    atol: float = 1e-9,
+    projection: bool | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
     compiled: bool | None = None,
-    progress: Callable[..., Any] | None = None,
+    progress: bool | Callable[..., Any] | None = None,
 ) -> Trajectory:
     """The motion dq/dt = v, M dv/dt = tau - C v - g - losses from (q0, v0), sampled every `every` steps of dt.
 
     system      a robot, or a closed-chain system
     q0, v0      (..., nq), (..., nv), any batch axes; v0 left out is rest
     tau         nothing, (..., nv), (..., steps, nv), a function tau(t, q, v) or a controller; `hold=True` asks it once a step
-    method      "euler" (semi-implicit), "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
+    method      "euler", "implicit", "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
                 chooses for rtol and atol, sampled every dt
-    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/torques.py` for the laws
+    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` for the laws;
+                what is stiff for the step is taken implicitly
+    actuated, passive    names of the joints with motors, or of those without: these get no torque, whatever asks for one. Where
+                neither is given controllers do not drive free joints (floating bases); torques of your own act as they are
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
+    progress    True shows a bar (in a log, ten lines); or a function of (t, q, v) of your own
     compiled    rollouts run as one compiled kernel where they can and it saves time; True insists, False never
 
     >>> import psiphi as pp
@@ -67,18 +78,44 @@ def simulate(
     True
     """
     plant, q, v, dt, steps, every, method, limits = read_start(system, q0, v0, duration, dt, method, every, limits)
-    if not flag("projection", projection):
+    plant.with_motors(actuated, passive)
+    check_options(plant, method, projection, rtol, atol)
+    if projection is not None and not flag("projection", projection):
         plant.project = None
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
+    if method in METHODS:
+        losses = losses.within(plant, method, dt)
     field = Field(plant, torque, losses, cut, flag("hold", hold))
     stops = read_stop(stop, limits, functions)
-    if progress is not None and not callable(progress):
-        raise StateError(f"progress is {shown(progress)}, expected a function of (t, q, v)", "leave it out for none")
-    task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, progress)
-    motion = _run(task, q, v, tau, None if compiled is None else flag("compiled", compiled), rtol, atol)
+    kernel = None if compiled is None else flag("compiled", compiled)
+    with Bar(steps * dt, always=True) as bar:
+        report = _report(progress, bar)
+        task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
+        motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
     _warn(motion, dt, method)
     return motion
+
+
+def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: Any) -> None:
+    """Options that would mean nothing here are refused: who gave them expects something of them."""
+    for name, given in (("rtol", rtol), ("atol", atol)):
+        if given is not None and method in METHODS:
+            cause = f"{name} came, and {method} takes steps of dt, whatever their error"
+            raise StateError(cause, f"give a smaller dt, or a method that chooses its steps: {', '.join(adaptive.METHODS)}")
+    if projection is not None and plant.project is None:
+        flag("projection", projection)
+        raise StateError(f"projection came, and {plant.name} has no constraints to be projected onto", "leave it out")
+
+
+def _report(progress: Any, bar: Bar) -> Callable | None:
+    """What is called now and then: nothing, a bar, or a function of the user's."""
+    if progress is None or callable(progress):
+        return progress
+    if not isinstance(progress, bool | np.bool_):
+        cause = f"progress is {shown(progress)}, expected True or a function of (t, q, v)"
+        raise StateError(cause, "True shows a bar; leave it out for none")
+    return bar if progress else None
 
 
 def _warn(motion: Trajectory, dt: float, method: str) -> None:
@@ -128,10 +165,10 @@ def read_start(
     check_closed(plant, q, v)
     dt = step_size(dt)
     steps, every = step_count(duration, dt), step_stride(every)
-    check_size(plant, q.shape[:-1], steps // every + 2)
+    check_size(plant, q.shape[:-1], steps, every)
     limits, method = check_limits_word(limits), _method(method)
     if limits == "block" and method not in METHODS:
-        raise StateError(f'limits="block" has no place in {method}', 'use "euler", "rk4" or "lie", or limits="stop"')
+        raise StateError(f'limits="block" has no place in {method}', f'use {", ".join(METHODS)}, or limits="stop"')
     return Start(plant, q, v, dt, steps, every, method, limits)
 
 

@@ -11,11 +11,13 @@ from psiphi.arguments import real, whole
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
 from psiphi.functions.check import before
+from psiphi.simulation.memory import free_memory
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
 
 CLOSED = 1e-6  # how far open the constraints may be at the start: metres, radians, and the same a second
-LARGEST = 1 << 36  # numbers of a trajectory: 512 GiB
+LARGEST = 1 << 39  # bytes of a trajectory, where it is not known how many are free: 512 GiB
+SIZES = {"EB": 1e18, "PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 ROUNDING = 1e-9  # how far duration / dt may be from a whole number
 
 
@@ -63,19 +65,31 @@ def step_stride(every: Any) -> int:
     return number
 
 
-def check_size(plant: Plant, batch: tuple[int, ...], samples: int) -> None:
-    """Refuse a trajectory that no computer could hold, before anything is computed."""
-    numbers = samples * math.prod(batch) * (plant.nq + 3 * plant.nv)
-    if numbers > LARGEST:
-        cause = f"the trajectory would have {samples:.3g} samples and {8e-9 * numbers:.3g} GB"
-        raise StateError(cause, "keep fewer samples (every=...), or give a shorter duration or a larger dt")
+def check_size(plant: Plant, batch: tuple[int, ...], steps: int, every: int, whole: bool = True) -> None:
+    """Refuse what will not fit into the memory that is free, before anything is computed: q and v, and of a `whole` trajectory
+    a, tau, forces, energies and residuals, with what is needed to compute these at the end."""
+    samples, forces = steps // every + 2, 6 * len(plant.contacts)
+    a_sample = plant.nq + plant.nv + (3 * plant.nv + 2 * forces + 4 if whole else 0)
+    need, free = 8 * samples * math.prod(batch) * a_sample, min(free_memory(), LARGEST)
+    if need <= free:
+        return
+    size = f"{samples:.4g} samples" + (f" of {math.prod(batch)} motions" if batch else "")
+    cause = f"this would take {words(need)} of memory for {size}, and {words(free)} are free"
+    enough = math.ceil(every * need / (0.8 * free)) if free else 0
+    remedy = (
+        f"keep fewer samples: every={enough}" if 0 < enough <= min(steps, 1_000_000) else "a shorter duration or a larger dt"
+    )
+    raise StateError(cause, remedy + (", or run fewer motions at a time" if batch else ""))
 
 
-def flag(name: str, given: Any) -> bool:
-    """True or False: words like "no" would count as True."""
-    if not isinstance(given, bool | np.bool_ | int) or given not in (0, 1):
-        raise StateError(f"{name} is {shown(given)}, expected True or False", "give one of the two")
-    return bool(given)
+def words(number: float) -> str:
+    """Bytes as a person says them.
+
+    >>> words(8.2e9), words(1500)
+    ('8.2 GB', '1.5 kB')
+    """
+    size = next((name for name in SIZES if number >= SIZES[name]), "B")
+    return f"{number / SIZES.get(size, 1):.3g} {size}"
 
 
 def check_closed(plant: Plant, q: np.ndarray, v: np.ndarray) -> None:

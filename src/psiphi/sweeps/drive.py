@@ -1,4 +1,7 @@
-"""The loop over the tree: the only one. It runs a program's steps in order and carries their messages."""
+"""The loop over the tree: the only one. It runs a program's steps in order and carries their messages.
+
+On a tape it leaves straight-line code for this robot alone (`unroll`): that is how small robots are compiled.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from psiphi.model.model import WORLD
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep, merge
+from psiphi.tape.tape import Count, Tape
 
 
 @dataclass
@@ -69,3 +73,30 @@ def _sweep(run: Run, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
         for name, value in site.sent.items():
             box[name] = merge(box.get(name), value)
     return inbox
+
+
+@dataclass(frozen=True)
+class Straight:
+    """A tape and where its results go: `stores` are (output number, flat index, node)."""
+
+    program: Program
+    tape: Tape
+    stores: tuple[tuple[int, int, int], ...]
+
+    @property
+    def count(self) -> Count:
+        return self.tape.count(node for *_, node in self.stores)
+
+
+def unroll(program: Program, tree: Any) -> Straight:
+    """The whole program as one tape; outputs no step wrote are zero."""
+    sizes = {arg.name: arg.size for arg in program.inputs}
+    tape = Tape()
+    inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
+    written = drive(program, tree, inputs)
+    stores = tuple(
+        (number, index, tape.operand(written.get((arg.name, index), 0.0)))
+        for number, arg in enumerate(program.outputs)
+        for index in range(arg.size)
+    )
+    return Straight(program, tape, stores)

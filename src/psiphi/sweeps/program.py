@@ -5,7 +5,7 @@
 
 A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
 children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
-runs on floats (`interpreter.py`), on a tape (`unroll.py`) and once per class of links (`roll.py`).
+runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of links (`roll.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Direction(Enum):
 
 
 BASE_TO_TIP, TIP_TO_BASE = Direction.BASE_TO_TIP, Direction.TIP_TO_BASE
+ADDED = "added"  # the input (nv,) that stands beside the rotors' inertia, in programs that have it
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ class Site:
     world: dict[Any, Any] = field(default_factory=dict)  # what the world keeps; whole when a sweep has ended
     gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
 
+    @property
+    def at_root(self) -> bool:
+        """Whether the parent is the world; False in steps that run as loops, which do not know."""
+        return self.parent is self.world
+
     def of(self, name: str) -> list:
         """The joint's own part of an input; zeros when the program has no such input."""
         values = self.inputs.get(name)
@@ -119,6 +125,11 @@ class Site:
     def path(self) -> list:
         """The displacement parent -> body."""
         return self.link.path(self.of("q"))
+
+    @property
+    def rotor(self) -> list:
+        """The joint's rotor inertia, and what the program's input `added` adds to it: h B of joints that are braked."""
+        return [J + x for J, x in zip(self.link.armature, self.of(ADDED), strict=True)]
 
     @cached_property
     def H(self) -> list:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD
-from psiphi.sweeps.framing import Tree
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
 from psiphi.sweeps.template import Template
-from psiphi.tape.ops import BINARY, Count, Op
-from psiphi.tape.tape import Scalar, Tape
+from psiphi.tape.ops import BINARY, Op
+from psiphi.tape.tape import Count, Scalar, Tape
 
 SPECIAL = (0.0, 1.0, -1.0)  # numbers worth knowing when the step is traced
 KEPT, INBOX = "here", "inbox"

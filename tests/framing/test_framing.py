@@ -9,13 +9,13 @@ from hypothesis import Phase, given, settings
 
 import zoo
 from oracles import reference
+from psiphi.framing import decompose, framing
+from psiphi.framing.framing import ROD_DEPTH, frame_tree
 from psiphi.model.builder import Builder
 from psiphi.model.model import WORLD, Pose
 from psiphi.spatial.screws import pose as pose_along
-from psiphi.sweeps import decompose, framing
-from psiphi.sweeps.framing import ROD_DEPTH, frame_tree
+from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
-from psiphi.sweeps.unroll import unroll
 from sweeps.runs import program_of
 
 ROBOTS = pytest.mark.parametrize("make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO])

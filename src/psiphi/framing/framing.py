@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psiphi.framing.decompose import Placement, place
+from psiphi.framing.link import Link
 from psiphi.model.model import WORLD, Axes, Joint, Model, Pose, canonical_axes
-from psiphi.sweeps.decompose import Placement, place
-from psiphi.sweeps.link import Link
 
 ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
 

@@ -1,0 +1,261 @@
+"""The compiler, on one page: from an equation to code that runs.
+
+    write      named results, each an expression of one robot        `equations.py`
+    resolve    inverses, by the identities that know them            rewriting
+    rewrite    the same value in up to three forms                   rewriting
+    lower      each form as sweeps over the tree                     lowering
+    frame      the tree, in the axes that cost least                 sweeps
+    trace      the sweeps, run once on a tape                        sweeps, tape
+    choose     the form that costs least, counted exactly
+    emit       the tape as the text of a target                      emitters
+    load       its machine code, from the cache or made now          emitters, runtime
+
+What is no equation (places, the circuits of closed chains) is written as sweeps already, and begins with `frame`. What a pass
+made of an equation is kept as long as the equation: `explain()` (`explained.py`) tells it pass by pass.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, wraps
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
+from psiphi.emitters.rolled import Tables
+from psiphi.emitters.target import RunningTarget
+from psiphi.errors import StateError
+from psiphi.framing.framing import Tree, frame_tree
+from psiphi.lowering.columns import LoweredColumns
+from psiphi.lowering.graph import U
+from psiphi.lowering.matrices import LoweredMatrix
+from psiphi.lowering.quasi import QuasiLowered
+from psiphi.lowering.turning import sided
+from psiphi.lowering.vectors import LOWERED, Lowered, Result
+from psiphi.model.model import Model
+from psiphi.operators.letters import FORCE, FrameLetter, Letter, VectorLetter
+from psiphi.operators.polynomial import Poly
+from psiphi.operators.sides import ends
+from psiphi.rewriting.budget import TooLarge, budget, share
+from psiphi.rewriting.derivation import Chain, Derivation
+from psiphi.rewriting.folding import fold, unfold
+from psiphi.rewriting.normal import Normalizer, normalizer
+from psiphi.rewriting.rules import reduce, walk
+from psiphi.rewriting.scalars import commuted
+from psiphi.runtime import cache
+from psiphi.sweeps.drive import Straight, unroll
+from psiphi.sweeps.program import Program
+from psiphi.sweeps.roll import Rolled, roll
+from psiphi.tape.tape import Count
+
+UNROLLED = 64  # up to so many bodies are written out as straight-line code
+LONG = 200  # letters of a word beyond which it is not factored
+
+Code = Straight | Rolled
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to compute an equation: its polynomials and how they came about; once lowered, its sweeps."""
+
+    name: str
+    polys: Mapping[str, Poly]
+    derivation: Derivation | None = None
+    lowered: Any = None  # Lowered, LoweredMatrix or LoweredColumns
+    code: Code | None = None  # traced, where forms were counted against each other
+
+
+def kept(a_pass: Callable) -> Callable:
+    """A pass that is done once for all that is asked, and forgotten with it."""
+    made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    @wraps(a_pass)
+    def once(asked: Any) -> Any:
+        if asked not in made:
+            made[asked] = a_pass(asked)
+        return made[asked]
+
+    return once
+
+
+# -- the page -----------------------------------------------------------------------------------------------------------------
+
+
+def compile(asked: Any, target: RunningTarget, char: str, key: str) -> tuple[Any, Count]:
+    """What is asked, as a library that runs on a target, and its exact cost; `key` is its name in the cache."""
+
+    def make() -> bytes:
+        lines = code(asked)
+        return target.build(target.emit(lines, char), vars(lines.count))
+
+    library, count = target.load(cache.remember(key, make))
+    if is_large(asked.model) and isinstance(loops := code(asked), Rolled):
+        library.tables = Tables(loops, char)
+        ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
+    return library, Count(**count)
+
+
+@kept
+def code(asked: Any) -> Code:
+    """Straight-line code, or the loops of a large robot."""
+    if isinstance(asked, Equation) and (chosen := choose(asked)).code is not None:
+        return chosen.code
+    tree = frame(asked.model, moves_inertia(asked))
+    return trace(program(asked, tree), tree)
+
+
+def program(asked: Any, tree: Tree) -> Program:
+    """The sweeps over a framed tree."""
+    if not isinstance(asked, Equation):
+        return asked.program(tree)
+    return choose(asked).lowered.program(next(iter(asked.results)), tree, *asked.arguments())
+
+
+@kept
+def choose(equation: Equation) -> Form:
+    """The cheapest form that has sweeps; of a large robot, the first one. What was traced to be counted is kept."""
+    rewritten, too_large = rewrite(equation)
+    forms = lower(equation, rewritten)
+    if equation.rods:
+        forms = [form for form in forms if form.lowered.rods]
+    forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
+    if not forms and too_large is not None:
+        raise too_large
+    if not forms:
+        names = ", ".join(map(str, equation.results.values()))
+        raise StateError(f"{names}: no form of it is made of sweeps", "evaluate it with .dense(q)")
+    if len(forms) == 1 or is_large(equation.model):
+        return forms[0]
+    traced = [_counted(equation, form) for form in forms]
+    form, counted = min(traced, key=lambda pair: pair[1].count.flops)
+    return form if isinstance(form.lowered, LoweredColumns) else replace(form, code=counted)
+
+
+# -- pass by pass -------------------------------------------------------------------------------------------------------------
+
+
+@kept
+def resolve(equation: Equation) -> dict[str, Normalizer]:
+    """For every result the rules that rewrite it, in which its inverses are polynomials where an identity knows them."""
+    with budget(equation.budget):
+        return {name: normalizer(e, proving=False) for name, e in equation.results.items()}
+
+
+def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
+    """The forms, each within its share of the budget, and why another was given up."""
+    rules = resolve(equation)
+    found, too_large = [], None
+    with budget(equation.budget):
+        for name in equation.forms:
+            try:
+                with share(0.6):
+                    form = _rewritten(equation, name, rules)
+            except TooLarge as error:
+                too_large = too_large or error
+            else:
+                found += [] if form is None else [form]
+    return found, too_large
+
+
+def lower(equation: Equation, forms: list[Form]) -> list[Form]:
+    """The forms that are made of sweeps."""
+    lowered = ((form, _sweeps(equation, form.polys)) for form in forms)
+    return [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
+
+
+@lru_cache(maxsize=32)
+def frame(model: Model, rods: bool) -> Tree:
+    """The model in the axes that cost least, with inertia moved across joints where the results do not feel it."""
+    return frame_tree(model, rods)
+
+
+def trace(sweeps: Program, tree: Tree) -> Code:
+    """The program run once on tape scalars; of a large robot, once for every class of links."""
+    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else unroll(sweeps, tree)
+
+
+# -- what the passes ask ------------------------------------------------------------------------------------------------------
+
+
+def is_large(model: Model) -> bool:
+    """Whether code is loops over links: straight lines would be too many, and forms are not counted against each other."""
+    return len(model.joints) > UNROLLED
+
+
+def moves_inertia(asked: Any) -> bool:
+    """Whether the tree may be framed with inertia moved across joints."""
+    return choose(asked).lowered.rods if isinstance(asked, Equation) else asked.rods
+
+
+def _rewritten(equation: Equation, name: str, rules: dict[str, Normalizer]) -> Form | None:
+    """One form: inverses resolved and no more, or all rules applied until none fits; with body forces whole, or not."""
+    polys, derivation = {}, None
+    for result, e in equation.results.items():
+        start = _with_inverses(rules[result], rules[result].polynomial(e.term))
+        if name == WRITTEN:
+            polys[result] = start
+            continue
+        folded = fold(start) if name == WHOLE else start
+        if name == WHOLE and folded == start:
+            return None  # there is no body force to keep whole
+        chain = Chain(e, folded, tuple(walk(folded, rules[result].find)))
+        polys[result], derivation = unfold(chain.result), Derivation(chain)
+    return Form(name, polys, derivation)
+
+
+def _counted(equation: Equation, form: Form) -> tuple[Form, Code]:
+    """A form and its trace; of a matrix by columns, that of one column."""
+    tree, lowered = frame(equation.model, form.lowered.rods), form.lowered
+    make = lowered.column if isinstance(lowered, LoweredColumns) else lowered.program
+    return form, unroll(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
+
+
+def _with_inverses(rules: Normalizer, poly: Poly) -> Poly:
+    """Inverses that an identity knows, written out."""
+
+    def known(word):
+        return next(((i, rules.resolved[x,]) for i, x in enumerate(word) if (x,) in rules.resolved), None)
+
+    return reduce(poly, known)[0]
+
+
+def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
+    """The sweeps of polynomials; None where a letter has none."""
+    if equation.velocities:
+        results = [Result(n, polys[n], _space(equation, n)) for n in equation.results]
+        V, v = (equation.velocities[name].poly() for name in "Vv")
+        return QuasiLowered(results, V=V, v=v, movable=equation.rods is not None)
+    number = equation.is_number
+    polys = {name: sided(commuted(poly) if number else poly) for name, poly in polys.items()}
+    words = [word for poly in polys.values() for word in poly]
+    used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
+    if not all(map(_has_sweeps, used)) or any(len(word) > LONG for word in words):
+        return None
+    if any(U in word and (len(word) > 1 or not number) for word in words):
+        return None  # a number among vectors
+    if not equation.is_matrix:
+        return Lowered([Result(n, polys[n], _space(equation, n)) for n in equation.results])
+    first = next(iter(equation.results.values()))
+    rows, cols = first.rows.name, first.cols.name
+    if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
+        return None
+    lowered = LoweredMatrix(polys, (rows, cols))
+    if lowered.complete:
+        return lowered
+    return LoweredColumns(polys, rows, cols) if {rows, cols} <= {"joint", "frame"} else None
+
+
+def _has_sweeps(x: Letter) -> bool:
+    """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
+    return x == U or x in LOWERED or isinstance(x, FrameLetter) or (isinstance(x, VectorLetter) and not x.starred)
+
+
+def _space(equation: Equation, name: str) -> str:
+    """The space of a vector; over links, whether it is of forces or motions."""
+    rows = equation.results[name].rows.name
+    if rows != "link":
+        return rows
+    found = ends(equation.results[name].term)
+    return str(found.value(found.gives) or FORCE)

@@ -1,0 +1,129 @@
+"""What joints lose to their motion, and which of it a step takes implicitly.
+
+    f(v) = b(v) v,    b(v) = damping + friction / sqrt(v^2 + speed^2)      viscous, and Coulomb friction smoothed below `speed`
+
+A loss that stops its joint in less than a few steps is stiff: h b(0) (M^-1)_kk > SOFT, with 1 / (M^-1)_kk the inertia the joint
+has when all others are free. Explicit steps of such a motion grow without bound. Stiff losses are therefore taken implicitly,
+by D + gamma h b in place of D (`rollouts/integrators.py` says how); soft ones are part of the right side, and keep the order.
+What is stiff depends on the model, the step and the losses alone, never on the state or the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import real
+from psiphi.closed.system import System
+from psiphi.compiler.passes import UNROLLED
+from psiphi.control.plant import Plant
+from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.spatial.screws import root
+from psiphi.wording import shown
+
+SOFT = 0.1  # of the time a joint takes to stop: the error of RK4 is then below 1e-7 of the speed in a step
+SPEED = 0.01  # rad/s, m/s: below it friction fades
+SEEN = 8  # configurations at which (M^-1)_kk is looked at
+ALWAYS = ("euler", "implicit")  # methods that take every loss implicitly
+
+
+def slope(v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
+    """b(v), of the losses there are, on arrays of any scalars."""
+    rubbing = None if friction is None else friction / root(v * v + floor)
+    return rubbing if damping is None else damping + 0.0 * v if rubbing is None else damping + rubbing
+
+
+def resisted(tau: Any, v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
+    """tau - b(v) v."""
+    force = tau if damping is None else tau - damping * v
+    return force if friction is None else force - friction * (v / root(v * v + floor))
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What joints lose, each a row of nv numbers; `stiff`: 1 where it is taken implicitly, else 0."""
+
+    damping: np.ndarray
+    friction: np.ndarray
+    speed: float
+    stiff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def floor(self) -> float:
+        """speed^2, and not 0 where that is too small for a number: a joint at rest has no friction."""
+        return max(self.speed**2, np.finfo(float).tiny)
+
+    @property
+    def none(self) -> bool:
+        return not (self.damping.any() or self.friction.any())
+
+    @property
+    def implicit(self) -> bool:
+        """Whether any is."""
+        return bool(self.stiff.any())
+
+    @property
+    def acting(self) -> dict[str, np.ndarray]:
+        """The numbers of those that act, as `resisted` takes them."""
+        found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()}
+        return found | ({"floor": np.array([self.floor])} if "friction" in found else {})
+
+    def within(self, plant: Plant, method: str, h: float) -> Losses:
+        """With `stiff`, for steps of h by that method."""
+        if self.none or not isinstance(plant.given, Robot | System):
+            return self
+        most = slope(np.zeros(plant.nv), **self.acting)
+        if method in ALWAYS:
+            return replace(self, stiff=np.where(most > 0.0, 1.0, 0.0))
+        with np.errstate(all="ignore"):
+            soft = (most == 0.0) | (h * most * mobility(plant.robot) <= SOFT)
+        return replace(self, stiff=np.where(soft, 0.0, 1.0))
+
+    def words(self, robot: Any) -> list[str]:
+        """The joints whose losses are taken implicitly."""
+        return [joint.name for joint in robot.joints if self.implicit and self.stiff[joint.v_slice].any()]
+
+
+@lru_cache(maxsize=64)
+def mobility(robot: Robot) -> np.ndarray:
+    """(nv,): the largest (M^-1)_kk among some configurations; infinite for robots too large to ask."""
+    if len(robot.joints) > UNROLLED:
+        return np.full(robot.nv, np.inf)
+    q = np.concatenate([robot.neutral()[None], robot.random(0, SEEN - 1)])[:, None, :]
+    unit, rest = np.concatenate([np.zeros((1, robot.nv)), np.eye(robot.nv)]), np.zeros(robot.nv)
+    a = robot.forward_dynamics(q, rest, unit)
+    return np.abs(np.diagonal(a[:, 1:] - a[:, :1], axis1=-2, axis2=-1)).max(axis=0)
+
+
+def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:
+    """True takes the model's numbers, False none, an array is taken as it is."""
+    smooth = real("friction_speed", SPEED if speed is None else speed, (), "give a speed")
+    if smooth.ndim or not 0.0 < smooth < np.inf:
+        raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", f"{SPEED} is the default")
+    if speed is not None and isinstance(friction, bool | np.bool_) and not friction:
+        raise StateError("friction_speed came, and there is no friction", "add friction=True, or a number")
+    return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth))
+
+
+def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
+    if isinstance(given, bool | np.bool_):
+        own = [getattr(joint, name) for joint in system.robot.joints] if given else []
+        row = np.concatenate(own) if own else np.zeros(system.nv)
+        if row.shape != (system.nv,):
+            raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
+        return row
+    return coefficients(name, given, system.nv)
+
+
+def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
+    """One number of at least 0, or nv of them, as a row (nv,)."""
+    row = real(name, given, (), "give a number or nv numbers")
+    if row.shape not in ((), (nv,)) or not ((row >= 0.0) & (row <= most)).all():
+        raise StateError(
+            f"{name} is {shown(given)}, expected one or nv = {nv} numbers of at least 0", "give a number or an array"
+        )
+    return np.broadcast_to(row, (nv,)).copy()

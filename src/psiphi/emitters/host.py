@@ -1,0 +1,67 @@
+"""The processor psiphi runs on, as a target: LLVM IR for its lanes, object code, addresses in this process."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from psiphi.emitters import jit
+from psiphi.emitters.kernel import module
+from psiphi.emitters.rolled import rolled_kernel
+from psiphi.emitters.rollout import Rollout, rollout_module
+from psiphi.emitters.straight import straight_kernel
+from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.roll import Rolled
+
+EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # what others may call or set
+FP = {"d": "double", "f": "float"}
+
+
+class Host:
+    """This processor; `lanes` other than its widest register's are for tests."""
+
+    def __init__(self, lanes: int | None = None):
+        self._lanes = lanes
+
+    def lanes(self, char: str) -> int:
+        return self._lanes or host_lanes(FP[char])
+
+    def emit(self, code: Straight | Rolled | Rollout, char: str = "d", name: str = "", about: str = "") -> str:
+        """LLVM IR: a gufunc loop @loop, or @rollout."""
+        lanes, fma = self.lanes(char), has_fma()
+        if isinstance(code, Rollout):
+            return rollout_module(code, lanes, fma)
+        kernel = rolled_kernel(code, fma) if isinstance(code, Rolled) else straight_kernel(code, fma)
+        return module(kernel, "loop", FP[char], lanes)
+
+    def key(self, char: str) -> list[Any]:
+        return [char, self.lanes(char), has_fma(), *jit.host()]
+
+    def build(self, text: str, facts: dict[str, int]) -> bytes:
+        names = [name for name in EXPORTS if f"@{name} = " in text or f"@{name}(" in text]
+        head = json.dumps([names, facts]).encode()
+        return len(head).to_bytes(4, "little") + head + jit.compile_ir(text)
+
+    def load(self, built: bytes) -> tuple[jit.Library, dict[str, int]]:
+        size = int.from_bytes(built[:4], "little")
+        names, facts = json.loads(built[4 : 4 + size])
+        return jit.load_object(built[4 + size :], names), facts
+
+
+@lru_cache(maxsize=4)
+def host_lanes(fp: str) -> int:
+    """Doubles (or twice as many floats) in the widest vector register of this processor."""
+    features = set(jit.host().features.split(","))
+    doubles = 8 if "+avx512f" in features else 4 if "+avx" in features else 2
+    return doubles if fp == "double" else 2 * doubles
+
+
+@lru_cache(maxsize=1)
+def has_fma() -> bool:
+    """Whether a fused multiply-add is one instruction here."""
+    host = jit.host()
+    return "+fma" in host.features.split(",") or host.triple.startswith(("aarch64", "arm64"))
+
+
+HOST = Host()

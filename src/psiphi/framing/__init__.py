@@ -1,0 +1,5 @@
+"""The tree in the axes that cost least.
+
+Comes in: a `Model`. Goes out: a `Tree` of links, each with the numbers its steps need. Read `framing.py` first (which freedom
+buys what), then `decompose.py` (a placement as screws about z and x) and `link.py` (a body's numbers, its path and joint map).
+"""

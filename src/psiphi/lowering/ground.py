@@ -1,0 +1,108 @@
+"""The world as the last body: ℰ₀ sums what the roots send, ℰ_c moves the sum to the centre of mass, in world axes.
+
+    ℰ₀ x = sum over roots φ(world, k) x(k)      ℰ_c x = [[I, -c~], [0, I]] ℰ₀ x,   m c = sum of m(k) c(k) in the world
+    U = - g·(m c)
+
+Their adjoints hand a motion of the world (of the centre of mass) to the roots. Where sweeps run as loops a step does not know
+whether it stands at a root: every body sends, and only the world reads.
+"""
+
+from __future__ import annotations
+
+from psiphi.lowering.graph import Apply, Leaf, Node, U
+from psiphi.lowering.local import EYE3, ZERO3, ZERO6
+from psiphi.operators.atoms import no_center
+from psiphi.operators.letters import Letter, letter
+from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
+from psiphi.sweeps.program import Site, merge
+
+GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")
+SPREAD = tuple(x.T for x in GROUND)
+
+
+def gives(node: Node) -> bool:
+    """ℰ₀ x or ℰ_c x: a value of the world."""
+    return isinstance(node, Apply) and node.letter in GROUND
+
+
+def takes(node: Node) -> bool:
+    """ℰ₀* y or ℰ_c* y: reads a value of the world."""
+    return isinstance(node, Apply) and node.letter in SPREAD
+
+
+def weighed(node: Node) -> bool:
+    """Whether the centre of mass must be known."""
+    return is_height(node) or (isinstance(node, Apply) and node.letter.bare == AT_CENTER)
+
+
+def is_height(node: Node) -> bool:
+    """U: a number that only the world has."""
+    return isinstance(node, Leaf) and node.letter == U
+
+
+def potential(site: Site, gravity) -> list:
+    """U = - g·(m c), at the world."""
+    total = 0.0
+    for g, x in zip(gravity, _sum(site, "moment") or ZERO3, strict=True):
+        total = total - float(g) * x
+    return [total]
+
+
+def send(site: Site, name: str, x) -> None:
+    """Tip to base: φ(parent, k) x; at roots the world's sum."""
+    put(site, **{name: force(site.path, x)})
+
+
+def put(site: Site, **values) -> None:
+    """Send; what roots send, the world keeps."""
+    site.send(**values)
+    if site.at_root:
+        site.world.update({name: merge(site.world.get(name), value) for name, value in values.items()})
+
+
+def weigh(site: Site) -> None:
+    """Tip to base: mass and first moment of everything outboard, m and m c."""
+    below = site.children
+    mass, moment = site.link.mass, site.link.moment
+    if "mass" in below:
+        mass, moment = mass + below["mass"][0], add(moment, below["moment"])
+    l = pose(site.path, EYE3, ZERO3)[1]
+    moved = rotate(site.path, moment)
+    put(site, mass=[mass], moment=[x + mass * y for x, y in zip(moved, l, strict=True)])
+
+
+def total(site: Site, letter: Letter, name: str) -> list:
+    """ℰ₀ x or ℰ_c x, at the world: the sum under `name`."""
+    f = _sum(site, name)
+    if f is None:  # there is no body
+        return ZERO6
+    return f if letter == AT_ORIGIN else at_center(f, divided(_sum(site, "mass"), _sum(site, "moment")))
+
+
+def divided(mass: list | None, moment: list | None) -> list:
+    """c = m c / m; a robot without mass has none."""
+    assert mass is not None and moment is not None
+    if isinstance(mass[0], float) and not mass[0] > 0.0:
+        raise no_center("the robot")
+    return [x / mass[0] for x in moment]
+
+
+def at_center(f, c) -> list:
+    """[n - c x F; F]."""
+    return [x - y for x, y in zip(f[:3], cross(c, f[3:]), strict=True)] + f[3:]
+
+
+def hand(site: Site, letter: Letter, y) -> list:
+    """ℰ₀* y or ℰ_c* y at this body: the motion y = [w; v] of the world, at roots."""
+    if not site.at_root:
+        return ZERO6
+    V = y.get(0, ZERO6)
+    if letter.bare == AT_CENTER:
+        c = divided(site.world["mass"], site.world["moment"])
+        V = V[:3] + add(V[3:], cross(c, V[:3]))
+    return motion(site.path, V)
+
+
+def _sum(site: Site, name: str) -> list | None:
+    """What the roots have sent: kept by the world, or in its inbox where sweeps run as loops."""
+    return site.world.get(name) or site.children.get(name)

@@ -1,0 +1,45 @@
+"""Which joints have motors: all but free ones, unless it is said. A floating base is driven by nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.wording import shown
+
+
+def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ...]:
+    """The joints without motors: those named `passive`, or those not named `actuated`; the free ones where nothing is said.
+
+    >>> import psiphi as pp
+    >>> idle(pp.robots.puma560()), idle(pp.robots.puma560(), passive="elbow")
+    ((), ('elbow',))
+    """
+    if actuated is not None and passive is not None:
+        raise StateError("both actuated and passive came", "name the joints with motors, or those without")
+    if passive is not None:
+        named = {model.joint(name).name for name in _names("passive", passive)}
+        return tuple(joint.name for joint in model.joints if joint.name in named)
+    if actuated is not None:
+        driven = {model.joint(name).name for name in _names("actuated", actuated)}
+        return tuple(joint.name for joint in model.joints if joint.name not in driven)
+    return tuple(joint.name for joint in model.joints if joint.kind == "free")
+
+
+def coordinates(model: Any, joints: Iterable[str]) -> np.ndarray:
+    """The velocity coordinates of these joints."""
+    slices = [model.joint(name).v_slice for name in joints]
+    return np.array([i for own in slices for i in range(own.start, own.stop)], dtype=int)
+
+
+def _names(what: str, given: Any) -> tuple[str, ...]:
+    each = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for name in each:
+        if not isinstance(name, str):
+            raise StateError(
+                f"{what} holds {shown(name)}, expected names of joints", f'give {what}="joint", or a list of names'
+            )
+    return each

@@ -1,0 +1,61 @@
+"""How far a simulation is, on stderr: a bar where a person is watching, a line now and then in a log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import Any
+
+WIDTH = 16  # of the bar alone; with its numbers it fits into 79 columns
+PARTS = 10  # lines in a log
+
+
+class Bar:
+    """`Bar(duration)` is what `simulate` calls now and then: time, speed, the largest |v|.
+
+    A terminal or a notebook gets a bar, which is gone when all is done; another stream nothing, or with `always` ten lines.
+    """
+
+    def __init__(self, duration: float, stream: Any = None, always: bool = False):
+        self.duration = duration
+        self.stream = getattr(sys.stderr, "unescaped", sys.stderr) if stream is None else stream
+        self.redrawn = in_notebook() or bool(getattr(self.stream, "isatty", lambda: False)())
+        self.on = self.stream is not None and (always or self.redrawn)
+        self.start = time.perf_counter()
+        self.columns = shutil.get_terminal_size().columns - 1  # a longer line would wrap, and stay
+        self.drawn = False
+        self.written = 0  # of PARTS
+
+    def __call__(self, t: float, q, v) -> None:
+        if not self.on:
+            return
+        part = min(1.0, t / self.duration) if self.duration else 1.0
+        if self.redrawn:
+            self.stream.write("\r" + self._line(part, t, v)[: self.columns].ljust(self.columns))
+            self.drawn = True
+        elif int(part * PARTS) > self.written:
+            self.written = int(part * PARTS)
+            self.stream.write(self._line(part, t, v) + "\n")
+        self.stream.flush()
+
+    def _line(self, part: float, t: float, v) -> str:
+        full = int(part * WIDTH)
+        speed = t / max(time.perf_counter() - self.start, 1e-9)
+        fastest = max((abs(float(x)) for x in v.reshape(-1)[:4096] if x == x), default=0.0)
+        bar = "#" * full + "." * (WIDTH - full)
+        return f"[{bar}] {100 * part:3.0f}%  t = {t:.2f} s  {speed:.2g} x real time  largest speed {fastest:.3g}"
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.drawn:
+            self.stream.write("\r" + " " * self.columns + "\r")
+            self.stream.flush()
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this: it shows what is written to stderr, and obeys a carriage return."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None

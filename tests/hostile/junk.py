@@ -69,7 +69,7 @@ class Call(NamedTuple):
 def table(folder: Path) -> list[Call]:
     """Every public call that ends soon; files go into `folder`."""
     robot, ur5 = gymnast(), pp.load("acrobot")
-    q, v = robot.random(0), np.ones(robot.nv)
+    q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}

@@ -52,10 +52,10 @@ def warn(report: Iterable[str]) -> None:
     doubts = [line for line in report if isinstance(line, Doubt)]
     if doubts:
         more = f"; and {len(doubts) - FEW} more" if len(doubts) > FEW else ""
-        warnings.warn(ModelWarning("; ".join(doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=_outside())
+        warnings.warn(ModelWarning("; ".join(doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=outside())
 
 
-def _outside() -> int:
+def outside() -> int:
     """How many calls up psiphi was entered: `stacklevel` of a warning that should point there."""
     frame, level = sys._getframe(1), 1
     while frame is not None and PACKAGE in frame.f_code.co_filename:

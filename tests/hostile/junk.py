@@ -140,6 +140,14 @@ def table(folder: Path) -> list[Call]:
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
         Call("scenes.load", scenes.load, {"source": "four_bar"}),
         Call("set_threads", pp.set_threads, {"n": None}),
+        Call("Body.capsule", pp.Body.capsule, {"mass": 1.0, "radius": 1.0, "length": 1.0, "name": "b", "com": (0, 0, 0)}),
+        Call("Trajectory", pp.Trajectory, {
+            "t": np.zeros(1), "q": np.zeros((1, 2)), "v": np.zeros((1, 2)), "a": None, "tau": None, "forces": None, "energy": None,
+            "residual": None, "events": (), "system": ur5, "info": {},
+        }),
+        Call("Trajectory.plot", _motion().plot, {"what": "q", "path": folder / "m.png", "joints": None, "limits": False}),
+        Call("Expression.plot", s.mass.plot, {"q": q, "path": folder / "e.png"}),
+        Call("Trajectory.load csv", pp.Trajectory.load, {"path": _saved(folder), "system": None, "max_bytes": 1 << 20}),
         Call("Trajectory.save", _motion().save, {"path": folder / "m.npz"}),
         Call("Trajectory.load", pp.Trajectory.load, {"path": folder / "m.npz"}),
     ]  # fmt: skip
@@ -152,6 +160,11 @@ URDF = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
 
 
 @cache
+def _saved(folder: Path) -> Path:
+    _motion().save(folder / "saved.csv")
+    return folder / "saved.csv"
+
+
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
 

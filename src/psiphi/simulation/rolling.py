@@ -47,7 +47,7 @@ def rollout(
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> q, v = rollout(robot, robot.random(0, 100), steps=50, every=10)
+    >>> q, v = rollout(robot, robot.random(seed=0, size=100), steps=50, every=10)
     >>> q.shape
     (100, 6, 6)
     """

@@ -49,12 +49,12 @@ RATES: dict[str, Rate] = {
     "H": Rate(H_dot, "S1 Table 1; zero but for universal joints"),
     "M": Rate(None, "S1 Table 1"),
     "rotor": Rate(None, "a number of the model"),
-    "P": Rate(P_dot, "S1 (17), any joint: theory g.3"),
-    "D": Rate(D_DOT, "S1 Table 1, theory g.4"),
+    "P": Rate(P_dot, "S1 (17), any joint: docs/mathematics.md section 10"),
+    "D": Rate(D_DOT, "S1 Table 1, any joint: docs/mathematics.md section 10"),
     "D_inv": Rate(-(D.inv @ D_DOT @ D.inv), "D D⁻¹ = I"),
     "D_half": Rate(D_half @ _s.D_rate, "D^½ (D^½)* = D"),
     "D_half_inv": Rate(-(_s.D_rate @ D_half.inv), "D^½ D^-½ = I"),
-    "G": Rate(G_DOT, "S1 Table 1, theory g.5"),
+    "G": Rate(G_DOT, "S1 Table 1, any joint: docs/mathematics.md section 10"),
     "tau_bar": Rate(TAU_BAR_DOT, "S1 Table 1"),
     "E_psi": Rate(E_PSI_DOT, "S1 Table 1"),
     "Delta_psi": Rate(Delta_phi @ (Omega_d @ tau_bar + TAU_BAR_DOT), "S1 Table 1"),
@@ -68,7 +68,6 @@ RATES: dict[str, Rate] = {
     "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
 }
 FRAMES = ("local", "inertial")
-MIXED = {"S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"}
 
 
 def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
@@ -86,7 +85,7 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
         raise StateError(f"frame is {frame!r}, expected 'local' or 'inertial'", "leave it out for body axes")
     parts = [_rate(expression.term, _names(held, expression))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
-        if mixed := sorted({x.bare for x in expression.letters} & MIXED):
+        if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
         omega = of_letter("omega")
@@ -190,5 +189,6 @@ def table() -> list[tuple[str, str, str, str]]:
         letter = getattr(_s, name)
         turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
         if name != "I":
-            rows.append((str(letter), str(rate.value or 0), "" if name in MIXED else " ".join(turns), rate.source))
+            added = "" if letter.term.args[0].row.mixed else " ".join(turns)
+            rows.append((str(letter), str(rate.value or 0), added, rate.source))
     return rows

@@ -108,7 +108,13 @@ BOOK: tuple[Identity, ...] = (
         MOTION,
     ),
     # inertial derivatives with gravity in a, or derivatives in body axes with gravity in b: the same forces on the bodies
-    row(M @ phi.T @ a + b, M @ phi.T @ a_local + b_local, "S0 (2.24)-(2.30), S2 (4.1): docs/mathematics.md section 3", AXIOM, BIASES),
+    row(
+        M @ phi.T @ a + b,
+        M @ phi.T @ a_local + b_local,
+        "S0 (2.24)-(2.30), S2 (4.1): docs/mathematics.md section 3",
+        AXIOM,
+        BIASES,
+    ),
     # what holds of many robots, and makes Table 1 of S1 what is printed
     row(rotor, 0 * rotor, "no rotor inertia", AXIOM, ROTORLESS),
     row(H_dot, 0 * H_dot, "no universal joint", AXIOM, FIXED_MAPS),

@@ -148,7 +148,7 @@ def test_the_potential_energy_is_a_letter_with_a_rate():
     long = pp.robots.chain(100)
     f = pp.function(v.T @ long.operators.mass @ v / 2 + long.operators.U)
     assert f.plan.function.program.local
-    q, rates = long.random(0), np.linspace(-1.0, 1.0, 100)
+    q, rates = long.random(seed=0), np.linspace(-1.0, 1.0, 100)
     assert np.isclose(f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12)
 
 
@@ -161,7 +161,7 @@ def test_speeds_of_two_frames_share_one_sweep():
 
 def test_the_kinetic_energy_is_an_equation_that_runs_in_loops():
     chain = pp.robots.chain(200)
-    q, rates = chain.random(0), np.linspace(-1.0, 1.0, 200)
+    q, rates = chain.random(seed=0), np.linspace(-1.0, 1.0, 200)
     f = pp.function(v.T @ chain.operators.mass @ v / 2)
     assert f.sweeps == 2 and f.plan.function.program.local
     assert np.isclose(f(q, rates), rates @ chain.mass_matrix(q) @ rates / 2, rtol=1e-12)

@@ -91,7 +91,7 @@ def value(poly, s, q, v=None):
 @pytest.mark.parametrize("armature", [True, False])
 def test_axioms_and_rules_are_true(armature):
     s = Operators(random_tree(31, 6, armature=armature, branching=0.6))
-    q = s.model.random(0)
+    q = s.model.random(seed=0)
     true = [*axioms(), *axioms(HALVES), *(() if armature else axioms(ROTORLESS)), *rules_for(s.model)]
     for row in true:
         gap = value(row.poly, s, q) if set(row.poly) != {()} else np.zeros(1)
@@ -103,7 +103,7 @@ def test_axioms_of_motion_are_true(needs):
     s = Operators(random_tree(31, 6, armature=True, branching=0.6))
     v = np.linspace(-1.0, 1.0, s.model.nv)
     for row in axioms(needs):
-        lhs, rhs = (Expression(side.term, s.model).dense(s.model.random(0), v) for side in row.sides)
+        lhs, rhs = (Expression(side.term, s.model).dense(s.model.random(seed=0), v) for side in row.sides)
         assert np.abs(lhs - rhs).max() < 1e-9 * (1.0 + np.abs(lhs).max()), str(row)
 
 
@@ -111,14 +111,14 @@ def test_axioms_of_motion_are_true(needs):
 def test_axioms_of_some_joints_are_true(needs, kinds):
     s = Operators(random_tree(31, 6, kinds=kinds))
     for row in axioms(needs):
-        gap = value(row.poly, s, s.model.random(0), np.linspace(-1.0, 1.0, s.model.nv))
+        gap = value(row.poly, s, s.model.random(seed=0), np.linspace(-1.0, 1.0, s.model.nv))
         assert np.abs(gap).max() < 1e-12, str(row)
 
 
 def test_axioms_of_chains_are_true():
     s = Operators(chain("chain", ["revolute", "universal", "prismatic", "helical"], 3, True))
     for row in [*axioms(CHAIN), *omega_rules(True, True, (frame_letter(["tool"]),))]:
-        assert np.abs(value(row.poly, s, s.model.random(0))).max() < 1e-7, str(row)
+        assert np.abs(value(row.poly, s, s.model.random(seed=0))).max() < 1e-7, str(row)
 
 
 def test_lemmas_name_rules():
@@ -155,7 +155,7 @@ def test_completion_gives_up_in_time():
 # random words: whatever rewriting makes of them has the same value
 MODEL = random_tree(41, 5, branching=0.6, armature=True)
 S = Operators(MODEL)
-Q = MODEL.random(3)
+Q = MODEL.random(seed=3)
 STARRED = sorted({x for name in LETTERS if name not in ("I", "Om") for x in (letter(name), letter(name).T)})
 
 

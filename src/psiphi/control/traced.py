@@ -55,7 +55,7 @@ class Traced(Controller):
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
     >>> law = Traced(robot, lambda t, q, v: robot.gravity(q) - 5 * v + np.sin(3 * t))
-    >>> q = robot.random(0)
+    >>> q = robot.random(seed=0)
     >>> bool(np.allclose(law(0.5, q, np.ones(6)), robot.gravity(q) - 5 + np.sin(1.5)))
     True
     """

@@ -62,7 +62,7 @@ def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None 
 
     >>> import psiphi as pp
     >>> robot = pp.load("puma560")
-    >>> q, v, tau = robot.random(0), np.ones(6), np.arange(6.0)
+    >>> q, v, tau = robot.random(seed=0), np.ones(6), np.arange(6.0)
     >>> found = of(robot, q, v)(tau)
     >>> bool(np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau)))
     True

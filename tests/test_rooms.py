@@ -24,6 +24,7 @@ ROOMS = [
     "framing",
     "tape",
     "sweeps",
+    "steps",
     "lowering",
     "emitters",
     "runtime",
@@ -124,7 +125,7 @@ def _upstream(room: str, target: str) -> str:
 
 
 SHARED = {"__init__", "__main__"}
-OPEN = {"interpreter", "polynomial", "rates"}  # to be named
+OPEN = {"interpreter"}  # to be named
 ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "tables"}  # a command or bench, and what it calls
 
 
@@ -135,7 +136,7 @@ def test_no_file_name_has_two_meanings():
 
 
 MIDDLE = "runtime", "compiler", "catalogue", "functions"
-FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "lowering", "emitters"
+FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
 BACK = "closed", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
 
 

@@ -18,7 +18,10 @@ from psiphi.tape.valid import InvalidTape, check_tape
 TREE = frame_tree(zoo.chain("arm", ["revolute", "prismatic", "revolute"], seed=4))
 
 
-def run(step, direction=BASE_TO_TIP, outputs=(Argument("y", (3,), "v"),), **options):
+OUTPUTS = (Argument("y", (3,), "v"),)
+
+
+def run(step, direction=BASE_TO_TIP, outputs=OUTPUTS, **options):
     program = Program("trial", (Argument("q", (3,), "q"),), outputs, (Sweep(direction, step),), **options)
     return drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
 from psiphi.wording import shown
 
 EMPTY = np.empty(0)
@@ -98,6 +99,13 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
         raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
     return bool(value)
+
+
+def path(name: str, value: Any, expected: str, remedy: str, kind: type[Error] = StateError) -> str:
+    """The text of a path, or an error."""
+    if not isinstance(value, str | os.PathLike):
+        raise kind(f"{name} is {shown(value)}, expected {expected}", remedy)
+    return os.fsdecode(value)
 
 
 def _not_real(value: Any, array: np.ndarray) -> str:

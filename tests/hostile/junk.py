@@ -69,7 +69,7 @@ class Call(NamedTuple):
 def table(folder: Path) -> list[Call]:
     """Every public call that ends soon; files go into `folder`."""
     robot, ur5 = gymnast(), pp.load("acrobot")
-    q, v = robot.random(0), np.ones(robot.nv)
+    q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
@@ -146,6 +146,14 @@ def table(folder: Path) -> list[Call]:
         Call("dot_test", pp.dot_test, {"op": s.mass, "q": q, "rng": 0, "tolerance": 1e-9}),
         Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
         Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
+        Call("Body.capsule", pp.Body.capsule, {"mass": 1.0, "radius": 1.0, "length": 1.0, "name": "b", "com": (0, 0, 0)}),
+        Call("Trajectory", pp.Trajectory, {
+            "t": np.zeros(1), "q": np.zeros((1, 2)), "v": np.zeros((1, 2)), "a": None, "tau": None, "forces": None, "energy": None,
+            "residual": None, "events": (), "system": ur5, "info": {},
+        }),
+        Call("Trajectory.plot", _motion().plot, {"what": "q", "path": folder / "m.png", "joints": None, "limits": False}),
+        Call("Expression.plot", s.mass.plot, {"q": q, "path": folder / "e.png"}),
+        Call("Trajectory.load csv", pp.Trajectory.load, {"path": _saved(folder), "system": None, "max_bytes": 1 << 20}),
         Call("Trajectory.save", _motion().save, {"path": folder / "m.npz"}),
         Call("Trajectory.load", pp.Trajectory.load, {"path": folder / "m.npz"}),
     ]  # fmt: skip
@@ -241,6 +249,11 @@ URDF = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
 
 
 @cache
+def _saved(folder: Path) -> Path:
+    _motion().save(folder / "saved.csv")
+    return folder / "saved.csv"
+
+
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
 

@@ -218,7 +218,7 @@ def test_other_velocities():
         def energy(self, q, u):
             return self.robot.energy(q, u / 2)
 
-    q, v = puma().random(0), np.ones(6)
+    q, v = puma().random(seed=0), np.ones(6)
     for method in ("euler", "rk4", "lie"):
         plain = pp.simulate(puma(), q, v, duration=0.1, method=method, compiled=False)
         doubled = pp.simulate(Doubled(), q, 2 * v, duration=0.1, method=method)
@@ -231,7 +231,7 @@ def test_other_velocities():
 @pytest.mark.parametrize("normalised", [True, False])
 def test_diagonalised_velocities(normalised):
     """The same motion in nu (or xi), with the joints' damping."""
-    robot, q, v = puma(), puma().random(0), np.ones(6)
+    robot, q, v = puma(), puma().random(seed=0), np.ones(6)
     system = robot.diagonalised if normalised else robot.diagonalised.unnormalised
     plain = pp.simulate(robot, q, v, 5 * np.ones(6), duration=0.1, damping=0.5, compiled=False)
     other = pp.simulate(system, q, system.velocities(q, v), 5 * np.ones(6), duration=0.1, damping=0.5)

@@ -98,9 +98,11 @@ class System:
         """Every joint at its zero; not assembled."""
         return self.robot.neutral()
 
-    def random(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> np.ndarray:
+    def random(
+        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, seed: int | None = None
+    ) -> np.ndarray:
         """Random joints; not assembled."""
-        return self.robot.random(rng, size)
+        return self.robot.random(rng, size, seed=seed)
 
     def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
         return self.robot.integrate(q, v, dt)

@@ -96,7 +96,7 @@ class GravityCompensation(Controller):
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> motion = pp.simulate(robot, robot.random(0), tau=GravityCompensation(robot), duration=0.1)
+    >>> motion = pp.simulate(robot, robot.random(seed=0), tau=GravityCompensation(robot), duration=0.1)
     >>> float(abs(motion.v).max()) < 1e-9
     True
     """

@@ -10,6 +10,7 @@ import numpy as np
 
 from psiphi.arguments import Array, DType, Numbers, Out, positive
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import choose
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
@@ -133,7 +134,7 @@ class ExpressionFunction:
     def derivation(self) -> Derivation:
         """How the expression was rewritten; no steps where it is evaluated as it was written."""
         equation = getattr(self.plan, "equation", None)
-        found = equation.form.derivation if equation is not None else None
+        found = choose(equation).derivation if equation is not None else None
         return found if found is not None else Derivation(Chain(self.expression, self.expression.poly(), ()))
 
     def latex(self) -> str:

@@ -21,7 +21,8 @@ from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
 from psiphi.optional import need
-from psiphi.sweeps.interpreter import interpret
+from psiphi.spatial.choices import on_tape
+from psiphi.sweeps.interpreter import interpret, interpret_on_tape
 from psiphi.wording import shown
 
 _ndarray, _WORLD = np.ndarray, "world"
@@ -408,19 +409,21 @@ class Robot(Model):
         self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
 
-    def momentum(self, q, v, *, out=None, dtype=None, check=False):
+    def momentum(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
 
         Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
         """
         return self._call("momentum", dict(q=q, v=v), out, dtype, check)
 
-    def centroidal_momentum(self, q, v, *, out=None, dtype=None, check=False):
+    def centroidal_momentum(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
         self._heavy("centroidal_momentum", "use momentum, about the world's origin")
         return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
 
-    def centroidal_momentum_matrix(self, q, *, out=None, dtype=None, check=False):
+    def centroidal_momentum_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
         self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
         return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)
@@ -475,6 +478,9 @@ class Robot(Model):
                 return self._interpreted(function, values, dtype)
             return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
+            if on_tape(*values) and not is_large(self):  # a user's law of control, traced
+                results: Any = interpret_on_tape(function.program, function.tree, *values)
+                return results[0] if len(results) == 1 else results
             words = guard.in_words(self, name, function.source, values, out, dtype, error)
             if words is error:
                 raise

@@ -69,7 +69,6 @@ RATES: dict[str, Rate] = {
     "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
 }
 FRAMES = ("local", "inertial")
-MIXED = {"S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"}
 
 
 def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
@@ -87,7 +86,7 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
         raise StateError(f"frame is {shown(frame)}, expected 'local' or 'inertial'", "leave it out for body axes")
     parts = [_rate(expression.term, _names(held, expression))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
-        if mixed := sorted({x.bare for x in expression.letters} & MIXED):
+        if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
         omega = of_letter("omega")
@@ -191,5 +190,6 @@ def table() -> list[tuple[str, str, str, str]]:
         letter = getattr(_s, name)
         turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
         if name != "I":
-            rows.append((str(letter), str(rate.value or 0), "" if name in MIXED else " ".join(turns), rate.source))
+            added = "" if letter.term.args[0].row.mixed else " ".join(turns)
+            rows.append((str(letter), str(rate.value or 0), added, rate.source))
     return rows

@@ -1,6 +1,6 @@
 """Bend one rule at a time, and see whether a test notices: `python tools/mutate.py` reports the share caught and each survivor.
 
-    axioms      a row of rewriting/axioms.py, inverses.py or moves.py left out, or its right side doubled
+    axioms      an axiom, inverse or move of rewriting/book.py left out, or its right side doubled
     steps       an entry of lowering's tables left out, or doubled; a sign turned, or a term lost, in a step's arithmetic
     legality    a refusal of operators/legality.py, sides.py or rank.py that no longer refuses
 
@@ -99,21 +99,18 @@ class Source:
 
 
 def axioms() -> Iterator[Mutant]:
-    """Rows (lhs, rhs, source): dropped, or with twice the right side."""
-    tables = {
-        "rewriting/axioms.py": ("AXIOMS", "HALVES", "IN_MOTION", "WITHOUT_ROTORS", "FIXED_MAPS", "SINGLE", "ON_CHAINS"),
-        "rewriting/inverses.py": ("INVERSES",),
-        "rewriting/moves.py": ("MOVES",),
-    }
-    for file, names in tables.items():
-        source = Source(file)
-        for name, table in source.tables(*names):
-            for row in table.elts if isinstance(table, ast.Tuple) else ():
-                parts = row.args if isinstance(row, ast.Call) else row.elts  # type: ignore[attr-defined]
-                label = f"{name}: {source.text(parts[0])} = {source.text(parts[1])}"
-                yield _without(source, table, row, label)
-                if not source.text(parts[1]).startswith("0 *"):
-                    yield source.mutant("axioms", parts[1], f"twice {label}", f"2 * ({source.text(parts[1])})")
+    """Rows (lhs, rhs, source, use) that rewriting works with: dropped, or with twice the right side."""
+    source = Source("rewriting/book.py")
+    for _, table in source.tables("BOOK"):
+        assert isinstance(table, ast.Tuple)
+        for row in table.elts:
+            lhs, rhs, _, use, *_ = map(source.text, row.args)  # type: ignore[attr-defined]
+            if not {"AXIOM", "INVERSE", "MOVE"} & set(use.split(" | ")):
+                continue
+            label = f"{use}: {lhs} = {rhs}"
+            yield _without(source, table, row, label)
+            if not rhs.startswith("0 *"):
+                yield source.mutant("axioms", row.args[1], f"twice {label}", f"2 * ({rhs})")  # type: ignore[attr-defined]
 
 
 def _without(source: Source, table: ast.Tuple, row: ast.expr, label: str) -> Mutant:

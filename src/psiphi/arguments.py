@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
 from psiphi.wording import shown
 
 EMPTY = np.empty(0)
+SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 
 
 class HasArray(Protocol):
@@ -78,11 +80,32 @@ def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float
     return float(array)
 
 
+def several(name: str, value: Any, remedy: str = "") -> list:
+    """A list of things, or a StateError: text is one thing, and so is an array without axes."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+        raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
+    return list(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A Generator, from a seed or as it is; NumPy reads other things as seeds, and crashes on some."""
+    if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
+        raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
+    return np.random.default_rng(rng)
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False: words like "no" would count as True."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
         raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
     return bool(value)
+
+
+def path(name: str, value: Any, expected: str, remedy: str, kind: type[Error] = StateError) -> str:
+    """The text of a path, or an error."""
+    if not isinstance(value, str | os.PathLike):
+        raise kind(f"{name} is {shown(value)}, expected {expected}", remedy)
+    return os.fsdecode(value)
 
 
 def _not_real(value: Any, array: np.ndarray) -> str:

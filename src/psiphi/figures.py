@@ -7,7 +7,8 @@ import os
 from functools import cache
 from typing import Any
 
-from psiphi.errors import Error, StateError
+from psiphi import arguments
+from psiphi.errors import Error
 from psiphi.optional import need
 from psiphi.wording import shown
 
@@ -35,12 +36,11 @@ def written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     """The figure itself, also in the file `path`, where one is named."""
     if path is None:
         return figure
-    if not isinstance(path, str | os.PathLike):
-        raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.png"')
+    name = arguments.path("the file", path, "a path", 'give a name like "motion.png"')
     try:
-        figure.savefig(os.fsdecode(path))
+        figure.savefig(name)
     except (OSError, ValueError) as error:
-        cause = f"cannot write {shown(os.fsdecode(path))}: {getattr(error, 'strerror', None) or error}"
+        cause = f"cannot write {shown(name)}: {getattr(error, 'strerror', None) or error}"
         raise Error(cause, "end the name in .png, .svg or .pdf, in a folder that exists") from error
     return figure
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from psiphi import robots
+from psiphi import arguments, robots
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
@@ -35,13 +35,13 @@ def load(source: str | os.PathLike[str], base: str | None = None, **options: Any
     >>> load("puma560").nv, load("puma560", base="free").nv
     (6, 12)
     """
-    if not isinstance(source, str | os.PathLike):
-        raise ModelError(f"the robot is {shown(source)}, expected a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")')
+    source = text = arguments.path(
+        "the robot", source, "a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")', ModelError
+    )
     if base is not None and not isinstance(base, str):
         raise ModelError(
             f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out for the robot's own", element="base"
         )
-    source = text = os.fsdecode(source)
     if text in robots.bundled():
         return getattr(robots, text)(base=base, **options)
     for option in options:

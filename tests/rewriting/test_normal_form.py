@@ -5,9 +5,9 @@ import pytest
 import psiphi.rewriting.normal as normal
 from psiphi.errors import StateError
 from psiphi.operators import Operators, vector
+from psiphi.operators.polynomial import accumulate, add, between
 from psiphi.operators.printing import show_poly
 from psiphi.rewriting import normal_form, prove
-from psiphi.rewriting.polynomial import accumulate, add, between
 from zoo import random_tree
 
 PLAIN, ROTORS = (Operators(random_tree(2, 6, armature=armature)) for armature in (False, True))

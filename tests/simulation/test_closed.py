@@ -193,7 +193,8 @@ def test_a_lost_grasp_stops_or_is_recorded(options):
     motion = pp.simulate(system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, **options)
     (event,) = motion.events
     assert (event.name, event.what, event.stopped) == ("grasp lost", "hand", True)
-    assert event.t == pytest.approx(0.2, abs=1.5 * options["dt"]) and event.value > 1.0 and motion.final.t == event.t
+    assert event.t == pytest.approx(0.2, abs=1e-12) and event.value > 1.0, "located within the step"
+    assert event.t <= motion.final.t <= event.t + 1.5 * options["dt"]
     assert motion.energy is None and (motion.v == 0.0).all() and motion.forces.shape[1:] == (1, 6)
     seen = pp.simulate(system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, stop=False, **options)
     assert seen.final.t == 1.0 and [e.t for e in seen.events] == [event.t]

@@ -15,7 +15,7 @@ import numpy as np
 
 import psiphi as pp
 from psiphi.operators import Expression
-from psiphi.rewriting import axioms, identities, inverses, lemmas, moves
+from psiphi.rewriting.book import BOOK, MISPRINT
 from sound import robots
 from sound.examine import Outcome, Patience, limited
 from sound.oracle import LETTER_SPACES, NoValue, Oracle, Singular, Value, dual, is_identity, kinds_of
@@ -106,22 +106,15 @@ def _given(robot, claim: Claim, rng) -> dict[str, np.ndarray]:
 # -- the facts -------------------------------------------------------------------------------------------------------------
 
 
-def stated(s) -> Iterator[tuple[Expression, Expression]]:
-    """Every equation that psiphi's tables state, true of this robot or not."""
-    for name in ("AXIOMS", "HALVES", "IN_MOTION", "FIXED_MAPS", "SINGLE", "WITHOUT_ROTORS", "ON_CHAINS"):
-        yield from (row.sides for row in getattr(axioms, name))
-    yield from (row[:2] for row in lemmas.LEMMAS)
-    yield from (row[:2] for row in moves.MOVES)
-    yield from ((row[0].inv, row[1]) for row in inverses.INVERSES)
-    yield from (row[:2] for row in identities.identities(s))
-    yield from (row[:2] for row in identities.on_chains(s))
+def stated() -> Iterator[tuple[Expression, Expression]]:
+    """Every equation of psiphi's book, true of a robot or not."""
+    yield from ((row.lhs, row.rhs) for row in BOOK if MISPRINT not in row.use)
 
 
 @lru_cache(maxsize=128)
 def facts(spec: Spec) -> tuple[tuple[Node, Node], ...]:
     """The stated equations that the oracle finds true of this robot."""
-    robot = robots.build(*spec)
-    found = dict.fromkeys((read(repr(x)), read(repr(y))) for x, y in stated(robot.operators))
+    found = dict.fromkeys((read(repr(x)), read(repr(y))) for x, y in stated())
     return tuple(pair for pair in found if truth(Claim(spec, *pair), 1))
 
 

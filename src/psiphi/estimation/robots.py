@@ -20,9 +20,9 @@ from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
 from psiphi.functions import check, guard
 from psiphi.functions.robot import Robot
+from psiphi.model.definitions import transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators.atoms import Atoms
-from psiphi.operators.kinematics import transmission
 from psiphi.operators.moving import motion_cross
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from math import isfinite
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from psiphi.errors import ModelError
 from psiphi.model.places import HERE, UPRIGHT, Place, from_quaternion, from_rpy
@@ -31,10 +31,11 @@ class Fields:
     """Reads attributes of the elements of one file; `owner` is the link or joint that messages name."""
 
     def __init__(self, file: str):
-        self.file, self.owner = file, "robot"
+        self.file = file
+        self.owner: Any = "robot"  # an element, or the words for what is read
 
     def fail(self, at: Element, cause: str, remedy: str) -> NoReturn:
-        raise ModelError(cause, remedy, file=self.file, line=at.line, element=self.owner)
+        raise ModelError(cause, remedy, file=self.file, line=at.line, element=getattr(self.owner, "label", self.owner))
 
     def text(self, element: Element, name: str) -> str:
         """An attribute that must be there and not be empty."""

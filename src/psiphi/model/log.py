@@ -35,6 +35,7 @@ class Log:
         raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
 
     def note(self, at: Placed, text: str) -> None:
+        """A line of the report."""
         self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
 
     def doubt(self, at: Placed, text: str) -> None:
@@ -58,6 +59,6 @@ def warn(report: Iterable[str]) -> None:
 def outside() -> int:
     """How many calls up psiphi was entered: `stacklevel` of a warning that should point there."""
     frame, level = sys._getframe(1), 1
-    while frame is not None and PACKAGE in frame.f_code.co_filename:
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     return level

@@ -70,7 +70,7 @@ def read_colors(root: Element, fields: Fields) -> dict[str, tuple[float, ...]]:
     """Colors of the robot's own materials, by name."""
     colors = {}
     for material in root.all("material"):
-        fields.owner = material.label
+        fields.owner = material
         color = material.first("color")
         if color is not None:
             colors[fields.text(material, "name")] = fields.numbers(color, "rgba", 4)

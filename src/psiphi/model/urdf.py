@@ -142,7 +142,7 @@ class _Reader:
             self.fields.fail(root, f"the robot has {len(links)} links, more than {caps.max_bodies}", "raise max_bodies")
 
     def _link(self, element: Element) -> None:
-        self.fields.owner = element.label
+        self.fields.owner = element
         name = self.fields.text(element, "name")
         mass, (rotation, com), moments = 0.0, HERE, None
         inertial = element.first("inertial")
@@ -161,7 +161,7 @@ class _Reader:
 
     def _joint(self, element: Element) -> None:
         fields = self.fields
-        fields.owner = element.label
+        fields.owner = element
         name, kind = fields.text(element, "name"), fields.text(element, "type")
         if kind not in KINDS:
             fields.fail(element, f"no joint type {shown(kind)} in URDF", nearest(kind, KINDS))

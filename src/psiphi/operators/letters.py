@@ -50,6 +50,7 @@ class Row:
     leads: int = 0
     written: str = ""
     at: str = ""
+    mixed: bool = False  # stands between the axes of a body and of its parent: no sweep keeps it, and it has no inertial rate
 
     @property
     def turned(self) -> Row:
@@ -188,13 +189,15 @@ ROWS = (
          made=M_, at="centre of mass"),
     _row("tau_bar", LINK, LINK, "τ̄", r"\bar\tau", MEMORYLESS, FORCE, FORCE, "projection I - G H", made=P_, weight=30),
     _row("rotor", JOINT, JOINT, "J_m", "J_m", MEMORYLESS, FORCE, MOTION, "rotor inertia (armature)", True),
-    _row("S", LINK, LINK, "S", "S", STRICTLY_CAUSAL, FORCE, FORCE, "shift: identity blocks from child to parent", weight=4),
-    _row("Delta_phi", LINK, LINK, "Δ_φ", r"\Delta_\phi", MEMORYLESS, FORCE, FORCE, "diagonal of φ(parent, k)", weight=8),
+    _row("S", LINK, LINK, "S", "S", STRICTLY_CAUSAL, FORCE, FORCE, "shift: identity blocks from child to parent",
+         weight=4, mixed=True),
+    _row("Delta_phi", LINK, LINK, "Δ_φ", r"\Delta_\phi", MEMORYLESS, FORCE, FORCE, "diagonal of φ(parent, k)",
+         weight=8, mixed=True),
     _row("Delta_psi", LINK, LINK, "Δ_ψ", r"\Delta_\psi", MEMORYLESS, FORCE, FORCE, "diagonal of ψ(parent, k)",
-         made=P_, weight=60),
-    _row("L", LINK, JOINT, "L", "L", MEMORYLESS, FORCE, FORCE, "Δ_φ G", made=P_, weight=30),
-    _row("Phi", LINK, LINK, "Φ", r"\Phi", STRICTLY_CAUSAL, FORCE, FORCE, "φ S", weight=60),
-    _row("Psi", LINK, LINK, "Ψ", r"\Psi", STRICTLY_CAUSAL, FORCE, FORCE, "ψ S", made=P_, weight=60),
+         made=P_, weight=60, mixed=True),
+    _row("L", LINK, JOINT, "L", "L", MEMORYLESS, FORCE, FORCE, "Δ_φ G", made=P_, weight=30, mixed=True),
+    _row("Phi", LINK, LINK, "Φ", r"\Phi", STRICTLY_CAUSAL, FORCE, FORCE, "φ S", weight=60, mixed=True),
+    _row("Psi", LINK, LINK, "Ψ", r"\Psi", STRICTLY_CAUSAL, FORCE, FORCE, "ψ S", made=P_, weight=60, mixed=True),
     _row("H_dot", JOINT, LINK, "Ḣ", r"\dot H", MEMORYLESS, FORCE, FORCE, "time derivative of H in body axes", made=V_),
     _row("spin", LINK, LINK, "V×", r"V\times", MEMORYLESS, MOTION, MOTION, "cross product with the link's velocity", made=V_),
     _row("gyro", LINK, LINK, "B_V", "B_V", MEMORYLESS, FORCE, MOTION, "gyroscopic matrix: B_V V = V×* M V", made=V_),

@@ -20,6 +20,7 @@ from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLe
 from psiphi.operators.operators import Operators
 from psiphi.operators.spaces import LINK
 from psiphi.operators.terms import Term, adjoint, of_letter, product, scaled, total
+from psiphi.wording import shown
 
 _s = Operators()
 H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
@@ -68,7 +69,6 @@ RATES: dict[str, Rate] = {
     "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
 }
 FRAMES = ("local", "inertial")
-MIXED = {"S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"}
 
 
 def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
@@ -82,11 +82,11 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
     """
     if not isinstance(expression, Expression):
         raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
-    if frame not in FRAMES:
-        raise StateError(f"frame is {frame!r}, expected 'local' or 'inertial'", "leave it out for body axes")
+    if not isinstance(frame, str) or frame not in FRAMES:
+        raise StateError(f"frame is {shown(frame)}, expected 'local' or 'inertial'", "leave it out for body axes")
     parts = [_rate(expression.term, _names(held, expression))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
-        if mixed := sorted({x.bare for x in expression.letters} & MIXED):
+        if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
         omega = of_letter("omega")
@@ -190,5 +190,6 @@ def table() -> list[tuple[str, str, str, str]]:
         letter = getattr(_s, name)
         turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
         if name != "I":
-            rows.append((str(letter), str(rate.value or 0), "" if name in MIXED else " ".join(turns), rate.source))
+            added = "" if letter.term.args[0].row.mixed else " ".join(turns)
+            rows.append((str(letter), str(rate.value or 0), added, rate.source))
     return rows

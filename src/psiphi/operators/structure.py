@@ -8,6 +8,7 @@ or they are *unrelated*, on different branches. A structure is the set of relati
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 SAME, INWARD, OUTWARD, UNRELATED = "same", "inward", "outward", "unrelated"
 EVERY = frozenset({SAME, INWARD, OUTWARD, UNRELATED})
@@ -43,7 +44,7 @@ class Structure:
                 found |= {b} if a == SAME else {a} if b == SAME else PATHS[a, b]
         return Structure(frozenset(found))
 
-    @property
+    @cached_property
     def adjoint(self) -> Structure:
         return Structure(frozenset(MIRROR[x] for x in self.relations))
 

@@ -2,12 +2,12 @@
 
 Comes in: an `Expression`. Goes out: its normal form (a polynomial) and the `Derivation`, or a proof that two are equal.
 
-Read `axioms.py` first (the mathematics), then `completion.py` (axioms to rules, `rules.py`; `systems.py` keeps them for each
-sort of robot) and `normal.py` (rules to normal forms, on `polynomial.py`; `inverses.py` are those it knows). Beside them
+Read `book.py` first (the mathematics: every equation is a row, with what it is used for), then `completion.py` (axioms to
+rules, `rules.py`; `systems.py` keeps them for each sort of robot) and `normal.py` (rules to normal forms; `inverses.py` finds
+those the book knows). Beside them
 
     moves.py, folding.py         what makes derivations short, and keeps body forces whole
     budget.py, scalars.py        how much work it may be; what numbers may do
-    lemmas.py, identities.py     the papers' names for rules, and everything the papers state
     proof.py, derivation.py      the door, and what it answers
 
 The sources that rules and steps name:
@@ -18,13 +18,12 @@ The sources that rules and steps name:
     S4  the second part of S0 (closed chains)
 """
 
-from psiphi.rewriting.axioms import Axiom
+from psiphi.operators.polynomial import Poly, Word
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Counterexample, Derivation
 from psiphi.rewriting.normal import normal_form
-from psiphi.rewriting.polynomial import Poly, Word
 from psiphi.rewriting.proof import prove
-from psiphi.rewriting.rules import Rule, Rules, Step
+from psiphi.rewriting.rules import Axiom, Rule, Rules, Step
 from psiphi.rewriting.systems import rules_for
 
 __all__ = [

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 
-from psiphi.rewriting.axioms import Axiom, heft
+from psiphi.operators.polynomial import Poly, Word, add, adjoint, between, scale
 from psiphi.rewriting.budget import spend
-from psiphi.rewriting.polynomial import Poly, Word, add, adjoint, between, scale
-from psiphi.rewriting.rules import Rule, Rules, Statement, Use, reduce
+from psiphi.rewriting.rules import Axiom, Rule, Rules, Statement, Use, heft, reduce
 
 PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
 

@@ -13,9 +13,9 @@ from psiphi.escaping import html, latex
 from psiphi.model.model import Model
 from psiphi.operators import Expression
 from psiphi.operators.letters import Letter, letter
+from psiphi.operators.polynomial import Poly, Word, between
 from psiphi.operators.printing import POWER, Latex, Notation, show_poly, show_word
 from psiphi.rewriting.moves import Move
-from psiphi.rewriting.polynomial import Poly, Word, between
 from psiphi.rewriting.rules import Rule, Statement, Step, Use
 
 WIDTH = 76  # where the names of the rules stand

@@ -2,7 +2,7 @@
 
     B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B  =  B* ψ* H* D⁻¹ H ψ B        by Lemma 4, twice
 
-Each row is an identity the rules prove (and the tests check that they do); moves only make derivations shorter.
+Each is a row of the book that the rules prove (and the tests check that they do); moves only make derivations shorter.
 """
 
 from __future__ import annotations
@@ -11,25 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from psiphi.operators import Expression, Operators
+from psiphi.operators import Expression
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.terms import Term, adjoint, product, scaled, total
-
-_s = Operators()
-H, phi, psi, K, I = _s.H, _s.phi, _s.psi, _s.K, _s.I
-F, W = I + H @ phi @ K, I - H @ psi @ K
-F_L, W_L = I + H @ _s.Phi @ _s.L, I - H @ _s.Psi @ _s.L
-
-MOVES: tuple[tuple[Expression, Expression, str], ...] = (
-    (W @ H @ phi, H @ psi, "S3 Lemma 4 (16)"),
-    (W_L @ H @ phi, H @ psi, "S0 Identity 5.1 (5.4)"),
-    (F @ H @ psi, H @ phi, "S0 A.4 (a.32)"),
-    (F_L @ H @ psi, H @ phi, "S0 A.4 (a.32)"),
-    (F @ W, I, "S3 Lemma 2 (12)"),
-    (W @ F, I, "S3 Lemma 2 (12)"),
-    (F_L @ W_L, I, "S0 Fact 4.2 (4.14)"),
-    (W_L @ F_L, I, "S0 Fact 4.2 (4.14)"),
-)
+from psiphi.rewriting.book import MOVE, rows
 
 Found = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
 Inverse = Callable[[Term], tuple[Term, str] | None]
@@ -71,11 +56,11 @@ def _move(term: Term, inverse: Inverse) -> Found:
 
 
 REBUILD = {"product": product, "sum": total, "scale": scaled, "adjoint": adjoint}
-ROWS = [(a.term.args, b.term, source) for x, y, source in MOVES for a, b in ((x, y), (x.T, y.T))]
+PATTERNS = [(a.term.args, b.term, x.source) for x in rows(MOVE) for a, b in ((x.lhs, x.rhs), (x.lhs.T, x.rhs.T))]
 
 
 def _in_product(factors: tuple[Term, ...]) -> Found:
-    for pattern, result, source in ROWS:
+    for pattern, result, source in PATTERNS:
         n = len(pattern)
         for i in range(len(factors)):
             if factors[i : i + n] == pattern:

@@ -12,16 +12,15 @@ from fractions import Fraction
 from psiphi.model.model import Model
 from psiphi.operators import Expression, Operators, has_rotors
 from psiphi.operators.letters import InverseLetter, inverse_letter
+from psiphi.operators.polynomial import Poly, Word, add, adjoint, multiply
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import Term, expand, numbered, product, spaces
-from psiphi.rewriting.axioms import Axiom
 from psiphi.rewriting.budget import TooLarge, share, spend
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.inverses import known_inverse, ratio
 from psiphi.rewriting.moves import moves
-from psiphi.rewriting.polynomial import Poly, Word, add, adjoint, multiply
-from psiphi.rewriting.rules import Rule, Rules, reduce, walk
+from psiphi.rewriting.rules import Axiom, Rule, Rules, reduce, walk
 from psiphi.rewriting.systems import rules_for
 
 _s = Operators()

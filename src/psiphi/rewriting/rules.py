@@ -5,12 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from psiphi.operators import Expression
+from psiphi.operators.letters import letter
+from psiphi.operators.polynomial import Poly, Word, accumulate, add, adjoint, between
 from psiphi.operators.printing import show_poly, show_word
-from psiphi.rewriting.axioms import Axiom, heft
 from psiphi.rewriting.budget import spend
-from psiphi.rewriting.polynomial import Poly, Word, accumulate, adjoint, between
+
+
+@dataclass(frozen=True, eq=False)
+class Axiom:
+    """An equation taken as true: lhs - rhs as a polynomial, and where it stands."""
+
+    text: str
+    poly: Poly
+    source: str
+    sides: tuple[Expression, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def axiom(lhs: Expression, rhs: Expression, source: str) -> Axiom:
+    """lhs = rhs."""
+    return Axiom(f"{lhs} = {rhs}", add(lhs.poly(), rhs.poly(), -1), source, (lhs, rhs))
+
+
+@lru_cache(maxsize=65536)
+def heft(word: Word) -> tuple[int, int, Word]:
+    """The key of the term order: weight, length, then the alphabet; compatible with products on both sides."""
+    return sum(letter(x).row.weight for x in word), len(word), word
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,34 @@ from functools import lru_cache
 from psiphi.model.model import Model
 from psiphi.operators import Expression, has_rotors, is_chain
 from psiphi.operators.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
+from psiphi.operators.polynomial import Poly, add, adjoint, scale
 from psiphi.operators.terms import of_letter
-from psiphi.rewriting.axioms import AXIOMS, BIASES, FIXED_MAPS, HALVES, IN_MOTION, ON_CHAINS, SINGLE, WITHOUT_ROTORS, at_frame
+from psiphi.rewriting.book import BIASES, CHAIN, FIXED_MAPS, HALVES, MOTION, NAME, ROTORLESS, SINGLE, at_frame, axioms, rows
 from psiphi.rewriting.budget import unlimited
 from psiphi.rewriting.completion import complete
-from psiphi.rewriting.lemmas import name_of
-from psiphi.rewriting.rules import Rules
+from psiphi.rewriting.rules import Rule, Rules
 
-_still = {x.bare for row in (*AXIOMS, *HALVES) for word in row.poly for x in word}
-MOVING = {x.bare for row in IN_MOTION for word in row.poly for x in word if type(x) is Letter} - _still  # what moves
+_still = {x.bare for row in (*axioms(), *axioms(HALVES)) for word in row.poly for x in word}
+MOVING = {x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter} - _still  # what moves
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
+
+
+@lru_cache
+def _names() -> list[tuple[Poly, str]]:
+    named = [(add(x.lhs.poly(), x.rhs.poly(), -1), x.source) for x in rows(NAME)]
+    return [(q, name) for p, name in named for q in (p, adjoint(p))]
+
+
+def name_of(rule: Rule) -> str:
+    """The rule's name in the papers, or ""."""
+    return next((name for q, name in _names() if rule.lead in q and scale(q, 1 / q[rule.lead]) == rule.poly), "")
 
 
 @lru_cache
 def rules(rotors: bool = True) -> Rules:
     """The confluent rules, with rotor inertia or without."""
     with unlimited():
-        system = complete(HALVES, complete(AXIOMS)) if rotors else complete(WITHOUT_ROTORS, rules(True))
+        system = complete(axioms(HALVES), complete(axioms())) if rotors else complete(axioms(ROTORLESS), rules(True))
     return Rules(tuple(replace(rule, name=name_of(rule)) for rule in system), system.complete)
 
 
@@ -34,7 +45,7 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> R
     system = rules(rotors)
     with unlimited():
         if chain:
-            system = complete(ON_CHAINS, system, CHAIN_PAIRS)
+            system = complete(axioms(CHAIN), system, CHAIN_PAIRS)
         return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
 
 
@@ -42,7 +53,7 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> R
 def bias_rules(rotors: bool) -> Rules:
     """`rules`, and that the two conventions for bias vectors make the same body forces."""
     with unlimited():
-        return complete(BIASES, rules(rotors), CHAIN_PAIRS)
+        return complete(axioms(BIASES), rules(rotors), CHAIN_PAIRS)
 
 
 @lru_cache
@@ -53,8 +64,8 @@ def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
     """
     with unlimited():
         if single:
-            return complete(SINGLE, moving_rules(rotors, fixed))
-        return complete(FIXED_MAPS, moving_rules(rotors)) if fixed else complete(IN_MOTION, rules(rotors))
+            return complete(axioms(SINGLE), moving_rules(rotors, fixed))
+        return complete(axioms(FIXED_MAPS), moving_rules(rotors)) if fixed else complete(axioms(MOTION), rules(rotors))
 
 
 def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset()) -> Rules:

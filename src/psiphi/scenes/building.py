@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import path
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
@@ -63,9 +64,7 @@ def names() -> list[str]:
 
 def load(source: str | os.PathLike[str]) -> Case:
     """The scene of a file, or the bundled one of that name."""
-    if not isinstance(source, str | os.PathLike):
-        raise ModelError(f"the scene is {shown(source)}, expected a name or a path", f"there are {', '.join(names())}")
-    source = text = os.fsdecode(source)
+    source = text = path("the scene", source, "a name or a path", f"there are {', '.join(names())}", ModelError)
     if text in names():
         source = Path(str(DATA / f"{text}.toml"))
     elif os.path.basename(text) == text and not text.endswith(".toml") and not os.path.exists(text):

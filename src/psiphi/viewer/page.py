@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from psiphi import arguments
 from psiphi.errors import Error, StateError
 from psiphi.escaping import html, script_json
 from psiphi.model.model import WORLD, Pose
@@ -51,9 +52,7 @@ def page(scene: Scene) -> str:
 
 def write(scene: Scene, path: str | os.PathLike[str]) -> Path:
     """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
-    if not isinstance(path, str | os.PathLike):
-        raise StateError(f"the file is {shown(path)}, expected a path", 'give a name like "motion.html"')
-    target = Path(os.fsdecode(path))
+    target = Path(arguments.path("the file", path, "a path", 'give a name like "motion.html"'))
     try:
         if target.is_dir():
             raise StateError(f"{shown(path)} is a folder, expected a file to write", "name a file that ends in .html")

@@ -37,6 +37,14 @@ def test_the_rows_of_the_benchmark_that_pages_name_exist():
     assert named and named <= set(NAMES)
 
 
+def test_the_sections_that_code_cites_exist():
+    cited = re.compile(r"docs/mathematics\.md\s+sections? (\d+)(?: to (\d+))?")
+    texts = (file.read_text(encoding="utf-8") for room in ("src", "tests") for file in (ROOT / room).rglob("*.py"))
+    numbers = {int(number) for text in texts for pair in cited.findall(text) for number in pair if number}
+    sections = {int(number) for number in re.findall(r"^## (\d+)\. ", words_of("mathematics.md"), re.MULTILINE)}
+    assert len(numbers) > 5 and numbers <= sections and sections == set(range(1, len(sections) + 1))
+
+
 def test_every_joint_kind_has_its_row():
     text = words_of("conventions.md")
     for kind, row in JOINTS.items():

@@ -1,4 +1,4 @@
-"""S1's recursions (corrected: theory.md section 6) on dense blocks: an oracle for joints of one coordinate."""
+"""S1's recursions (corrected: docs/mathematics.md section 10) on dense blocks: an oracle for joints of one coordinate."""
 
 from __future__ import annotations
 

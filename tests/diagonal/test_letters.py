@@ -49,7 +49,7 @@ def test_sweeps_have_the_dense_value(letter, robot):
 
 
 def test_the_new_form_of_coriolis_forces():
-    """C = W couple + H psi U° xi, without gravity, is theory.md g.8 for every joint; docs/diagonalised.md derives it."""
+    """C = W couple + H psi U° xi, without gravity, is S1's form of it (docs/mathematics.md section 11)."""
     for name, make in ZOO:
         model = make()
         s, (q, v, *_) = Operators(model), random_state(model, 6)
@@ -57,7 +57,7 @@ def test_the_new_form_of_coriolis_forces():
         W = (s.I - s.H @ s.psi @ s.K).dense(q)
         C = W @ s.couple.dense(q, v)[:, None] + (s.H @ s.psi @ s.U_ring).dense(q, v) @ xi
         G_dot, V = s.G_dot.dense(q, v), (s.phi.T @ s.H.T).dense(q) @ v[:, None]
-        above = V - s.H.dense(q).T @ v[:, None]  # V+: theory.md g.8 is written for joints without rotors, where G* H* = I
+        above = V - s.H.dense(q).T @ v[:, None]  # V+: that is written for joints without rotors, where G* H* = I
         force = s.E_psi @ s.P @ s.a_local - s.spin.T @ s.M @ s.phi.T @ s.H.T @ pp.vector("v")
         lift = (s.H @ s.psi @ force).dense(q, v)[:, None]
         turn = s.D.dense(q) @ (G_dot.T @ above - s.G.dense(q).T @ s.H_dot.dense(q, v).T @ v[:, None])

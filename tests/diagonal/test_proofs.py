@@ -36,7 +36,7 @@ def test_proofs_on_a_robot():
 
 
 def test_table_1_is_proved():
-    """S1's rows and (13), (18), (29), (30) as printed (theory.md section 6), for an arm of joints of one coordinate."""
+    """S1's rows and (13), (18), (29), (30) as printed (docs/mathematics.md section 10), for joints of one coordinate."""
     s = Operators(random_tree(2, 4, kinds=("revolute", "prismatic"), armature=False))
     X, lam, I = s.Omega_d @ s.P, s.lambda_dot, s.I
     H_P = s.H.T @ s.D_half.inv.T

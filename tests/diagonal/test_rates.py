@@ -93,7 +93,7 @@ def test_any_expression_on_random_trees(model, seed):
 
 
 def test_table_1_as_printed():
-    """S1's rows, with the corrections of theory.md section 6, where H is constant."""
+    """S1's rows, with the corrections of docs/mathematics.md section 10, where H is constant."""
     model = dict(ZOO)["mixed_arm"]()
     s, (q, v, *_) = Operators(model), random_state(model, 3)
     X = s.Omega_d @ s.P

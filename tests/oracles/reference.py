@@ -1,6 +1,6 @@
 """A second opinion in plain NumPy: rigid-body dynamics of any tree and any joint kind, one state at a time.
 
-Written straight from theory section 1, "body-frame derivative" convention, in the link frames as the `Model` gives them:
+Written straight from docs/mathematics.md section 3, derivatives in body axes, in the link frames as the `Model` gives them:
 no canonical axes, no operators, no sharing with psiphi's compiled road. Spatial vectors are angular first.
 
     V(k)     = phi* V(p) + H* v
@@ -48,7 +48,7 @@ def plane_axes(joint: Joint) -> np.ndarray:
 
 
 def joint_motion(joint: Joint, q, v) -> Motion:
-    """The row of the table in theory section 1 for this joint."""
+    """The row of the table in docs/mathematics.md section 1 for this joint."""
     return _MOTIONS[joint.kind](joint, q, v)
 
 

@@ -1,4 +1,4 @@
-"""The 34 printed forms that theory section 9 found wrong (the BAD lines of its check): each refuted, or refused when written.
+"""The 34 printed forms that are wrong (docs/mathematics.md section 13): each refuted, or refused when written.
 
 Next to each stands the corrected form, which must hold. What cannot be said in the language is listed with the reason.
 """

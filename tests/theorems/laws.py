@@ -1,7 +1,7 @@
 """The laws of mechanics, one row each: `name: (robot, state) -> left side, right side`.
 
 A robot is anything with psiphi's functions, a state one random q, v, a, tau and a wrench f. Rates are central differences
-along the motion. The equations are those of theory.md sections 1 to 4.
+along the motion. The equations are those of docs/mathematics.md sections 1 to 8.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ comment lists the arguments. Compile with `cc -O2 -c file.c`.
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser, metavar="ROBOT")
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
-    parser.add_argument("--target", choices=("c", "llvm"), default="c", help="the language (default: %(default)s)")
+    parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c or llvm (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
@@ -50,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
 def asked(robot, args: argparse.Namespace):
     """The function's source, once every word is understood."""
     from psiphi.catalogue.dynamics import EVERY
-    from psiphi.emitters.c import check_name
+    from psiphi.emitters.target import TARGETS
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
-    if args.target == "c":
-        check_name(args.name or args.function)
+    if args.target not in TARGETS:
+        raise Error(f"there is no target {args.target!r}", nearest(args.target, TARGETS))
     try:
         return robot.function(args.function, tuple(args.frame)).source
     except Error as error:

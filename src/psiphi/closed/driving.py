@@ -6,7 +6,7 @@
 
 That a is what the torques M u + C v + g do to the closed chain (Gauss's principle of least constraint): it depends neither on
 units nor on the choice of coordinates, as the nearest by sums of squares of radians and metres would. M^-1 Jc* Omega^+ is the
-dynamically consistent inverse of computed torque on many arms (theory, extensions, section 5). Both inverses are of small dense
+dynamically consistent inverse of computed torque on many arms (docs/mathematics.md section 8). Both inverses are of small dense
 matrices, by `loose` factors; where these are no use the strain is large.
 """
 

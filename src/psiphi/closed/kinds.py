@@ -124,7 +124,10 @@ def _distance(shape: Shape, at: Relative) -> list[Row]:
 
 @dataclass(frozen=True)
 class Kind:
-    """How two frames are held together. `needs` names what must be given; `slides`: they may move apart."""
+    """How two frames are held together. `needs` names what must be given; `slides`: they may move apart.
+
+    `contact` is what a grasp calls it (S4, appendix A), `along` how a `Contact` calls its axis; `loops`: a `Loop` may be one.
+    """
 
     rows: Callable[[Shape, Relative], list[Row]]
     size: int
@@ -132,16 +135,22 @@ class Kind:
     needs: tuple[str, ...] = ()
     slides: bool = False
     turns: bool = True
+    contact: str = ""
+    along: str = "axis"
+    loops: bool = True
 
 
 KINDS: dict[str, Kind] = {
-    "weld": Kind(_weld, 6, "no relative motion", turns=False),
-    "ball": Kind(_ball, 3, "turns about a point"),
-    "hinge": Kind(_hinge, 5, "turns about an axis", ("axis",)),
+    "weld": Kind(_weld, 6, "no relative motion", turns=False, contact="rigid"),
+    "ball": Kind(_ball, 3, "turns about a point", contact="point"),
+    "hinge": Kind(_hinge, 5, "turns about an axis", ("axis",), contact="line"),
     "universal": Kind(_universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")),
     "cylindrical": Kind(_cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True),
     "planar": Kind(_planar, 3, "slides in a plane and turns about its normal", ("axis",), slides=True),
     "distance": Kind(_distance, 1, "two points stay at one distance", ("length",), slides=True),
-    "soft": Kind(_soft, 4, "turns about a point, but not about the normal", ("axis",)),
+    "soft": Kind(
+        _soft, 4, "turns about a point, but not about the normal", ("axis",), contact="soft", along="normal", loops=False
+    ),
 }
-CONTACTS = {"rigid": "weld", "line": "hinge", "soft": "soft", "point": "ball"}  # grasps of S4, appendix A
+LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
+CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}

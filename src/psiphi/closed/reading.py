@@ -10,12 +10,10 @@ import numpy as np
 from psiphi import arguments
 from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
-from psiphi.closed.kinds import CONTACTS, KINDS, Shape
+from psiphi.closed.kinds import CONTACTS, KINDS, LOOPS, Shape
 from psiphi.errors import StateError
 from psiphi.model.model import IDENTITY, Model, Pose, frozen
 from psiphi.wording import nearest, shown
-
-LOOPS = tuple(kind for kind in KINDS if kind != "soft")
 
 
 @dataclass(frozen=True)
@@ -111,12 +109,15 @@ def contact(i: int, given, first: str, second: str) -> Constraint:
         raise StateError(f"{what} is {shown(given)}", f"give {', '.join(CONTACTS)} or a pp.Contact")
     if not isinstance(given.kind, str) or given.kind not in CONTACTS:
         raise StateError(f"{what} is of kind {shown(given.kind)}", nearest(given.kind, CONTACTS))
-    if given.kind != "line" and given.axis is not None:
-        raise StateError(f"{what}, a {given.kind} contact, has the axis {shown(given.axis)}", "only a line contact has one")
     kind = CONTACTS[given.kind]
-    direction = given.normal if given.kind == "soft" else given.axis
-    if "axis" in KINDS[kind].needs and direction is None:
-        word = "normal" if given.kind == "soft" else "axis"
+    directed, word = "axis" in KINDS[kind].needs, KINDS[kind].along
+    if given.axis is not None and not (directed and word == "axis"):
+        having = " or ".join(name for name, k in CONTACTS.items() if "axis" in KINDS[k].needs and KINDS[k].along == "axis")
+        raise StateError(
+            f"{what}, a {given.kind} contact, has the axis {shown(given.axis)}", f"only a {having} contact has one"
+        )
+    direction = getattr(given, word) if directed else None
+    if directed and direction is None:
         raise StateError(f"{what} is a {given.kind} contact without {word}", f"pp.Contact({given.kind!r}, {word}=(0, 0, 1))")
     shape = Shape.of() if direction is None else Shape.of(unit(what, direction))
     return Constraint(f"contact {i + 1}", kind, first, second, shape, _friction(what, given))

@@ -1,7 +1,8 @@
 """What was published: operation counts of forward and inverse dynamics, as data with their sources.
 
-S1 is Kozłowski's comparison (see `rewriting/__init__.py`); its Tables 2 and 3 with the corrections of theory.md section 7:
-354N printed for 345N in Table 2's subtotal of additions, 43N - 3 for 13N - 3, N^3/6 for N^3/3 in Table 3.
+S1 is Kozłowski's comparison (see `rewriting/__init__.py`); its Tables 2 and 3 with the corrections of
+docs/mathematics.md section 13: 354N printed for 345N in Table 2's subtotal of additions, 43N - 3 for 13N - 3, and
+N^3/6 for N^3/3 in Table 3.
 """
 
 from __future__ import annotations

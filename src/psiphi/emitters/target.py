@@ -36,4 +36,7 @@ class RunningTarget(Target, Protocol):
         ...
 
 
-TARGETS: dict[str, Target] = {"c": C99(), "llvm": HOST}
+TARGETS: dict[str, Target] = {
+    "c": C99(),
+    "llvm": HOST,
+}

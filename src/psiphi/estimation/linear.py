@@ -3,8 +3,8 @@
     x(k) = sum_children phi(k, c) x(c) + w(k),   w(k) ~ N(xi(k), M(k))
     y(k) = H(k) x(k) + n(k),                     n(k) ~ N(0, R(k)), R diagonal
 
-A robot is such a model: x is the spatial force across a joint, y its torque, M the inertia, R the rotors (theory.md
-section 8); `robots.py` makes it. Stages are numbered like bodies, parents first: in a time series the last instant is stage 0.
+A robot is such a model: x is the spatial force across a joint, y its torque, M the inertia, R the rotors (docs/mathematics.md
+section 12); `robots.py` makes it. Stages are numbered like bodies, parents first: in a time series the last instant is stage 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each letter does at one body, in the body's working axes (theory.md sections 1 to 3)."""
+"""What each letter does at one body, in the body's working axes (docs/mathematics.md sections 1 to 4)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def keep_velocity(site: Site) -> None:
     """Base to tip: V = phi* V(p) + H* v, and c = [0; w x v] at the link's public origin.
 
     Sweeps work with body-frame derivatives, which move along phi* like velocities; the vectors a and b are those of S0, with
-    inertial derivatives at link origins: alpha_inertial = alpha_body + c (theory.md section 1), whence the terms in c below.
+    inertial derivatives at link origins: alpha_inertial = alpha_body + c (docs/mathematics.md section 3), whence its terms.
     """
     V = add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v")))
     w, v = V[:3], V[3:]

@@ -1,4 +1,4 @@
-"""Derivatives along the motion at one body: what the sweep that differentiates P does (theory.md section 6).
+"""Derivatives along the motion at one body: what the sweep that differentiates P does (docs/mathematics.md section 10).
 
     Ṗ(k) = sum phi {Ṗ+ + Omega_d P+ + P+ Omega_d*} phi*        (children; phi turns with V_d = H* v)
     U̇ = Ṗ H* + P Ḣ*,   Ḋ = H U̇ + Ḣ P H*,   Ṗ+ = Ṗ - W G* - G W*  with  W = U̇ - G Ḋ / 2

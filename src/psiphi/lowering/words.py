@@ -4,7 +4,7 @@ diagonal   L                      local letters only
 climb      L c R                  columns of R climb with c = phi or psi; L reads them at every ancestor
 fall       (L c R)*               the transpose of a climb
 composite  L phi M phi* R         columns of r(j) R climb with phi; r is the composite inertia
-compliance L c* X c R, X = X*     y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (theory.md section 4)
+compliance L c* X c R, X = X*     y_i(a)* Om(a) x_j(a) at the nearest common ancestor a (docs/mathematics.md section 6)
 grounded   E_0 c R, E_0 phi M phi* R   columns climb to the world, which reads them; E_c about the centre of mass
 whole      E_0 phi M phi* E_0*    the composite inertia of everything, at the world
 """

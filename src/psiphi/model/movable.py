@@ -1,6 +1,6 @@
 """Can every joint be moved? Exactly when each D(k) of the articulated-inertia sweep is positive definite.
 
-    P(k) = M(k) + sum over children phi P+ phi*,   D = H P H* + armature,   P+ = P - P H* D^-1 H P     (theory 2.1)
+    P(k) = M(k) + sum_children phi P+ phi*,   D = H P H* + armature,   P+ = P - P H* D^-1 H P   (docs/mathematics.md section 4)
 
 A massless body is legal when what it carries, as far as it resists, makes D(k) positive definite. The test runs at a
 generic configuration: the rank of D(k) there is its rank almost everywhere, so that one pass is a proof. It is tried near

@@ -5,7 +5,7 @@ With V_d = H* v, Ω_δ = V_d ×* and φ̇ = φ Ω_δ in body axes, the recursion
     Ṗ(k) = Σ φ {Ṗ⁺ + Ω_δ P⁺ + P⁺ Ω_δ*} φ*,   Ṗ⁺ = Ṗ - Ġ H P - G (Ḣ P + H Ṗ),   Ġ = (Ṗ H* + P Ḣ* - G Ḋ) D⁻¹
     Π(k) = Σ φ {τ̄ Π τ̄* + P⁺ (Ω_δ* - Ḣ* G*)} φ*,   Π + Π* = Ṗ
 
-(theory.md section 6, for joints of any kind; Π is the sum of S1 (48)).
+(docs/mathematics.md section 10, for joints of any kind; Π is the sum of S1 (48)).
 """
 
 from __future__ import annotations

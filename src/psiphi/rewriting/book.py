@@ -97,7 +97,7 @@ BOOK: tuple[Identity, ...] = (
     row(P_plus, tau_bar @ P, "S0 (4.5)", AXIOM, MOTION),
     row(omega.T, -omega, "ω̃ = diag(w~, w~)", AXIOM, MOTION),
     row(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)", AXIOM, MOTION),
-    row(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: theory g.3", AXIOM, MOTION),
+    row(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: docs/mathematics.md section 10", AXIOM, MOTION),
     row(Omega_d.T @ H.T @ v, 0 * (H.T @ v), "V_d × V_d = 0", AXIOM, MOTION),
     row(a_local, Omega_d.T @ E_phi.T @ phi.T @ H.T @ v + H_dot.T @ v, "S2 (5.6): V × V_d + Ḣ* v", AXIOM, MOTION),
     row(
@@ -108,7 +108,13 @@ BOOK: tuple[Identity, ...] = (
         MOTION,
     ),
     # inertial derivatives with gravity in a, or derivatives in body axes with gravity in b: the same forces on the bodies
-    row(M @ phi.T @ a + b, M @ phi.T @ a_local + b_local, "S0 (2.24)-(2.30), S2 (4.1): theory section 1", AXIOM, BIASES),
+    row(
+        M @ phi.T @ a + b,
+        M @ phi.T @ a_local + b_local,
+        "S0 (2.24)-(2.30), S2 (4.1): docs/mathematics.md section 3",
+        AXIOM,
+        BIASES,
+    ),
     # what holds of many robots, and makes Table 1 of S1 what is printed
     row(rotor, 0 * rotor, "no rotor inertia", AXIOM, ROTORLESS),
     row(H_dot, 0 * H_dot, "no universal joint", AXIOM, FIXED_MAPS),

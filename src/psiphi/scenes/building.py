@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import path
+from psiphi.closed.kinds import CONTACTS, LOOPS
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
@@ -24,9 +25,7 @@ from psiphi.spatial.rotations import quaternions
 from psiphi.wording import nearest, shown
 
 DATA = files("psiphi.scenes") / "data"
-CONTACTS = ("rigid", "line", "soft", "point")
 CHECKED = ("q0", "v0", "duration", "dt", "method", "every", "limits")  # options that `simulate` reads before all else
-LOOPS = ("weld", "ball", "hinge", "universal", "cylindrical", "planar", "distance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +167,7 @@ def _body(row: Table) -> Body:
 
 
 def _contact(grip: Table) -> Contact:
-    kind = grip.text("contact", "rigid", CONTACTS)
+    kind = grip.text("contact", "rigid", tuple(CONTACTS))
     axis, normal = (grip.numbers(key, 3, None) for key in ("axis", "normal"))
     friction, torsion = (grip.number(key, None, 0.0) for key in ("friction", "torsion"))
     return Contact(kind, axis, normal, friction, torsion)

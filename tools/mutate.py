@@ -135,7 +135,7 @@ def steps() -> Iterator[Mutant]:
                 yield source.mutant("steps", value, f"twice {label}", twice)
                 end = source.data.index(b",", source.span(value)[1]) + 1
                 yield Mutant("steps", file, key.lineno, f"without {label}", source.span(key)[0], end, "")
-    for file in ("lowering/local.py", "lowering/vectors.py", "lowering/matrices.py", "lowering/frames.py", "lowering/rates.py"):
+    for file in (f"lowering/{x}.py" for x in ("local", "vectors", "matrices", "frames", "ground", "newton", "rates")):
         yield from _arithmetic(Source(file))
 
 

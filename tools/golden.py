@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "emitters")]
+sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(TESTS / "emitters"))
 
 from test_golden import GOLDEN, texts
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
-sys.path.insert(0, str(TESTS / "emitters"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emitters"))
 
 from test_golden import GOLDEN, texts
 

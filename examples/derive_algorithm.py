@@ -50,3 +50,9 @@ assert error < 1e-9
 wrong = pp.prove(mass, s.H @ s.psi @ s.M @ s.psi.T @ s.H.T)
 print(bool(wrong), wrong.counterexample)
 assert not wrong
+
+# %% [markdown]
+# In a notebook a proof, or a refutation, shows itself, step by step.
+
+# %%
+wrong

@@ -1,10 +1,18 @@
 """The notebooks beside the scripts, made from them: `python examples/notebooks.py` writes them anew.
 
-A script is cut at `# %%` (code) and `# %% [markdown]` (text, as comments). Nothing but the standard library is needed.
+A script is cut at `# %%` (code) and `# %% [markdown]` (text, as comments). The cells are run, and the notebooks keep what they
+print, and what their last line shows. Nothing but the standard library and psiphi is needed.
 """
 
+import ast
+import base64
+import contextlib
+import io
 import json
+import os
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -16,15 +24,63 @@ def scripts() -> list[Path]:
     return sorted(path for path in HERE.glob("*.py") if path.read_text(encoding="utf-8").startswith("# %%"))
 
 
-def notebook(script: Path) -> str:
-    """The text of the notebook of a script."""
+def notebook(script: Path, outputs: bool = False) -> str:
+    """The text of the notebook of a script; with `outputs`, its cells are run."""
     _, *parts = CUT.split(script.read_text(encoding="utf-8"))
-    cells = [_cell(k, kind, text.strip("\n")) for k, (kind, text) in enumerate(zip(parts[::2], parts[1::2], strict=True))]
+    pairs = list(zip(parts[::2], parts[1::2], strict=True))
+    cells = [_cell(k, kind, text.strip("\n")) for k, (kind, text) in enumerate(pairs)]
+    if outputs:
+        _run([cell for cell in cells if cell["cell_type"] == "code"], script.name)
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    return (
-        json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False)
-        + "\n"
-    )
+    whole = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def without_outputs(text: str) -> str:
+    """A notebook as it was before its cells were run."""
+    whole = json.loads(text)
+    for cell in whole["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _run(cells: list[dict], name: str) -> None:
+    """Run the cells one after the other, and put into each what it printed and showed."""
+    here, home = {"__name__": "__main__"}, Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for number, cell in enumerate(cells, start=1):
+                cell["execution_count"] = number
+                cell["outputs"] = _outputs(ast.parse("".join(cell["source"]), name), here, number)
+        finally:
+            os.chdir(home)
+
+
+def _outputs(tree: ast.Module, here: dict, number: int) -> list[dict]:
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    printed, value = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, "cell", "exec"), here)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), here)
+    text = printed.getvalue()
+    out = [{"name": "stdout", "output_type": "stream", "text": _lines(text.split("\n"))}] if text else []
+    if value is not None:
+        shown = {"data": _shown(value), "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+        out.append(shown)
+    return out
+
+
+def _shown(value) -> dict:
+    """What a notebook would show of a value: text, and HTML or a picture where it has one."""
+    data = {"text/plain": _lines(repr(value).split("\n"))}
+    if hasattr(value, "_repr_html_"):
+        data["text/html"] = _lines(value._repr_html_().split("\n"))
+    if hasattr(value, "_repr_png_"):
+        data["image/png"] = base64.b64encode(value._repr_png_()).decode()
+    return data
 
 
 def _cell(number: int, kind: str, text: str) -> dict:
@@ -41,5 +97,6 @@ def _lines(lines: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     for script in scripts():
-        script.with_suffix(".ipynb").write_text(notebook(script), encoding="utf-8")
-        print(script.with_suffix(".ipynb").name)
+        if not sys.argv[1:] or script.stem in sys.argv[1:]:
+            script.with_suffix(".ipynb").write_text(notebook(script, outputs=True), encoding="utf-8")
+            print(script.with_suffix(".ipynb").name)

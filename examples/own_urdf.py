@@ -61,3 +61,9 @@ def spring(t, q, v):
 motion = pp.simulate(robot, q, tau=spring, duration=DURATION)
 print(motion.summary())
 assert motion.energy[-1] < motion.energy[0] + 0.5 * 200.0 * q[1] ** 2, "the damper only takes"
+
+# %% [markdown]
+# In a notebook a motion shows itself: how it ended, what happened, its curves.
+
+# %%
+motion

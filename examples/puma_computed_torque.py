@@ -42,3 +42,9 @@ left = np.abs(np.stack([swing(t)[0] for t in plain.t[late]]) - plain.q[late]).ma
 print(f"PD with twenty times the stiffness still errs by {left:.3f} rad")
 print("largest torques", np.abs(motion.tau).max(axis=0).round(1))
 assert left > 100 * np.abs(error[-1]).max() or DURATION < 1.0
+
+# %% [markdown]
+# In a notebook a motion shows itself: how it ended, what happened, its curves.
+
+# %%
+motion

@@ -18,7 +18,7 @@ draw = pp.function(s.mass_half.inv.T @ z)
 print(draw.explain())
 
 # %%
-q = robot.random(1)
+q = robot.random(seed=1)
 rng = np.random.default_rng(0)
 v = draw(q, rng.standard_normal((COUNT, robot.nv)))
 covariance = v.T @ v / COUNT

@@ -65,3 +65,9 @@ assert np.abs(rates[0]).max() < 1e-9, "rigid: none"
 assert np.abs(rates[1][[0, 1, 3, 4, 5]]).max() < 1e-9, "line: a turn about its axis"
 assert np.abs(rates[2][3:]).max() < 1e-9, "point: any turn, no sliding"
 print(motion.summary())
+
+# %% [markdown]
+# In a notebook a closed chain shows itself.
+
+# %%
+cell

@@ -80,3 +80,9 @@ print(f"the box is where it should be to {off * 1e3:.2f} mm, the grips are close
 assert off < 1e-3 and motion.residual.max() < 1e-9
 squeeze = motion.forces[1:, 0, 3] - motion.forces[1:, 1, 3]
 print("squeeze along x:", (squeeze / 2).min().round(2), "to", (squeeze / 2).max().round(2), "N")
+
+# %% [markdown]
+# In a notebook a motion shows itself: how it ended, what happened, its curves.
+
+# %%
+motion

@@ -39,7 +39,7 @@ def test_every_bundled_robot_is_one_function(name):
     robot = getattr(robots, name)()
     assert isinstance(robot, pp.Robot) and robot.name == name and name in robots.__all__
     assert robot == pp.load(name) and TIPS.get(name, "tool") in robot.frames
-    q = robot.random(0)
+    q = robot.random(seed=0)
     lower, upper = (np.concatenate([getattr(j, key) for j in robot.joints]) for key in ("lower", "upper"))
     assert ((lower <= q) & (q <= upper)).all()
     assert np.linalg.eigvalsh(reference.mass_matrix(robot, q)).min() > 0
@@ -66,8 +66,8 @@ def test_bodies_are_possible(name):
 def test_the_base_may_be_free_or_fixed(name):
     free, fixed = pp.load(name, base="free"), pp.load(name, base="fixed")
     assert free.nv == fixed.nv + 6 and free.joints[0].kind == "free"
-    assert np.linalg.eigvalsh(free.mass_matrix(free.random(1))).min() > 0
-    still = np.concatenate([free.neutral()[:7], q := fixed.random(2)])
+    assert np.linalg.eigvalsh(free.mass_matrix(free.random(seed=1))).min() > 0
+    still = np.concatenate([free.neutral()[:7], q := fixed.random(seed=2)])
     assert np.allclose(free.mass_matrix(still)[6:, 6:], fixed.mass_matrix(q), rtol=1e-12, atol=1e-14)
 
 
@@ -168,7 +168,7 @@ def test_iiwa_stands_upright_at_zero():
 
 def test_the_free_flyer_is_two_ur5_on_a_bus():
     flyer, arm = robots.free_flyer(), robots.ur5()
-    q = arm.random(3)
+    q = arm.random(seed=3)
     both = np.concatenate([flyer.neutral()[:7], q, q])
     assert flyer.mass == pytest.approx(200 + 2 * (arm.mass + 4.0))
     M = flyer.mass_matrix(both)

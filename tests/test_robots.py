@@ -94,7 +94,7 @@ def test_stanford_arm_slides_and_weighs_what_is_printed():
     assert [joint.kind for joint in arm.joints] == ["revolute"] * 2 + ["prismatic"] + ["revolute"] * 3
     assert arm.report == (), "every inertia is one that a body can have"
     boom = 4.25 + 1.08 + 0.63 + 0.51  # the slide carries links 3 to 6
-    for q in arm.random(3, 4):
+    for q in arm.random(seed=3, size=4):
         assert reference.mass_matrix(arm, q)[2, 2] == pytest.approx(boom + 0.782)
         assert reference.gravity(arm, q)[2] == pytest.approx(boom * 9.81 * np.cos(q[1]))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
 
 import pytest
 
+import psiphi as pp
 from pages import ROOT
+from viewer.browser import page as browser
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
@@ -51,12 +54,77 @@ def test_every_page_is_in_the_menu():
     assert sorted(NAV) == PAGES, "every page of docs/ has one line under nav in mkdocs.yml"
 
 
-def test_the_site_builds(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
     pytest.importorskip("mkdocs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "papers.html").is_file() and (tmp_path / "robots" / "panda.svg").is_file()
-    start = (tmp_path / "start.html").read_text(encoding="utf-8")
+    return folder
+
+
+def test_the_site_builds(site):
+    assert (site / "papers.html").is_file() and (site / "robots" / "panda.svg").is_file()
+    start = (site / "start.html").read_text(encoding="utf-8")
     loaded = re.findall(r'<(?:script|link|img)[^>]*?(?:src|href)="(https?://[^"]+)"', start)
     assert not [url for url in loaded if "canonical" not in url], "nothing is fetched when it is read"
+
+
+WORDS = ("torch", "jax", "gradient", "payload", "MJCF", "GPU", "csv", "progress", "Windows", "mass_matrix", "limits=True")
+
+
+def test_words_are_found_by_searching_from_the_disk(site):
+    """file:// in a browser: the search answers, and nothing is fetched from elsewhere."""
+    with browser(1300, 900) as opened:
+        asked = []
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto((site / "start.html").as_uri())
+        opened.wait_for_function("!document.documentElement.classList.contains('no-js')")
+        opened.keyboard.press("s")
+        for word in WORDS:
+            opened.locator(".md-search__input").fill("")
+            opened.wait_for_function("!document.querySelector('.md-search-result__item')")
+            opened.locator(".md-search__input").type(word)
+            opened.wait_for_selector(".md-search-result__item a", state="attached")
+            found = opened.evaluate("[...document.querySelectorAll('.md-search-result__item a')].map(x => x.href)")
+            assert found and all(url.startswith("file:") for url in found), word
+        assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)
+        assert not opened.complaints
+
+
+def test_the_front_page_has_pictures(site):
+    front = (site / "index.html").read_text(encoding="utf-8")
+    pictures = re.findall(r'<img [^>]*src="([^"]+)"', front)
+    assert len(pictures) >= 8 and all((site / path).is_file() for path in pictures)
+    assert all(path.stat().st_size < 150_000 for path in (DOCS / "pictures").iterdir())
+
+
+def test_the_reference_has_every_public_name_with_types_and_an_example():
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    sections = {part.split("`", 2)[1]: part for part in re.split(r"^#{3,5} ", text, flags=re.MULTILINE)[1:]}
+    for name in pp.__all__:
+        assert f"pp.{name}" in sections, name
+        thing = getattr(pp, name)
+        if inspect.isclass(thing) and not issubclass(thing, BaseException):
+            known = {member for base in thing.__mro__[1:] for member in vars(base)}
+            for member, value in vars(thing).items():
+                if inspect.isfunction(value) and not member.startswith("_") and member not in known:
+                    assert f"{name}.{member}" in sections, f"{name}.{member}"
+    called = {name: part for name, part in sections.items() if re.search(r"^```text\n\w+\(", part, re.MULTILINE)}
+    assert len(called) > 180
+    assert [name for name, part in called.items() if ">>>" not in part] == []
+    untyped = re.compile(r"^```text\n\w+\((?!\)|\*|\w+:)", re.MULTILINE)
+    assert [name for name, part in called.items() if untyped.search(part)] == []
+
+
+NOT_THERE = ("derivative", "reach", "path", "study", "identify", "from_mujoco", "embed", "Beam")
+NOT_ROBOTS = ("lock", "attach", "regressor", "symbolic", "to_casadi", "free", "linearize")
+
+
+def test_what_psiphi_does_not_do_is_not_there():
+    """docs/limits.md says what is missing: where one of these has come, that page has to say so."""
+    come = [name for name in NOT_THERE if name in pp.__all__] + [name for name in NOT_ROBOTS if hasattr(pp.Robot, name)]
+    assert not come, f"docs/limits.md says that psiphi has no {come}"
+    for name in re.findall(r"`pp\.(\w+)", (DOCS / "limits.md").read_text(encoding="utf-8")):
+        assert hasattr(pp, name), f"and what it names instead is there: {name}"

@@ -1,7 +1,8 @@
 """The pages of docs/ that are made from the code: `python tools/docs.py` writes them anew; the tests keep them equal.
 
-functions.md from the catalogue of quantities, robots.md and its pictures from the bundled tables, examples.md from the first
-cells of the examples, benchmarks.md and its plots from benchmarks/results.json. Needs psiphi alone.
+functions.md from the catalogue of quantities, reference.md from the public names, robots.md and its pictures from the bundled
+tables, examples.md from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json. Needs
+psiphi, pandas, xarray and matplotlib.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from charts import agreement, speed
 from drawings import picture
+from reference import reference
 
 import psiphi as pp
 from psiphi.catalogue.dynamics import CATALOGUE, METHODS, Quantity
@@ -203,6 +205,7 @@ def pages() -> dict[str, str]:
     """Every file that is made, by its path."""
     rows = results()["rows"]
     made = {"functions.md": functions(), "robots.md": robots(), "examples.md": examples(), "benchmarks.md": benchmarks()}
+    made["reference.md"] = reference()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
     return made | {f"robots/{name}.svg": picture(pp.load(name)) for name in pp.robots.bundled()}
 

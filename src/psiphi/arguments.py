@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from psiphi.errors import Error, StateError
 from psiphi.wording import shown
 
 EMPTY = np.empty(0)
+SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 
 
 class HasArray(Protocol):
@@ -77,6 +78,20 @@ def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float
     if fault or array.ndim or array.dtype.kind == "b" or not 0.0 < float(array) <= most:
         raise StateError(f"{name} is {shown(value)}, expected a positive number", remedy)
     return float(array)
+
+
+def several(name: str, value: Any, remedy: str = "") -> list:
+    """A list of things, or a StateError: text is one thing, and so is an array without axes."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+        raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
+    return list(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A Generator, from a seed or as it is; NumPy reads other things as seeds, and crashes on some."""
+    if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
+        raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
+    return np.random.default_rng(rng)
 
 
 def flag(name: str, value: Any) -> bool:

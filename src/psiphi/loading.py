@@ -12,6 +12,7 @@ from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
 from psiphi.model.dh import DH
+from psiphi.model.log import warn
 from psiphi.model.model import suggest
 from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
@@ -53,6 +54,7 @@ def load(source: str | os.PathLike[str], base: str | None = None, **options: Any
         source = _described(text)
     shapes: list[Shape] = []
     model = load_urdf(source, base or "fixed", shapes=shapes, **options)
+    warn(model.report)
     return Robot.of(model, shapes)
 
 
@@ -89,7 +91,9 @@ def from_dh(rows: Iterable[DH | Mapping[str, Any]], **options: Any) -> Robot:
     >>> from_dh([{"alpha": 0.0, "a": 0.0, "mass": 1.0, "com": (0.5, 0, 0)}]).nv
     1
     """
-    return Robot.of(dh.from_dh(rows, **options))
+    model = dh.from_dh(rows, **options)
+    warn(model.report)
+    return Robot.of(model)
 
 
 class Builder(builder.Builder):
@@ -97,4 +101,6 @@ class Builder(builder.Builder):
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Robot:
         """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
-        return Robot.of(super().build(base, repair, order))
+        model = super().build(base, repair, order)
+        warn(model.report)
+        return Robot.of(model)

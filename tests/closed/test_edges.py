@@ -331,7 +331,7 @@ def test_what_a_system_is(both):
     assert np.allclose(cell.contact_configuration(both.q, np.int64(1)), cell.contact_configuration(both.q, "contact 2"))
     chain = pp.robots.chain(3)
     stiff = uncompiled(grasp([(chain, None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None]))
-    q = stiff.assemble(stiff.random(0))
+    q = stiff.assemble(stiff.random(seed=0))
     assert np.isnan(stiff.effective_inertia(q)).all()
     inertia = stiff.effective_inertia(q, policy="pseudo")
     X = stiff.effective_compliance(q)

@@ -90,7 +90,7 @@ def test_motors_alone_of_a_floating_robot():
         (dict(passive="elbow", actuated="elbow"), "both actuated and passive"),
         (dict(passive="elbow", tau=np.ones(6)), "tau acts on elbow, which have no motor"),
         (dict(passive=[3]), "passive holds 3, expected names of joints"),
-        (dict(actuated=7), "actuated holds 7"),
+        (dict(actuated=7), "actuated is 7, expected a list"),
     ],
 )
 def test_refused(options, words):

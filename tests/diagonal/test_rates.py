@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import psiphi as pp
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import frame, moves_inertia, program
+from psiphi.model.definitions import motions
 from psiphi.operators import RATES, Operators
-from psiphi.operators.kinematics import motions
 from psiphi.operators.rates import table
 from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state, trees

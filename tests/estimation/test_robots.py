@@ -79,7 +79,7 @@ def test_torques_in_batches_and_wrenches():
 
 def test_at_rest_a_model_and_no_joints():
     model = dict(zoo.ZOO)["rotors"]()
-    q = model.random(0)
+    q = model.random(seed=0)
     near(np.array(estimation.of(model, q).coinputs), np.zeros((len(model.bodies), 6)), "eta at rest")
     builder = pp.Builder("stone")
     builder.body("stone", mass=1.0)

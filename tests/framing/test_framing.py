@@ -61,7 +61,7 @@ def check_dynamics(model, tree, tolerance: float = 1e-12) -> None:
 def check_axes(model) -> None:
     """parent's axes -> child's axes along the link's screws = the same through the public link frames, at any q."""
     tree = frame_tree(model)
-    q = model.random(2)
+    q = model.random(seed=2)
     for link, joint in zip(tree.links, model.joints, strict=True):
         own = q[joint.q_slice]
         R, p = pose_along(link.path(own.tolist()), np.eye(3).tolist(), [0.0] * 3)

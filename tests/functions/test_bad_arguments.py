@@ -212,7 +212,7 @@ def test_axes_in_front_are_a_batch(door, argument):
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_a_matrix_is_a_batch_of_rows():
-    q = gymnast().random(1)
+    q = gymnast().random(seed=1)
     assert gymnast().jacobian(np.matrix(q), "tool").shape == (1, 6, 11)
 
 

@@ -31,7 +31,7 @@ def _osim(robot):
 
 
 def test_the_normal_form_runs_in_a_batch(arm):
-    f, q = pp.function(_osim(arm)), arm.random(0, 50)
+    f, q = pp.function(_osim(arm)), arm.random(seed=0, size=50)
     J, M = arm.jacobian(q, "tool"), arm.mass_matrix(q)
     want = J @ np.linalg.solve(M, np.swapaxes(J, -1, -2))
     assert np.allclose(f(q), want, rtol=1e-10, atol=1e-10 * np.abs(want).max())
@@ -174,14 +174,14 @@ def test_explain_names_identities_loops_and_cost(arm):
 
 def test_what_cannot_be_swept_is_dense_and_says_so(arm):
     s = arm.operators
-    f, q = pp.function(s.H @ s.S @ s.M @ s.H.T), arm.random(3)
+    f, q = pp.function(s.H @ s.S @ s.M @ s.H.T), arm.random(seed=3)
     assert f.dense and f.sweeps == 0 and "dense" in f.explain()
     assert np.allclose(f(q), f.expression.dense(q))
 
 
 def test_inverses_no_identity_resolves_are_inverted_by_numbers(arm):
     s = arm.operators
-    f, q = pp.function((s.mass + s.D).inv), arm.random(3, 4)
+    f, q = pp.function((s.mass + s.D).inv), arm.random(seed=3, size=4)
     assert not f.dense and f.sweeps > 0 and "inverses by numbers" in f.explain()
     assert np.allclose(f(q), np.linalg.inv((s.mass + s.D).dense(q)), rtol=1e-12)
 
@@ -189,7 +189,7 @@ def test_inverses_no_identity_resolves_are_inverted_by_numbers(arm):
 def test_matrices_of_links_and_rows_of_vectors_are_those_of_the_dense_operators():
     """In link space entries are in link axes, which no sweep keeps: single letters of the papers, too, are what they say."""
     robot = pp.robots.puma560()
-    s, v, q, speed = robot.operators, pp.vector("v"), robot.random(6, 3), np.arange(6.0)
+    s, v, q, speed = robot.operators, pp.vector("v"), robot.random(seed=6, size=3), np.arange(6.0)
     tool = s.B("tool")
     plain = [s.H, s.M, s.P, s.G, s.K, s.tau_bar, s.H.T, s.G.T, tool, tool.T, s.psi @ tool, s.P @ s.H.T, s.phi @ s.M @ s.phi.T]
     for e in plain:
@@ -201,7 +201,7 @@ def test_matrices_of_links_and_rows_of_vectors_are_those_of_the_dense_operators(
 def test_samples_of_the_inverse_mass_matrix_cost_o_n(arm):
     s = arm.operators
     draw = pp.function(s.mass_half.inv.T @ pp.vector("x"))
-    q, rng = arm.random(4), np.random.default_rng(5)
+    q, rng = arm.random(seed=4), np.random.default_rng(5)
     samples = draw(q, rng.standard_normal((200_000, 6)))
     want = arm.mass_matrix_inverse(q)
     assert np.abs(np.cov(samples.T) - want).max() <= 0.02 * np.abs(want).max()
@@ -209,7 +209,7 @@ def test_samples_of_the_inverse_mass_matrix_cost_o_n(arm):
 
 def test_singular_frames_follow_the_policy_each_by_itself():
     robot = pp.robots.puma560()
-    q = robot.random(0, 4)
+    q = robot.random(seed=0, size=4)
     q[2, 4] = 0.0  # the wrist's axes line up
     exact = robot.operational_space_inertia(q, "tool", policy="exact")
     assert np.isnan(exact[2]).all() and np.isfinite(exact[[0, 1, 3]]).all()

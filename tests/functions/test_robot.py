@@ -118,7 +118,7 @@ def test_a_large_robot():
     """More bodies than are written out in code: the doors open the same way."""
     n = UNROLLED + 6
     robot = pp.robots.random_tree(n, seed=3, kinds=["revolute"], branching=0.2)
-    q, out = robot.random(0, 2), np.empty((2, n, n))
+    q, out = robot.random(seed=0, size=2), np.empty((2, n, n))
     M = robot.mass_matrix(q, out=out, check=True)
     assert M is out
     L, D = robot.mass_matrix_factors(q)

@@ -71,7 +71,7 @@ def folder():
 
 
 def answer(robot: pp.Robot) -> bytes:
-    q, v = robot.random(1), np.linspace(-1.0, 1.0, robot.nv)
+    q, v = robot.random(seed=1), np.linspace(-1.0, 1.0, robot.nv)
     return robot.forward_dynamics(q, v, v).tobytes() + robot.gravity(q).tobytes()
 
 

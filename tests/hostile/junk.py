@@ -69,7 +69,7 @@ class Call(NamedTuple):
 def table(folder: Path) -> list[Call]:
     """Every public call that ends soon; files go into `folder`."""
     robot, ur5 = gymnast(), pp.load("acrobot")
-    q, v = robot.random(0), np.ones(robot.nv)
+    q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
@@ -140,10 +140,107 @@ def table(folder: Path) -> list[Call]:
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
         Call("scenes.load", scenes.load, {"source": "four_bar"}),
         Call("set_threads", pp.set_threads, {"n": None}),
+        *_motions(ur5),
+        *_chains(ur5),
+        Call("vector", pp.vector, {"name": "x", "space": "joint"}),
+        Call("dot_test", pp.dot_test, {"op": s.mass, "q": q, "rng": 0, "tolerance": 1e-9}),
+        Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
+        Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
+        Call("Body.capsule", pp.Body.capsule, {"mass": 1.0, "radius": 1.0, "length": 1.0, "name": "b", "com": (0, 0, 0)}),
+        Call("Trajectory", pp.Trajectory, {
+            "t": np.zeros(1), "q": np.zeros((1, 2)), "v": np.zeros((1, 2)), "a": None, "tau": None, "forces": None, "energy": None,
+            "residual": None, "events": (), "system": ur5, "info": {},
+        }),
+        Call("Trajectory.plot", _motion().plot, {"what": "q", "path": folder / "m.png", "joints": None, "limits": False}),
+        Call("Expression.plot", s.mass.plot, {"q": q, "path": folder / "e.png"}),
+        Call("Trajectory.load csv", pp.Trajectory.load, {"path": _saved(folder), "system": None, "max_bytes": 1 << 20}),
         Call("Trajectory.save", _motion().save, {"path": folder / "m.npz"}),
         Call("Trajectory.load", pp.Trajectory.load, {"path": folder / "m.npz"}),
     ]  # fmt: skip
     return calls
+
+
+def _motions(robot: pp.Robot) -> list[Call]:
+    """What moves a robot, and what is asked of its motion."""
+    q, v, rest = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
+    motion = pp.simulate(robot, q, v, duration=0.01)
+    motors = {"actuated": None, "passive": None}
+    brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "effort": False, **motors}
+    given = {"q0": q, "v0": v, "tau": None, "dt": 1e-3, "method": "rk4", "every": 1, "hold": False, "limits": "ignore"}
+    return [
+        Call("simulate", lambda **o: pp.simulate(**o), {
+            "system": robot, "duration": 3e-3, **given, **brakes, "events": (), "stop": False, "projection": None, "rtol": None,
+            "atol": None, "compiled": False, "progress": None,
+        }),
+        Call("simulate by SciPy", lambda **o: pp.simulate(robot, q, duration=2e-3, **o), {
+            "method": "RK45", "rtol": 1e-3, "atol": 1e-3, "events": {"e": lambda t, q, v: 1.0}, "stop": ("diverged",),
+        }),
+        Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
+        Call("step", robot.step, {"q": q, "v": v, "tau": rest, "dt": 1e-3, "method": "rk4"}),
+        Call("GravityCompensation", _asked(pp.GravityCompensation, q, v), {"robot": robot, **motors}),
+        Call("PD", _asked(pp.PD, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "gravity": False, **motors}),
+        Call("ComputedTorque", _asked(pp.ComputedTorque, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, **motors}),
+        Call("OperationalSpace", _asked(pp.OperationalSpace, q, v), {
+            "robot": robot, "frame": next(iter(robot.frames)), "target": np.zeros(3), "kp": 1.0, "kd": 1.0, "posture": q,
+            "posture_kp": 1.0, "posture_kd": 1.0, "policy": "faded", "rcond": 1e-9, "damping": 1e-3, "fade": 0.03, "speed": 1.0,
+        }),
+        Call("Trajectory.at", motion.at, {"t": 0.005}),
+        Call("Trajectory.element", lambda where: motion.element(where), {"where": 0}) if motion.batch else
+        Call("Trajectory[k]", lambda k: motion[k], {"k": 0}),
+        Call("Trajectory.plot", motion.plot, {"what": "q"}),
+    ]  # fmt: skip
+
+
+def _asked(make: Callable, q: np.ndarray, v: np.ndarray) -> Callable:
+    """A controller, made and asked for a torque."""
+    return lambda **options: make(**options)(0.0, q, v)
+
+
+def _chains(robot: pp.Robot) -> list[Call]:
+    """Closed chains: how they are made, and what they answer."""
+    case = scenes.load("four_bar")
+    system, q = case.system, case.q0
+    v, contact = case.v0, system.contacts[0].name
+    still, forces = system.complete(q, v, np.zeros(system.nv)), np.zeros((len(system.contacts), 6))
+    frame = next(name for name, spot in system.frames.items() if spot.body >= 0)
+    hand = next(name for name, spot in robot.frames.items() if spot.body == len(robot.bodies) - 1)
+    motors = {"passive": None, "actuated": None}
+    return [
+        Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
+        Call("grasp", pp.grasp, {
+            "arms": [(robot, None, hand)], "object": pp.Body.box(1.0, (1, 1, 1)), "at": [None], "contacts": (), "loops": (),
+            "mimic": False, "name": "cell", **motors,
+        }),
+        Call("Loop", lambda **o: pp.connect(robot, [pp.Loop(**o)]), {
+            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "",
+        }),
+        Call("Contact", lambda **o: pp.grasp([(robot, None, hand)], pp.Body.box(1.0, (1, 1, 1)), [None], [pp.Contact(**o)]), {
+            "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None,
+        }),
+        Call("System.forward_dynamics", system.forward_dynamics, {
+            "q": q, "v": v, "tau": still, "forces": False, "f_ext": None, "axes": "world", "method": None, "check": False,
+        }),
+        Call("System.inverse_dynamics", system.inverse_dynamics, {
+            "q": q, "v": v, "a": still, "internal": None, "share": None, "forces": False, "f_ext": None, "axes": "world", "check": False,
+        }),
+        Call("System.complete", system.complete, {"q": q, "v": v, "a": still, "exactly": (), "check": False}),
+        Call("System.split_forces", system.split_forces, {"q": q, "forces": forces, "share": None}),
+        Call("System.effective_compliance", system.effective_compliance, {"q": q, "frame": frame, "axes": "world"}),
+        Call("System.effective_inertia", system.effective_inertia, {"q": q, "frame": frame, "axes": "world", "policy": "exact"}),
+        Call("System.constraint_residual", system.constraint_residual, {"q": q, "v": v}),
+        Call("System.constraint_jacobian", system.constraint_jacobian, {"q": q}),
+        Call("System.constraint_bias", system.constraint_bias, {"q": q, "v": v}),
+        Call("System.assemble", system.assemble, {"q_guess": q, "hold": (), "tolerance": 1e-11}),
+        Call("System.project", system.project, {"q": q, "v": v, "tolerance": 1e-12}),
+        Call("System.contact_ratio", system.contact_ratio, {"q": q, "forces": forces}),
+        Call("System.contact_configuration", system.contact_configuration, {"q": q, "contact": contact}),
+        Call("System.contact_rates", system.contact_rates, {"q": q, "v": v}),
+        Call("System.contact_accelerations", system.contact_accelerations, {"q": q, "v": v, "a": still}),
+        Call("System.flops", system.flops, {"name": "forward_dynamics", "method": None}),
+        Call("System.explain", system.explain, {"method": None}),
+        Call("System.energy", system.energy, {"q": q, "v": v}),
+        Call("System.integrate", system.integrate, {"q": q, "v": v, "dt": 1.0}),
+    ]  # fmt: skip
 
 
 URDF = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/>
@@ -152,6 +249,11 @@ URDF = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
 
 
 @cache
+def _saved(folder: Path) -> Path:
+    _motion().save(folder / "saved.csv")
+    return folder / "saved.csv"
+
+
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
 

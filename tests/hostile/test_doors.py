@@ -79,7 +79,7 @@ def test_every_function_of_the_page_is_a_method():
 def test_a_size_and_a_seed_have_names():
     robot = pp.load("ur5")
     assert robot.random(size=10, seed=0).shape == (10, 6)
-    np.testing.assert_array_equal(robot.random(size=10, seed=3), robot.random(3, 10))
+    np.testing.assert_array_equal(robot.random(size=10, seed=3), robot.random(seed=3, size=10))
     for wrong in ({"rng": 0, "seed": 0}, {"seed": -1}, {"seed": "a"}, {"seed": 1.5}):
         with pytest.raises(pp.Error):
             robot.random(**wrong)

@@ -32,7 +32,7 @@ def finished(child: int) -> int | None:
 
 
 def answers(robot: pp.Robot) -> bytes:
-    q, v = robot.random(1), np.linspace(-1.0, 1.0, robot.nv)
+    q, v = robot.random(seed=1), np.linspace(-1.0, 1.0, robot.nv)
     return b"".join([robot.forward_dynamics(q, v, v).tobytes(), robot.mass_matrix(q).tobytes()])
 
 

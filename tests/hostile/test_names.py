@@ -52,7 +52,7 @@ def test_c_is_what_it_was(flags, tmp_path):
     look = f"import ctypes; ctypes.CDLL({str(tmp_path / 'f.so')!r})"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    library, q = ctypes.CDLL(str(tmp_path / "f.so")), robots[0].random(3)
+    library, q = ctypes.CDLL(str(tmp_path / "f.so")), robots[0].random(seed=3)
     expected = robot("plain").gravity(q)
     for i in range(len(robots)):
         tau = np.full(robots[0].nv, np.nan)

@@ -37,7 +37,7 @@ def test_a_zero_quaternion_in_a_batch_stays_there(door):
 
 
 def test_the_configuration_space_has_no_zero_quaternion():
-    robot, q = gymnast(), gymnast().random(0)
+    robot, q = gymnast(), gymnast().random(seed=0)
     v, bad = np.ones(robot.nv), q.copy()
     bad[7:11] = 0.0
     calls = [

@@ -148,7 +148,7 @@ def test_the_potential_energy_is_a_letter_with_a_rate():
     long = pp.robots.chain(100)
     f = pp.function(v.T @ long.operators.mass @ v / 2 + long.operators.U)
     assert f.plan.function.program.local
-    q, rates = long.random(0), np.linspace(-1.0, 1.0, 100)
+    q, rates = long.random(seed=0), np.linspace(-1.0, 1.0, 100)
     assert np.isclose(f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12)
 
 
@@ -161,8 +161,20 @@ def test_speeds_of_two_frames_share_one_sweep():
 
 def test_the_kinetic_energy_is_an_equation_that_runs_in_loops():
     chain = pp.robots.chain(200)
-    q, rates = chain.random(0), np.linspace(-1.0, 1.0, 200)
+    q, rates = chain.random(seed=0), np.linspace(-1.0, 1.0, 200)
     f = pp.function(v.T @ chain.operators.mass @ v / 2)
     assert f.sweeps == 2 and f.plan.function.program.local
     assert np.isclose(f(q, rates), rates @ chain.mass_matrix(q) @ rates / 2, rtol=1e-12)
     assert pp.robots.puma560().flops("kinetic_energy") == 185
+
+
+@pytest.mark.parametrize("place", ["E_0", "E_c"])
+def test_sums_over_no_body_are_zero(place):
+    made = pp.Builder("nothing")
+    made.body("rock", 2.0, inertia=np.eye(3))
+    made.joint("weld", "fixed", "world", "rock")
+    s = made.build().operators
+    at = getattr(s, place)
+    for e in (at @ s.phi @ s.b, at @ s.M @ s.H.T @ s.H @ s.b_local, at @ s.phi @ s.M @ s.phi.T @ at.T, at.T @ f, s.U):
+        function = pp.function(e)
+        assert not np.any(function(*(np.ones(argument.shape) for argument in function.arguments[0]))), str(e)

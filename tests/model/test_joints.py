@@ -61,7 +61,7 @@ def pair(monkeypatch) -> tuple[pp.Robot, pp.Robot]:
 
 def test_a_new_row_moves(pair):
     wheeled, _ = pair
-    q, v = wheeled.random(0, 20), np.random.default_rng(1).uniform(-1, 1, (20, 2))
+    q, v = wheeled.random(seed=0, size=20), np.random.default_rng(1).uniform(-1, 1, (20, 2))
     moved = wheeled.integrate(q, v)
     np.testing.assert_allclose(np.linalg.norm(moved[:, :2], axis=-1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(wheeled.difference(q, moved), v, atol=1e-13)

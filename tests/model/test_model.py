@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -72,13 +73,13 @@ def test_random_stays_within_limits():
     for k, (lower, upper) in enumerate(limits):
         b.body(f"b{k}", 1.0, inertia=np.eye(3))
         b.joint(f"j{k}", "prismatic", f"b{k - 1}" if k else "world", f"b{k}", lower=lower, upper=upper)
-    q = b.build().random(0, 1000)
+    q = b.build().random(seed=0, size=1000)
     for k, (lower, upper) in enumerate(limits):
         assert lower <= q[:, k].min() and q[:, k].max() <= upper and np.ptp(q[:, k]) > 0.5 * min(upper - lower, 1.0)
 
 
 def test_quaternions_of_any_length_are_normalized():
-    q = EVERY_KIND.random(1)
+    q = EVERY_KIND.random(seed=1)
     for factor in (2.0, 1e-3, 1e100):
         scaled = q.copy()
         for joint in EVERY_KIND.joints:
@@ -89,7 +90,7 @@ def test_quaternions_of_any_length_are_normalized():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_bad_number_stays_in_its_batch_element():
-    q, v = EVERY_KIND.random(0, 3), np.full((3, EVERY_KIND.nv), 0.1)
+    q, v = EVERY_KIND.random(seed=0, size=3), np.full((3, EVERY_KIND.nv), 0.1)
     bad = q.copy()
     bad[1] = np.nan
     for call in (lambda q: EVERY_KIND.integrate(q, v), lambda q: EVERY_KIND.difference(q, q[0]), EVERY_KIND.normalize):
@@ -136,7 +137,7 @@ def test_other_arguments_of_moves():
     for size in (-1, 2.5, "many", None, True, (2, -1), ("a",), {}):
         with pytest.raises(StateError, match=r"^size is"):
             model.random(0, size)
-    assert model.random(0, np.int64(2)).shape == (2, model.nq) and model.random(0, 0).shape == (0, model.nq)
+    assert model.random(0, np.int64(2)).shape == (2, model.nq) and model.random(seed=0, size=0).shape == (0, model.nq)
 
 
 # -- names --------------------------------------------------------------------------------------------------------------------
@@ -226,3 +227,15 @@ def test_names_with_bars_are_not_confused():
         return b.build()
 
     assert two("a|b", "c") != two("a", "b|c")
+
+
+def test_a_bare_number_is_a_seed_and_says_so():
+    """robot.random(10) could be read as ten: it is one, with a warning at the caller's line; by name nothing is said."""
+    with pytest.warns(UserWarning, match=r"random\(10\) is one configuration.*seed=10, or size=10 for 10 of them") as said:
+        bare = EVERY_KIND.random(10)
+    assert said[0].filename == __file__ and bare.shape == (EVERY_KIND.nq,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (EVERY_KIND.random(seed=10) == bare).all()
+        assert EVERY_KIND.random(size=10).shape == EVERY_KIND.random(np.random.default_rng(0), 10).shape == (10, EVERY_KIND.nq)
+        assert (EVERY_KIND.random(3, 2) == EVERY_KIND.random(seed=3, size=2)).all()

@@ -80,7 +80,7 @@ import numpy as np
 import psiphi as pp
 
 robot = pp.load("ur5")
-s, q = robot.operators, robot.random(0)
+s, q = robot.operators, robot.random(seed=0)
 J, B, x = s.J("tool"), s.B("tool"), pp.vector("x")
 e = B.T @ s.psi.T @ s.Y @ s.psi @ B
 assert pp.prove(e, J @ s.mass.inv @ J.T) and not pp.prove(e, 2 * e)

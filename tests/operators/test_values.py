@@ -87,7 +87,7 @@ W = s.I - s.H @ s.psi @ s.K
     ids=str,
 )
 def test_blocks_stand_where_the_structure_says(e):
-    q, v = BUSHY.random(1), np.linspace(-1.0, 1.0, BUSHY.nv)
+    q, v = BUSHY.random(seed=1), np.linspace(-1.0, 1.0, BUSHY.nv)
     blocks, allowed = e.blocks(q, v), structure(e.term).relations
     size = np.abs(blocks.matrix).max()
     for i, row in enumerate(blocks.rows):
@@ -123,7 +123,7 @@ def test_every_letter_passes_the_dot_test(model, seed):
 
 def test_blocks_have_names():
     model = Operators(random_tree(0, 3)).model
-    own, q = Operators(model), model.random(0)
+    own, q = Operators(model), model.random(seed=0)
     blocks = own.phi.blocks(q)
     assert blocks.rows == blocks.cols == ("b0", "b1", "b2")
     assert np.array_equal(blocks["b0", "b1"], own.phi.dense(q)[:6, 6:12])
@@ -135,11 +135,11 @@ def test_blocks_have_names():
     with pytest.raises(StateError, match="no block 'b9'"):
         blocks["b9", "b0"]
     with pytest.raises(StateError, match="one state"):
-        own.phi.blocks(model.random(0, 2))
+        own.phi.blocks(model.random(seed=0, size=2))
 
 
 def test_arguments_are_checked():
-    q = BUSHY.random(0)
+    q = BUSHY.random(seed=0)
     for call, words in (
         (lambda: vector("tau").dense(q), "belongs to no robot"),
         (lambda: (s.D @ vector("tau")).dense(q), "needs tau"),
@@ -175,19 +175,19 @@ def test_a_frame_on_the_world_does_not_move():
 
 def test_plot(tmp_path):
     figures = pytest.importorskip("matplotlib.figure")
-    figure = s.mass.plot(BUSHY.random(0), path=tmp_path / "mass.svg")
+    figure = s.mass.plot(BUSHY.random(seed=0), path=tmp_path / "mass.svg")
     (axes,) = figure.axes
     assert isinstance(figure, figures.Figure) and (tmp_path / "mass.svg").stat().st_size > 1000
     assert axes.get_title() == str(s.mass)
     for labels in (axes.get_yticklabels(), axes.get_xticklabels()):
         assert [tick.get_text() for tick in labels] == [joint.name for joint in BUSHY.joints]
     own = figures.Figure().add_subplot()
-    assert s.phi.plot(BUSHY.random(0), ax=own) is own.figure and own.get_title() == str(s.phi)
+    assert s.phi.plot(BUSHY.random(seed=0), ax=own) is own.figure and own.get_title() == str(s.phi)
     with pytest.raises(Error, match="cannot write"):
-        s.phi.plot(BUSHY.random(0), path=tmp_path / "none" / "x.png")
+        s.phi.plot(BUSHY.random(seed=0), path=tmp_path / "none" / "x.png")
 
 
 def test_vectors_keep_their_space():
     assert vector("x").rows == JOINT and s.a.rows == LINK
-    assert (vector("x").T @ s.D @ vector("x")).dense(BUSHY.random(0), x=np.ones(BUSHY.nv)).shape == ()
-    assert (vector("x").T @ s.D).dense(BUSHY.random(0), x=np.ones(BUSHY.nv)).shape == (BUSHY.nv,)
+    assert (vector("x").T @ s.D @ vector("x")).dense(BUSHY.random(seed=0), x=np.ones(BUSHY.nv)).shape == ()
+    assert (vector("x").T @ s.D).dense(BUSHY.random(seed=0), x=np.ones(BUSHY.nv)).shape == (BUSHY.nv,)

@@ -14,7 +14,7 @@ from psiphi.operators.sides import Clash, product_ends
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import of_letter, product
 from psiphi.rewriting import complete, normal_form, prove
-from psiphi.rewriting.book import BOOK, CHAIN, HALVES, MOVE, NAME, ROTORLESS, axioms, rows
+from psiphi.rewriting.book import BIASES, BOOK, CHAIN, FIXED_MAPS, HALVES, MOTION, MOVE, NAME, ROTORLESS, SINGLE, axioms, rows
 from psiphi.rewriting.inverses import inverses
 from psiphi.rewriting.rules import Statement, heft
 from psiphi.rewriting.systems import omega_rules, rules, rules_for
@@ -91,17 +91,34 @@ def value(poly, s, q, v=None):
 @pytest.mark.parametrize("armature", [True, False])
 def test_axioms_and_rules_are_true(armature):
     s = Operators(random_tree(31, 6, armature=armature, branching=0.6))
-    q = s.model.random(0)
+    q = s.model.random(seed=0)
     true = [*axioms(), *axioms(HALVES), *(() if armature else axioms(ROTORLESS)), *rules_for(s.model)]
     for row in true:
         gap = value(row.poly, s, q) if set(row.poly) != {()} else np.zeros(1)
         assert np.abs(gap).max() < 1e-8, str(row)
 
 
+@pytest.mark.parametrize("needs", [MOTION, BIASES])
+def test_axioms_of_motion_are_true(needs):
+    s = Operators(random_tree(31, 6, armature=True, branching=0.6))
+    v = np.linspace(-1.0, 1.0, s.model.nv)
+    for row in axioms(needs):
+        lhs, rhs = (Expression(side.term, s.model).dense(s.model.random(seed=0), v) for side in row.sides)
+        assert np.abs(lhs - rhs).max() < 1e-9 * (1.0 + np.abs(lhs).max()), str(row)
+
+
+@pytest.mark.parametrize(("needs", "kinds"), [(FIXED_MAPS, ["spherical", "planar"]), (SINGLE, ["helical", "prismatic"])])
+def test_axioms_of_some_joints_are_true(needs, kinds):
+    s = Operators(random_tree(31, 6, kinds=kinds))
+    for row in axioms(needs):
+        gap = value(row.poly, s, s.model.random(seed=0), np.linspace(-1.0, 1.0, s.model.nv))
+        assert np.abs(gap).max() < 1e-12, str(row)
+
+
 def test_axioms_of_chains_are_true():
     s = Operators(chain("chain", ["revolute", "universal", "prismatic", "helical"], 3, True))
     for row in [*axioms(CHAIN), *omega_rules(True, True, (frame_letter(["tool"]),))]:
-        assert np.abs(value(row.poly, s, s.model.random(0))).max() < 1e-7, str(row)
+        assert np.abs(value(row.poly, s, s.model.random(seed=0))).max() < 1e-7, str(row)
 
 
 def test_lemmas_name_rules():
@@ -138,7 +155,7 @@ def test_completion_gives_up_in_time():
 # random words: whatever rewriting makes of them has the same value
 MODEL = random_tree(41, 5, branching=0.6, armature=True)
 S = Operators(MODEL)
-Q = MODEL.random(3)
+Q = MODEL.random(seed=3)
 STARRED = sorted({x for name in LETTERS if name not in ("I", "Om") for x in (letter(name), letter(name).T)})
 
 

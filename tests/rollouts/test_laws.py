@@ -44,8 +44,8 @@ def test_a_ball_comes_home():
     b.body("top", mass=2.0, com=(0.1, 0, 0.2), inertia=np.diag([0.1, 0.12, 0.05]))
     b.joint("ball", "spherical", parent="world", child="top")
     robot = b.build()
-    q = robot.random(3, 64)
-    goal = robot.random(4)
+    q = robot.random(seed=3, size=64)
+    goal = robot.random(seed=4)
     motion = pp.simulate(robot, q, tau=pp.ComputedTorque(robot, goal, 100, 20), duration=2.0, dt=2e-3, every=100, compiled=True)
     assert np.abs(robot.difference(motion.final.q, goal)).max() < 1e-5
 
@@ -55,7 +55,7 @@ def test_a_ball_comes_home():
 def test_operational_space(policy, rows):
     robot = puma()
     q, v = state(robot, 1, 5)
-    goal = robot.frame_pose(robot.random(3), "tool")
+    goal = robot.frame_pose(robot.random(seed=3), "tool")
     target = goal[:3, 3] if rows == 3 else goal
     fast, slow = both(robot, q, v, pp.OperationalSpace(robot, "tool", target, policy=policy))
     agree(fast, slow)
@@ -66,7 +66,7 @@ def test_operational_space_along_a_path(options):
     robot = puma()
     q, v = state(robot, 3, 3)
     agree(*both(robot, q, v, pp.OperationalSpace(robot, "tool", circle, speed=0.0), **options))
-    goals = robot.frame_pose(robot.random(5, 3), "tool")
+    goals = robot.frame_pose(robot.random(seed=5, size=3), "tool")
     agree(*both(robot, q, v, pp.OperationalSpace(robot, "tool", goals), **options))
 
 
@@ -193,7 +193,7 @@ def test_strained_motions_are_those_of_python(monkeypatch):
 def test_rollouts_of_every_controller():
     robot = puma()
     q, v = state(robot, 6, 40)
-    goal = robot.frame_pose(robot.random(1), "tool")
+    goal = robot.frame_pose(robot.random(seed=1), "tool")
     for control in (pp.GravityCompensation(robot), pp.PD(robot, np.ones(6), 9, 1), pp.OperationalSpace(robot, "tool", goal)):
         many, _ = pp.rollout(robot, q, v, control, steps=20)
         few, _ = pp.rollout(robot, q[3:7], v[3:7], control, steps=20)

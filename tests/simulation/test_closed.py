@@ -193,7 +193,8 @@ def test_a_lost_grasp_stops_or_is_recorded(options):
     motion = pp.simulate(system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, **options)
     (event,) = motion.events
     assert (event.name, event.what, event.stopped) == ("grasp lost", "hand", True)
-    assert event.t == pytest.approx(0.2, abs=1.5 * options["dt"]) and event.value > 1.0 and motion.final.t == event.t
+    assert event.t == pytest.approx(0.2, abs=1e-12) and event.value > 1.0, "located within the step"
+    assert event.t <= motion.final.t <= event.t + 1.5 * options["dt"]
     assert motion.energy is None and (motion.v == 0.0).all() and motion.forces.shape[1:] == (1, 6)
     seen = pp.simulate(system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, stop=False, **options)
     assert seen.final.t == 1.0 and [e.t for e in seen.events] == [event.t]
@@ -217,7 +218,7 @@ def test_other_velocities():
         def energy(self, q, u):
             return self.robot.energy(q, u / 2)
 
-    q, v = puma().random(0), np.ones(6)
+    q, v = puma().random(seed=0), np.ones(6)
     for method in ("euler", "rk4", "lie"):
         plain = pp.simulate(puma(), q, v, duration=0.1, method=method, compiled=False)
         doubled = pp.simulate(Doubled(), q, 2 * v, duration=0.1, method=method)
@@ -230,7 +231,7 @@ def test_other_velocities():
 @pytest.mark.parametrize("normalised", [True, False])
 def test_diagonalised_velocities(normalised):
     """The same motion in nu (or xi), with the joints' damping."""
-    robot, q, v = puma(), puma().random(0), np.ones(6)
+    robot, q, v = puma(), puma().random(seed=0), np.ones(6)
     system = robot.diagonalised if normalised else robot.diagonalised.unnormalised
     plain = pp.simulate(robot, q, v, 5 * np.ones(6), duration=0.1, damping=0.5, compiled=False)
     other = pp.simulate(system, q, system.velocities(q, v), 5 * np.ones(6), duration=0.1, damping=0.5)

@@ -26,7 +26,7 @@ def test_a_limit_stops_or_is_recorded(run):
     stopped = pp.simulate(robot, [0.0], [5.0], duration=1.0, dt=1e-3, limits="stop", **run)
     (event,) = stopped.events
     assert (event.name, event.what, event.stopped) == ("limit", "hinge", True)
-    assert stopped.q[-1, 0] > 1.0 >= stopped.q[-2, 0] and event.t == stopped.t[-1]
+    assert stopped.q[-1, 0] > 1.0 >= stopped.q[-2, 0] and stopped.t[-2] <= event.t <= stopped.t[-1]
     np.testing.assert_array_equal(stopped.q, free.q[: len(stopped)])
 
 
@@ -196,3 +196,19 @@ def test_an_inelastic_impact_takes_the_least_energy_it_can():
 def test_what_is_refused(options, why):
     with pytest.raises((StateError, pp.SimulationError), match=why):
         pp.simulate(pendulum(), [0.0], duration=0.01, **options)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=IDS)
+def test_limits_are_located_within_the_step(run):
+    """The time at which a weightless wheel of constant speed, and a falling pendulum, reach their limits: to second order."""
+    b = pp.Builder("wheel", gravity=(0, 0, 0))
+    b.body("disc", mass=1.0, inertia=np.eye(3))
+    b.joint("axle", "revolute", parent="world", child="disc", axis=(0, 0, 1), lower=-0.123, upper=0.456)
+    motion = pp.simulate(b.build(), [[0.0], [0.0]], [[1.0], [-1.0]], duration=1.0, dt=0.05, limits="record", **run)
+    assert [round(event.t, 9) for event in motion.events] == [0.123, 0.456] and [e.where for e in motion.events] == [(1,), (0,)]
+    times = []
+    for dt in (4e-2, 2e-2, 1e-2, 1e-4):
+        fall = pp.simulate(pendulum(), [0.5], [4.0], duration=0.4, dt=dt, limits="stop", **run)
+        times.append(fall.events[0].t)
+        assert fall.final.t - dt <= fall.events[0].t <= fall.final.t
+    assert (np.abs(np.array(times[:3]) - times[3]) < 1.5 * np.array([4e-2, 2e-2, 1e-2]) ** 2).all()

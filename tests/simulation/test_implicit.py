@@ -173,6 +173,6 @@ def test_every_robot_of_example_robot_data(file):
     if not any(joint.damping.any() or joint.friction.any() for joint in robot.joints):
         pytest.skip("has neither damping nor friction")
     for brakes in (dict(damping=True), dict(damping=True, friction=True)):
-        motion = pp.simulate(robot, robot.random(0), duration=0.1, compiled=False, **brakes)
+        motion = pp.simulate(robot, robot.random(seed=0), duration=0.1, compiled=False, **brakes)
         assert not motion.events and len(motion) == 101 and np.isfinite(motion.q).all() and np.isfinite(motion.v).all()
         assert motion.energy[-1] <= motion.energy[0] + 1e-9 * np.abs(motion.energy).max(), Path(file).stem

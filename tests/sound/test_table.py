@@ -19,8 +19,8 @@ from zoo import random_tree
 
 UR5 = pp.load("ur5")
 s = UR5.operators
-q = UR5.random(0)
-BATCH = UR5.random(1, 3)
+q = UR5.random(seed=0)
+BATCH = UR5.random(seed=1, size=3)
 J1, J2 = s.J("tool"), s.J("wrist_1_joint")
 v, tau, y = pp.vector("v"), pp.vector("tau"), pp.vector("y", "link")
 BUDGET = 5.0
@@ -33,7 +33,7 @@ def right(e, robot=UR5, swept: bool = False, rtol: float = 1e-9) -> None:
     f = pp.function(e)
     assert not (swept and f.dense), f"{e} found no sweeps"
     rng = np.random.default_rng(3)
-    states, rates = robot.random(5, 3), rng.standard_normal((3, robot.nv))
+    states, rates = robot.random(seed=5, size=3), rng.standard_normal((3, robot.nv))
     lengths = {
         "joint": robot.nv,
         "link": 6 * len(robot.bodies),
@@ -270,7 +270,7 @@ def test_singular_postures_are_nan_in_a_batch():
     o = arm.operators
     J = o.J("tool")
     e = (J @ o.mass.inv @ J.T).inv
-    batch = np.array([arm.random(0), np.zeros(6), arm.random(1)])
+    batch = np.array([arm.random(seed=0), np.zeros(6), arm.random(seed=1)])
     found = pp.function(e)(batch)
     assert np.isfinite(found[[0, 2]]).all() and np.isnan(found[1]).any()
     with pytest.raises(pp.SingularError):
@@ -284,7 +284,7 @@ ARM, PAIR = [("revolute", k - 1, k == 1) for k in range(4)], [("universal", -1, 
 def test_the_kalman_form_is_that_of_the_paper(joints):
     """S2 (8.2)-(8.8), with a and b of either convention: e⁻ = T - H z⁻, e⁺ = D⁻¹ e⁻, moving and with gravity."""
     robot = build(joints, seed=5)
-    at, rates = robot.random(2), np.random.default_rng(2).standard_normal(robot.nv)
+    at, rates = robot.random(seed=2), np.random.default_rng(2).standard_normal(robot.nv)
     torque = np.random.default_rng(3).standard_normal(robot.nv)
     found = robot.forward_dynamics_details(at, rates, torque, "kalman")
     o = Oracle(robot, at, rates)
@@ -372,7 +372,7 @@ def test_large_trees_are_quick(name):
     start = time.process_time()
     e = o.mass if name == "mass" else o.mass.inv
     f = pp.function(e)
-    at = model.random(0)
+    at = model.random(seed=0)
     found = f(at)
     assert time.process_time() - start < 15.0
     assert np.allclose(found, e.dense(at), rtol=1e-8, atol=1e-8)
@@ -384,7 +384,7 @@ def test_coriolis_of_a_humanoid_is_quick():
     model = random_tree(2, 33, kinds=["revolute"])
     o, start = Operators(model), time.process_time()
     f = pp.function(o.coriolis)
-    at, rates = model.random(0), np.random.default_rng(0).standard_normal(model.nv)
+    at, rates = model.random(seed=0), np.random.default_rng(0).standard_normal(model.nv)
     found = f(at, rates)
     assert time.process_time() - start < 6.0
     assert np.allclose(found, o.coriolis.dense(at, rates), rtol=1e-8, atol=1e-8)

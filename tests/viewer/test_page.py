@@ -106,7 +106,7 @@ def test_a_closed_chain_alone_is_assembled():
 
 def test_a_batch_shows_one_element():
     robot = pp.load("acrobot")
-    motion = simulate(robot, robot.random(0, 3), duration=0.1)
+    motion = simulate(robot, robot.random(seed=0, size=3), duration=0.1)
     a, b = (data(viewer.scene(motion, element=k))["poses"] for k in (0, 2))
     assert a != b
     with pytest.raises(StateError, match="the batch has 3"):

@@ -11,7 +11,7 @@ from psiphi.viewer.poses import link_poses, turned_to
 @pytest.mark.parametrize("name", ["puma560", "stanford_arm", "g1"])
 def test_links_stand_where_their_frames_do(name):
     robot = pp.load(name)
-    q = robot.random(3, 2)
+    q = robot.random(seed=3, size=2)
     R, p = link_poses(robot, q)
     last = len(robot.bodies) - 1
     for k in {0, last // 2, last}:

@@ -105,7 +105,7 @@ def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
 
     def measure(size: Size) -> Iterator[Measured]:
         robot, rates = two_arms(), np.arange(1.0, 7.0)
-        q, v = robot.random(2), 0.3 * np.random.default_rng(2).standard_normal(robot.nv)
+        q, v = robot.random(seed=2), 0.3 * np.random.default_rng(2).standard_normal(robot.nv)
         if adaptive:
             tau: Any = lambda t, q, v: np.concatenate([np.zeros(6), np.sin(t * rates)])  # noqa: E731
         else:

@@ -22,13 +22,13 @@ Found = dict[str, Any]
 def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Found:
     """a, forces, multipliers; unique, rank and solvable per element."""
     guard.check_axes(axes)
-    frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext else ()
+    frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext is not None else ()
     values = system._state(q=q, v=v, tau=tau)
     if frames:
         values = (*values, guard.stack_wrenches(guard.mapping(f_ext)))
     if checked.wanted(check):
         checked.before(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
-    if method == "KKT":
+    if isinstance(method, str) and method == "KKT":
         a, lam, wrenches, strain = saddle.solve(system, values, frames, axes)
     else:
         a, lam, wrenches, strain = system._call(system._dynamics(method_name(method), frames, axes), values)
@@ -45,9 +45,11 @@ def method_name(method: Any) -> str:
     """The name of a paper's method; "" leaves the choice to the compiler."""
     if method is None:
         return ""
+    if not isinstance(method, str):
+        raise StateError(f"method is {shown(method)}, expected a name", f"leave it out, or ask for {', '.join(PAPER)}")
     if method in PAPER:
         return method
-    if method == "KKT":
+    if isinstance(method, str) and method == "KKT":
         raise StateError("KKT is the dense system: it has no sweeps to explain or count", f"ask for {', '.join(PAPER)}")
     raise StateError(f"no method {shown(method)} for closed chains", nearest(str(method), (*PAPER, "KKT")))
 

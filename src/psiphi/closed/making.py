@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import flag
 from psiphi.closed import reading
 from psiphi.closed.constraints import Follow
 from psiphi.closed.joining import Part, join
@@ -56,13 +57,13 @@ def grasp(
     body = _object(object, poses, held[0][0].gravity_vector)
     parts = [Part(model, base, own) for own, (model, base, _) in zip(names, held, strict=True)]
     own = body.name if body.name not in names else f"{body.name} object"
-    forest = join([*parts, Part(body, IDENTITY, own)], name)
+    forest = join([*parts, Part(body, IDENTITY, own)], reading.called("name", name))
     grips = [
         reading.contact(i, kind, f"{hand}/{frame}", f"{own}/{GRIP}{i + 1}")
         for i, ((hand, frame), kind) in enumerate(zip(hands, kinds, strict=True))
     ]
     more = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
-    follows = _follows(forest) if mimic else []
+    follows = _follows(forest) if flag("mimic", mimic) else []
     idle = _idle(forest, actuated, passive, follows, f"{own}/free")
     return System(_dressed(forest, parts), [*grips, *more], follows, idle, f"{own}/{body.bodies[0].name}")
 
@@ -82,9 +83,9 @@ def connect(
     is given free joints (floating bases) have none, and all others do.
     """
     parts = _parts(mechanisms)
-    forest = join(parts, name or "+".join(part.model.name for part in parts))
+    forest = join(parts, reading.called("name", name) or "+".join(part.model.name for part in parts))
     constraints = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
-    follows = _follows(forest) if mimic else []
+    follows = _follows(forest) if flag("mimic", mimic) else []
     if not constraints and not follows:
         raise StateError(
             "no loop and no mimic joint to close", "give loops=[pp.Loop(...)], or mimic=True for a URDF with mimics"

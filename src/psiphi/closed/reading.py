@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from psiphi import arguments
 from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
 from psiphi.closed.kinds import CONTACTS, KINDS, LOOPS, Shape
@@ -50,9 +50,9 @@ class Loop:
 
 def several(what: str, values) -> list:
     """A list of things, not one of them."""
-    if isinstance(values, str | Model) or not isinstance(values, Iterable):
+    if isinstance(values, Model):
         raise StateError(f"{what} is {shown(values)}, expected a list", f"give {what}=[...]")
-    return list(values)
+    return arguments.several(what, values)
 
 
 def names(what: str, values) -> tuple[str, ...]:
@@ -62,6 +62,13 @@ def names(what: str, values) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise StateError(f"{what} holds {shown(name)}, expected names", f'give {what}="name", or a list of names')
     return each
+
+
+def called(what: str, value) -> str:
+    """One name."""
+    if not isinstance(value, str):
+        raise StateError(f"{what} is {shown(value)}, expected text", "leave it out, or give a name")
+    return value
 
 
 def pose(what: str, value) -> Pose:
@@ -140,9 +147,9 @@ def loop(i: int, given, forest: Model) -> Constraint:
     if not isinstance(given.kind, str) or given.kind not in LOOPS:
         raise StateError(f"{what} is of kind {shown(given.kind)}", nearest(given.kind, LOOPS))
     _check_needs(what, given)
-    if given.first == given.second:
-        raise StateError(f"{what} holds {given.first} to itself", "name two frames")
     first, second = forest.frame(given.first), forest.frame(given.second)
+    if first.name == second.name:
+        raise StateError(f"{what} holds {given.first} to itself", "name two frames")
     if first.body == second.body:
         raise StateError(f"{what}: {given.first} and {given.second} are on one body", "a loop joins two bodies")
     length = 0.0
@@ -150,7 +157,13 @@ def loop(i: int, given, forest: Model) -> Constraint:
         length = positive(f"the distance {what} keeps", given.length, 'two points in one place are a "ball"')
     axis = (0.0, 0.0, 1.0) if given.axis is None else unit(what, given.axis)
     axis2 = (1.0, 0.0, 0.0) if given.axis2 is None else unit(what, given.axis2)
-    return Constraint(given.name or f"loop {i + 1}", given.kind, first.name, second.name, Shape.of(axis, axis2, length))
+    return Constraint(
+        called(f"the name of {what}", given.name) or f"loop {i + 1}",
+        given.kind,
+        first.name,
+        second.name,
+        Shape.of(axis, axis2, length),
+    )
 
 
 def _check_needs(what: str, given: Loop) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read, real
+from psiphi.arguments import flag, read, real
 from psiphi.closed.reading import names
 from psiphi.closed.singular import STRAIN, UNMET, direction, element
 from psiphi.errors import StateError
@@ -25,7 +25,7 @@ from psiphi.wording import shown
 def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:
     """tau (..., nv), and the contact wrenches when asked for."""
     q, v, a = system._state(q=q, v=v, a=a)
-    torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext or None, axes=axes)
+    torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     Jc, weights = system.constraint_jacobian(q), _weights(system, share)
     Jp, T = Jc[..., system.idle], torque[..., system.idle]
     lam = _particular(Jp, weights, T)
@@ -36,7 +36,7 @@ def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext,
     lam = np.where(wrong[..., None], np.nan, lam)
     tau = torque - np.einsum("...mi,...m->...i", Jc, lam)
     tau[..., system.idle] = np.where(wrong[..., None], np.nan, 0.0)
-    return (tau, system._corrected(q, lam)[1]) if forces else tau
+    return (tau, system._corrected(q, lam)[1]) if flag("forces", forces) else tau
 
 
 def complete(system: Any, q, v, a, exactly, check: bool) -> np.ndarray:

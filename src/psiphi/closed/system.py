@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, Wrenches, read
+from psiphi.arguments import Array, Numbers, Wrenches, flag, read
 from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
@@ -98,9 +98,11 @@ class System:
         """Every joint at its zero; not assembled."""
         return self.robot.neutral()
 
-    def random(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> np.ndarray:
+    def random(
+        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, seed: int | None = None
+    ) -> np.ndarray:
         """Random joints; not assembled."""
-        return self.robot.random(rng, size)
+        return self.robot.random(rng, size, seed=seed)
 
     def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
         return self.robot.integrate(q, v, dt)
@@ -185,7 +187,7 @@ class System:
         contact and the direction.
         """
         details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
-        return (details["a"], details["forces"]) if forces else details["a"]
+        return (details["a"], details["forces"]) if flag("forces", forces) else details["a"]
 
     def forward_dynamics_details(
         self,
@@ -300,7 +302,7 @@ class System:
 
     def flops(self, name: str = "forward_dynamics", method: str | None = None) -> int:
         """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
-        if name != "forward_dynamics":
+        if not isinstance(name, str) or name != "forward_dynamics":
             raise StateError(f"no count of {shown(name)} for a closed system", "ask for forward_dynamics")
         return self._dynamics(forward.method_name(method), (), "world").count.flops
 

@@ -56,6 +56,13 @@ LONG = 200  # letters of a word beyond which it is not factored
 Code = Straight | Rolled
 
 
+class Composed:
+    """What is asked as pieces of code that stand ready: `pieces()` is the `emitters.rollout.Single` that joins them."""
+
+    def pieces(self) -> Any:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Form:
     """One way to compute an equation: its polynomials and how they came about; once lowered, its sweeps."""
@@ -99,7 +106,9 @@ def compile(asked: Any, target: RunningTarget, char: str, key: str) -> tuple[Any
 
 @kept
 def code(asked: Any) -> Code:
-    """Straight-line code, or the loops of a large robot."""
+    """Straight-line code, or the loops of a large robot; or what is made of several pieces of code, and says which."""
+    if isinstance(asked, Composed):
+        return asked.pieces()
     if isinstance(asked, Equation) and (chosen := choose(asked)).code is not None:
         return chosen.code
     tree = frame(asked.model, moves_inertia(asked))

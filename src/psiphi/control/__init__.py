@@ -7,6 +7,7 @@ control is made of), then
     controllers.py   the built-in laws, one class each
     task_space.py    the controller of a frame
     torques.py       tau as a user gives it; effort limits
+    traced.py        a user's own law, as a tape
     losses.py        damping and friction, and which of them a step takes implicitly
     stops.py         joints that end at their limits
 """

@@ -13,7 +13,7 @@ import numpy as np
 from psiphi.arguments import flag, real
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.losses import coefficients
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
 
 GRIP = 1e30  # beside it every inertia is below rounding
@@ -26,7 +26,7 @@ class Reference:
         self.robot, self.given = robot, given
         self.constant = None if callable(given) else self._read(given)
         if self.constant is None:
-            self._read(given(0.0))
+            self._read(asked("reference", given))
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.constant if self.constant is not None else self._read(self.given(t))
@@ -42,6 +42,17 @@ class Reference:
             if not np.isfinite(x).all():
                 raise StateError(f"reference {name} holds numbers that are not finite", "look at where they came from")
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
+
+
+def asked(what: str, given: Any) -> Any:
+    """What a function of time answers at its begin: one that fails there is no reference."""
+    try:
+        return given(0.0)
+    except Exception as error:
+        if isinstance(error, Error):
+            raise
+        cause = f"the {what} failed at t = 0: {type(error).__name__}: {error}"
+        raise StateError(cause, "give numbers, or a function of t") from error
 
 
 def gains(robot: Any, name: str, value: Any) -> np.ndarray:
@@ -85,7 +96,7 @@ class GravityCompensation(Controller):
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> motion = pp.simulate(robot, robot.random(0), tau=GravityCompensation(robot), duration=0.1)
+    >>> motion = pp.simulate(robot, robot.random(seed=0), tau=GravityCompensation(robot), duration=0.1)
     >>> float(abs(motion.v).max()) < 1e-9
     True
     """

@@ -55,7 +55,7 @@ class Losses:
     @property
     def floor(self) -> float:
         """speed^2, and not 0 where that is too small for a number: a joint at rest has no friction."""
-        return max(self.speed**2, np.finfo(float).tiny)
+        return max(self.speed * self.speed, np.finfo(float).tiny)
 
     @property
     def none(self) -> bool:

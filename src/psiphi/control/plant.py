@@ -118,7 +118,7 @@ class Plant:
         actuated = np.setdiff1d(np.arange(self.nv), self.undriven)
         if tau.ndim == 0 or tau.shape[-1] != len(actuated) or len(actuated) == self.nv:
             return tau
-        out = np.zeros((*tau.shape[:-1], self.nv))
+        out = np.zeros((*tau.shape[:-1], self.nv), dtype=tau.dtype)
         out[..., actuated] = tau
         return out
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import read, real
-from psiphi.control.controllers import gains
+from psiphi.control.controllers import asked, gains
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
@@ -157,7 +157,7 @@ class Target:
     def __init__(self, given: Any):
         self.given = given
         self.constant = None if callable(given) else self._read(given)
-        first = self.constant or self._read(given(0.0))
+        first = self.constant or self._read(asked("target", given))
         self.size = first[1].shape[-1]
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -172,6 +172,10 @@ class Target:
 
     @staticmethod
     def _read(answer: Any) -> tuple[np.ndarray, np.ndarray]:
+        if isinstance(answer, tuple) and not 1 <= len(answer) <= 2:
+            raise StateError(
+                f"the target gave {len(answer)} arrays, expected a place, or a place and its velocity", "give these"
+            )
         place, *rest = answer if isinstance(answer, tuple) else (answer,)
         place, fault = read(place, None)
         if fault:
@@ -197,7 +201,7 @@ def _turns(R: np.ndarray) -> bool:
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:
     """The policy, and its number."""
     numbers = {"faded": fade, "pseudo": rcond, "exact": rcond, "damped": damping}
-    if name not in numbers:
+    if not isinstance(name, str) or name not in numbers:
         raise StateError(f"policy is {shown(name)}, expected one of {', '.join(numbers)}", nearest(name, tuple(numbers)))
     if name == "faded" and not 0.0 < fade < 1.0:
         raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")

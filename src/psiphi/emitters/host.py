@@ -9,7 +9,7 @@ from typing import Any
 from psiphi.emitters import jit
 from psiphi.emitters.kernel import module
 from psiphi.emitters.rolled import rolled_kernel
-from psiphi.emitters.rollout import Rollout, rollout_module
+from psiphi.emitters.rollout import Rollout, Single, rollout_module, single_kernel
 from psiphi.emitters.straight import straight_kernel
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.roll import Rolled
@@ -27,12 +27,13 @@ class Host:
     def lanes(self, char: str) -> int:
         return self._lanes or host_lanes(FP[char])
 
-    def emit(self, code: Straight | Rolled | Rollout, char: str = "d", name: str = "", about: str = "") -> str:
+    def emit(self, code: Straight | Rolled | Single | Rollout, char: str = "d", name: str = "", about: str = "") -> str:
         """LLVM IR: a gufunc loop @loop, or @rollout."""
         lanes, fma = self.lanes(char), has_fma()
         if isinstance(code, Rollout):
             return rollout_module(code, lanes, fma)
-        kernel = rolled_kernel(code, fma) if isinstance(code, Rolled) else straight_kernel(code, fma)
+        make = {Rolled: rolled_kernel, Single: single_kernel}.get(type(code), straight_kernel)
+        kernel = make(code, fma)
         return module(kernel, "loop", FP[char], lanes)
 
     def key(self, char: str) -> list[Any]:

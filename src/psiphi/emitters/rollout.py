@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psiphi.emitters.joined import Frame, Looped, Move, Placed, Several
-from psiphi.emitters.kernel import declarations, frame_memory
+from psiphi.emitters.joined import PAD, Frame, Looped, Move, Placed, Several
+from psiphi.emitters.kernel import Kernel, declarations, frame_memory
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
 from psiphi.emitters.rolled import rolled_text, tables
 from psiphi.emitters.trig import sincos, sincos_loop
+from psiphi.sweeps.program import Argument
+from psiphi.tape.tape import Count
 
 WORDS = 4  # of an array in `call`
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
@@ -64,6 +66,37 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
         parts += [_repeat(repeat, rollout.frame, w) for repeat in rollout.repeats]
         parts.append(_range(rollout, w))
     return "\n".join([*parts, _door(widths)])
+
+
+@dataclass(frozen=True)
+class Single:
+    """One step of a rollout as a function: arguments by their places, and the blocks in order."""
+
+    frame: Frame
+    order: tuple[str, ...]
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+
+    @property
+    def count(self) -> Count:
+        return sum((self.frame.named[name][0].count for name in self.order), Count())
+
+
+def single_kernel(single: Single, fma: bool) -> Kernel:
+    """Its gufunc loop."""
+    blocks = single.frame.blocks.values()
+    loops = [block for block in blocks if isinstance(block, Looped)]
+
+    def text(w: Width) -> str:
+        shared = [COPY, *(tables(block.rolled, block.name, w.fp) for block in loops)] if loops and w.lanes == 1 else []
+        calls = [f"call void @{name}.{w.suffix}(ptr %frame)" for name in single.order]
+        own = (_text(block, w, fma) for block in blocks)
+        return "\n".join([*shared, *own, function(f"block.{w.suffix}", ["frame", "data"], calls)])
+
+    inputs, outputs = (
+        tuple((arg, single.frame.places[arg.name]) for arg in group) for group in (single.inputs, single.outputs)
+    )
+    return Kernel(inputs, outputs, single.frame.size + PAD, text)
 
 
 def _text(block: Placed | Several | Looped, w: Width, fma: bool) -> str:

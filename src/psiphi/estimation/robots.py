@@ -20,9 +20,9 @@ from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
 from psiphi.functions import check, guard
 from psiphi.functions.robot import Robot
+from psiphi.model.definitions import transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators.atoms import Atoms
-from psiphi.operators.kinematics import transmission
 from psiphi.operators.moving import motion_cross
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
@@ -62,7 +62,7 @@ def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None 
 
     >>> import psiphi as pp
     >>> robot = pp.load("puma560")
-    >>> q, v, tau = robot.random(0), np.ones(6), np.arange(6.0)
+    >>> q, v, tau = robot.random(seed=0), np.ones(6), np.arange(6.0)
     >>> found = of(robot, q, v)(tau)
     >>> bool(np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau)))
     True

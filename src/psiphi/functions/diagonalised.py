@@ -40,7 +40,7 @@ class Diagonalised:
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> q, v = robot.random(0), np.ones(6)
+    >>> q, v = robot.random(seed=0), np.ones(6)
     >>> d = robot.diagonalised
     >>> nu = d.velocities(q, v)
     >>> bool(np.isclose(0.5 * nu @ nu, robot.kinetic_energy(q, v)))

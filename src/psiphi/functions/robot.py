@@ -13,7 +13,7 @@ from psiphi.arguments import Array, DType, Numbers, Out, Wrenches
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
-from psiphi.errors import ModelError, SingularError, StateError
+from psiphi.errors import Error, ModelError, SingularError, StateError
 from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
@@ -21,10 +21,16 @@ from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
 from psiphi.optional import need
-from psiphi.sweeps.interpreter import interpret
+from psiphi.spatial.choices import on_tape
+from psiphi.sweeps.interpreter import interpret, interpret_on_tape
 from psiphi.wording import shown
 
 _ndarray, _WORLD = np.ndarray, "world"
+
+
+def _stepping() -> Any:
+    """Integrators stand downstream, with what drives a robot; a step of one is asked of the robot."""
+    return need("psiphi.rollouts.stepping", "a step", "psiphi")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,6 +177,29 @@ class Robot(Model):
         picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
         G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
         return {"P_minus": np.moveaxis(before, -3, -1), "P_plus": np.moveaxis(after, -3, -1), "gains": G}
+
+    def step(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4") -> tuple[Array, Array]:
+        """(q, v) after one step of dt under the torque tau, which is held: compiled, one call.
+
+        q (..., nq), v and tau (..., nv), dt in seconds, one or one an element; `method` is "rk4", "lie", "implicit" or "euler"
+        as in `pp.simulate`. float32 in, float32 out.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> q, v = robot.step(robot.neutral(), np.zeros(6), np.zeros(6), 1e-3)
+        >>> q.shape, v.shape
+        ((6,), (6,))
+        """
+        try:
+            return self._steppers[method](q, v, tau, dt)
+        except Exception as error:  # a first call, a list, a batch, or a mistake: which is found out once more, slowly
+            if isinstance(error, Error):
+                raise
+        return self._steppers[_stepping().checked(method)].careful(q, v, tau, dt)
+
+    @cached_property
+    def _steppers(self) -> Any:
+        return _stepping().Steppers(self)
 
     def inverse_dynamics(
         self,
@@ -380,19 +409,21 @@ class Robot(Model):
         self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
 
-    def momentum(self, q, v, *, out=None, dtype=None, check=False):
+    def momentum(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
 
         Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
         """
         return self._call("momentum", dict(q=q, v=v), out, dtype, check)
 
-    def centroidal_momentum(self, q, v, *, out=None, dtype=None, check=False):
+    def centroidal_momentum(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
         self._heavy("centroidal_momentum", "use momentum, about the world's origin")
         return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
 
-    def centroidal_momentum_matrix(self, q, *, out=None, dtype=None, check=False):
+    def centroidal_momentum_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
         self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
         return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)
@@ -447,6 +478,9 @@ class Robot(Model):
                 return self._interpreted(function, values, dtype)
             return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
+            if on_tape(*values) and not is_large(self):  # a user's law of control, traced
+                results: Any = interpret_on_tape(function.program, function.tree, *values)
+                return results[0] if len(results) == 1 else results
             words = guard.in_words(self, name, function.source, values, out, dtype, error)
             if words is error:
                 raise

@@ -70,7 +70,7 @@ class Gathering:
             return frames.every_input(site, word_of(node))
         if node in self.grounded:
             assert isinstance(node, Apply)
-            return {0: ground.total(site, node.letter, f"n{node.number}")}
+            return {0: ground.total(site, node.letter, f"n{node.number} at world")}
         if self.home[node]:
             return site.world.get(f"n{node.number} at frames", {})
         assert isinstance(node, Sum)

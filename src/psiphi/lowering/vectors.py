@@ -314,7 +314,7 @@ def _applied(site: Site, node: Apply, x) -> Any:
     if letter in LOCAL:
         return LOCAL[letter](site, x)
     if ground.gives(node):
-        ground.send(site, name, x)
+        ground.send(site, f"{name} at world", x)
         return x
     if ground.takes(node):
         return ground.hand(site, letter, x)

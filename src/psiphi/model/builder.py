@@ -158,7 +158,6 @@ class Builder:
         walk = walk_tree(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
         check_model(model, links, {joint.name: joint for joint in walk.joints}, log)
-        log.warn()
         return replace(model, report=tuple(log.notes))
 
     def _fail_at(self, at: Whole) -> values.Fail:

@@ -10,8 +10,8 @@ from typing import NoReturn, Protocol
 
 from psiphi.errors import Error, ModelError, ModelWarning
 
-FEW = 3  # doubts that a warning tells
-HERE = os.path.dirname(os.path.dirname(__file__))  # the package
+FEW = 3  # doubts that a warning spells out
+PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class Placed(Protocol):
@@ -40,20 +40,26 @@ class Log:
         self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
 
     def doubt(self, at: Placed, text: str) -> None:
-        """A line of the report that is worth a warning: something was repaired, or may not be what was meant."""
+        """A line of the report that is worth a warning."""
         self.note(at, text)
-        self.doubts.append(self.notes[-1])
-
-    def warn(self) -> None:
-        """One ModelWarning of all doubts, at the line of the caller's own that led here."""
-        if self.doubts:
-            more = f"; and {len(self.doubts) - FEW} more" if len(self.doubts) > FEW else ""
-            warnings.warn(ModelWarning("; ".join(self.doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=_outside())
+        self.notes[-1] = Doubt(self.notes[-1])
 
 
-def _outside() -> int:
+class Doubt(str):
+    """A line of a report about something that was repaired, or that may not be what was meant."""
+
+
+def warn(report: Iterable[str]) -> None:
+    """One ModelWarning of all doubts in a report, at the line of the caller's own that led here."""
+    doubts = [line for line in report if isinstance(line, Doubt)]
+    if doubts:
+        more = f"; and {len(doubts) - FEW} more" if len(doubts) > FEW else ""
+        warnings.warn(ModelWarning("; ".join(doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=outside())
+
+
+def outside() -> int:
     """How many calls up psiphi was entered: `stacklevel` of a warning that should point there."""
     frame, level = sys._getframe(1), 1
-    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+    while frame is not None and PACKAGE in frame.f_code.co_filename:
         frame, level = frame.f_back, level + 1
     return level

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -13,15 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import Numbers, real, whole
+from psiphi.arguments import Numbers, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.joints import JOINTS, JointKind
+from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
 from psiphi.wording import nearest, shown
 
 WORLD = -1  # the parent index of a body that hangs on the world
-SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 TINY = 1e-160  # a number whose square is none
 
 
@@ -336,14 +337,16 @@ class Model(Immutable):
     ) -> np.ndarray:
         """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations.
 
-        `random(size=10, seed=0)` are ten; a number that stands alone is a seed, or give a Generator.
+        `random(size=10, seed=0)` are ten. A number that stands alone is taken for a seed, with a warning: say which it is.
         """
+        alone = seed is None and isinstance(size, tuple) and not size
+        if alone and isinstance(rng, int | np.integer) and not isinstance(rng, bool):
+            text = f"random({rng}) is one configuration, of seed {rng}: write seed={rng}, or size={rng} for {rng} of them"
+            warnings.warn(text, stacklevel=outside())
         if seed is not None and rng is not None:
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
         rng = rng if seed is None else seed
-        if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
-            raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
-        rng = np.random.default_rng(rng)
+        rng = generator(rng)
         lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
         try:
             return self._by_joint(lambda row, j: row.random(rng, lead, j.lower, j.upper), lead)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import several
 from psiphi.errors import StateError
 from psiphi.wording import shown
 
@@ -36,7 +37,7 @@ def coordinates(model: Any, joints: Iterable[str]) -> np.ndarray:
 
 
 def _names(what: str, given: Any) -> tuple[str, ...]:
-    each = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    each = (given,) if isinstance(given, str) else tuple(several(what, given, "name the joints"))
     for name in each:
         if not isinstance(name, str):
             raise StateError(

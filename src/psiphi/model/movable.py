@@ -15,12 +15,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from psiphi.errors import SingularError
+from psiphi.model.definitions import across, joint_motion, spatial_inertia
 from psiphi.model.log import Log, Placed
 from psiphi.model.manifold import Manifold
-from psiphi.model.model import WORLD, Body, Joint, Model, canonical_axes
+from psiphi.model.model import WORLD, Joint, Model
 from psiphi.model.records import JointRecord, Whole
-from psiphi.spatial import screws
-from psiphi.spatial.rotations import skew
 
 TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
@@ -105,16 +104,16 @@ def _articulate(model: Model, k: int, suspect: bool, P: dict, scale: dict, step,
     M = spatial_inertia(model.bodies[k])
     Pk = P.pop(k, 0.0) + M
     locked = scale.pop(k, 0.0) + _traces(M)
-    phi, H = displacement(joint, step)
-    D = H @ Pk @ H.T + np.diag(joint.armature)
+    q = Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), step)
+    motion = joint_motion(joint, q, np.zeros(joint.row.nv))
+    phi, H = motion.phi, motion.S.T
     if suspect:
-        _test(joint, D, H, locked, joints, log)
+        _test(joint, H @ Pk @ H.T + np.diag(joint.armature), H, locked, joints, log)
     if joint.parent == WORLD:
         return
-    U = Pk @ H.T
-    Pplus = Pk - (U @ U.T / D[0, 0] if len(D) == 1 else U @ np.linalg.solve(D, U.T))
-    Pplus = 0.5 * (Pplus + Pplus.T)  # else rounding grows along long chains
-    P[joint.parent] = P.get(joint.parent, 0.0) + phi @ Pplus @ phi.T
+    _, _, P_plus = across(Pk, motion.S, joint.armature)
+    P_plus = 0.5 * (P_plus + P_plus.T)  # else rounding grows along long chains
+    P[joint.parent] = P.get(joint.parent, 0.0) + phi @ P_plus @ phi.T
     scale[joint.parent] = scale.get(joint.parent, 0.0) + _traces(phi @ Pk @ phi.T)
 
 
@@ -137,28 +136,3 @@ def _test(joint: Joint, D: np.ndarray, H: np.ndarray, locked: np.ndarray, joints
 def _refuse(joint: Joint, cause: str, joints: Mapping[str, JointRecord] | None, log: Log | None) -> None:
     at: Placed = joints[joint.name] if joints and joint.name in joints else Whole(f"joint {joint.name!r}")
     (log or Log()).fail(at, cause, REMEDY, SingularError)
-
-
-def spatial_inertia(body: Body) -> np.ndarray:
-    """M = [[I - m c~ c~, m c~], [-m c~, m 1]] about the link frame's origin."""
-    M = np.zeros((6, 6))
-    M[3, 3] = M[4, 4] = M[5, 5] = body.mass
-    c = skew(body.com)
-    M[:3, 3:] = body.mass * c
-    M[3:, :3] = -M[:3, 3:]
-    M[:3, :3] = body.inertia - M[:3, 3:] @ c
-    return M
-
-
-def displacement(joint: Joint, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """phi(parent, body) and H in link axes at the configuration one `step` from the neutral one."""
-    row, axes, outer = joint.row, canonical_axes(joint), joint.pose
-    q = Manifold.alone(joint.kind).exp(np.array(row.neutral), step)
-    R, p = screws.pose(row.motion(q, axes), EYE, [0.0, 0.0, 0.0])
-    R = outer.rotation @ axes.before @ np.array(R) @ axes.after.T
-    l = outer.rotation @ axes.before @ np.array(p) + outer.translation
-    H = np.array(row.H(q, axes), dtype=float).reshape(-1, 2, 3) @ axes.after.T
-    phi = np.zeros((6, 6))
-    phi[:3, :3] = phi[3:, 3:] = R
-    phi[:3, 3:] = skew(l) @ R
-    return phi, H.reshape(-1, 6)

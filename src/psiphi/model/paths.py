@@ -65,7 +65,7 @@ class Roots:
             if root is not None:
                 try:
                     return _inside(root, os.path.relpath(path, os.path.abspath(root))) or path
-                except Outside:
+                except (Outside, ValueError):  # ValueError: on another drive
                     continue
         raise Outside("an absolute path", path)
 
@@ -118,12 +118,16 @@ def _spelled(name: str) -> str:
 def _inside(root: str | None, rest: str) -> str | None:
     """root/rest, when it stays in root, with and without following links."""
     plain = os.path.normpath(rest)
-    if plain.startswith(("..", "/")) and plain.split("/")[0] in ("..", ""):
+    if plain.replace(os.sep, "/").split("/")[0] in ("..", "") or os.path.splitdrive(plain)[0]:
         raise Outside("it leaves the package", None if root is None else os.path.normpath(os.path.join(root, plain)))
     if root is None:
         return None
     path, real = os.path.join(os.path.abspath(root), plain), os.path.realpath(root)
-    if os.path.commonpath([real, os.path.realpath(path)]) != real:
+    try:
+        stays = os.path.commonpath([real, os.path.realpath(path)]) == os.path.normpath(real)
+    except ValueError:  # another drive
+        stays = False
+    if not stays:
         raise Outside("a link on its way leaves the package", path)
     return path
 

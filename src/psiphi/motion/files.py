@@ -69,7 +69,7 @@ def a_path(given: Any) -> Path:
     """The path of a file to read or write."""
     if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
         raise StateError(f"the file is {shown(given)}, expected a path", 'give a name like "motion.npz"')
-    return Path(given)
+    return Path(os.fsdecode(given))
 
 
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Loaded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:
 
 def happened(events: Any, kind: type) -> tuple:
     """A tuple of events."""
-    each = tuple(events) if isinstance(events, Iterable) and not isinstance(events, str | bytes) else (events,)
+    each = tuple(events) if isinstance(events, list | tuple) else (events,)
     if not all(isinstance(event, kind) for event in each):
         raise StateError(f"events is {shown(events)}, expected events of a motion", "leave it out")
     return each

@@ -7,8 +7,8 @@ Read `letters.py` first (the alphabet, one row a letter), then `expression.py` a
     what it is         `spaces.py`, `structure.py` (where blocks stand), `terms.py` (the tree), `polynomial.py`,
                        `printing.py`, `rates.py` (derivatives in time), `questions.py`
     what is legal      `legality.py` (the words for what does not fit), `sides.py` (forces and motions), `rank.py` (inverses)
-    what it means      `dense.py`, on `atoms.py`, `kinematics.py` and `moving.py` (the letters as matrices) and
-                       `inverting.py`; `blocks.py` shows it
+    what it means      `dense.py`, on `atoms.py` and `moving.py` (the letters as matrices) and `inverting.py`;
+                       `blocks.py` shows it
 """
 
 from psiphi.operators.blocks import Blocks

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from psiphi.errors import SingularError
+from psiphi.model.definitions import across, motions, spatial_inertia, transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
-from psiphi.operators.kinematics import motions, transmission
 from psiphi.operators.letters import A, B, FrameLetter
 from psiphi.operators.moving import t
 from psiphi.spatial.rotations import skew
@@ -63,40 +63,31 @@ class Atoms:
 
     @cached_property
     def inertias(self) -> list[Matrix]:
-        """M(k) = [[I, m p~], [-m p~, m]] about the link's origin, I = I_c - m p~ p~."""
-        out = []
-        for body in self.model.bodies:
-            p, m = skew(body.com), body.mass
-            out.append(np.block([[body.inertia - m * p @ p, m * p], [-m * p, m * np.eye(3)]]))
-        return out
+        """M(k), about the link's origin."""
+        return [spatial_inertia(body) for body in self.model.bodies]
 
     @cached_property
-    def articulated(self) -> list[tuple[Matrix, Matrix, Matrix, Matrix]]:
-        """(P, D, D⁻¹, G) of each body, tip to base."""
+    def articulated(self) -> list[tuple[Matrix, Matrix, Matrix, Matrix, Matrix]]:
+        """(P, D, D⁻¹, G, P⁺) of each body, tip to base."""
         P: list[Matrix] = [np.broadcast_to(M, (*self.lead, 6, 6)) for M in self.inertias]
         out: list = [None] * len(P)
         for k in reversed(range(len(P))):
-            joint, H = self.model.joints[k], t(self.motions[k].S)
-            D = H @ P[k] @ t(H) + np.diag(joint.armature)
-            D_inv = self._inverse(D, joint.name)
-            G = P[k] @ t(H) @ D_inv
+            joint, motion = self.model.joints[k], self.motions[k]
+            try:
+                D, G, P_plus = across(P[k], motion.S, joint.armature)
+                out[k] = P[k], D, np.linalg.inv(D), G, P_plus
+            except np.linalg.LinAlgError as error:
+                cause = f"D of joint {joint.name!r} is singular"
+                raise SingularError(cause, "give the bodies it carries some inertia") from error
             if joint.parent != WORLD:
-                phi = self.motions[k].phi
-                P[joint.parent] = P[joint.parent] + phi @ (P[k] - G @ H @ P[k]) @ t(phi)
-            out[k] = P[k], D, D_inv, G
+                P[joint.parent] = P[joint.parent] + motion.phi @ P_plus @ t(motion.phi)
         return out
-
-    def _inverse(self, D: Matrix, joint: str) -> Matrix:
-        try:
-            return np.linalg.inv(D)
-        except np.linalg.LinAlgError as error:
-            raise SingularError(f"D of joint {joint!r} is singular", "give the bodies it carries some inertia") from error
 
     @cached_property
     def omega(self) -> list[Matrix]:
         """Ω(k) = ψ*(p, k) Ω(p) ψ(p, k) + H* D⁻¹ H, base to tip."""
         out: list[Matrix] = []
-        for joint, motion, (_, _, D_inv, G) in zip(self.model.joints, self.motions, self.articulated, strict=True):
+        for joint, motion, (_, _, D_inv, G, _) in zip(self.model.joints, self.motions, self.articulated, strict=True):
             Om = motion.S @ D_inv @ t(motion.S)
             if joint.parent != WORLD:
                 psi = motion.phi @ (np.eye(6) - G @ t(motion.S))

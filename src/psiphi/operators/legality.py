@@ -26,6 +26,7 @@ from psiphi.operators.letters import (
 from psiphi.operators.printing import Python
 from psiphi.operators.spaces import ANY, ONE, Space, describe, fits
 from psiphi.operators.terms import Term
+from psiphi.wording import shown
 
 LEADING = [x for plain in LETTERS.values() if plain.row.leads for x in dict.fromkeys((plain, plain.T))]  # between spaces
 RESERVED = {"q", "self", "ax"}  # arguments of `dense` and `plot`
@@ -159,8 +160,9 @@ def _check_name(name: Any, space: Any, allowed: tuple[str, ...]) -> None:
         raise StateError(f"{name!r} is not a name", "use letters, digits and _, as for a Python variable")
     if name in RESERVED:
         raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
-    if space not in allowed:
-        raise StateError(f"no space {space!r}", suggest(space, allowed))
+    if not isinstance(space, str) or space not in allowed:
+        remedy = suggest(space, allowed) if isinstance(space, str) else f"there are {', '.join(allowed)}"
+        raise StateError(f"no space {shown(space)}", remedy)
 
 
 def _products(a: Term, b: Term) -> list[str]:

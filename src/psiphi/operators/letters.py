@@ -233,7 +233,7 @@ def _state(word: str, space: str, side: str, meaning: str, made: tuple[str, ...]
 
 
 def _upright(word: str) -> str:
-    return word if word.isalpha() and len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{escaped(word)}}}")
+    return word if len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{escaped(word)}}}")
 
 
 _GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "xi", "eta", "zeta")}

@@ -63,13 +63,12 @@ def _rates(atoms: Any) -> list[Rate]:
     P_dot, Pi = [zero] * len(model.joints), [zero] * len(model.joints)
     out: list = [None] * len(model.joints)
     for k in reversed(range(len(model.joints))):
-        motion, joint, (P, _, D_inv, G) = atoms.motions[k], model.joints[k], atoms.articulated[k]
+        motion, joint, (P, _, D_inv, G, P_plus) = atoms.motions[k], model.joints[k], atoms.articulated[k]
         S, S_dot = motion.S, motion.S_dot
         Omega_d = -t(motion_cross((S @ atoms.v[..., joint.v_slice, None])[..., 0]))
         U_dot = P_dot[k] @ S + P @ S_dot
         D_dot = t(S) @ U_dot + t(S_dot) @ P @ S
         G_dot = (U_dot - G @ D_dot) @ D_inv
-        P_plus = P - G @ t(S) @ P
         plus_dot = P_dot[k] - G_dot @ t(S) @ P - G @ t(U_dot)
         out[k] = Rate(Omega_d, P_plus, P_dot[k], Pi[k], D_dot, G_dot)
         if joint.parent != WORLD:
@@ -91,7 +90,7 @@ def half_rate(D: Matrix, D_dot: Matrix) -> Matrix:
 def _omega_dot(atoms: Any) -> list[Matrix]:
     """Ω̇(k) = d/dt (ψ* Ω ψ + H* D⁻¹ H), base to tip."""
     out: list[Matrix] = []
-    for joint, motion, (_, _, D_inv, G), rate in zip(
+    for joint, motion, (_, _, D_inv, G, _), rate in zip(
         atoms.model.joints, atoms.motions, atoms.articulated, rates(atoms), strict=True
     ):
         S, S_dot = motion.S, motion.S_dot

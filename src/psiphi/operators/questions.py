@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, generator, positive
+from psiphi.errors import StateError
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import sample
 from psiphi.operators.spaces import ANY, JOINT, LINK
 from psiphi.operators.structure import INWARD, OUTWARD, SAME
+from psiphi.wording import shown
 
 
 def _within(op: Expression, *allowed: str) -> bool:
@@ -66,7 +68,11 @@ def dot_test(
     op: Expression, q: Numbers | None = None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9
 ) -> DotTest:
     """The adjoint test <A u, v> = <u, A* v> at q (random when not given), with random u, v and random values for vectors."""
-    model, rng = op._robot(), np.random.default_rng(rng)
+    if not isinstance(op, Expression):
+        raise StateError(
+            f"dot_test of {shown(op)}, expected an expression", "robot.operators has operators: s.phi, s.mass, ..."
+        )
+    model, rng, tolerance = op._robot(), generator(rng), positive("tolerance", tolerance, "1e-9 is the default")
     q = model.random(rng) if q is None else q
     values = random_values(op, rng)
     A, At = (np.atleast_2d(x.dense(q, **values)) for x in (op, op.T))

@@ -20,6 +20,7 @@ from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLe
 from psiphi.operators.operators import Operators
 from psiphi.operators.spaces import LINK
 from psiphi.operators.terms import Term, adjoint, of_letter, product, scaled, total
+from psiphi.wording import shown
 
 _s = Operators()
 H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
@@ -81,8 +82,8 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
     """
     if not isinstance(expression, Expression):
         raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
-    if frame not in FRAMES:
-        raise StateError(f"frame is {frame!r}, expected 'local' or 'inertial'", "leave it out for body axes")
+    if not isinstance(frame, str) or frame not in FRAMES:
+        raise StateError(f"frame is {shown(frame)}, expected 'local' or 'inertial'", "leave it out for body axes")
     parts = [_rate(expression.term, _names(held, expression))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
         if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):

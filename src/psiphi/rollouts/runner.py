@@ -80,7 +80,7 @@ def compiled(system: Robot | System, plan: Plan) -> Compiled:
     """The kernel, from this process, from the disk, or made now."""
     what = [*plan.key, *Machine(system, plan).foreign, HOST.key("d")]
     robot = system.robot if isinstance(system, System) else system
-    key = cache.key(sources(), _own_sources(), robot.digest, "rollout", json.dumps(what), np.__version__)
+    key = cache.key(sources(), own_sources(), robot.digest, "rollout", json.dumps(what), np.__version__)
     if key not in _kept:
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
@@ -93,7 +93,7 @@ def _built(machine: Machine) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _own_sources() -> str:
+def own_sources() -> str:
     sha = hashlib.sha256()
     for room in ("control", "rollouts"):
         for path in sorted((Path(__file__).parents[1] / room).glob("*.py")):

@@ -1,8 +1,9 @@
 """What is watched for, after every step: divergence, limits, lost grasps, and functions of the user's.
 
 A function g(t, q, v) fires where its value, positive before, is zero or less (or, for one that answers True or False, where
-it becomes True); the time is that of the root of the line between the two steps. A limit fires where a coordinate leaves its
-range, "grasp lost" where a contact's ratio exceeds 1, "diverged" where a number is not finite or a speed exceeds 1e9.
+it becomes True). A limit fires where a coordinate leaves its range, "grasp lost" where a contact's ratio exceeds 1, "diverged"
+where a number is not finite or a speed exceeds 1e9. The time of all but the last is where the line between the two ends of the
+step has its root: to second order in dt.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import several
 from psiphi.control.plant import Plant
 from psiphi.control.torques import shielded
 from psiphi.errors import StateError
@@ -36,6 +38,8 @@ class Watch:
         self.before: dict[str, np.ndarray] = {}  # values of the functions one step ago
         self.outside = np.zeros((*batch, system.nq), dtype=bool)
         self.slipping = np.zeros((*batch, len(system.contacts)), dtype=bool)
+        self.last = np.zeros((*batch, system.nq))  # q one step ago
+        self.held: tuple[float, np.ndarray] | None = None  # when the contacts were looked at last, and their ratios
 
     @property
     def dense(self) -> bool:
@@ -49,7 +53,7 @@ class Watch:
 
     def start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """The initial state: a joint outside its range is an event; a function that is negative has not just become so."""
-        self._check_limits(t, q, self.alive.copy())
+        self._check_limits(t, t, q, self.alive.copy())
         self.before = {name: self._value(name, t, q, v) for name in self.functions}
 
     def is_quiet(self, q: np.ndarray, v: np.ndarray) -> bool:
@@ -59,7 +63,7 @@ class Watch:
             inside = not self.limited or bool(((q >= self.lower) & (q <= self.upper)).all())
         quiet = calm and inside and not self.functions and bool(self.alive.all())
         if quiet:  # whatever was outside has come back
-            self.outside = np.zeros_like(self.outside)
+            self.outside, self.last = np.zeros_like(self.outside), q[..., -1, :]
         return quiet
 
     def wild(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -71,7 +75,7 @@ class Watch:
         """Look at the state after a step; True when something stopped."""
         was, wild = self.alive.copy(), self.wild(q, v)
         self._diverged(wild, t, v)
-        self._check_limits(t, q, was & ~wild)
+        self._check_limits(before, t, q, was & ~wild)
         for name in self.functions:
             self._check_function(name, before, t, q, v, was & ~wild)
         return bool((was & ~self.alive).any())
@@ -81,10 +85,15 @@ class Watch:
         self._diverged(where & self.alive, t, v)
         self.alive &= ~where
 
-    def slips(self, q: np.ndarray, forces: np.ndarray | None) -> bool:
-        """Whether any contact slips or pulls in these states, or did before."""
+    def slips(self, t: float, q: np.ndarray, forces: np.ndarray | None) -> bool:
+        """Whether any contact slips or pulls in these states, the last at time t, or did before."""
         ratio = self.system.ratio(q, forces)
-        return ratio is not None and (bool((ratio > 1.0).any()) or bool(self.slipping.any()))
+        if ratio is None:
+            return False
+        slipping = bool((ratio > 1.0).any()) or bool(self.slipping.any())
+        if not slipping:
+            self.held = t, ratio[..., -1, :]
+        return slipping
 
     def check_contacts(self, t: float, q: np.ndarray, forces: np.ndarray | None) -> bool:
         """Look at the contact forces of a state; True when something stopped."""
@@ -96,19 +105,24 @@ class Watch:
         for place in np.argwhere(lost & ~self.slipping & was[..., None]):
             *where, contact = (int(i) for i in place)
             name = str(getattr(self.system.contacts[contact], "name", contact))
-            self._add(Event(GRASP, t, name, tuple(where), float(ratio[tuple(place)])))
-        self.slipping = lost
+            now = float(ratio[tuple(place)])
+            since, was_held = (t, now) if self.held is None else (self.held[0], float(self.held[1][tuple(place)]))
+            self._add(Event(GRASP, _between(since, t, was_held - 1.0, now - 1.0), name, tuple(where), now))
+        self.slipping, self.held = lost, (t, ratio)
         return bool((was & ~self.alive).any())
 
-    def _check_limits(self, t: float, q: np.ndarray, on: np.ndarray) -> None:
+    def _check_limits(self, before: float, t: float, q: np.ndarray, on: np.ndarray) -> None:
+        """A coordinate that was inside crossed its limit in between; `value` is where it is at the end of the step."""
         if not self.limited:
             return
         outside = (q < self.lower) | (q > self.upper)
         for place in np.argwhere(outside & ~self.outside & on[..., None]):
             *where, k = (int(i) for i in place)
+            old, new = float(self.last[tuple(place)]), float(q[tuple(place)])
+            limit = float(self.lower[k] if new < self.lower[k] else self.upper[k])
             joint = next(j for j in self.system.robot.joints if j.q_slice.start <= k < j.q_slice.stop)
-            self._add(Event(LIMIT, t, joint.name, tuple(where), float(q[tuple(place)])))
-        self.outside = outside
+            self._add(Event(LIMIT, _between(before, t, old - limit, new - limit), joint.name, tuple(where), new))
+        self.outside, self.last = outside, q
 
     def _check_function(self, name: str, before: float, t: float, q: np.ndarray, v: np.ndarray, on: np.ndarray) -> None:
         old, new = self.before[name], self._value(name, t, q, v)
@@ -116,8 +130,7 @@ class Watch:
         for place in np.argwhere((old > 0.0) & (new <= 0.0) & on):
             where = tuple(int(i) for i in place)
             g0, g1 = float(old[where]), float(new[where])
-            share = g0 / (g0 - g1) if np.isfinite(g0) and np.isfinite(g1) else 1.0
-            self._add(Event(name, before + share * (t - before), name, where, g1 if np.isfinite(g1) else np.nan))
+            self._add(Event(name, _between(before, t, g0, g1), name, where, g1 if np.isfinite(g1) else np.nan))
 
     def _value(self, name: str, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         answer = np.asarray(self.functions[name](t, shielded(q), shielded(v)))
@@ -147,6 +160,13 @@ class Watch:
             self.alive[event.where] = False
 
 
+def _between(before: float, t: float, old: float, new: float) -> float:
+    """Where the line from `old` at `before` to `new` at `t` is zero; t where there is no such line."""
+    if not (np.isfinite(old) and np.isfinite(new)) or old == new:
+        return t
+    return before + min(max(old / (old - new), 0.0), 1.0) * (t - before)
+
+
 def read_functions(events: Any) -> dict[str, Callable]:
     """{name: function}; a list of functions is named by their own names."""
     if isinstance(events, Mapping):
@@ -154,7 +174,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
     else:
         if not (callable(events) or isinstance(events, Iterable)):
             raise StateError(f"events is {shown(events)}, expected functions", "give {name: g} with g(t, q, v)")
-        each = (events,) if callable(events) else tuple(events)
+        each = (events,) if callable(events) else tuple(several("events", events, "give {name: g} with g(t, q, v)"))
         named = {getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)}
         if len(named) != len(each):
             raise StateError("two events have the same name", "give a dict {name: function}")
@@ -174,7 +194,10 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     if isinstance(stop, bool | np.bool_):
         chosen = known if stop else set()
     else:
-        chosen = {stop} if isinstance(stop, str) else set(stop)
+        each = [stop] if isinstance(stop, str) else several("stop", stop, f"there are {words}")
+        if strange := [name for name in each if not isinstance(name, str)]:
+            raise StateError(f"stop names {shown(strange[0])}, expected text", f"there are {words}")
+        chosen = set(each)
         if chosen - known:
             raise StateError(f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}")
         if LIMIT in chosen and limits == "ignore":
@@ -183,6 +206,6 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
 
 
 def check_limits_word(limits: Any) -> str:
-    if limits not in LIMITS:
+    if not isinstance(limits, str) or limits not in LIMITS:
         raise StateError(f"limits is {shown(limits)}, expected one of {', '.join(LIMITS)}", '"ignore" is the default')
     return limits

@@ -92,7 +92,7 @@ class Fast(Run):
         Q, V = (x.reshape(*self.batch, m, x.shape[-1]) for x in out)
         index = start + every * np.arange(1, m + 1)
         forces = self._forces(index * self.dt, Q, V)
-        if self.watch.is_quiet(Q, V) and not self.watch.slips(Q, forces):
+        if self.watch.is_quiet(Q, V) and not self.watch.slips(float(index[-1]) * self.dt, Q, forces):
             on = (index % self.every == 0) | (index == self.steps)
             self._keep(index[on] * self.dt, *((Q, V) if on.all() else (Q[..., on, :], V[..., on, :])))
         else:

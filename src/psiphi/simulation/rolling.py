@@ -12,7 +12,8 @@ from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.control.torques import read_effort, read_torque
 from psiphi.errors import StateError
-from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.supply import Drive, lawful, obstacle
 from psiphi.simulation.failure import STRAINED, Strained
 from psiphi.simulation.mending import Careful
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
@@ -41,16 +42,20 @@ def rollout(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
-    Arguments as in `simulate`; tau is nothing, an array, or a built-in controller. `out` takes the results.
+    Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
+    `control/traced.py`). `out` takes the results.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> q, v = rollout(robot, robot.random(0, 100), steps=50, every=10)
+    >>> q, v = rollout(robot, robot.random(seed=0, size=100), steps=50, every=10)
     >>> q.shape
     (100, 6, 6)
     """
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
+    if not isinstance(method, str):
+        raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
+    tau = lawful(plant.given, tau)
     reason = obstacle(plant.given, tau, method, _blocks(limits))
     if reason:
         raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
@@ -92,7 +97,7 @@ def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:
 
 def _blocks(limits: Any) -> bool:
     """Whether joints end at their limits."""
-    if limits not in ("ignore", "block"):
+    if not isinstance(limits, str) or limits not in ("ignore", "block"):
         raise StateError(f"limits is {shown(limits)}, expected ignore or block", "pp.simulate records limits and stops at them")
     return limits == "block"
 

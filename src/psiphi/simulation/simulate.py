@@ -15,6 +15,7 @@ from psiphi.control.torques import read_effort, read_torque
 from psiphi.errors import StateError
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.supply import lawful
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.bar import Bar
 from psiphi.simulation.events import DIVERGED, STOP, check_limits_word, read_functions, read_stop
@@ -69,7 +70,8 @@ def simulate(
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
     progress    True shows a bar (in a log, ten lines); or a function of (t, q, v) of your own
-    compiled    rollouts run as one compiled kernel where they can and it saves time; True insists, False never
+    compiled    rollouts run as one compiled kernel where they can and it saves time; True insists, and traces a function of
+                your own (arithmetic, NumPy's sin, cos, sqrt, controllers and functions of robots); False never
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -82,13 +84,14 @@ def simulate(
     check_options(plant, method, projection, rtol, atol)
     if projection is not None and not flag("projection", projection):
         plant.project = None
+    kernel = None if compiled is None else flag("compiled", compiled)
+    tau = lawful(plant.given, tau) if kernel else tau
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
     if method in METHODS:
         losses = losses.within(plant, method, dt)
     field = Field(plant, torque, losses, cut, flag("hold", hold))
     stops = read_stop(stop, limits, functions)
-    kernel = None if compiled is None else flag("compiled", compiled)
     with Bar(steps * dt, always=True) as bar:
         report = _report(progress, bar)
         task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)

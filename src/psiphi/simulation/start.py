@@ -49,7 +49,11 @@ def step_count(duration: Any, dt: float) -> int:
     number = real("duration", duration, (), "give a number of seconds")
     if number.ndim or not 0.0 <= number < np.inf:
         raise StateError(f"duration is {shown(duration)}, expected one finite number of at least 0", "give seconds")
-    ratio = float(number) / dt
+    ratio = float(number / np.float64(dt)) if float(number) < 1e300 * min(1.0, dt) else np.inf
+    if not ratio < np.inf:
+        raise StateError(
+            f"duration {float(number):g} is {ratio:.3g} steps of dt {dt:g}, more than can be counted", "give a larger dt"
+        )
     steps = round(ratio)
     if abs(ratio - steps) > ROUNDING * max(1.0, ratio):
         cause = f"duration {float(number):g} is {ratio:.6g} steps of dt {dt:g}, expected a whole number"

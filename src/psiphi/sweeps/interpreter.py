@@ -10,6 +10,16 @@ from psiphi.sweeps.drive import drive
 from psiphi.sweeps.program import Program
 
 
+def interpret_on_tape(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
+    """The outputs of the program on arrays of tape expressions (or of numbers), of one state."""
+    inputs = {arg.name: list(np.asarray(a).reshape(arg.size)) for arg, a in zip(program.inputs, arrays, strict=True)}
+    written = drive(program, tree, inputs)
+    outputs = ([written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs)
+    return tuple(
+        np.array(values, dtype=object).reshape(arg.shape) for arg, values in zip(program.outputs, outputs, strict=True)
+    )
+
+
 def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
     """The outputs (..., *shape) of the program on inputs (..., n), batch axes broadcast."""
     given = [np.asarray(a, dtype=float) for a in arrays]

@@ -1,4 +1,4 @@
-"""What a tape means: run it on NumPy arrays, one node after the other."""
+"""What a tape means: run it on NumPy arrays, or on the expressions of another tape, one node after the other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from psiphi.spatial.choices import less
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
@@ -19,7 +20,7 @@ MEANING: dict[Op, Callable] = {
     Op.COS: np.cos,
     Op.SQRT: np.sqrt,
     Op.NEG: operator.neg,
-    Op.LESS: lambda a, b: np.less(a, b).astype(float),
+    Op.LESS: less,
 }
 
 

@@ -103,6 +103,8 @@ class Scalar:
 
     def __add__(self, other):
         if not isinstance(other, Scalar):
+            if getattr(other, "shape", ()):  # an array: it goes element by element
+                return NotImplemented
             return self if other == 0 else self._plus_constant(float(other))
         if self.negative == other.negative:
             a, b = self.index, other.index
@@ -121,7 +123,7 @@ class Scalar:
 
     def __mul__(self, other):
         if not isinstance(other, Scalar):
-            return self._times_constant(float(other))
+            return NotImplemented if getattr(other, "shape", ()) else self._times_constant(float(other))
         a, b = self.index, other.index
         return Scalar(self.tape, self.tape.node(Op.MUL, *((a, b) if a <= b else (b, a))), self.negative != other.negative)
 
@@ -129,14 +131,34 @@ class Scalar:
 
     def __truediv__(self, other):
         if not isinstance(other, Scalar):
-            return self * (1.0 / other)
+            return NotImplemented if getattr(other, "shape", ()) else self * (1.0 / other)
         return Scalar(self.tape, self.tape.node(Op.DIV, self.index, other.index), self.negative != other.negative)
 
     def __rtruediv__(self, other):
+        if getattr(other, "shape", ()):
+            return NotImplemented
         if other == 0:
             return 0.0
         numerator = self.tape.node(Op.CONST, abs(float(other)))
         return Scalar(self.tape, self.tape.node(Op.DIV, numerator, self.index), self.negative != (other < 0))
+
+    def __pow__(self, exponent: float):
+        """Whole powers, and roots of halves: x^2 = x x, x^-1 = 1 / x, x^0.5."""
+        if exponent < 0:
+            return 1.0 / self**-exponent
+        whole, half = divmod(float(exponent), 1.0)
+        if half not in (0.0, 0.5):
+            raise TypeError(f"x ** {exponent} of a tape expression: whole and half exponents are known")
+        value = self.sqrt() if half else 1.0
+        for _ in range(int(whole)):
+            value = self * value
+        return value
+
+    def __abs__(self) -> Scalar:
+        return self * (1.0 - 2.0 * self.less(0.0))
+
+    def __bool__(self) -> bool:
+        raise TypeError("a branch on a number that is known only when the code runs")
 
     def sin(self) -> Scalar:
         return Scalar(self.tape, self.tape.node(Op.SIN, self.index), self.negative)

@@ -144,7 +144,7 @@ def _closed(system, model: Model) -> np.ndarray | None:
     if assemble is None:
         return None
     reason: Error | None = None
-    for guess in (resting(model), *model.random(0, GUESSES)):
+    for guess in (resting(model), *model.random(seed=0, size=GUESSES)):
         try:
             return assemble(guess)
         except Error as error:

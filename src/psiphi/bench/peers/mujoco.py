@@ -145,7 +145,7 @@ def _mujoco_body(parent, model: Model, k: int):
 def _mujoco_rotors(model: Model) -> np.ndarray:
     """The diagonal of T diag(armature) T*, which must not depend on q."""
     layout, diagonal = interop.mujoco(model), np.diag(np.concatenate([joint.armature for joint in model.joints]))
-    turned = layout.to_mass_matrix(diagonal, model.random(0))
+    turned = layout.to_mass_matrix(diagonal, model.random(seed=0))
     if np.abs(turned - np.diag(np.diag(turned))).max() > 1e-12:
         raise Unsupported("MuJoCo's rotors of a free or planar joint must be equal along all its slides")
     return np.diag(turned)

@@ -1,7 +1,9 @@
-"""Joint displacements and joint maps in public link axes, for one state or a batch: what the dense atoms are built on.
+"""Joints and bodies as 6-D matrices in public link axes, for one state or a batch: what definitions are written with.
+
+    φ(p, k) and H*(k) of a joint     M(k) of a body     D, G and P⁺ of a joint that carries an articulated inertia P
 
 The joint table is written in canonical axes (z along the joint); here its rows are turned into the link frames as the
-model gives them. No gauge, no customisation: these are the definitions.
+model gives them. No gauge, no customisation.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.model.model import Joint, Model, Pose, canonical_axes
+from psiphi.model.model import Body, Joint, Model, Pose, canonical_axes
 from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
 
@@ -74,3 +76,17 @@ def turn(R: np.ndarray, X: np.ndarray) -> np.ndarray:
 def motions(model: Model, q: np.ndarray, v: np.ndarray) -> list[Motion]:
     """Every joint's motion, base to tip."""
     return [joint_motion(j, q[..., j.q_slice], v[..., j.v_slice]) for j in model.joints]
+
+
+def spatial_inertia(body: Body) -> np.ndarray:
+    """M(k) = [[I, m p~], [-m p~, m]] about the link's origin, I = I_c - m p~ p~."""
+    p, m = skew(body.com), body.mass
+    return np.block([[body.inertia - m * p @ p, m * p], [-m * p, m * np.eye(3)]])
+
+
+def across(P: np.ndarray, S: np.ndarray, armature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(D, G, P⁺) of a joint with H* = S: D = H P H* + J_m, G = P H* D⁻¹, P⁺ = P - G H P; LinAlgError where D is singular."""
+    U = P @ S
+    D = np.swapaxes(S, -1, -2) @ U + np.diag(armature)
+    G = np.swapaxes(np.linalg.solve(D, np.swapaxes(U, -1, -2)), -1, -2)
+    return D, G, P - G @ np.swapaxes(U, -1, -2)

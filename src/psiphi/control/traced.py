@@ -1,0 +1,120 @@
+"""A user's own law of control, traced: tau(t, q, v) run once on tape expressions instead of numbers.
+
+Plain arithmetic, NumPy's sin, cos, sqrt, sums and products, psiphi's controllers and a robot's functions leave a tape, which
+kernels compile and arrays run. What branches on a number, leaves this vocabulary or remembers something leaves none, and says
+why; pp.simulate then asks the function itself at every stage.
+
+A function is trusted only so far: it is traced twice, and the tape is run beside it, at rest and at random states, twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.control.law import Controller, Law, Step, Values
+from psiphi.control.plant import Plant
+from psiphi.emitters.segments import cut
+from psiphi.errors import StateError
+from psiphi.spatial.entries import entries, stacked
+from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.program import Argument, Program
+from psiphi.tape.interpreter import evaluate
+from psiphi.tape.ops import Op
+from psiphi.tape.tape import Scalar, Tape
+
+TRIES = 2  # random places and speeds at which the tape is run beside the function
+NEAR = 1e-9  # how far the two may be apart, of their size
+PYTHON = "pp.simulate without compiled=True asks it at every stage"
+
+
+class TracedRule:
+    """The rule rule(m, q, v, t) -> tau of a tape, on arrays or on tape expressions."""
+
+    __module__ = "a user's"  # a foreign rule: its name does not say what it is (`Step.is_foreign`)
+
+    def __init__(self, code: Straight):
+        self.code, self.__name__ = code, "traced"
+
+    def __call__(self, m: Any, q: Any, v: Any, t: Any) -> Values:
+        given = [entries(np.asarray(x)) for x in (q, v, t)]
+        nodes = [node for *_, node in self.code.stores]
+        return {"tau": stacked(evaluate(self.code.tape, nodes, lambda place, i: given[int(place)][i]))}
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether t matters."""
+        nodes = self.code.tape.live(node for *_, node in self.code.stores)
+        return any(self.code.tape.nodes[i][:2] == (Op.LEAF, "2") for i in nodes)
+
+
+class Traced(Controller):
+    """A controller made of a function tau(t, q, v).
+
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> law = Traced(robot, lambda t, q, v: robot.gravity(q) - 5 * v + np.sin(3 * t))
+    >>> q = robot.random(seed=0)
+    >>> bool(np.allclose(law(0.5, q, np.ones(6)), robot.gravity(q) - 5 + np.sin(1.5)))
+    True
+    """
+
+    def __init__(self, system: Any, function: Any):
+        super().__init__(system)
+        plant = Plant(system)
+        rule = TracedRule(_traced(plant, function))
+        _check(plant, function, rule)
+        sizes = {"q": plant.nq, "v": plant.nv, "t": 1}
+        self.law = Law((Step(rule, sizes=sizes),), ("t",) if rule.is_timed else ())
+        self.numbers = {} if rule.is_timed else {"t": np.zeros(1)}
+        self.reference = (lambda t: (np.array([t]),)) if rule.is_timed else None
+
+
+def _traced(plant: Plant, function: Any) -> Straight:
+    """The function's tape, the same twice."""
+    first, second = (_trace(plant, function) for _ in range(2))
+    if (first.tape.nodes, first.stores) != (second.tape.nodes, second.stores):
+        raise StateError(f"{_name(function)} leaves another tape each time: it remembers something", PYTHON)
+    try:
+        cut(first)
+    except NotImplementedError as error:
+        raise StateError(f"{_name(function)} takes {error}, which kernels cannot", PYTHON) from None
+    return first
+
+
+def _trace(plant: Plant, function: Any) -> Straight:
+    tape = Tape()
+    inputs = (Argument("q", (plant.nq,)), Argument("v", (plant.nv,)), Argument("t", (1,)))
+    q, v, t = (np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs))
+    try:
+        answer = np.asarray(function(t[0], q, v), dtype=object)
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        raise StateError(f"{_name(function)} cannot be traced: {type(error).__name__}: {text}", PYTHON) from error
+    answer = plant.filled(answer)
+    if answer.shape != (plant.nv,) or not all(isinstance(x, Scalar | int | float | np.number) for x in answer):
+        cause = f"{_name(function)} answers shape {answer.shape} of a single state, expected ({plant.nv},) numbers"
+        raise StateError(cause, PYTHON)
+    stores = tuple((0, i, tape.operand(x)) for i, x in enumerate(answer))
+    return Straight(Program("traced", inputs, (Argument("tau", (plant.nv,)),), ()), tape, stores)
+
+
+def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
+    """The tape beside the function: at rest, at the beginning, where people branch, and elsewhere; each twice."""
+    rng = np.random.default_rng(0)
+    places = [plant.robot.neutral(), *(plant.robot.random(rng) for _ in range(TRIES))]
+    speeds = [np.zeros(plant.nv), *(rng.standard_normal(plant.nv) for _ in range(TRIES))]
+    states = [(t, q, v) for t in (0.0, float(rng.random())) for q in places for v in speeds]
+    for t, q, v in (*states, *states):
+        with np.errstate(all="ignore"):
+            asked = plant.filled(np.asarray(function(t, q.copy(), v.copy()), dtype=float))
+            found = np.asarray(rule(None, q, v, np.array([t]))["tau"], dtype=float)
+        size = 1.0 + np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
+        if not np.allclose(asked, found, rtol=0.0, atol=NEAR * size, equal_nan=True):
+            cause = f"{_name(function)} and its trace differ at t = {t:g}: it branches, or remembers something"
+            raise StateError(cause, PYTHON)
+
+
+def _name(function: Any) -> str:
+    return f"the torque {getattr(function, '__name__', type(function).__name__)}"

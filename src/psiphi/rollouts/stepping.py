@@ -1,0 +1,151 @@
+"""`robot.step(q, v, tau, dt)`: one step as one function, for loops that ask for the state after every step.
+
+    x = [q; v] after a step of h = dt under the torque tau, which is held
+
+It is a gufunc like all others (any batch axes, float32 and float64, threads), and for one state a call without NumPy's
+overhead: its last argument is only looked at, for the shape of the result. The code is that of a rollout, block by block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import read
+from psiphi.compiler.passes import Composed
+from psiphi.compiler.source import Function, Request
+from psiphi.control.law import Law
+from psiphi.emitters.joined import Frame
+from psiphi.emitters.rollout import Single
+from psiphi.errors import StateError
+from psiphi.functions.guard import TINY
+from psiphi.functions.robot import Robot
+from psiphi.model.model import Model
+from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.machine import Machine, Plan
+from psiphi.rollouts.parts import trace
+from psiphi.rollouts.runner import own_sources
+from psiphi.sweeps.program import Argument
+from psiphi.wording import nearest, shown
+
+Pair = tuple[np.ndarray, np.ndarray]
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Composed):
+    """One step of a method, as the compiler takes it: the blocks of a rollout, once."""
+
+    model: Model
+    method: str
+    rods: bool = True
+    columns: str = ""
+
+    @property
+    def equation(self) -> str:
+        return f"[q; v] after one step of {self.method}"
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        m = self.model
+        state = (m.nq + m.nv,)
+        inputs = Argument("q", (m.nq,), "q"), Argument("v", (m.nv,), "v"), Argument("tau", (m.nv,), "v"), Argument("h", (1,))
+        return (*inputs, Argument("like", state)), (Argument("x", state),)
+
+    def pieces(self) -> Single:
+        machine = Machine(Robot.of(self.model), Plan(self.method, Law(), timed=False, hold=False))
+        sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
+        both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
+        return Single(Frame(machine.blocks | {"both": (both, {})}), ("start", *machine.order, "both"), *self.arguments())
+
+
+class Stepper:
+    """Steps of one robot by one method."""
+
+    def __init__(self, robot: Any, method: str):
+        self.model, self.method, self.nq, self.nv = robot._model, method, robot.nq, robot.nv
+        self.dt, self.h = 0.0, np.zeros(1)
+        self.like = np.zeros(self.nq + self.nv)
+        self.quick: Any = None  # after the first call
+        self.turns = tuple(robot.quaternions)  # where their last numbers stand: of one that is 0 all four are looked at
+
+    @cached_property
+    def function(self) -> Function:
+        """Its name in the cache tells of the rules it is made from."""
+        return Function(Request(f"step {self.method}", (own_sources(),)), Step(self.model, self.method))
+
+    def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
+        if (
+            dt == self.dt
+            and type(q) is np.ndarray
+            and q.ndim == 1
+            and q.dtype is DOUBLE
+            and not (self.turns and self._may_be_zero(q))
+        ):
+            x = self.quick(q, v, tau, self.h, self.like)
+            if x.ndim == 1 and x.dtype is DOUBLE:
+                return x[: self.nq], x[self.nq :]
+        return self.careful(q, v, tau, dt)
+
+    def _may_be_zero(self, q: np.ndarray) -> bool:
+        """Whether some quaternion may be zero, which has no direction."""
+        return any(-TINY < q[last] < TINY for last in self.turns)
+
+    def careful(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
+        """Anything that reads as arrays; float32 out where q, v and tau all are."""
+        q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
+        kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
+        self.model.upright("step", q)
+        h = _seconds(dt)
+        try:
+            np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape)
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in (("q", q), ("v", v), ("tau", tau)))
+            raise StateError(
+                f"step: the batch axes do not fit together: {shapes}, dt {h.shape}", "make them equal or 1"
+            ) from None
+        given = (*(x.astype(kind, copy=False) for x in (q, v, tau)), h[..., None].astype(kind), self.like.astype(kind))
+        with np.errstate(all="ignore"):
+            x = self.function.run(given)
+        if not h.ndim and self.quick is None:
+            self.quick = self.function.single()
+        if not h.ndim:
+            self.dt, self.h = float(h), h.reshape(1).copy()
+        return x[..., : self.nq], x[..., self.nq :]
+
+    def _read(self, name: str, given: Any, size: int) -> np.ndarray:
+        array, fault = read(given, (size,))
+        if fault:
+            raise StateError(f"step: {name} {fault}", f"give {size} numbers, with any batch axes in front")
+        return array if array.dtype == SINGLE else array.astype(float, copy=False)
+
+
+class Steppers(dict):
+    """By method, each made when it is first asked for."""
+
+    def __init__(self, robot: Any):
+        super().__init__()
+        self.robot = robot
+
+    def __missing__(self, method: Any) -> Stepper:
+        return self.setdefault(checked(method), Stepper(self.robot, method))
+
+
+def checked(method: Any) -> str:
+    """One of the methods that take steps of dt."""
+    if not isinstance(method, str) or method not in METHODS:
+        cause = f"step: method is {shown(method)}, expected one of {', '.join(METHODS)}"
+        raise StateError(cause, nearest(method, tuple(METHODS)) if isinstance(method, str) else 'leave it out for "rk4"')
+    return method
+
+
+def _seconds(dt: Any) -> np.ndarray:
+    h, fault = read(dt, ())
+    if fault:
+        raise StateError(f"step: dt {fault}", "give seconds, 1e-3 for instance")
+    h = h.astype(float)
+    if not ((h > 0.0) & (h < np.inf)).all():
+        raise StateError(f"step: dt is {shown(dt)}, expected finite numbers above 0", "give seconds, 1e-3 for instance")
+    return h

@@ -56,6 +56,7 @@ def asked(robot, args: argparse.Namespace):
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
     if args.target not in TARGETS:
         raise Error(f"there is no target {args.target!r}", nearest(args.target, TARGETS))
+    TARGETS[args.target].check_name(args.name or args.function)
     try:
         return robot.function(args.function, tuple(args.frame)).source
     except Error as error:

@@ -146,7 +146,7 @@ def test_the_four_bar_turns():
         (TWO + BOX.replace("0.4", "-0.4") + GRASPS, ["object.box", "positive"]),
         (TWO + BOX + GRASPS.replace('"tool"', '"tol"'), ["grasps[0].frame: is 'tol'", "tool"]),
         (TWO + BOX + GRASPS.replace('"left"', '"leff"'), ["grasps[0].robot", "left"]),
-        (TWO + BOX + GRASPS + 'contact = "glue"\n', ["grasps[1].contact", "rigid, line, soft, point"]),
+        (TWO + BOX + GRASPS + 'contact = "glue"\n', ["grasps[1].contact", "rigid, point, line, soft"]),
         (TWO + BOX + GRASPS + '[[loops]]\nkind = "weld"\n', ["loops: stands beside grasps"]),
         (ONE + '[controller]\nkind = "carry"\n', ["controller.kind: carry needs an object"]),
         (ONE + '[controller]\nkind = "magic"\n', ["controller.kind: is 'magic'", "none, hold, pd, computed, carry"]),

@@ -50,15 +50,13 @@ def run(args: argparse.Namespace) -> int:
 def asked(robot, args: argparse.Namespace):
     """The function's source, once every word is understood."""
     from psiphi.catalogue.dynamics import EVERY
-    from psiphi.emitters.c import check_name
     from psiphi.emitters.target import TARGETS
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
     if args.target not in TARGETS:
         raise Error(f"there is no target {args.target!r}", nearest(args.target, TARGETS))
-    if args.target == "c":
-        check_name(args.name or args.function)
+    TARGETS[args.target].check_name(args.name or args.function)
     try:
         return robot.function(args.function, tuple(args.frame)).source
     except Error as error:

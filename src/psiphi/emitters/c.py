@@ -36,6 +36,9 @@ class C99:
     def lanes(self, char: str) -> int:
         return 1
 
+    def check_name(self, name: str) -> None:
+        check_name(name)
+
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
         if not isinstance(code, Straight):
             bodies = len(code.tree.links)

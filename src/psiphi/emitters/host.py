@@ -27,6 +27,9 @@ class Host:
     def lanes(self, char: str) -> int:
         return self._lanes or host_lanes(FP[char])
 
+    def check_name(self, name: str) -> None:
+        """Its functions are called @loop and @rollout, whatever they compute."""
+
     def emit(self, code: Straight | Rolled | Single | Rollout, char: str = "d", name: str = "", about: str = "") -> str:
         """LLVM IR: a gufunc loop @loop, or @rollout."""
         lanes, fma = self.lanes(char), has_fma()

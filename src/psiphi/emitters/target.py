@@ -15,6 +15,10 @@ class Target(Protocol):
         """How many elements of a dtype ("d" or "f") the code takes at a time."""
         ...
 
+    def check_name(self, name: str) -> None:
+        """Refuse a name that a function of this language cannot have."""
+        ...
+
     def emit(self, code: Any, char: str, name: str = "", about: str = "") -> str:
         """The text; `name` and `about` go where the target's language has room for them."""
         ...

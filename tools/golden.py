@@ -1,0 +1,17 @@
+"""The golden texts of the emitters, written anew: `python tools/golden.py`; tests/emitters/test_golden.py compares them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emitters"))
+
+from test_golden import GOLDEN, texts
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for name, text in texts().items():
+        (GOLDEN / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}, {len(text.splitlines())} lines")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from psiphi.catalogue import sums as kin
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
@@ -23,6 +24,7 @@ from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
+F = TypeVar("F", bound=Function)
 tau, v, a, x = (vector(name) for name in ("tau", "v", "a", "x"))
 
 
@@ -302,10 +304,10 @@ PARTS: dict[str, Quantity] = {
 EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
 
 
-def catalogued(model: Model, request: Request, lanes: int | None = None) -> Function:
+def catalogued(model: Model, request: Request, lanes: int | None = None, kind: type[F] = Function) -> F:
     """The function of a quantity of the catalogue."""
     asked = EVERY[request.name].of(model, request.frames, request.axes)
-    return Function(request, asked, HOST if lanes is None else Host(lanes))
+    return kind(request, asked, HOST if lanes is None else Host(lanes))
 
 
 def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:

@@ -60,10 +60,10 @@ LONG = 200  # letters of a word beyond which it is not factored
 Code = Straight | Rolled
 
 
-class Composed:
-    """What is asked as pieces of code that stand ready: `pieces()` is the `emitters.rollout.Single` that joins them."""
+class Ready:
+    """What is asked as code that stands ready: `ready()` is a tape, or the `emitters.rollout.Single` that joins several."""
 
-    def pieces(self) -> Any:
+    def ready(self) -> Any:
         raise NotImplementedError
 
 
@@ -110,9 +110,9 @@ def compile(asked: Any, target: RunningTarget, char: str, key: str) -> tuple[Any
 
 @kept
 def code(asked: Any) -> Code:
-    """Straight-line code, or the loops of a large robot; or what is made of several pieces of code, and says which."""
-    if isinstance(asked, Composed):
-        return asked.pieces()
+    """Straight-line code, or the loops of a large robot; or code that stands ready."""
+    if isinstance(asked, Ready):
+        return asked.ready()
     if isinstance(asked, Equation) and (chosen := choose(asked)).code is not None:
         return chosen.code
     tree = frame(asked.model, moves_inertia(asked))

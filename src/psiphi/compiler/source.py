@@ -127,7 +127,7 @@ class Source:
     def key(self, char: str) -> str:
         """The name of the machine code in the cache."""
         r = self.request
-        equation = self.asked.key if isinstance(self.asked, Equation) else ""
+        equation = getattr(self.asked, "key", "")
         what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, self.target.key(char)])
         return cache.key(sources(), self.model.digest, what, np.__version__)
 

@@ -4,6 +4,7 @@ Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays,
 
     robot.py          a robot's functions; read it first        diagonalised.py   the same in quasi-velocities
     expressions.py    `pp.function`                              typed.py          expressions typed as text
+    differentiable.py a compiled function to be called, and its derivatives
     guard.py          reads arguments                            check.py          `check=True`
     by_columns.py     matrices of large robots                   operational.py    the policies at singularities
 """

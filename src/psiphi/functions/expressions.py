@@ -16,6 +16,7 @@ from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.escaping import html
 from psiphi.functions import guard
+from psiphi.functions.differentiable import Differentiable
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
@@ -53,7 +54,7 @@ class ExpressionFunction:
         target = {"out": expression.T if row else expression}
         given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
         self.equation = Equation(target, self.model, given=given, budget=budget)
-        self.function = Function(Request("expression"), self.equation)
+        self.function = Differentiable(Request("expression"), self.equation)
         self.arguments = self.function.arguments
 
     @cached_property
@@ -76,6 +77,27 @@ class ExpressionFunction:
     @property
     def ufunc(self) -> np.ufunc:
         return self.compiled.ufunc
+
+    def jacobian(self, *names: str) -> Differentiable:
+        """d result / d argument by name (all, where none is named): see `differentiable.py`."""
+        return self._swept().jacobian(*names)
+
+    def jvp(self, *names: str) -> Differentiable:
+        """f(arguments, changes) -> (result, its change)."""
+        return self._swept().jvp(*names)
+
+    def vjp(self, *names: str) -> Differentiable:
+        """f(arguments, weights) -> (result, gradients of the weighted result)."""
+        return self._swept().vjp(*names)
+
+    def hessian(self, *names: str) -> Differentiable:
+        """f(arguments, weights) -> the derivative of that gradient."""
+        return self._swept().hessian(*names)
+
+    def _swept(self) -> Differentiable:
+        if isinstance(self.plan, Sweeps):
+            return self.function
+        raise StateError(f"{self.expression} is not one compiled function, and has no derivatives", "look at explain()")
 
     @property
     def count(self) -> Count:

@@ -17,6 +17,7 @@ from psiphi.errors import Error, ModelError, SingularError, StateError
 from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
+from psiphi.functions.differentiable import Differentiable
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.operators import Operators
@@ -68,7 +69,7 @@ class Robot(Model):
         return Model(**{f.name: getattr(self, f.name) for f in fields(Model)})
 
     @cached_property
-    def _functions(self) -> dict[tuple, Function]:
+    def _functions(self) -> dict[tuple, Differentiable]:
         return {}
 
     @cached_property
@@ -85,14 +86,14 @@ class Robot(Model):
         """This robot in the velocities nu, where the mass matrix is the identity (`.unnormalised`: xi, where it is D)."""
         return Diagonalised(self)
 
-    def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Function:
-        """The compiled quantity `name` of the catalogue; its `.ufunc` is a NumPy gufunc."""
+    def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Differentiable:
+        """The compiled quantity `name` of the catalogue, to be called, with its derivatives; its `.ufunc` is a NumPy gufunc."""
         try:
             return self._functions[name, frames, axes]
         except (KeyError, TypeError):
             request = guard.request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
-        return self._functions.setdefault(key, catalogued(self._model, request))
+        return self._functions.setdefault(key, catalogued(self._model, request, kind=Differentiable))
 
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import read
-from psiphi.compiler.passes import Composed
+from psiphi.compiler.passes import Ready
 from psiphi.compiler.source import Function, Request
 from psiphi.control.law import Law
 from psiphi.emitters.joined import Frame
@@ -36,7 +36,7 @@ DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Composed):
+class Step(Ready):
     """One step of a method, as the compiler takes it: the blocks of a rollout, once."""
 
     model: Model
@@ -54,7 +54,7 @@ class Step(Composed):
         inputs = Argument("q", (m.nq,), "q"), Argument("v", (m.nv,), "v"), Argument("tau", (m.nv,), "v"), Argument("h", (1,))
         return (*inputs, Argument("like", state)), (Argument("x", state),)
 
-    def pieces(self) -> Single:
+    def ready(self) -> Single:
         machine = Machine(Robot.of(self.model), Plan(self.method, Law(), timed=False, hold=False))
         sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
         both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})

@@ -1,0 +1,208 @@
+"""Derivatives of what is asked, as something that is asked: exact, of the traced code.
+
+    jvp        (value, change) for changes of some arguments
+    vjp        (value, gradients) of the results' weighted sum
+    jacobian   the matrices d result / d argument
+    hessian    the derivative of that gradient: second derivatives contracted with the weights
+
+Changes of q are tangent vectors, as v is: dq/dt = rate(q, v) for a change v. A curved joint has so many as it has velocities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.compiler.passes import Ready, code
+from psiphi.errors import StateError
+from psiphi.model.model import Model
+from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.program import Argument, Program
+from psiphi.tape.differentiate import copied, pull, push
+from psiphi.tape.tape import Scalar, Tape
+
+Arguments = tuple[Argument, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Derivative(Ready):
+    """One derivative of something asked, with respect to some of its inputs."""
+
+    of: Any
+    kind: str
+    names: tuple[str, ...]
+
+    @property
+    def model(self) -> Model:
+        return self.of.model
+
+    @property
+    def columns(self) -> str:
+        return ""
+
+    @property
+    def equation(self) -> str:
+        return f"{self.kind} by {', '.join(self.names)} of {self.of.equation or 'an expression'}"
+
+    @property
+    def key(self) -> str:
+        """What the code depends on, besides the model."""
+        return f"{getattr(self.of, 'key', '')} {self.kind} {self.names}"
+
+    def arguments(self) -> tuple[Arguments, Arguments]:
+        inputs, outputs = self.of.arguments()
+        return KINDS[self.kind](self.model, inputs, outputs, self.names)
+
+    def ready(self) -> Straight:
+        traced = code(self.of)
+        if not isinstance(traced, Straight):
+            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and its code runs in loops"
+            raise StateError(cause, "derivatives are written out for robots of up to 64 bodies")
+        work = Work(self.model, traced, self.names)
+        values = getattr(work, self.kind)()
+        inputs, outputs = self.arguments()
+        stores = tuple(
+            (number, index, work.tape.operand(x))
+            for number, (arg, row) in enumerate(zip(outputs, values, strict=True))
+            for index, x in enumerate(_flat(row, arg.size))
+        )
+        return Straight(Program(self.kind, inputs, outputs, ()), work.tape, stores)
+
+
+def tangent(model: Model, arg: Argument, name: str) -> Argument:
+    """The argument of an input's changes: of q as many as there are velocities."""
+    return Argument(name, (model.nv,), "v") if arg.per_joint == "q" else Argument(name, arg.shape, arg.per_joint)
+
+
+def _jvp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
+    changes = tuple(tangent(model, arg, f"d{arg.name}") for arg in _chosen(inputs, names))
+    return (*inputs, *changes), (*outputs, *(Argument(f"d{arg.name}", arg.shape, arg.per_joint) for arg in outputs))
+
+
+def _vjp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
+    weights = tuple(Argument(f"{arg.name}_weight", arg.shape, arg.per_joint) for arg in outputs)
+    return (*inputs, *weights), (*outputs, *(tangent(model, arg, f"{arg.name}_bar") for arg in _chosen(inputs, names)))
+
+
+def _jacobian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
+    columns = [tangent(model, arg, arg.name) for arg in _chosen(inputs, names)]
+    made = [Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns]
+    if any(len(arg.shape) > 2 for arg in made):
+        wide = ", ".join(arg.name for arg in outputs if len(arg.shape) > 1)
+        raise StateError(f"the Jacobian of the matrix {wide} has three axes", "take jvp or vjp, which have two")
+    return inputs, tuple(made)
+
+
+def _hessian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
+    total = sum(tangent(model, arg, arg.name).size for arg in _chosen(inputs, names))
+    return _vjp(model, inputs, outputs, names)[0], (Argument("hessian", (total, total)),)
+
+
+KINDS = {"jvp": _jvp, "vjp": _vjp, "jacobian": _jacobian, "hessian": _hessian}
+
+
+def _chosen(inputs: Arguments, names: tuple[str, ...]) -> list[Argument]:
+    return [next(arg for arg in inputs if arg.name == name) for name in names]
+
+
+class Work:
+    """The tape of some code, on its way to a derivative: `args` are its inputs, `results` its outputs, as arrays."""
+
+    def __init__(self, model: Model, traced: Straight, names: tuple[str, ...]):
+        self.model, self.names, self.program = model, names, traced.program
+        self.tape: Tape = copied(traced.tape)
+        self.nodes: dict[int, list[int]] = {number: [] for number in range(len(self.program.outputs))}
+        for number, _, node in sorted(traced.stores):
+            self.nodes[number].append(node)
+        self.numbers = {arg.name: i for i, arg in enumerate(self.program.inputs)}
+        self.more = len(self.program.inputs)  # of the next input
+
+    @property
+    def every(self) -> list[int]:
+        return [node for row in self.nodes.values() for node in row]
+
+    @property
+    def values(self) -> list[list[Any]]:
+        return [[Scalar(self.tape, node, False) for node in row] for row in self.nodes.values()]
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        return self._leaves(self.numbers["q"], self.model.nq)
+
+    def _leaves(self, number: int, size: int) -> np.ndarray:
+        return np.array([self.tape.leaf(str(number), j) for j in range(size)], dtype=object)
+
+    def _given(self, size: int) -> np.ndarray:
+        """A new input."""
+        self.more += 1
+        return self._leaves(self.more - 1, size)
+
+    def _size(self, name: str) -> int:
+        return self.model.nv if name == "q" else self.program.inputs[self.numbers[name]].size
+
+    def _seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
+        """What the leaves of an input change by, for a change of it."""
+        if name == "q":
+            change = self.model.manifold.rate(self.q, change)
+        leaves = self._leaves(self.numbers[name], len(change))
+        return {leaf.index: x for leaf, x in zip(leaves, change, strict=True)}
+
+    def _units(self, name: str) -> list[np.ndarray]:
+        return list(np.eye(self._size(name)).astype(object))
+
+    def jvp(self) -> list[list[Any]]:
+        seeds: dict[int, Any] = {}
+        for name in self.names:
+            seeds |= self._seeds(name, self._given(self._size(name)))
+        changes = iter(push(self.tape, self.every, seeds))
+        return [*self.values, *([next(changes) for _ in row] for row in self.nodes.values())]
+
+    def gradients(self) -> list[list[Any]]:
+        """Of the results' weighted sum, one a name."""
+        weights: dict[int, Any] = {}
+        for row in self.nodes.values():
+            for node, w in zip(row, self._given(len(row)), strict=True):
+                weights[node] = weights[node] + w if node in weights else w
+        bar = pull(self.tape, weights)
+        found = []
+        for name in self.names:
+            leaves = self._leaves(self.numbers[name], self.program.inputs[self.numbers[name]].size)
+            own = [bar.get(leaf.index, 0.0) for leaf in leaves]
+            if name == "q" and not self.model.manifold.is_flat:
+                own = [_dot(self.model.manifold.rate(self.q, unit), own) for unit in self._units("q")]
+            found.append(own)
+        return found
+
+    def vjp(self) -> list[list[Any]]:
+        return [*self.values, *self.gradients()]
+
+    def jacobian(self) -> list[list[Any]]:
+        columns = {
+            name: [push(self.tape, self.every, self._seeds(name, unit)) for unit in self._units(name)] for name in self.names
+        }
+        rows, start = [], 0
+        for row in self.nodes.values():
+            for name in self.names:
+                rows.append([column[start + i] for i in range(len(row)) for column in columns[name]])
+            start += len(row)
+        return rows
+
+    def hessian(self) -> list[list[Any]]:
+        gradient = [self.tape.operand(x) for row in self.gradients() for x in row]
+        columns = [push(self.tape, gradient, self._seeds(name, unit)) for name in self.names for unit in self._units(name)]
+        return [[column[i] for i in range(len(gradient)) for column in columns]]
+
+
+def _dot(x: Any, y: Any) -> Any:
+    total: Any = 0.0
+    for a, b in zip(x, y, strict=True):
+        total = total + a * b
+    return total
+
+
+def _flat(row: list[Any], size: int) -> list[Any]:
+    assert len(row) == size, (len(row), size)
+    return row

@@ -1,0 +1,76 @@
+"""A compiled function that can be called by itself, and has derivatives: each is such a function again.
+
+>>> import numpy as np, psiphi as pp
+>>> robot = pp.robots.puma560()
+>>> f = robot.function("forward_dynamics")
+>>> q, v, tau = robot.random(seed=0), np.ones(6), np.zeros(6)
+>>> da_dq, da_dv = f.jacobian("q", "v")(q, v, tau)
+>>> a, da = f.jvp("q")(q, v, tau, np.eye(6)[2])
+>>> bool(np.allclose(da, da_dq[:, 2]) and np.allclose(a, robot.forward_dynamics(q, v, tau)))
+True
+>>> a, q_bar = f.vjp("q")(q, v, tau, np.ones(6))
+>>> bool(np.allclose(q_bar, da_dq.sum(axis=0)))
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.compiler.derivatives import Derivative
+from psiphi.compiler.source import Function, Request
+from psiphi.errors import StateError
+from psiphi.functions import guard
+from psiphi.wording import nearest, shown
+
+
+class Differentiable(Function):
+    """A function of arrays (..., *shape), batch axes broadcast; changes of q are tangent vectors, as v is."""
+
+    def __call__(self, *values: Any, out: Any = None, dtype: Any = None) -> Any:
+        source, name = self.source, self.source.request.name
+        if len(values) != len(source.inputs):
+            names = ", ".join(arg.name for arg in source.inputs)
+            raise StateError(f"{name}: {len(values)} arguments came, expected ({names})", "give them in this order")
+        arrays = guard.plain(source.model, name, source.inputs, values)
+        guard.check_dtype(name, dtype)
+        out = None if out is None else guard.fitting_out(source.model, name, source, arrays, out)
+        try:
+            return self.run(arrays, out if out is not None or dtype is None else (None,) * len(source.outputs), dtype)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            words = guard.in_words(source.model, name, source, arrays, out, dtype, error)
+            if words is error:
+                raise
+            raise words from error
+
+    def jacobian(self, *names: str) -> Differentiable:
+        """d result / d argument, (..., *shape, n) each: by result, then by name; of q n = nv, in its tangent space."""
+        return self._derivative("jacobian", names)
+
+    def jvp(self, *names: str) -> Differentiable:
+        """f(arguments, changes) -> (results, their changes): a directional derivative."""
+        return self._derivative("jvp", names)
+
+    def vjp(self, *names: str) -> Differentiable:
+        """f(arguments, weights) -> (results, gradients of the weighted sum of the results, one a name)."""
+        return self._derivative("vjp", names)
+
+    def hessian(self, *names: str) -> Differentiable:
+        """f(arguments, weights) -> (..., n, n): the derivative of the gradient that `vjp` gives, all names in a row."""
+        return self._derivative("hessian", names)
+
+    def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+        known = [arg.name for arg in self.source.inputs]
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                raise StateError(f"{kind} by {shown(name)}, which is no argument", nearest(name, known))
+        if len(set(names)) < len(names):
+            raise StateError(f"{kind} by {shown(names)}, one of them twice", "name every argument once")
+        chosen = names or tuple(known)
+        key = kind, chosen
+        made = self.__dict__.setdefault("_derivatives", {})
+        if key not in made:
+            request = self.source.request
+            named = Request(f"{request.name}: {kind} by {', '.join(chosen)}", request.frames, request.axes)
+            made[key] = Differentiable(named, Derivative(self.source.asked, kind, chosen), self.source.target)
+        return made[key]

@@ -1,0 +1,164 @@
+"""Derivatives of compiled functions: beside Pinocchio's, beside differences, and beside each other."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import psiphi as pp
+from psiphi import interop
+from psiphi.bench import robots
+from psiphi.bench.peers import Pin
+from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.functions.robot import Robot
+
+BESIDE = [("ur5_robot", "fixed"), ("ur5_robot", "free"), ("panda", "fixed"), ("solo12", "free"), ("kinova", "fixed")]
+KINDS = ("revolute", "spherical", "prismatic", "planar", "universal", "helical", "free")
+
+
+def close(got, want, tolerance, what=""):
+    assert np.abs(np.asarray(got) - want).max(initial=0.0) <= tolerance * (1.0 + np.abs(want).max(initial=0.0)), what
+
+
+@pytest.mark.parametrize(("name", "base"), BESIDE)
+def test_dynamics_beside_pinocchio(name, base):
+    file = robots.urdf(name)
+    robot = pp.load(file, base=base)
+    peer = Pin.from_urdf(file, base, robot)
+    model, layout = peer.peer, interop.pinocchio(robot, peer.peer)
+    data, T = model.createData(), layout.to_v(np.eye(robot.nv)).T
+    forward = robot.function("forward_dynamics").jacobian("q", "v", "tau")
+    inverse = robot.function("inverse_dynamics").jacobian("q", "v", "a")
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        q, (v, x) = robot.random(rng), rng.standard_normal((2, robot.nv))
+        pin.computeABADerivatives(model, data, layout.to_q(q), layout.to_v(v), layout.to_tau(x))
+        for got, want in zip(forward(q, v, x), (data.ddq_dq, data.ddq_dv, data.Minv), strict=True):
+            M = np.triu(want) + np.triu(want, 1).T if want is data.Minv else want
+            close(T @ got @ T.T, M, 1e-9, name)
+        pin.computeRNEADerivatives(model, data, layout.to_q(q), layout.to_v(v), layout.to_v(x))
+        M = np.triu(data.M) + np.triu(data.M, 1).T
+        for got, want in zip(inverse(q, v, x), (data.dtau_dq, data.dtau_dv, M), strict=True):
+            close(T @ got @ T.T, want, 1e-9, name)
+
+
+def arguments(function, robot, rng):
+    return [robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape) for arg in function.source.inputs]
+
+
+def moved(robot, function, values, changes, h):
+    return [
+        robot.integrate(x, h * d) if arg.name == "q" else x + h * d
+        for arg, x, d in zip(function.source.inputs, values, changes, strict=True)
+    ]
+
+
+def tuples(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+def difference(robot, function, values, changes):
+    """Five points, error h^4."""
+    at = [tuples(function(*moved(robot, function, values, changes, k * 1e-3))) for k in (-2, -1, 1, 2)]
+    return [(w - 8 * x + 8 * y - z) / 12e-3 for w, x, y, z in zip(*at, strict=True)]
+
+
+def functions(robot):
+    frame = list(robot.frames)[-1]
+    for name in CATALOGUE:
+        on = ("frame", "jacobian", "operational")
+        yield robot.function(name, (frame,) if name.startswith(on) else ())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_function_beside_differences(seed):
+    """Of every joint kind: jvp is what differences show, jacobian its columns, vjp its adjoint."""
+    robot = Robot.of(pp.robots.random_tree(5, seed, KINDS, 0.4))
+    rng = np.random.default_rng(seed)
+    for function in functions(robot):
+        values = arguments(function, robot, rng)
+        sizes = [robot.nv if arg.name == "q" else arg.shape for arg in function.source.inputs]
+        changes, name = [rng.standard_normal(size) for size in sizes], function.source.request.name
+        results = tuples(function.jvp()(*values, *changes))
+        outputs, shifted = results[: len(results) // 2], results[len(results) // 2 :]
+        for got, want in zip(outputs, tuples(function(*values)), strict=True):
+            close(got, want, 1e-12, name)
+        for got, want in zip(shifted, difference(robot, function, values, changes), strict=True):
+            close(got, want, 3e-7, name)
+        weights = [rng.standard_normal(np.shape(x)) for x in outputs]
+        gradients = tuples(function.vjp()(*values, *weights))[len(outputs) :]
+        along = sum(np.sum(g * d) for g, d in zip(gradients, changes, strict=True))
+        close(along, sum(np.sum(w * x) for w, x in zip(weights, shifted, strict=True)), 1e-9, name)
+        if all(np.ndim(x) < 2 for x in outputs) and all(np.ndim(d) == 1 for d in changes):
+            columns = iter(tuples(function.jacobian()(*values)))
+            for x in shifted:
+                close(sum(next(columns) @ d for d in changes), x, 1e-9, name)
+
+
+def test_second_derivatives():
+    robot = Robot.of(pp.robots.random_tree(4, 1, ("revolute", "spherical", "prismatic"), 0.4))
+    function, rng = robot.function("forward_dynamics"), np.random.default_rng(0)
+    values, w = arguments(function, robot, rng), rng.standard_normal(robot.nv)
+    H = function.hessian("q", "v")(*values, w)
+    gradient = lambda *given: np.concatenate(function.vjp("q", "v")(*given, w)[1:])  # noqa: E731
+    for k in range(2 * robot.nv):
+        d = np.eye(2 * robot.nv)[k]
+        changes = [d[: robot.nv], d[robot.nv :], np.zeros(robot.nv)]
+        at = [gradient(*moved(robot, function, values, changes, h * 1e-3)) for h in (-2, -1, 1, 2)]
+        close(H[:, k], (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / 12e-3, 1e-6)
+
+
+def test_expressions_have_them_too():
+    robot = pp.robots.puma560()
+    s, v, tau = robot.operators, pp.vector("v"), pp.vector("tau")
+    f = pp.function(v.T @ s.mass @ v / 2)
+    q, x = robot.random(seed=0), np.ones(6)
+    momentum = f.jacobian("v")(q, x)
+    close(momentum, robot.mass_product(q, x), 1e-12)
+    g = pp.function(s.mass.inv @ tau)
+    close(g.jacobian("tau")(q, x), robot.mass_matrix_inverse(q), 1e-12)
+    with pytest.raises(pp.StateError, match="no derivatives"):
+        pp.function((s.I + s.mass @ s.mass).inv @ tau).jvp("q")
+
+
+def test_batches_and_single_precision():
+    robot = pp.robots.puma560()
+    f = robot.function("inverse_dynamics").jacobian("q")
+    q, (v, a) = robot.random(seed=0, size=(4, 5)), np.random.default_rng(0).standard_normal((2, 5, 6))
+    J = f(q, v, a)
+    assert J.shape == (4, 5, 6, 6) and np.array_equal(J[2, 3], f(q[2, 3], v[3], a[3]))
+    single = f(*(x.astype(np.float32) for x in (q, v, a)))
+    assert single.dtype == np.float32 and np.abs(single - J).max() < 1e-3 * np.abs(J).max()
+    out = np.empty_like(J)
+    assert f(q, v, a, out=out) is out and np.array_equal(out, J)
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda f: f.jacobian("tauu"), "did you mean 'tau'"),
+        (lambda f: f.jvp(3), "no argument"),
+        (lambda f: f.vjp("q", "q"), "twice"),
+        (lambda f: f.jvp("q")(np.zeros(6), np.zeros(6)), r"2 arguments came, expected \(q, v, tau, dq\)"),
+        (lambda f: f.jacobian("q")(np.zeros(5), np.zeros(6), np.zeros(6)), "shape"),
+        (lambda f: f.jacobian("q")(np.zeros(6), np.zeros(6), np.array(["x"] * 6)), "real numbers"),
+    ],
+)
+def test_words(ask, why):
+    with pytest.raises(pp.StateError, match=why):
+        ask(pp.robots.puma560().function("forward_dynamics"))
+
+
+def test_what_has_none_says_so():
+    with pytest.raises(pp.StateError, match="three axes"):
+        pp.robots.puma560().function("mass_matrix").jacobian("q")
+    with pytest.raises(pp.StateError, match="up to 64 bodies"):
+        big = pp.robots.chain(70)
+        big.function("forward_dynamics").jvp("q")(big.neutral(), *np.zeros((3, 70)))
+
+
+def test_value_and_gradient_cost_a_few_values():
+    """Reverse mode on the tape: less than three times the value, whatever the number of arguments."""
+    for name in ("ur5", "panda"):
+        robot = pp.load(name)
+        f = robot.function("forward_dynamics")
+        assert f.vjp("q", "v", "tau").count.flops < 3.0 * f.count.flops

@@ -11,7 +11,7 @@ from psiphi.framing.framing import Tree
 from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole, shape_of
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
@@ -48,7 +48,9 @@ class LoweredMatrix:
         self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
         self.articulated = any(ARTICULATED in x.made for x in letters)
         self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
-        self.composite = self.weighed or any(f.composite for f in self.families) or any(isinstance(x, Whole) for x in shapes)
+        self.composite = (
+            self.weighed or any(f.composite for f in self.families) or any(isinstance(x, WholeMatrix) for x in shapes)
+        )
         self.grounded = bool(letters & {*ground.GROUND, *ground.SPREAD})
         self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
 
@@ -141,7 +143,7 @@ class _Fill:
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Grounded):
                 self._grounded(name, c, shape)
-            elif isinstance(shape, Whole):
+            elif isinstance(shape, WholeMatrix):
                 self._whole(name, c, shape)
         for (name, row, column), value in self.total.items():
             site.write(name, row * self.widths[name] + column, [value])
@@ -162,7 +164,7 @@ class _Fill:
             for i, value in enumerate(self._at(shape.letter, column.value)):
                 self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
 
-    def _whole(self, name: str, c: Fraction, shape: Whole) -> None:
+    def _whole(self, name: str, c: Fraction, shape: WholeMatrix) -> None:
         if not self.whole:  # there is no body
             return
         inertia = self.body.inertia

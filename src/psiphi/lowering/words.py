@@ -70,7 +70,7 @@ class Grounded:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeMatrix:
     left: Letter
     right: Letter
 
@@ -115,12 +115,12 @@ def shape_of(word: Word) -> Any:
     return None
 
 
-def _at_world(word: Word) -> Grounded | Whole | None:
+def _at_world(word: Word) -> Grounded | WholeMatrix | None:
     """E_0 or E_c on columns that climb."""
     letter, kind, right = word[0], word[1:2], word[2:]
     if word[1:4] == ("phi", "M", "phi*"):
         if len(word) == 5 and word[4] in SPREAD:
-            return Whole(letter, word[4])
+            return WholeMatrix(letter, word[4])
         family = Family(word[1], word[4:], True)
         return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
     if kind not in (("phi",), ("psi",)):

@@ -15,7 +15,7 @@ from psiphi.tape.tape import Count, Tape
 
 
 @dataclass
-class Run:
+class ProgramRun:
     """A program under way on one tree: what each body (and the world) has kept, and the outputs written so far."""
 
     program: Program
@@ -47,7 +47,7 @@ class Run:
 
 def drive(program: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
-    run = Run(program, tree, inputs)
+    run = ProgramRun(program, tree, inputs)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
     world = run.site(WORLD, {})
     program.world(world)
@@ -61,7 +61,7 @@ def drive(program: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[
     return run.outputs
 
 
-def _sweep(run: Run, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
+def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
     """One pass; returns the inboxes (the world's is what the roots sent)."""
     inbox: dict[int, dict] = {}
     outward = sweep.direction is BASE_TO_TIP

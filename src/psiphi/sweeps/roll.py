@@ -48,7 +48,7 @@ class Class:
 
 
 @dataclass
-class Stage:
+class SweepLoop:
     """One sweep as a loop: bodies in order, the class of each."""
 
     order: list[int]
@@ -62,7 +62,7 @@ class Rolled:
 
     program: Program
     tree: Tree
-    stages: list[Stage]
+    stages: list[SweepLoop]
     finish: Class | None
     record: int
     inbox: int
@@ -131,10 +131,10 @@ class _Roller:
             if not arg.per_joint
         }
 
-    def _stage(self, sweep: Sweep) -> tuple[Stage, dict]:
+    def _stage(self, sweep: Sweep) -> tuple[SweepLoop, dict]:
         outward = sweep.direction is BASE_TO_TIP
         order = self.bodies if outward else self.bodies[::-1]
-        stage, known, inboxes = Stage(order), {}, {}
+        stage, known, inboxes = SweepLoop(order), {}, {}
         siblings = _sibling_counts(self.tree, self.bodies)
         for k in order:
             parent = self.tree.parent[k]

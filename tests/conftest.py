@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from psiphi.compiler import passes
+
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("ci", max_examples=30, derandomize=True, database=None, **_COMMON)
 settings.register_profile("nightly", max_examples=2000, **_COMMON)
@@ -19,7 +21,9 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels."""
+    """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels. What one
+    pass of the compiler hands to the next is checked."""
+    passes.CHECKED = True
     if not _is_worker(config):
         os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-tests-")
 

@@ -24,6 +24,7 @@ ROOMS = [
     "framing",
     "tape",
     "sweeps",
+    "steps",
     "lowering",
     "emitters",
     "runtime",
@@ -124,13 +125,12 @@ def _upstream(room: str, target: str) -> str:
 
 
 SHARED = {"__init__", "__main__"}
-OPEN = {"rates"}  # to be named
 ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "tables"}  # a command or bench, and what it calls
 
 
 def test_no_file_name_has_two_meanings():
     names = [file.stem for file in files()]
-    twice = {name for name in names if names.count(name) > 1} - SHARED - OPEN - ALIKE
+    twice = {name for name in names if names.count(name) > 1} - SHARED - ALIKE
     assert not twice, f"{sorted(twice)} are names of several files: say what each is"
 
 
@@ -148,7 +148,7 @@ def test_no_class_name_has_two_meanings():
 
 
 MIDDLE = "runtime", "compiler", "catalogue", "functions"
-FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "lowering", "emitters"
+FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
 BACK = "closed", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
 
 

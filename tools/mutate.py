@@ -26,6 +26,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SRC = Path("psiphi")
+STEPS = (  # files of steps' arithmetic
+    *(f"steps/{x}.py" for x in ("local", "newton", "inertia_rates")),
+    *(f"lowering/{x}.py" for x in ("vectors", "matrices", "frames", "ground")),
+)
 TESTS = {  # quick ones first: the first failure ends the run
     "axioms": [
         "tests/rewriting",
@@ -124,7 +128,7 @@ def _without(source: Source, table: ast.Tuple, row: ast.expr, label: str) -> Mut
 
 def steps() -> Iterator[Mutant]:
     """Entries of the tables of local steps, and the arithmetic of the steps."""
-    for file, names in (("lowering/local.py", ("LOCAL",)), ("lowering/vectors.py", ("GATHERED", "INHERITED", "BIASES"))):
+    for file, names in (("steps/local.py", ("LOCAL",)), ("lowering/vectors.py", ("GATHERED", "INHERITED", "BIASES"))):
         source = Source(file)
         for name, table in source.tables(*names):
             assert isinstance(table, ast.Dict)
@@ -135,7 +139,7 @@ def steps() -> Iterator[Mutant]:
                 yield source.mutant("steps", value, f"twice {label}", twice)
                 end = source.data.index(b",", source.span(value)[1]) + 1
                 yield Mutant("steps", file, key.lineno, f"without {label}", source.span(key)[0], end, "")
-    for file in ("lowering/local.py", "lowering/vectors.py", "lowering/matrices.py", "lowering/frames.py", "lowering/rates.py"):
+    for file in STEPS:
         yield from _arithmetic(Source(file))
 
 

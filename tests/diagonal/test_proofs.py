@@ -59,3 +59,13 @@ def test_table_1_is_proved():
         assert pp.prove(left, right), f"{left} = {right}"
     turning = Operators(random_tree(2, 3, kinds=("universal",)))
     assert not pp.prove(turning.tau_bar_dot, -(turning.G_dot @ turning.H)), "a joint map that changes shows"
+
+
+def test_what_velocities_make_of_frames():
+    """(J v)' = B* φ* (H* v' + a_local) + Ḃ* φ* H* v: along the joint's own motion nothing turns, V_d × V_d = 0."""
+    s, v, v_dot = Operators(random_tree(2, 4, armature=True)), pp.vector("v"), pp.vector("v_dot")
+    J, B = s.J("tool"), s.B("tool")
+    assert pp.prove(s.Omega_d.T @ s.H.T @ v, 0)
+    assert pp.prove(s.Omega_d.T @ s.phi.T @ s.H.T @ v + s.H_dot.T @ v, s.a_local)
+    assert pp.prove((J @ v).dot(), B.T @ s.phi.T @ (s.H.T @ v_dot + s.a_local) + B.dot().T @ s.phi.T @ s.H.T @ v)
+    assert not pp.prove((J @ v).dot(), B.T @ s.phi.T @ (s.H.T @ v_dot + s.a_local))

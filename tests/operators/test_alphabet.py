@@ -66,7 +66,7 @@ RECIPE = {
         "RATES: dict[str, Rate] = {\n",
         '    "Y": Rate(H_dot.T @ D.inv @ H + H.T @ D.inv @ H_dot - H.T @ D.inv @ D_DOT @ D.inv @ H, "d/dt H* D⁻¹ H"),\n',
     ),
-    "lowering/local.py": (
+    "steps/local.py": (
         "LOCAL: dict[str, Callable] = {\n",
         '    "Y": lambda s, x: adjoint_map(s.H, s.kept["gain"].solve(small.apply(s.H, x))),\n',
     ),

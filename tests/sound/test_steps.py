@@ -23,7 +23,8 @@ def applied() -> list[Node]:
         if cols == "one":
             out.append(node)
             continue
-        out += [node @ vector("y", cols), node.T @ vector("y", dual(rows))]
+        back = "frame" if rows.startswith("frame") else dual(rows)
+        out += [node @ vector("y", cols), node.T @ vector("y", back)]
     for axes in ("world", "frame"):
         B = frames("B", "tool", "elbow", "mark", axes=axes)
         out += [B @ vector("y", "frame"), B.T @ vector("y", "motion"), B.dot() @ vector("y", "frame")]

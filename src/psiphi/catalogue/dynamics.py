@@ -254,7 +254,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
     "link_accelerations": Quantity("alpha = phi* (H* a + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
-    "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a")),
+    "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a"), rods=None),
     "frame_pose": TreeSum("T(q): world <- frame", _frame_pose),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),

@@ -13,11 +13,11 @@ from psiphi.catalogue.sums import spatial_velocity, world_pose
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.kinds import Forbidden, Relative
 from psiphi.framing.framing import Tree
-from psiphi.lowering.local import EYE3, ZERO3, ZERO6
-from psiphi.lowering.newton import accelerate, world_at_rest
 from psiphi.model.model import WORLD
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot
+from psiphi.steps.local import EYE3, ZERO3, ZERO6
+from psiphi.steps.newton import accelerate, world_at_rest
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
 

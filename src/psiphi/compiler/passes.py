@@ -35,6 +35,7 @@ from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.turning import sided
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
+from psiphi.operators.legality import check_words
 from psiphi.operators.letters import FORCE, FrameLetter, Letter, VectorLetter
 from psiphi.operators.polynomial import Poly
 from psiphi.operators.sides import ends
@@ -46,11 +47,14 @@ from psiphi.rewriting.rules import reduce, walk
 from psiphi.rewriting.scalars import commuted
 from psiphi.runtime import cache
 from psiphi.sweeps.drive import Straight, unroll
+from psiphi.sweeps.legal import CheckedRun
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled, roll
 from psiphi.tape.tape import Count
+from psiphi.tape.valid import check_tape
 
 UNROLLED = 64  # up to so many bodies are written out as straight-line code
+CHECKED = False  # whether what passes hand on is looked at; tests say so
 LONG = 200  # letters of a word beyond which it is not factored
 
 Code = Straight | Rolled
@@ -165,6 +169,10 @@ def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
                 too_large = too_large or error
             else:
                 found += [] if form is None else [form]
+    if CHECKED:
+        for form in found:
+            for name, poly in form.polys.items():
+                check_words(poly, equation.results[name])
     return found, too_large
 
 
@@ -182,7 +190,16 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
-    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else unroll(sweeps, tree)
+    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else _unrolled(sweeps, tree)
+
+
+def _unrolled(sweeps: Program, tree: Tree) -> Straight:
+    """Straight-line code; where passes are checked, each step and the tape it leaves."""
+    if not CHECKED:
+        return unroll(sweeps, tree)
+    lines = unroll(sweeps, tree, CheckedRun)
+    check_tape(lines.tape, (node for *_, node in lines.stores), [arg.size for arg in sweeps.inputs])
+    return lines
 
 
 # -- what the passes ask ------------------------------------------------------------------------------------------------------
@@ -218,7 +235,7 @@ def _counted(equation: Equation, form: Form) -> tuple[Form, Code]:
     """A form and its trace; of a matrix by columns, that of one column."""
     tree, lowered = frame(equation.model, form.lowered.rods), form.lowered
     make = lowered.column if isinstance(lowered, LoweredColumns) else lowered.program
-    return form, unroll(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
+    return form, _unrolled(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
 
 
 def _with_inverses(rules: Normalizer, poly: Poly) -> Poly:

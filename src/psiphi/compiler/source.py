@@ -31,7 +31,7 @@ from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.tape import Count
 
 ROOMS = (  # whose code decides what comes out
-    *("spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "lowering"),
+    *("spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering"),
     *("emitters", "runtime", "compiler", "catalogue", "closed"),
 )
 

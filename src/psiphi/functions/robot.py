@@ -23,9 +23,16 @@ from psiphi.operators import Operators
 from psiphi.optional import need
 from psiphi.spatial.choices import on_tape
 from psiphi.sweeps.interpreter import interpret, interpret_on_tape
+from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
 
 _ndarray, _WORLD = np.ndarray, "world"
+
+
+def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> bool:
+    """Whether these are arrays of one state, tape expressions among their numbers."""
+    shaped = all(np.shape(value) == arg.shape for arg, value in zip(inputs, values, strict=True))
+    return shaped and any(on_tape(x) for value in values for x in np.ravel(value))
 
 
 def _stepping() -> Any:
@@ -478,7 +485,7 @@ class Robot(Model):
                 return self._interpreted(function, values, dtype)
             return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
-            if on_tape(*values) and not is_large(self):  # a user's law of control, traced
+            if not is_large(self) and _traced(function.source.inputs, values):  # a user's law of control
                 results: Any = interpret_on_tape(function.program, function.tree, *values)
                 return results[0] if len(results) == 1 else results
             words = guard.in_words(self, name, function.source, values, out, dtype, error)

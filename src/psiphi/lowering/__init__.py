@@ -2,9 +2,8 @@
 
 Comes in: a rewritten polynomial (words of letters, see `psiphi.operators.polynomial`), every vector over links settled as force
 or motion. Goes out: a `Program`. Read `graph.py` first (Horner factoring into shared nodes), then `schedule.py` (which sweep
-computes which node) and `local.py` (what a letter does at one body).
+computes which node). What letters do at one body are `steps/`; those that need to know where frames stand are here:
 
-    newton.py, rates.py             the longer steps of letters
     frames.py, ground.py            the steps of B; of ℰ₀, ℰ_c and U; turning.py that of ω̃
     vectors.py                      results that are vectors or numbers
     gathering.py                    what no single body has: frames of several bodies, sums at the world

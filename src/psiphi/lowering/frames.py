@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from psiphi.lowering.local import EYE3, ZERO3
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose
+from psiphi.steps.local import EYE3, ZERO3
 from psiphi.sweeps.program import Site
 
 __all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]

@@ -10,10 +10,10 @@ whether it stands at a root: every body sends, and only the world reads.
 from __future__ import annotations
 
 from psiphi.lowering.graph import Apply, Leaf, Node, U
-from psiphi.lowering.local import EYE3, ZERO3, ZERO6
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
 from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
+from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Site, merge
 
 GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")

@@ -10,22 +10,6 @@ from typing import Any
 from psiphi.lowering import frames, ground
 from psiphi.lowering.gathering import Gathering, combination, inner
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Graph, Leaf, Node, Sum, arguments
-from psiphi.lowering.local import (
-    LOCAL,
-    ZERO6,
-    adjoint_map,
-    articulate,
-    bias_acceleration,
-    bias_force,
-    couple,
-    gravity,
-    keep_velocity,
-    local_acceleration,
-    local_force,
-    subtract,
-)
-from psiphi.lowering.newton import accelerate, move, world_at_rest
-from psiphi.lowering.rates import differentiate, split
 from psiphi.lowering.schedule import Schedule, schedule
 from psiphi.lowering.turning import TURNING
 from psiphi.operators.letters import (
@@ -45,6 +29,22 @@ from psiphi.operators.letters import (
 )
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import add, force, motion
+from psiphi.steps.inertia_rates import differentiate, split
+from psiphi.steps.local import (
+    LOCAL,
+    ZERO6,
+    adjoint_map,
+    articulate,
+    bias_acceleration,
+    bias_force,
+    couple,
+    gravity,
+    keep_velocity,
+    local_acceleration,
+    local_force,
+    subtract,
+)
+from psiphi.steps.newton import accelerate, move, world_at_rest
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.ground import GROUND, SPREAD
-from psiphi.lowering.local import LOCAL
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.polynomial import Word
+from psiphi.steps.local import LOCAL
 
 
 @dataclass(frozen=True)

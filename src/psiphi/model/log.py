@@ -30,7 +30,6 @@ class Log:
     def __init__(self, file: str | None = None, notes: Iterable[str] = ()):
         self.file = file
         self.notes = list(notes)
-        self.doubts: list[str] = []
 
     def fail(self, at: Located, cause: str, remedy: str, kind: type[Error] = ModelError) -> NoReturn:
         raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
@@ -60,6 +59,6 @@ def warn(report: Iterable[str]) -> None:
 def outside() -> int:
     """How many calls up psiphi was entered: `stacklevel` of a warning that should point there."""
     frame, level = sys._getframe(1), 1
-    while frame is not None and PACKAGE in frame.f_code.co_filename:
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     return level

@@ -339,17 +339,15 @@ class Model(Immutable):
 
         `random(size=10, seed=0)` are ten. A number that stands alone is taken for a seed, with a warning: say which it is.
         """
-        alone = seed is None and isinstance(size, tuple) and not size
-        if alone and isinstance(rng, int | np.integer) and not isinstance(rng, bool):
-            text = f"random({rng}) is one configuration, of seed {rng}: write seed={rng}, or size={rng} for {rng} of them"
-            warnings.warn(text, stacklevel=outside())
         if seed is not None and rng is not None:
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
-        rng = rng if seed is None else seed
-        rng = generator(rng)
+        source = generator(rng if seed is None else seed)
+        if isinstance(rng, int | np.integer) and isinstance(size, tuple) and not size:
+            text = f"random({rng}) is one configuration, of seed {rng}: write seed={rng}, or size={rng} for {rng} of them"
+            warnings.warn(text, stacklevel=outside())
         lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
         try:
-            return self._by_joint(lambda row, j: row.random(rng, lead, j.lower, j.upper), lead)
+            return self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
         except (ValueError, MemoryError) as error:
             raise StateError(f"size is {shown(size)}, more than the memory holds", "make them in parts") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -259,3 +259,12 @@ class _Bare(Python):
 
 
 _BARE = _Bare()
+
+
+def check_words(poly: Mapping[Any, Any], whole: Any) -> None:
+    """Between passes: every word of a polynomial is a legal product with the spaces of the expression it came from."""
+    for word in poly:
+        rows, cols = (word[0].rows, word[-1].cols) if word else (ANY, ANY)
+        pairs = [(whole.rows, rows), *((a.cols, b.rows) for a, b in pairwise(word)), (cols, whole.cols)]
+        if not all(fits(a, b) for a, b in pairs):
+            raise AssertionError(f"{' '.join(map(str, word))} is no word of {whole}")

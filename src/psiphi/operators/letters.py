@@ -3,7 +3,7 @@
 A letter is an object. What it is spelled like is what it is equal to ("H", "phi*"), so that words sort and compare; all else is
 its row: spaces, sides of duality, where its blocks stand, its weight in the term order, what it is made of, how it prints. A
 starred letter has its row turned round; `x.T` is the adjoint, `x.bare` the letter without its star. The matrix of a letter is
-made in `atoms.py` and `moving.py`, its rate in `rates.py`, its step in `psiphi.lowering.local`: a test asks for all of them.
+made in `atoms.py` and `moving.py`, its rate in `rates.py`, its step in `psiphi.steps.local`: a test asks for all of them.
 
 `gives` and `takes` say on which side of duality an operator works: forces (torques) or motions (rates).
 """

@@ -9,12 +9,11 @@ An arm in Denavit-Hartenberg rows has `[links]`, one column a link (`rows.py`); 
 from __future__ import annotations
 
 import tomllib
-import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 
-from psiphi.errors import ModelError, ModelWarning
+from psiphi.errors import ModelError
 from psiphi.model.model import Model
 from psiphi.model.shapes import SIZES, Shape
 from psiphi.robots import rows, trees
@@ -49,9 +48,7 @@ def from_table(name: str, base=None, gravity=None, armature: float | Mapping[str
     gravity = table.get("gravity", GRAVITY) if gravity is None else gravity
     kind = rows if "links" in table else trees
     _check_armature(name, armature, kind.joints(table))
-    with warnings.catch_warnings():  # the page of every table says what is odd about its figures; so does robot.report
-        warnings.simplefilter("ignore", ModelWarning)
-        return kind.build(name, table, base, gravity, armature)
+    return kind.build(name, table, base, gravity, armature)
 
 
 def shapes_of(name: str, frames: Mapping) -> tuple[Shape, ...]:

@@ -14,7 +14,12 @@ ODD = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # the arctangent's series,
 
 def on_tape(*values) -> bool:
     """Whether any of these is a tape expression, or an array of such."""
-    return any(hasattr(x, "less") or getattr(getattr(x, "dtype", None), "kind", "") == "O" for x in values)
+    return any(hasattr(x, "less") or _holds_expressions(x) for x in values)
+
+
+def _holds_expressions(x) -> bool:
+    """An array of objects may hold anything: some are expressions, not None or text."""
+    return getattr(getattr(x, "dtype", None), "kind", "") == "O" and any(hasattr(entry, "less") for entry in x.flat)
 
 
 def less(a, b):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi.model.model import WORLD
-from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep, merge
+from psiphi.sweeps.program import BASE_TO_TIP, Direction, Program, Site, Sweep, merge
 from psiphi.tape.tape import Count, Tape
 
 
@@ -23,6 +23,7 @@ class ProgramRun:
     inputs: Mapping[str, Any]
     kept: dict[int, dict[str, Any]] = field(default_factory=dict)
     outputs: dict[tuple[str, int], Any] = field(default_factory=dict)
+    direction: Direction | None = None  # of the sweep that runs
 
     def site(self, k: int, inbox: dict[int, dict]) -> Site:
         world = self.kept.setdefault(WORLD, {})
@@ -45,9 +46,11 @@ class ProgramRun:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
 
 
-def drive(program: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
+def drive(
+    program: Program, tree: Any, inputs: Mapping[str, Any], under: type[ProgramRun] = ProgramRun
+) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
-    run = ProgramRun(program, tree, inputs)
+    run = under(program, tree, inputs)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
     world = run.site(WORLD, {})
     program.world(world)
@@ -64,7 +67,7 @@ def drive(program: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[
 def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
     """One pass; returns the inboxes (the world's is what the roots sent)."""
     inbox: dict[int, dict] = {}
-    outward = sweep.direction is BASE_TO_TIP
+    outward, run.direction = sweep.direction is BASE_TO_TIP, sweep.direction
     for k in bodies if outward else reversed(bodies):
         site = run.site(k, inbox)
         sweep.step(site)
@@ -88,12 +91,12 @@ class Straight:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any) -> Straight:
+def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) -> Straight:
     """The whole program as one tape; outputs no step wrote are zero."""
     sizes = {arg.name: arg.size for arg in program.inputs}
     tape = Tape()
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
-    written = drive(program, tree, inputs)
+    written = drive(program, tree, inputs, under)
     stores = tuple(
         (number, index, tape.operand(written.get((arg.name, index), 0.0)))
         for number, arg in enumerate(program.outputs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from psiphi.lowering.rates import half_rate, half_rate_adjoint, rate_of, turning
 from psiphi.spatial import small
 from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
+from psiphi.steps.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
 from psiphi.sweeps.program import Site
 
 ZERO3 = [0.0, 0.0, 0.0]

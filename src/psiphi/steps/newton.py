@@ -10,9 +10,9 @@ which is M phi* (H* u + a) + b of the operators.
 
 from __future__ import annotations
 
-from psiphi.lowering.local import EYE3, ZERO3, adjoint_map
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose, unrotate
+from psiphi.steps.local import EYE3, ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
 

@@ -1,0 +1,75 @@
+"""What a program may do: a run that watches every step. Tests compile with it; it costs one look at each value.
+
+outward     a step reads what its parent kept, and sends nothing
+inward      a step reads what its children sent
+results     every place of every output is written at most once, and no other
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from psiphi.model.model import WORLD
+from psiphi.sweeps.drive import ProgramRun
+from psiphi.sweeps.program import BASE_TO_TIP, Program, Site
+
+
+class IllegalProgram(AssertionError):
+    """A step that breaks the rules of its sweep: a mistake of psiphi's own."""
+
+
+class _Unseen(dict):
+    """What a step must not look at."""
+
+    def __init__(self, whose: str, program: str):
+        super().__init__()
+        self.whose, self.program = whose, program
+
+    def __getitem__(self, key: Any) -> Any:
+        raise IllegalProgram(f"{self.program}: a step reads {key!r} of its {self.whose}, which its sweep does not bring")
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key]
+
+    def __contains__(self, key: object) -> bool:
+        return self[key]
+
+
+@dataclass
+class CheckedRun(ProgramRun):
+    """A run that refuses what the language of sweeps does not say."""
+
+    places: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_arguments(self.program)
+        self.places = {arg.name: arg.size for arg in self.program.outputs}
+
+    def site(self, k: int, inbox: dict[int, dict]) -> Site:
+        site = super().site(k, inbox)
+        if k != WORLD and self.direction is not None:
+            outward = self.direction is BASE_TO_TIP
+            site.parent = site.parent if outward else _Unseen("parent", self.program.name)
+            site.children = _Unseen("children", self.program.name) if outward else site.children
+        return site
+
+    def collect(self, site: Site) -> None:
+        if site.link is not None and site.sent and self.direction is BASE_TO_TIP:
+            raise IllegalProgram(f"{self.program.name}: an outward step sends {', '.join(map(str, site.sent))}")
+        for name, index, _ in site.written:
+            if not 0 <= index < self.places.get(name, 0):
+                raise IllegalProgram(f"{self.program.name}: {name}[{index}] is no place of its outputs")
+            if (name, index) in self.outputs:
+                raise IllegalProgram(f"{self.program.name}: {name}[{index}] is written twice")
+        super().collect(site)
+
+
+def check_arguments(program: Program) -> None:
+    """Inputs and outputs have names of their own, and marks stand on bodies that the sweeps visit."""
+    names = [arg.name for arg in program.inputs]
+    outputs = [arg.name for arg in program.outputs]
+    if len(set(names)) < len(names) or len(set(outputs)) < len(outputs):
+        raise IllegalProgram(f"{program.name}: arguments share a name: {names} -> {outputs}")
+    if program.bodies is not None and not set(program.marks) <= set(program.bodies) | {WORLD}:
+        raise IllegalProgram(f"{program.name}: a mark stands on a body that no sweep visits")

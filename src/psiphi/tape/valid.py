@@ -1,0 +1,36 @@
+"""What a tape may hold: tests look at every tape that is traced.
+
+order       a node reads nodes before it
+once        no node is there twice
+leaves      inputs that exist, and constants that are numbers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from psiphi.tape.ops import BINARY, UNARY, Op
+from psiphi.tape.tape import Tape
+
+
+class InvalidTape(AssertionError):
+    """A tape that means nothing: a mistake of psiphi's own."""
+
+
+def check_tape(tape: Tape, outputs: Iterable[int], sizes: Sequence[int]) -> None:
+    """`outputs` are nodes of it; input number i has `sizes[i]` places."""
+    if len(set(tape.nodes)) < len(tape.nodes):
+        raise InvalidTape("a node is there twice")
+    for index, (op, a, b) in enumerate(tape.nodes):
+        if op is Op.LEAF:
+            good = str(a).isdecimal() and int(a) < len(sizes) and 0 <= b < sizes[int(a)]
+        elif op is Op.CONST:
+            good = isinstance(a, float) and b is None
+        elif op in BINARY:
+            good = 0 <= a < index and 0 <= b < index
+        else:
+            good = op in UNARY and 0 <= a < index and b is None
+        if not good:
+            raise InvalidTape(f"node {index} is {op.name} of {a!r}, {b!r}")
+    if not all(0 <= node < len(tape.nodes) for node in outputs):
+        raise InvalidTape("a result is no node of the tape")

@@ -1,0 +1,82 @@
+"""Between the passes: programs and tapes that break their language's rules are found."""
+
+import pytest
+
+import zoo
+from psiphi.compiler import passes
+from psiphi.framing.framing import frame_tree
+from psiphi.operators import Operators
+from psiphi.operators.legality import check_words
+from psiphi.operators.letters import letter
+from psiphi.sweeps.drive import drive
+from psiphi.sweeps.legal import CheckedRun, IllegalProgram
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Sweep
+from psiphi.tape.ops import Op
+from psiphi.tape.tape import Tape
+from psiphi.tape.valid import InvalidTape, check_tape
+
+TREE = frame_tree(zoo.chain("arm", ["revolute", "prismatic", "revolute"], seed=4))
+
+
+OUTPUTS = (Argument("y", (3,), "v"),)
+
+
+def run(step, direction=BASE_TO_TIP, outputs=OUTPUTS, **options):
+    program = Program("trial", (Argument("q", (3,), "q"),), outputs, (Sweep(direction, step),), **options)
+    return drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
+
+
+def test_tests_compile_with_checks():
+    assert passes.CHECKED
+
+
+def test_a_legal_program():
+    assert len(run(lambda site: site.write_joint("y", [2.0]))) == 3
+
+
+@pytest.mark.parametrize(
+    ("step", "direction", "why"),
+    [
+        (lambda site: site.children.get("z"), BASE_TO_TIP, "children"),
+        (lambda site: site.parent["z"], TIP_TO_BASE, "parent"),
+        (lambda site: "z" in site.parent, TIP_TO_BASE, "parent"),
+        (lambda site: site.send(z=[1.0]), BASE_TO_TIP, "sends z"),
+        (lambda site: site.write("y", 0, [1.0]), BASE_TO_TIP, "written twice"),
+        (lambda site: site.write("y", 3, [1.0]), BASE_TO_TIP, "no place"),
+        (lambda site: site.write("x", 0, [1.0]), TIP_TO_BASE, "no place"),
+    ],
+)
+def test_steps_that_break_the_rules(step, direction, why):
+    with pytest.raises(IllegalProgram, match=why):
+        run(step, direction)
+
+
+def test_arguments_and_marks():
+    with pytest.raises(IllegalProgram, match="share a name"):
+        run(lambda site: None, outputs=(Argument("y", (3,)), Argument("y", (2,))))
+    with pytest.raises(IllegalProgram, match="no sweep visits"):
+        run(lambda site: None, bodies=[0, 1], marks={2: ()})
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [((Op.ADD, 0, 7), "ADD"), ((Op.LEAF, "1", 0), "LEAF"), ((Op.CONST, "x", None), "CONST"), ((Op.LEAF, "0", 0), "twice")],
+)
+def test_tapes_that_mean_nothing(node, why):
+    tape = Tape()
+    x = tape.leaf("0", 0)
+    check_tape(tape, [tape.operand(x * x)], [1])
+    tape.nodes.append(node)
+    with pytest.raises(InvalidTape, match=why):
+        check_tape(tape, [0], [1])
+    with pytest.raises(InvalidTape, match="no node"):
+        check_tape(Tape(), [0], [])
+
+
+def test_words_that_are_no_products():
+    s = Operators()
+    mass = s.H @ s.phi @ s.M @ s.phi.T @ s.H.T
+    check_words(mass.poly(), mass)
+    for word in (("H", "H"), ("phi",), ("H", "phi")):
+        with pytest.raises(AssertionError, match="no word"):
+            check_words({tuple(map(letter, word)): 1}, mass)

@@ -68,10 +68,12 @@ def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
     """One pass; returns the inboxes (the world's is what the roots sent)."""
     inbox: dict[int, dict] = {}
     outward, run.direction = sweep.direction is BASE_TO_TIP, sweep.direction
+    # Bodies are numbered parents first: upwards is base to tip, downwards tip to base.
     for k in bodies if outward else reversed(bodies):
         site = run.site(k, inbox)
         sweep.step(site)
         run.collect(site)
+        # Children add up in the parent's inbox, sum_c phi(p, c) z(c): the parent sees the sum and not who sent what.
         box = inbox.setdefault(run.tree.parent[k], {})
         for name, value in site.sent.items():
             box[name] = merge(box.get(name), value)

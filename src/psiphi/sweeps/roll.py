@@ -113,6 +113,7 @@ class _Roller:
         for k in self.bodies:
             link = self.tree.links[k]
             values = link.numbers()
+            # 0 and 1 fold code away and so belong to the class; other numbers are read from a table.
             numbers[k] = [x for x in values if x not in SPECIAL]
             pattern[k] = (link.kind, link.axes, tuple(x if x in SPECIAL else None for x in values))
         return numbers, pattern
@@ -140,9 +141,11 @@ class _Roller:
             parent = self.tree.parent[k]
             several = siblings[parent] > 1
             first = parent not in inboxes
+            # What a step sees: outward what the parent has kept, inward what the children sent, and what was kept here before.
             up = {} if not outward else self.world if parent == WORLD else self.state[parent].kept
             before = self.state.get(k)
             inbox = inboxes.get(k, {})
+            # Bodies that see values of the same form, in the same places, with the same zeros and ones, run the same code.
             key = (self.pattern[k], before and id(before), _form(up), _form(inbox), several, first)
             key += (self.program.marks.get(k),)
             if key not in known:

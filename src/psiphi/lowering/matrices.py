@@ -213,7 +213,7 @@ class _Fill:
         here = Columns(site.children.get(f, {}))
         sent = {}
         units = list(_units(site, f.letters, ""))
-        # A column starts where its joint or frame is: the letters behind phi or psi on a unit vector, r on it for H phi M phi* H*,
+        # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
         if not f.shifted:
             for j, e in units:
                 start = apply(site, f.letters, e)

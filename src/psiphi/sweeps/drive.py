@@ -40,6 +40,7 @@ class ProgramRun:
             nv=self.tree.nv,
             world=world,
             gauge=self.tree.gauge[k],
+            at_root=self.tree.parent[k] == WORLD,
         )
 
     def collect(self, site: Site) -> None:

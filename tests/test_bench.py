@@ -96,7 +96,7 @@ def test_the_run_writes_what_it_prints(tmp_path, capsys):
     text = table.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert "| 379N - 587 | 426N - 576 |" in text
-    with pytest.raises(Error, match="has no lines"):
+    with pytest.raises(Error, match="there is no line"):
         report.with_table("nothing here", facts)
 
 

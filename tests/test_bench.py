@@ -12,7 +12,7 @@ from children import python
 from psiphi.bench import fresh, large, main, report, robots, rows
 from psiphi.bench.agreement import FUNCTIONS, errors, interpreted, two_frames
 from psiphi.bench.peers import Mj, Pin, lazy
-from psiphi.bench.row import Measured, Row, Size
+from psiphi.bench.row import Demand, Measured, Size
 from psiphi.bench.run import chosen, measured
 from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.errors import Error
@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks"
 
 
-def row(measure, target: float | None = 2.0, **options) -> Row:
-    return Row("test", "a test", target, "x", measure, **options)
+def row(measure, target: float | None = 2.0, **options) -> Demand:
+    return Demand("test", "a test", target, "x", measure, **options)
 
 
 def twice(size):
@@ -96,7 +96,7 @@ def test_the_run_writes_what_it_prints(tmp_path, capsys):
     text = table.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert "| 379N - 587 | 426N - 576 |" in text
-    with pytest.raises(Error, match="has no lines"):
+    with pytest.raises(Error, match="there is no line"):
         report.with_table("nothing here", facts)
 
 

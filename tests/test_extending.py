@@ -15,8 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from children import SRC, python
-from pages import ROOT, blocks
+from pages import ROOT
 
+FENCE = re.compile(r"^```(?:py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # a row alone, `py`, is no program
 PLACE = re.compile(r"# (src/psiphi/[\w/]+\.py)(?:: in (\w+))?\n")
 PAGE = ROOT / "docs" / "extending.md"
 
@@ -31,12 +32,13 @@ class Recipe(NamedTuple):
 
 def recipes() -> list[Recipe]:
     """Those of the page, by the headings above them."""
-    lines, found, added = PAGE.read_text(encoding="utf-8").splitlines(), [], []
-    for line, code in blocks(PAGE):
+    text, found, added = PAGE.read_text(encoding="utf-8"), [], []
+    for block in FENCE.finditer(text):
+        code = block[1]
         if match := PLACE.match(code):
             added.append((match[1], match[2] or "", code[match.end() :]))
         elif code.startswith("# then\n"):
-            title = next(words[3:] for words in reversed(lines[:line]) if words.startswith("## "))
+            title = re.findall(r"^## (.*)$", text[: block.start()], re.MULTILINE)[-1]
             found.append(Recipe(title, tuple(added), code))
             added = []
     assert not added, "rows that nothing tries"

@@ -125,14 +125,26 @@ def _upstream(room: str, target: str) -> str:
 
 
 SHARED = {"__init__", "__main__"}
-OPEN = {"interpreter"}  # to be named
 ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "tables"}  # a command or bench, and what it calls
 
 
 def test_no_file_name_has_two_meanings():
     names = [file.stem for file in files()]
-    twice = {name for name in names if names.count(name) > 1} - SHARED - OPEN - ALIKE
+    twice = {name for name in names if names.count(name) > 1} - SHARED - ALIKE
     assert not twice, f"{sorted(twice)} are names of several files: say what each is"
+
+
+GROWN = {"Builder"}  # the public one is the model's, and builds robots
+
+
+def test_no_class_name_has_two_meanings():
+    where: dict[str, list[str]] = {}
+    for file in files():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(f"{label(file)}:{node.lineno}")
+    twice = {name: places for name, places in where.items() if len(places) > 1 and name not in GROWN}
+    assert len(where) > 200 and not twice, f"one name, one meaning: {twice}"
 
 
 MIDDLE = "runtime", "compiler", "catalogue", "functions"

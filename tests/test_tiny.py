@@ -27,7 +27,7 @@ from psiphi.operators.printing import show_poly
 from psiphi.runtime.gufunc import gufunc
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 
 URDF = """
 <robot name="two_link_arm">

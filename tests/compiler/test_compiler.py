@@ -138,7 +138,7 @@ def test_lanes_follow_the_host(monkeypatch):
     host.host_lanes.cache_clear()
     try:
         for features, doubles in (("+sse2", 2), ("+sse2,+avx,+fma", 4), ("+avx,+avx512f", 8), ("", 2)):
-            monkeypatch.setattr(jit, "host", lambda features=features: jit.Host("cpu", features, "x86_64", "20"))
+            monkeypatch.setattr(jit, "host", lambda features=features: jit.Processor("cpu", features, "x86_64", "20"))
             assert (host.host_lanes("double"), host.host_lanes("float")) == (doubles, 2 * doubles)
             host.host_lanes.cache_clear()
     finally:
@@ -265,7 +265,7 @@ def test_keys_differ_where_code_differs():
 @pytest.mark.parametrize(
     ("owner", "name", "value"),
     [
-        (jit, "host", lambda: jit.Host("another cpu", "", "x86_64", "20")),
+        (jit, "host", lambda: jit.Processor("another cpu", "", "x86_64", "20")),
         (compiler, "sources", lambda: "other sources"),
         (host, "has_fma", lambda: None),
         (passes, "UNROLLED", 3),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.control.task_space import Task
+from psiphi.control.task_space import TaskForce
 from psiphi.errors import StateError
 from simulation.motions import juggler, puma, state, ur5
 from spatial import on_arrays as quat
@@ -137,7 +137,7 @@ def test_a_half_turn_is_the_shortest_way():
         turn = quat.exp(w)
         turned = pose.copy()
         turned[:3, :3] = np.stack([quat.rotate(turn, e) for e in np.eye(3)], axis=-1) @ pose[:3, :3]
-        found = Task(6, "faded").pulls(pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
+        found = TaskForce(6, "faded").pulls(pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
         np.testing.assert_allclose(found, [*w, 0, 0, 0], atol=1e-8)
 
 

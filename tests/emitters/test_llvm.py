@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from emitters.kernels import WIDTHS, batch, known, little, lowered, same_bits, ufunc
 from psiphi.emitters import kernel as kernel_module
 from psiphi.emitters.llvm import Width
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from tape.expressions import LEAVES, POINTS, programs, run
 
 EXACT = ("+", "-", "*", "/", "neg", "sqrt", "<")  # operations IEEE 754 rounds in one way only

@@ -6,11 +6,11 @@ import pytest
 import zoo
 from emitters.kernels import little
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
-from psiphi.emitters.segments import Layout, cut, operands, riders
+from psiphi.emitters.segments import FrameLayout, cut, operands, riders
 from psiphi.framing.framing import frame_tree
 from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.program import Argument
-from psiphi.tape.interpreter import MEANING
+from psiphi.tape.evaluation import MEANING
 from psiphi.tape.ops import Op
 from sweeps.runs import arguments, flat, run_tape, shaped
 
@@ -121,5 +121,5 @@ def test_sines_of_sines_are_refused():
 
 def test_layout_puts_arguments_in_a_row():
     args = [Argument("a", (2, 3)), Argument("b", ()), Argument("c", (4,))]
-    layout = Layout.of(args[:2], args[2:])
+    layout = FrameLayout.of(args[:2], args[2:])
     assert (layout.inputs, layout.outputs, layout.size) == ((0, 6), (7,), 11)

@@ -6,7 +6,7 @@ import pytest
 import psiphi as pp
 from psiphi.bench.motion import distance, momentum
 from psiphi.rollouts.integrators import METHODS
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
 from simulation.motions import juggler, puma, space_robot, state, ur5
 

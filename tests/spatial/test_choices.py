@@ -6,7 +6,7 @@ import pytest
 from psiphi.spatial.choices import angle, choose, least, less, most, sign
 from psiphi.spatial.rotations import exponential, logarithm, multiply, quaternion, swept, unswept
 from psiphi.spatial.spectrum import SWEEPS, applied, spectrum
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
 from spatial import on_arrays as quat
 

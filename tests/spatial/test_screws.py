@@ -11,7 +11,7 @@ from psiphi.framing.decompose import SHIFT_COST, TURN_COST
 from psiphi.model.model import Pose
 from psiphi.spatial import screws
 from psiphi.spatial.screws import Inertia, Screw, Shift, Turn
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
 
 AXES = dict(zip("xyz", np.eye(3), strict=True))

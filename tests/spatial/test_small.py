@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psiphi.spatial import small
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
 
 SIZES = pytest.mark.parametrize("n", range(1, 7))

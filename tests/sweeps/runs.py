@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
-from psiphi.emitters.segments import Layout
+from psiphi.emitters.segments import FrameLayout
 from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Class, Rolled
-from psiphi.tape.interpreter import MEANING, evaluate
+from psiphi.tape.evaluation import MEANING, evaluate
 from psiphi.tape.ops import BINARY, Op
 
 ON_A_FRAME = ("frame_pose", "frame_velocity", "frame_acceleration", "jacobian", "operational_compliance")
@@ -70,7 +70,7 @@ class _Machine:
 
     def __init__(self, rolled: Rolled, inputs: list[np.ndarray]):
         self.rolled, self.program = rolled, rolled.program
-        layout = Layout.of(self.program.inputs, self.program.outputs)
+        layout = FrameLayout.of(self.program.inputs, self.program.outputs)
         self.inputs, self.outputs, lead = layout.inputs, layout.outputs, inputs[0].shape[:-1]
         bodies = len(rolled.tree.links)
         nan = np.nan  # what nobody wrote must not be read

@@ -7,7 +7,7 @@ import pytest
 
 from psiphi.spatial.screws import cosine, cross, dot, sine
 from psiphi.spatial.small import apply
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, Scalar, Tape
 

@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
         return self.name in ("forward_dynamics", "mass_matrix_inverse")
 
 
-class Error(NamedTuple):
+class Deviation(NamedTuple):
     """The largest error of one function over the states: as the measure has it, and before anything is allowed for."""
 
     label: str
@@ -93,7 +93,7 @@ def states(robot: Robot, size: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 def errors(
     robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled, functions=FUNCTIONS, seed: int = 0
-) -> Iterator[Error]:
+) -> Iterator[Deviation]:
     """The error of each function over `size` random states."""
     state, frames = states(robot, size, seed), two_frames(robot)
     if not robot.bodies:
@@ -107,7 +107,7 @@ def errors(
             options["f_ext"] = {frame: state[f"wrench{i}"] for i, frame in enumerate(frames)}
         given = [state[name] for name in row.inputs]
         raw = relative(_ours(robot, call, row.name, given, options), _theirs(peer, row.name, given, options))
-        yield Error(row.label, float((raw / allowed if row.solves else raw).max(initial=0.0)), float(raw.max(initial=0.0)))
+        yield Deviation(row.label, float((raw / allowed if row.solves else raw).max(initial=0.0)), float(raw.max(initial=0.0)))
 
 
 def condition(M: np.ndarray) -> np.ndarray:

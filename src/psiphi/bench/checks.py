@@ -15,7 +15,7 @@ import numpy as np
 
 import psiphi as pp
 from psiphi.bench import robots
-from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, Error, compiled, errors, interpreted
+from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, Deviation, compiled, errors, interpreted
 from psiphi.bench.peers import Mj, Pin, Unsupported
 from psiphi.bench.peers.lazy import pinocchio
 from psiphi.bench.row import Measured, Size
@@ -26,7 +26,7 @@ QUICK = ("ur5_robot", "panda", "solo12", "g1_29dof_rev_1_0", "double_pendulum_co
 LARGE = 20  # coordinates: of larger robots, all but forward and inverse dynamics is interpreted here, to save minutes
 
 
-class Task(NamedTuple):
+class RobotCheck(NamedTuple):
     """A robot to compare, in a process that loads it itself."""
 
     file: str
@@ -48,7 +48,7 @@ def with_mujoco(size: Size) -> Iterator[Measured]:
 
 def _compared(peer: str, size: Size) -> Iterator[Measured]:
     tasks = [
-        Task(str(file), base, size.states if peer == "Pinocchio" else 10, peer, size.quick)
+        RobotCheck(str(file), base, size.states if peer == "Pinocchio" else 10, peer, size.quick)
         for file, base, _ in robots.loadable()
         if not size.quick or file.stem in QUICK
     ]
@@ -61,10 +61,10 @@ class Found(NamedTuple):
 
     kind: str
     robot: str
-    error: Error
+    error: Deviation
 
 
-def _compare(task: Task) -> list[Found]:
+def _compare(task: RobotCheck) -> list[Found]:
     pp.set_threads(1)
     robot = pp.load(task.file, base=task.base)
     try:
@@ -78,7 +78,7 @@ def _compare(task: Task) -> list[Found]:
     return found
 
 
-def _kinds(robot: Robot, task: Task) -> list[tuple[str, Callable, Sequence]]:
+def _kinds(robot: Robot, task: RobotCheck) -> list[tuple[str, Callable, Sequence]]:
     """What is compiled, and what only interpreted to save time."""
     if task.peer == "MuJoCo" or task.quick:
         return [("interpreted", interpreted, FUNCTIONS), ("compiled fd and id", compiled, DYNAMICS)]

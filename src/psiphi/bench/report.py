@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from psiphi.bench.row import Measured, Row
+from psiphi.bench.row import Demand, Measured
 from psiphi.errors import Error
 
 WIDTHS = (36, 33, 19, 23, 11, 13)
@@ -23,10 +23,10 @@ PACKAGES = ("psiphi", "numpy", "llvmlite", "pin", "mujoco", "example-robot-data"
 
 
 @dataclass(frozen=True)
-class Result:
+class Outcome:
     """A line measured for a row."""
 
-    row: Row
+    row: Demand
     measured: Measured
 
     @property
@@ -50,7 +50,7 @@ def heading() -> str:
     return f"{_line(HEADINGS)}\n{'-' * (sum(WIDTHS) + 4)}"
 
 
-def line(result: Result) -> str:
+def line(result: Outcome) -> str:
     """One line of the table, and the note under it."""
     text = f"{_line(result.cells)}{VERDICT[result.passed]}".rstrip()
     return f"{text}\n    {result.measured.note}" if result.measured.note else text
@@ -60,7 +60,7 @@ def _line(cells: Sequence[str]) -> str:
     return "".join(cell.ljust(width - 1) + " " for cell, width in zip(cells, WIDTHS, strict=True))
 
 
-def summary(results: Sequence[Result], seconds: float) -> str:
+def summary(results: Sequence[Outcome], seconds: float) -> str:
     """How many pass, and which do not."""
     judged = [result for result in results if result.passed is not None]
     missed = [result for result in judged if not result.passed]
@@ -92,7 +92,7 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def facts(results: Sequence[Result], quick: bool, seconds: float) -> dict:
+def facts(results: Sequence[Outcome], quick: bool, seconds: float) -> dict:
     """Everything, as plain data."""
     return {"machine": machine(), "quick": quick, "seconds": round(seconds), "rows": [result.data for result in results]}
 
@@ -133,9 +133,9 @@ def markdown(facts: dict) -> Iterator[str]:
         yield f"| {' | '.join((text, subject + note, *others, VERDICT[result.passed].lower()))} |"
 
 
-def _result(data: dict) -> Result:
+def _result(data: dict) -> Outcome:
     """What `Result.data` came from, but for how it is measured."""
-    row = Row(data["name"], data["text"], data["target"], data["unit"], lambda size: iter(()), data["at_least"])
+    row = Demand(data["name"], data["text"], data["target"], data["unit"], lambda size: iter(()), data["at_least"])
     values: dict[str, Any] = {field.name: data[field.name] for field in fields(Measured)}
     values["figure"] = math.nan if values["figure"] is None else values["figure"]
-    return Result(row, Measured(**values))
+    return Outcome(row, Measured(**values))

@@ -40,7 +40,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class Demand:
     """One demand: `figure` at least or at most `target`, in `unit`; target None: shown for comparison."""
 
     name: str

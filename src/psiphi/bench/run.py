@@ -10,8 +10,8 @@ from pathlib import Path
 from psiphi.bench import report
 from psiphi.bench.fresh import empty_cache
 from psiphi.bench.peers.lazy import MissingPeer
-from psiphi.bench.report import Result
-from psiphi.bench.row import Measured, Row, Size
+from psiphi.bench.report import Outcome
+from psiphi.bench.row import Demand, Measured, Size
 from psiphi.bench.rows import ROWS
 from psiphi.errors import Error
 
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] = ()) -> int:
     if args.table:
         report.cut(page, args.table)  # refused before anything is measured
     print(report.heading(), flush=True)
-    results: list[Result] = []
+    results: list[Outcome] = []
     with empty_cache():
         for result in measured(rows, Size(args.quick)):
             print(report.line(result), flush=True)
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
 NAMES = tuple(row.name for row in ROWS)
 
 
-def chosen(names: Sequence[str] | None) -> list[Row]:
+def chosen(names: Sequence[str] | None) -> list[Demand]:
     """The rows of these names, in the table's order; all when none is given."""
     for name in names or ():
         if name not in NAMES:
@@ -59,13 +59,13 @@ def chosen(names: Sequence[str] | None) -> list[Row]:
     return [row for row in ROWS if not names or row.name in names]
 
 
-def measured(rows: Sequence[Row], size: Size) -> Iterator[Result]:
+def measured(rows: Sequence[Demand], size: Size) -> Iterator[Outcome]:
     """The rows' results, one by one; a row that fails is a line that says why."""
     for row in rows:
         try:
             for one in row.measure(size):
-                yield Result(row, one)
+                yield Outcome(row, one)
         except MissingPeer:
             raise
         except Exception as error:
-            yield Result(row, Measured("failed", float("nan"), note=f"{type(error).__name__}: {error}"))
+            yield Outcome(row, Measured("failed", float("nan"), note=f"{type(error).__name__}: {error}"))

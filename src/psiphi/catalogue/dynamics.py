@@ -179,7 +179,7 @@ def _frame_velocity(s: Operators, _, place) -> Results:
 
 
 @dataclass(frozen=True)
-class Sum:
+class TreeSum:
     """A quantity of positions: a program over the tree, written as its sum."""
 
     equation: str
@@ -187,12 +187,12 @@ class Sum:
     columns: str = ""
     rods: bool = False
 
-    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> SumOf:
-        return SumOf(self.equation, model, lambda tree: self.make(tree, frames))
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
+        return TreeSumOf(self.equation, model, lambda tree: self.make(tree, frames))
 
 
 @dataclass(frozen=True, eq=False)
-class SumOf:
+class TreeSumOf:
     """A sum on one robot: sweeps already, for the compiler to frame and trace."""
 
     equation: str
@@ -239,7 +239,7 @@ def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
 
 
-CATALOGUE: dict[str, Quantity | Sum] = {
+CATALOGUE: dict[str, Quantity | TreeSum] = {
     "forward_dynamics": Quantity("a = M^-1 (tau - C v - g + J* f_ext)", _forward_dynamics, ("tau",)),
     "inverse_dynamics": Quantity("tau = M a + C v + g - J* f_ext", _inverse_dynamics, ("a",)),
     "bias": Quantity("C v + g", _bias),
@@ -257,7 +257,7 @@ CATALOGUE: dict[str, Quantity | Sum] = {
     "link_accelerations": Quantity("alpha = phi* (H* a + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
     "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a"), rods=None),
-    "frame_pose": Sum("T(q): world <- frame", _frame_pose),
+    "frame_pose": TreeSum("T(q): world <- frame", _frame_pose),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
@@ -274,7 +274,7 @@ CATALOGUE: dict[str, Quantity | Sum] = {
         rods=None,
     ),
     "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
-    "center_of_mass": Sum("c = sum m c / sum m", _center_of_mass),
+    "center_of_mass": TreeSum("c = sum m c / sum m", _center_of_mass),
 }
 
 METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`
@@ -301,7 +301,7 @@ PARTS: dict[str, Quantity] = {
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }
-EVERY: dict[str, Quantity | Sum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
+EVERY: dict[str, Quantity | TreeSum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
 
 
 def catalogued(model: Model, request: Request, lanes: int | None = None, kind: type[F] = Function) -> F:

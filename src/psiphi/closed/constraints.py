@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from psiphi.closed.kinds import KINDS, Kind, Shape
+from psiphi.closed.kinds import KINDS, Constants, Kind
 from psiphi.model.model import WORLD, Model
 
 
@@ -30,7 +30,7 @@ class Constraint:
     kind: str
     first: str
     second: str
-    shape: Shape = field(default_factory=Shape.of)
+    shape: Constants = field(default_factory=Constants.of)
     friction: Friction | None = None
 
     @property

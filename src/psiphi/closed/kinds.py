@@ -35,7 +35,7 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Row:
+class Forbidden:
     """One constraint: turn . w + slide . v = 0."""
 
     turn: list
@@ -45,7 +45,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Shape:
+class Constants:
     """The constants of one constraint: an axis in frame 2, two directions across it, a second axis in frame 1, a length."""
 
     axis: list
@@ -54,19 +54,19 @@ class Shape:
     length: float
 
     @staticmethod
-    def of(axis=(0.0, 0.0, 1.0), axis2=(1.0, 0.0, 0.0), length: float = 0.0) -> Shape:
+    def of(axis=(0.0, 0.0, 1.0), axis2=(1.0, 0.0, 0.0), length: float = 0.0) -> Constants:
         u = np.asarray(axis, dtype=float)
         first = np.cross(u, AXES[int(np.argmin(np.abs(u)))])
         first /= np.linalg.norm(first)
-        return Shape(u.tolist(), (first.tolist(), np.cross(u, first).tolist()), [float(x) for x in axis2], float(length))
+        return Constants(u.tolist(), (first.tolist(), np.cross(u, first).tolist()), [float(x) for x in axis2], float(length))
 
 
-def _turns(directions, errors) -> list[Row]:
-    return [Row(u, ZERO, e) for u, e in zip(directions, errors, strict=True)]
+def _turns(directions, errors) -> list[Forbidden]:
+    return [Forbidden(u, ZERO, e) for u, e in zip(directions, errors, strict=True)]
 
 
-def _slides(directions, at: Relative) -> list[Row]:
-    return [Row(ZERO, u, dot(u, at.p)) for u in directions]
+def _slides(directions, at: Relative) -> list[Forbidden]:
+    return [Forbidden(ZERO, u, dot(u, at.p)) for u in directions]
 
 
 def _orientation(at: Relative) -> list:
@@ -76,7 +76,7 @@ def _orientation(at: Relative) -> list:
     return [2.0 * half * x for x in (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])]
 
 
-def _alignment(shape: Shape, at: Relative) -> list:
+def _alignment(shape: Constants, at: Relative) -> list:
     """How far the axis has left itself, across it: 2 (h x R h) / (1 + h . R h)."""
     turned = small.apply(at.R, shape.axis)
     scale = 2.0 / (1.0 + dot(shape.axis, turned))
@@ -84,42 +84,42 @@ def _alignment(shape: Shape, at: Relative) -> list:
     return [scale * dot(u, tilt) for u in shape.across]
 
 
-def _weld(shape: Shape, at: Relative) -> list[Row]:
+def _weld(shape: Constants, at: Relative) -> list[Forbidden]:
     return _turns(AXES, _orientation(at)) + _slides(AXES, at)
 
 
-def _ball(shape: Shape, at: Relative) -> list[Row]:
+def _ball(shape: Constants, at: Relative) -> list[Forbidden]:
     return _slides(AXES, at)
 
 
-def _hinge(shape: Shape, at: Relative) -> list[Row]:
+def _hinge(shape: Constants, at: Relative) -> list[Forbidden]:
     return _turns(shape.across, _alignment(shape, at)) + _slides(AXES, at)
 
 
-def _soft(shape: Shape, at: Relative) -> list[Row]:
+def _soft(shape: Constants, at: Relative) -> list[Forbidden]:
     """No spin about the normal, rolling about the two tangents: n . w = 0 has no integral."""
-    return [Row(shape.axis, ZERO), *_slides(AXES, at)]
+    return [Forbidden(shape.axis, ZERO), *_slides(AXES, at)]
 
 
-def _universal(shape: Shape, at: Relative) -> list[Row]:
+def _universal(shape: Constants, at: Relative) -> list[Forbidden]:
     """The axis h1 of frame 2 stays square to the axis h2 of frame 1: h1 . R h2 = 0."""
     h2 = small.apply(at.R, shape.axis2)
     extra = dot(cross(cross(at.w, h2), shape.axis), at.w)
-    return [Row(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra), *_slides(AXES, at)]
+    return [Forbidden(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra), *_slides(AXES, at)]
 
 
-def _cylindrical(shape: Shape, at: Relative) -> list[Row]:
+def _cylindrical(shape: Constants, at: Relative) -> list[Forbidden]:
     return _turns(shape.across, _alignment(shape, at)) + _slides(shape.across, at)
 
 
-def _planar(shape: Shape, at: Relative) -> list[Row]:
+def _planar(shape: Constants, at: Relative) -> list[Forbidden]:
     return _turns(shape.across, _alignment(shape, at)) + _slides([shape.axis], at)
 
 
-def _distance(shape: Shape, at: Relative) -> list[Row]:
+def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
     """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
     d = shape.length
-    return [Row(ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d)]
+    return [Forbidden(ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d)]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Kind:
     `contact` is what a grasp calls it (S4, appendix A), `along` how a `Contact` calls its axis; `loops`: a `Loop` may be one.
     """
 
-    rows: Callable[[Shape, Relative], list[Row]]
+    rows: Callable[[Constants, Relative], list[Forbidden]]
     size: int
     meaning: str
     needs: tuple[str, ...] = ()

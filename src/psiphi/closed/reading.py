@@ -10,7 +10,7 @@ import numpy as np
 from psiphi import arguments
 from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
-from psiphi.closed.kinds import CONTACTS, KINDS, LOOPS, Shape
+from psiphi.closed.kinds import CONTACTS, KINDS, LOOPS, Constants
 from psiphi.errors import StateError
 from psiphi.model.model import IDENTITY, Model, Pose, frozen
 from psiphi.wording import nearest, shown
@@ -119,7 +119,7 @@ def contact(i: int, given, first: str, second: str) -> Constraint:
     direction = getattr(given, word) if directed else None
     if directed and direction is None:
         raise StateError(f"{what} is a {given.kind} contact without {word}", f"pp.Contact({given.kind!r}, {word}=(0, 0, 1))")
-    shape = Shape.of() if direction is None else Shape.of(unit(what, direction))
+    shape = Constants.of() if direction is None else Constants.of(unit(what, direction))
     return Constraint(f"contact {i + 1}", kind, first, second, shape, _friction(what, given))
 
 
@@ -162,7 +162,7 @@ def loop(i: int, given, forest: Model) -> Constraint:
         given.kind,
         first.name,
         second.name,
-        Shape.of(axis, axis2, length),
+        Constants.of(axis, axis2, length),
     )
 
 

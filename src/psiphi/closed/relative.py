@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from psiphi.catalogue.sums import spatial_velocity, world_pose
 from psiphi.closed.constraints import Closure, Constraint
-from psiphi.closed.kinds import Relative, Row
+from psiphi.closed.kinds import Forbidden, Relative
 from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD
 from psiphi.spatial import small
@@ -88,13 +88,13 @@ class Meeting:
 
     constraint: Constraint
     at: Relative
-    rows: list[Row]
+    rows: list[Forbidden]
     bias: list
     wd: list
     vd: list
     axes: list  # rotation of frame 2 in the world
 
-    def pull(self, row: Row) -> tuple[list, list]:
+    def pull(self, row: Forbidden) -> tuple[list, list]:
         """A unit multiplier of a row as wrenches: on frame 1 in its axes, on frame 2 in its axes."""
         back = small.transpose(self.at.R)
         first = small.apply(back, row.turn) + small.apply(back, row.slide)

@@ -1,9 +1,9 @@
 """How an expression is evaluated. Four plans, each with the same manners; the first that fits is taken:
 
-Sweeps     one compiled function
-Columns    a matrix too large to write out: its compiled action on the columns of the identity
-Composed   an inverse no identity resolves: what stands under it and beside it by plans of their own, A⁻¹ by numbers
-Dense      no sweeps are known: matrices over links, O(N³); it says so
+Sweeps           one compiled function
+ByColumns        a matrix too large to write out: its compiled action on the columns of the identity
+AroundInverses   an inverse no identity resolves: what stands under it and beside it by plans of their own, A⁻¹ by numbers
+Dense            no sweeps are known: matrices over links, O(N³); it says so
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def plan_for(expression: Expression, function: Function) -> Plan:
         known = resolve(equation)["out"].known
         opaque = frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
         if opaque and all(_small(x) for x in opaque):
-            return Composed(expression, equation.model, opaque, equation.budget)
+            return AroundInverses(expression, equation.model, opaque, equation.budget)
         if not opaque:
             return _by_sweeps(expression, function)
     except TooLarge as error:
@@ -88,7 +88,7 @@ def _by_sweeps(expression: Expression, function: Function) -> Plan:
     equation, bodies = function.asked, len(function.model.bodies)
     by_columns = isinstance(choose(equation).lowered, LoweredColumns)
     if equation.is_matrix and (bodies > UNROLLED or by_columns):
-        columns = Columns(expression, equation)
+        columns = ByColumns(expression, equation)
         if bodies > UNROLLED or columns.written_out > WRITTEN_OUT:
             return columns
     if bodies > LOOPLESS and not program(equation, frame(equation.model, choose(equation).lowered.rods)).local:
@@ -126,7 +126,7 @@ class Sweeps:
 COLUMN = "column of the identity"  # a name no user can give
 
 
-class Columns:
+class ByColumns:
     """X as the vector function X x on the columns x of the identity, a batch axis more."""
 
     dense = False
@@ -189,7 +189,7 @@ class Dense:
         return f"{self.expression}\n\nNo identity turns this into sweeps{why}: it is evaluated as a dense matrix, O(N^3)."
 
 
-class Composed:
+class AroundInverses:
     """A sum of products around inverses: c A X⁻¹ B Y⁻¹ d, each part by its own plan, from the right.
 
     Where X is singular the element is NaN, and only that one.

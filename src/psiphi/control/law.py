@@ -36,7 +36,7 @@ def reads(rule: Rule) -> tuple[str, ...]:
     return tuple(signature(rule).parameters)[1:]
 
 
-class Quantity(NamedTuple):
+class Question(NamedTuple):
     """What a law may ask of a system: its arguments, its result (flat), and how it is asked on arrays."""
 
     given: tuple[str, ...]
@@ -67,13 +67,13 @@ def gripped(system: Any, frame: str, q: np.ndarray, v: np.ndarray, tau: np.ndarr
 
 
 QUANTITIES = {
-    "gravity": Quantity(("q",), "tau", holding),
-    "inverse_dynamics": Quantity(("q", "v", "a"), "tau", driving),
-    "heavier_dynamics": Quantity(("q", "v", "tau", "added"), "a", gripped),
-    "frame_pose": Quantity(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
-    "frame_velocity": Quantity(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
-    "frame_acceleration": Quantity(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),
-    "operational_compliance": Quantity(("q",), "X", lambda s, frame, q: s.operational_compliance(q, frame)),
+    "gravity": Question(("q",), "tau", holding),
+    "inverse_dynamics": Question(("q", "v", "a"), "tau", driving),
+    "heavier_dynamics": Question(("q", "v", "tau", "added"), "a", gripped),
+    "frame_pose": Question(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
+    "frame_velocity": Question(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
+    "frame_acceleration": Question(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),
+    "operational_compliance": Question(("q",), "X", lambda s, frame, q: s.operational_compliance(q, frame)),
 }
 
 

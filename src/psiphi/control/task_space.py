@@ -64,7 +64,7 @@ class OperationalSpace(Controller):
         if not self.drives_all:
             cause = f"OperationalSpace of {robot.name}: the law asks torques of every joint, and some have no motor"
             raise StateError(cause, 'say passive=() where all have one, or load the robot with base="fixed"')
-        target, name = Target(target), robot.frame(frame).name
+        target, name = Aim(target), robot.frame(frame).name
         kp, kd, speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
         policy, own = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
         posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
@@ -76,7 +76,7 @@ class OperationalSpace(Controller):
             "posture_kd": gains(robot, "posture_kd", posture_kd),
             "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
         }
-        task = Task(target.size, policy)
+        task = TaskForce(target.size, policy)
         steps = (
             Step(posture_acceleration),
             Step("frame_pose", frame=name),
@@ -95,7 +95,7 @@ def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskForce:
     """f_ext = -Lambda (x''_ref - x'') of the last `rows` (3 or 6) rows, on any scalars; x'' = `drift` is what u makes."""
 
     rows: int
@@ -151,7 +151,7 @@ def felt(diagonal: list) -> list:
     return [less(LEVER**2 * slide, turn)] * 3 + [less(LEVER**2 * turn, slide)] * 3
 
 
-class Target:
+class Aim:
     """Where a frame should be: x_ref(t), a point (..., 3) or a pose (..., 16) row by row, and its velocity."""
 
     def __init__(self, given: Any):

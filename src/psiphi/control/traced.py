@@ -20,7 +20,7 @@ from psiphi.errors import StateError
 from psiphi.spatial.entries import entries, stacked
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Scalar, Tape
 

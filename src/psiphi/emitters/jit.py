@@ -30,7 +30,7 @@ _lock = threading.RLock()
 _serial = itertools.count()
 
 
-class Host(NamedTuple):
+class Processor(NamedTuple):
     """What object code depends on besides its source: all four belong in a cache key."""
 
     cpu: str
@@ -61,7 +61,7 @@ class Library:
 
 
 @lru_cache(maxsize=1)
-def host() -> Host:
+def host() -> Processor:
     """The processor, its features, the target triple and the version of LLVM."""
     binding = _binding()
     with _lock:
@@ -70,7 +70,7 @@ def host() -> Host:
         except RuntimeError:  # LLVM cannot ask this processor: its name alone decides
             features = ""
         version = ".".join(str(part) for part in binding.llvm_version_info)
-        return Host(binding.get_host_cpu_name(), features, binding.get_process_triple(), version)
+        return Processor(binding.get_host_cpu_name(), features, binding.get_process_triple(), version)
 
 
 def compile_ir(text: str, opt: int = 2, passes: bool = False) -> bytes:

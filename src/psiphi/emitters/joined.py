@@ -42,7 +42,7 @@ Named = dict[str, tuple[Code, dict[str, str]]]  # {block: (tape, {its argument: 
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedBlock:
     """A straight block whose values stand in the common frame."""
 
     name: str
@@ -70,7 +70,7 @@ class Several:
     """Straight blocks that run one after the other."""
 
     name: str
-    parts: tuple[Placed, ...]
+    parts: tuple[PlacedBlock, ...]
 
     @property
     def scratch(self) -> int:
@@ -89,7 +89,7 @@ class Looped:
     scratch: int
 
 
-class Frame:
+class BlockFrame:
     """The frame of some blocks."""
 
     def __init__(self, named: Named):
@@ -118,10 +118,10 @@ class Frame:
         return self.places[""] + max(block.scratch for block in self.blocks.values())
 
     @cached_property
-    def blocks(self) -> dict[str, Placed | Several | Looped]:
+    def blocks(self) -> dict[str, PlacedBlock | Several | Looped]:
         return {name: self._block(name, *pair) for name, pair in self.named.items()}
 
-    def _block(self, name: str, code: Code, at: dict[str, str]) -> Placed | Several | Looped:
+    def _block(self, name: str, code: Code, at: dict[str, str]) -> PlacedBlock | Several | Looped:
         if isinstance(code, Rolled):
             return self._looped(name, code, at)
         if isinstance(code, Spread):
@@ -130,7 +130,7 @@ class Frame:
         pieces = self._placed(name, code, at, CUT)
         return pieces if pieces.is_sound else self._placed(name, code, at, WHOLE)
 
-    def _placed(self, name: str, straight: Straight, at: dict[str, str], size: int, joints=()) -> Placed:
+    def _placed(self, name: str, straight: Straight, at: dict[str, str], size: int, joints=()) -> PlacedBlock:
         """The block's own layout moved: arguments to their places, everything else to the scratch."""
         pieces, program, move = cut(straight, size), straight.program, {}
         for args, offsets in ((program.inputs, pieces.layout.inputs), (program.outputs, pieces.layout.outputs)):
@@ -150,7 +150,7 @@ class Frame:
 
         segments = tuple(rebuilt(s) for s in (pieces.prologue, *pieces.segments))
         angles = moved(pieces.angle_base)[1] if pieces.angles else 0
-        return Placed(name, segments, pieces.angles, angles, pieces.frame - own, joints)
+        return PlacedBlock(name, segments, pieces.angles, angles, pieces.frame - own, joints)
 
     def _looped(self, name: str, rolled: Rolled, at: dict[str, str]) -> Looped:
         kernel, start = rolled_kernel(rolled), self.places[""]

@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi.emitters.kernel import Kernel
 from psiphi.emitters.llvm import Emitter, Width, function
-from psiphi.emitters.segments import Layout, Segment, Store
+from psiphi.emitters.segments import FrameLayout, Segment, Store
 from psiphi.model.model import WORLD
 from psiphi.sweeps.roll import Class, Rolled
 from psiphi.tape.ops import Op
@@ -19,7 +19,7 @@ from psiphi.tape.ops import Op
 def rolled_kernel(rolled: Rolled, fma: bool = True) -> Kernel:
     """The kernel of a program in loops; give it `Tables(rolled, dtype).address` as its tables."""
     program = rolled.program
-    layout = Layout.of(program.inputs, program.outputs)
+    layout = FrameLayout.of(program.inputs, program.outputs)
     bodies = len(rolled.tree.links)
     size = layout.size + (bodies + 1) * (rolled.record + rolled.inbox)
     inputs = tuple(zip(program.inputs, layout.inputs, strict=True))
@@ -29,7 +29,7 @@ def rolled_kernel(rolled: Rolled, fma: bool = True) -> Kernel:
 
 def rolled_text(rolled: Rolled, width: Width, fma: bool, prefix: str = "") -> str:
     """Text that defines @<prefix>block.<suffix>(ptr frame, ptr data)."""
-    layout = Layout.of(rolled.program.inputs, rolled.program.outputs)
+    layout = FrameLayout.of(rolled.program.inputs, rolled.program.outputs)
     return _Block(rolled, layout, width, fma, prefix).text()
 
 
@@ -68,7 +68,7 @@ class Tables:
 
 
 class _Block:
-    def __init__(self, rolled: Rolled, layout: Layout, width: Width, fma: bool, prefix: str):
+    def __init__(self, rolled: Rolled, layout: FrameLayout, width: Width, fma: bool, prefix: str):
         self.rolled, self.layout, self.width, self.fma, self.prefix = rolled, layout, width, fma, prefix
         program = rolled.program
         self.ins = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]

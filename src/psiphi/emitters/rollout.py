@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psiphi.emitters.joined import PAD, Frame, Looped, Move, Placed, Several
+from psiphi.emitters.joined import PAD, BlockFrame, Looped, Move, PlacedBlock, Several
 from psiphi.emitters.kernel import Kernel, declarations, frame_memory
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
@@ -46,7 +46,7 @@ class Repeat:
 class Rollout:
     """A rollout: the blocks of one step in order, and the places that are packed once, every step, and stored as a sample."""
 
-    frame: Frame
+    frame: BlockFrame
     order: tuple[str, ...]
     once: tuple[str, ...]
     each: tuple[str, ...]
@@ -72,7 +72,7 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
 class Single:
     """One step of a rollout as a function: arguments by their places, and the blocks in order."""
 
-    frame: Frame
+    frame: BlockFrame
     order: tuple[str, ...]
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
@@ -99,18 +99,18 @@ def single_kernel(single: Single, fma: bool) -> Kernel:
     return Kernel(inputs, outputs, single.frame.size + PAD, text)
 
 
-def _text(block: Placed | Several | Looped, w: Width, fma: bool) -> str:
+def _text(block: PlacedBlock | Several | Looped, w: Width, fma: bool) -> str:
     """@<block>.<suffix>(ptr frame)."""
     if isinstance(block, Looped):
         return _loops(block, w, fma)
-    if isinstance(block, Placed):
+    if isinstance(block, PlacedBlock):
         return _straight(block, w, fma, ["frame"])
     each = [part for tape in block.parts for part in (_straight(tape, w, fma, ["frame", "q", "v"]), _over_joints(tape, w))]
     calls = [f"call void @{tape.name}.joints.{w.suffix}(ptr %frame)" for tape in block.parts]
     return "\n".join([*each, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
 
 
-def _straight(block: Placed, w: Width, fma: bool, bases: list[str]) -> str:
+def _straight(block: PlacedBlock, w: Width, fma: bool, bases: list[str]) -> str:
     """The arguments of sines and cosines, these in a loop, then the rest."""
     passed = ", ".join(f"ptr %{base}" for base in bases)
     text = [function(f"{s.name}.{w.suffix}", bases, Emitter(s, w, fma).body()) for s in block.segments]
@@ -123,7 +123,7 @@ def _straight(block: Placed, w: Width, fma: bool, bases: list[str]) -> str:
     return "\n".join([*text, function(f"{block.name}.{w.suffix}", bases, calls)])
 
 
-def _over_joints(block: Placed, w: Width) -> str:
+def _over_joints(block: PlacedBlock, w: Width) -> str:
     """@<block>.joints: the tape at one joint after the other."""
     n = len(block.joints)
     offsets = ", ".join(f"i64 {x * w.bytes}" for joint in block.joints for x in joint)
@@ -174,7 +174,7 @@ def _loops(block: Looped, w: Width, fma: bool) -> str:
     return "\n".join([text, function(f"{block.name}.{w.suffix}", ["frame"], lines)])
 
 
-def _repeat(repeat: Repeat, frame: Frame, w: Width) -> str:
+def _repeat(repeat: Repeat, frame: BlockFrame, w: Width) -> str:
     """@<name>(ptr frame)."""
     call = {name: f"call void @{name}.{w.suffix}(ptr %frame)" for name in repeat.blocks}
     before = "\n  ".join(call[name] for name in repeat.before)
@@ -237,7 +237,7 @@ many:
 class _Array:
     """One array of the call: its registers, and the lines that move one row of it."""
 
-    def __init__(self, frame: Frame, w: Width, index: int, name: str):
+    def __init__(self, frame: BlockFrame, w: Width, index: int, name: str):
         self.index, self.w = index, w
         self.cells, self.offset = frame.sizes[name], frame.places[name] * w.bytes
 

@@ -42,7 +42,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FrameLayout:
     """Offsets of the arguments in the frame, and where free slots begin."""
 
     inputs: tuple[int, ...]
@@ -50,7 +50,7 @@ class Layout:
     size: int
 
     @staticmethod
-    def of(inputs: Iterable[Argument], outputs: Iterable[Argument]) -> Layout:
+    def of(inputs: Iterable[Argument], outputs: Iterable[Argument]) -> FrameLayout:
         groups, total = [], 0
         for group in (inputs, outputs):
             offsets = []
@@ -58,14 +58,14 @@ class Layout:
                 offsets.append(total)
                 total += arg.size
             groups.append(tuple(offsets))
-        return Layout(groups[0], groups[1], total)
+        return FrameLayout(groups[0], groups[1], total)
 
 
 @dataclass(frozen=True)
 class Pieces:
     """A straight kernel, cut: first the arguments of all sines and cosines, then the rest."""
 
-    layout: Layout
+    layout: FrameLayout
     prologue: Segment
     angles: int  # how many; angle i stands at slot `angle_base + 3 i`, its sine and cosine behind it
     angle_base: int
@@ -75,7 +75,7 @@ class Pieces:
 
 def cut(straight: Straight, size: int = CUT) -> Pieces:
     """Segments of about `size` nodes; sines and cosines of simple arguments go to a loop in front."""
-    tape, layout = straight.tape, Layout.of(straight.program.inputs, straight.program.outputs)
+    tape, layout = straight.tape, FrameLayout.of(straight.program.inputs, straight.program.outputs)
     live = tape.live(node for *_, node in straight.stores)
     place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
     angles = list(dict.fromkeys(tape.nodes[i][1] for i in live if tape.nodes[i][0] in (Op.SIN, Op.COS)))

@@ -23,7 +23,7 @@ def derive(robot: Robot, text: str) -> ExpressionFunction:
     3
     """
     try:
-        value = _Reader(robot, text).read(ast.parse(text.strip(), mode="eval").body)
+        value = _TypedReader(robot, text).read(ast.parse(text.strip(), mode="eval").body)
     except SyntaxError as error:
         raise StateError(f"{text!r} is not an expression: {error.msg}", 'write it as in "J @ mass.inv @ J.T"') from error
     except RecursionError as error:
@@ -35,7 +35,7 @@ def derive(robot: Robot, text: str) -> ExpressionFunction:
     return function(value)
 
 
-class _Reader:
+class _TypedReader:
     def __init__(self, robot: Robot, text: str):
         self.robot, self.text, self.s = robot, text, robot.operators
 

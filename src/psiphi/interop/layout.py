@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi.arguments import Numbers, real
 from psiphi.errors import StateError
-from psiphi.interop.tables import Row
+from psiphi.interop.tables import PeerJoint
 from psiphi.model.model import Joint, Model
 
 
@@ -17,7 +17,7 @@ class Slot(NamedTuple):
     """One psiphi joint, the peer's row for its kind, and the peer's slices."""
 
     joint: Joint
-    row: Row
+    row: PeerJoint
     q: slice
     v: slice
 

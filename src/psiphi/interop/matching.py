@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from psiphi.errors import StateError
 from psiphi.interop.layout import Layout, Slot
-from psiphi.interop.tables import MUJOCO, PINOCCHIO, Row
+from psiphi.interop.tables import MUJOCO, PINOCCHIO, PeerJoint
 from psiphi.model.model import Joint, Model
 from psiphi.wording import shown
 
@@ -64,7 +64,7 @@ def _named(library: str, model: Model, peer: Any, mark: str) -> list[Place]:
     raise StateError(f"the peer is {shown(peer)}, expected {library}'s model or joint names", "leave it out for psiphi's order")
 
 
-def _slots(model: Model, peer: str, table: dict[str, Row], places: list[Place]) -> list[Slot]:
+def _slots(model: Model, peer: str, table: dict[str, PeerJoint], places: list[Place]) -> list[Slot]:
     slots, q, v = [], 0, 0
     for joint, place in _pairs(model, peer, places):
         row = _row(table, peer, joint, place)
@@ -97,7 +97,7 @@ def _require_known(model: Model, peer: str, order: list[str], joints: dict[str, 
         raise StateError(f"the order of {peer}'s joints holds {', '.join(strange)}", f"name each joint of {model.name} once")
 
 
-def _row(table: dict[str, Row], peer: str, joint: Joint, place: Place) -> Row:
+def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: Place) -> PeerJoint:
     if joint.kind not in table:
         cause = f"{peer} has no {joint.kind} joint"
         raise StateError(cause, f"the conversion knows {', '.join(table)}", element=f"joint {joint.name!r}")

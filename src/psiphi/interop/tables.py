@@ -24,7 +24,7 @@ def _same(q, joint):
 
 
 @dataclass(frozen=True)
-class Row:
+class PeerJoint:
     """One joint kind as a peer writes it; see the module's docstring for the columns."""
 
     nq: int
@@ -121,29 +121,29 @@ def _mujoco_planar_rate(q, v, joint):
     return np.concatenate([turning, np.zeros_like(turning[..., :1])], axis=-1)
 
 
-_ONE, _TWO = Row(1, 1), Row(2, 2)
+_ONE, _TWO = PeerJoint(1, 1), PeerJoint(2, 2)
 _LINEAR_FIRST = np.eye(6)[[3, 4, 5, 0, 1, 2]]
 _PLANAR_LINEAR_FIRST = np.eye(3)[[1, 2, 0]]
 
-PINOCCHIO: dict[str, Row] = {
+PINOCCHIO: dict[str, PeerJoint] = {
     "revolute": _ONE,
-    "continuous": Row(2, 1, _angle_to_pair, _pair_to_angle),
+    "continuous": PeerJoint(2, 1, _angle_to_pair, _pair_to_angle),
     "prismatic": _ONE,
     "helical": _ONE,
     "cylindrical": _TWO,
     "universal": _TWO,
-    "spherical": Row(4, 3),
-    "planar": Row(4, 3, _planar_to_pair, _planar_from_pair, _PLANAR_LINEAR_FIRST),
-    "free": Row(7, 6, T=_LINEAR_FIRST),
+    "spherical": PeerJoint(4, 3),
+    "planar": PeerJoint(4, 3, _planar_to_pair, _planar_from_pair, _PLANAR_LINEAR_FIRST),
+    "free": PeerJoint(7, 6, T=_LINEAR_FIRST),
 }
 
-MUJOCO: dict[str, Row] = {
+MUJOCO: dict[str, PeerJoint] = {
     "revolute": _ONE,
     "continuous": _ONE,
     "prismatic": _ONE,
     "cylindrical": _TWO,
     "universal": _TWO,
-    "spherical": Row(4, 3, scalar_first, scalar_last),
-    "planar": Row(3, 3, T=_mujoco_planar_T, rate=_mujoco_planar_rate),
-    "free": Row(7, 6, _mujoco_free_to_q, _mujoco_free_from_q, _mujoco_free_T, _mujoco_free_rate),
+    "spherical": PeerJoint(4, 3, scalar_first, scalar_last),
+    "planar": PeerJoint(3, 3, T=_mujoco_planar_T, rate=_mujoco_planar_rate),
+    "free": PeerJoint(7, 6, _mujoco_free_to_q, _mujoco_free_from_q, _mujoco_free_T, _mujoco_free_rate),
 }

@@ -120,6 +120,7 @@ class Graph:
             if word == (U,):
                 found.append((c, self._make(Leaf, U)))
                 continue
+            # v* H phi M phi* H* v: cut before M, both halves are V = phi* H* v, and one sweep makes both.
             cut = len(word) // 2 if adjoint(word) == word else 1
             groups.setdefault(adjoint(word[:cut]), {})[word[cut:]] = c
         for left, inner in groups.items():
@@ -152,6 +153,7 @@ class Graph:
         for word, c in poly.items():
             groups.setdefault(word[0], {})[word[1:]] = c
         terms: list[tuple[Fraction, Node]] = []
+        # M phi* (H* u + a) + b first: Newton and Euler in one step cost less than a, b and M one by one.
         body = self._body_force(groups)
         if body is not None:
             terms.append((Fraction(1), body))
@@ -165,6 +167,7 @@ class Graph:
             if isinstance(first, VectorLetter):
                 terms.append((inner[()], self._make(Leaf, first)))
                 continue
+            # 2 A (x + y) and 3 A (x + y) are multiples of one node.
             factor = inner[min(inner, key=_order)]
             node = self._applied(first, {word: c / factor for word, c in inner.items()})
             terms.append((factor, node))
@@ -172,6 +175,7 @@ class Graph:
 
     def _applied(self, letter: Letter, inner: Poly) -> Node:
         if letter in CAUSAL:
+            # psi K x and psi E_phi y are no further sweeps: G x and y join the message that the body sends anyway.
             behind = {word: c for word, c in inner.items() if word[0] != "E_phi"}
             x, w = self._split(behind, "K")
             y = self.of({word[1:]: c for word, c in inner.items() if word[0] == "E_phi"})

@@ -6,7 +6,7 @@ from psiphi.lowering import ground
 from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, Sum, U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix
 from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter, VectorLetter
 from psiphi.sweeps.program import BASE_TO_TIP
 
@@ -147,7 +147,7 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
     lines += [f"    {_family(f)}" for f in lowered.families]
     lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
-    lines += [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, Whole))]
+    lines += [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, WholeMatrix))]
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
@@ -166,11 +166,11 @@ def _family(f: Family) -> str:
     return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
 
 
-def _at_world(shape: Grounded | Whole) -> str:
+def _at_world(shape: Grounded | WholeMatrix) -> str:
     """What the world does, last."""
     letter = shape.letter if isinstance(shape, Grounded) else shape.left
     about = " about the centre of mass" if letter == ground.AT_CENTER else ""
-    if isinstance(shape, Whole):
+    if isinstance(shape, WholeMatrix):
         return f"at the world: out = Σ φ(0,k) r(k) φ*(0,k) over roots k{about}"
     return f"at the world: out(:,j){'*' if shape.transposed else ''} += y_j(0){about}"
 

@@ -10,7 +10,7 @@ from typing import Any
 from psiphi.framing.framing import Tree
 from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import adjoint
-from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, Whole, shape_of
+from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.polynomial import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
@@ -48,7 +48,9 @@ class LoweredMatrix:
         self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
         self.articulated = any(ARTICULATED in x.made for x in letters)
         self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
-        self.composite = self.weighed or any(f.composite for f in self.families) or any(isinstance(x, Whole) for x in shapes)
+        self.composite = (
+            self.weighed or any(f.composite for f in self.families) or any(isinstance(x, WholeMatrix) for x in shapes)
+        )
         self.grounded = bool(letters & {*ground.GROUND, *ground.SPREAD})
         self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
 
@@ -141,7 +143,7 @@ class _Fill:
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Grounded):
                 self._grounded(name, c, shape)
-            elif isinstance(shape, Whole):
+            elif isinstance(shape, WholeMatrix):
                 self._whole(name, c, shape)
         for (name, row, column), value in self.total.items():
             site.write(name, row * self.widths[name] + column, [value])
@@ -162,7 +164,7 @@ class _Fill:
             for i, value in enumerate(self._at(shape.letter, column.value)):
                 self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
 
-    def _whole(self, name: str, c: Fraction, shape: Whole) -> None:
+    def _whole(self, name: str, c: Fraction, shape: WholeMatrix) -> None:
         if not self.whole:  # there is no body
             return
         inertia = self.body.inertia
@@ -175,6 +177,7 @@ class _Fill:
         """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
         for letter in self.lowered.levers:
             frames.send_places(site, letter)
+        # P and r of this body first: the columns that start or pass here need them.
         if self.lowered.articulated:
             articulate(site)
         if self.lowered.composite:
@@ -210,14 +213,17 @@ class _Fill:
         here = Columns(site.children.get(f, {}))
         sent = {}
         units = list(_units(site, f.letters, ""))
+        # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
         if not f.shifted:
             for j, e in units:
                 start = apply(site, f.letters, e)
                 here[j] = Column(site.kept["r"] @ start if f.composite else start, None)
         site.kept[f] = here
+        # and goes on inward, x(p) = phi(p, k) tau_bar x(k) for psi, phi(p, k) x(k) for phi
         for j, column in here.items():
             passed = site.kept["gain"].through(site.H, column.value) if f.kind == "psi" else column.value
             sent[j] = Column(force(site.path, passed), site.link.index)
+        # K = E_phi G starts at the parent: this body sends it, and does not have it.
         if f.shifted:
             for j, e in units:
                 sent[j] = Column(force(site.path, LOCAL["G"](site, apply(site, f.letters[1:], e))), None)
@@ -229,6 +235,7 @@ class _Fill:
         for j, column in right.items():
             for i, value in _rows(site, apply(site, shape.left, column.value)):
                 self.put(name, i, j, c, value)
+                # The matrix is symmetric: entries of bodies below, seen from here, are those of this body seen from there.
                 if shape.mirror == shape.right and column.origin is not None:
                     self.put(name, j, i, c, value)
         if shape.mirror != shape.right:
@@ -256,6 +263,8 @@ class _Fill:
             else:
                 self._pairs(name, c, Om, left, right, True)
             return
+        # The pairs of a symmetric matrix, once each. Columns of one child have met further out; of the child with most of them,
+        # none needs Om @ x here, since each of its pairs has a partner from elsewhere.
         crowd = Counter(x.origin for x in right.values() if x.origin is not None)
         largest = max(crowd, key=crowd.__getitem__) if crowd else None
         done: set[int] = set()
@@ -326,6 +335,7 @@ def compose(site: Site) -> None:
     if below is not None:
         mass, moment, J = mass + below.mass, add(moment, below.moment), _sum(J, below.J)
     site.keep(r=Rigid(mass, moment, J).inertia)
+    # Moments of mass move cheaper than 6 x 6 inertias: m, m p + m l, and J + l p* + p l* + m l l* (Steiner).
     l, p = pose(site.path, EYE3, ZERO3)[1], rotate(site.path, moment)
     turned = second_moment(site.path, J)
     moved = [[turned[r][c] + l[r] * p[c] + l[c] * p[r] + mass * (l[r] * l[c]) for c in range(3)] for r in range(3)]
@@ -363,6 +373,7 @@ def compliance(site: Site, above: Inertia | None, middle: Word, kind: str) -> In
     entry = {(r, c): X[min(r, c)][max(r, c)] for r in range(6) for c in range(6)}
     if above is None:
         return Inertia.from_entries(entry)
+    # LamP = phi* Om(p) phi, the compliance of the parent as this body feels it with its joint locked
     lam, H = coinertia(site.path, above), site.H
     n = len(H) if kind == "psi" else 0
     g = [list(column) for column in zip(*site.kept["gain"].G, strict=True)] if n else []

@@ -42,6 +42,7 @@ def schedule(
     """`articulated`: P is needed by itself; `placed`: world poses are needed, first thing, base to tip; `motion`: the nodes
     that make the velocities, where they are not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`:
     nodes that end at the world, when all is done."""
+    # Sweeps go in and out by turns, so a schedule is known by the way it begins.
     options = [_schedule(nodes, start, articulated, placed, fused, motion, whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
     return min(options, key=lambda s: len(s.directions))
 
@@ -95,6 +96,7 @@ def _schedule(
     whole: Collection[Node],
     last: Collection[Node],
 ) -> Schedule:
+    # stage numbers alternate in direction: the first one at or after `earliest` that runs this way
     def next_in(direction: Direction, earliest: int) -> int:
         offset = 0 if start is direction else 1
         return earliest if (earliest - offset) % 2 == 0 else earliest + 1
@@ -103,6 +105,7 @@ def _schedule(
     articulated = articulated or any(needs_articulation(n) for n in nodes)
     bodies = [next_in(BASE_TO_TIP, 0) for n in nodes if isinstance(n, BodyForce)]
     inward = next_in(TIP_TO_BASE, 0)
+    # P rides inward with the forces of the bodies, as in the articulated-body algorithm, not in a sweep of its own before.
     if articulated and bodies and inward < min(bodies):
         inward = next_in(TIP_TO_BASE, min(bodies))
     rated = any(map(_rated, nodes))
@@ -114,11 +117,13 @@ def _schedule(
         return max((stage[n.number] for n in motion), default=next_in(BASE_TO_TIP, 0))
 
     for node in nodes:
+        # a sweep reads what it makes itself at the same body, or what an earlier one made anywhere
         earliest = max([stage[a.number] for a in arguments(node)], default=0) + (node in whole)
         if needs_articulation(node):
             earliest = max(earliest, inward)
         if needs_motion(node):
             earliest = max(earliest, moving())
+        # dP/dt needs P, made inward, and the joint velocities, kept on the way out: a sweep inward after both
         if _rated(node):
             earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
         if isinstance(node, Apply) and isinstance(node.letter, FrameLetter):
@@ -127,6 +132,7 @@ def _schedule(
             earliest = max(earliest, next_in(TIP_TO_BASE, 0) + 1)
         direction = _wanted(node)
         stage[node.number] = earliest if direction is None else next_in(direction, earliest)
+    # sums that end at the world can wait for the last sweep inward, whatever else is in it
     end = next_in(TIP_TO_BASE, max(stage.values(), default=0))
     stage |= {n.number: end for n in last}
     weigh = (end if all(n in last for n in weighed) else next_in(TIP_TO_BASE, 0)) if weighed else None

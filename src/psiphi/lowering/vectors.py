@@ -67,9 +67,11 @@ class Lowered:
 
     def __post_init__(self):
         self.motion = self._motion()
+        # Equal subexpressions of all results are one node, so that they share sweeps: P, V and the like are made once.
         self.roots = [None if result.space == "one" else self.graph.of(result.poly) for result in self.results]
         self.sums = {result.name: self.graph.numbers(result.poly) for result in self.results if result.space == "one"}
         dots = [dot for terms in self.sums.values() for _, dot in terms]
+        # Factoring leaves nodes behind that nothing reads (the halves of a cut word): no sweep for these.
         live = _live([root for root in (*self.motion, *self.roots, *dots) if root is not None])
         self.nodes = [n for n in self.graph.nodes if n.number in live]
         letters = {n.letter for n in self.nodes if isinstance(n, (Apply, FrameMotion))}
@@ -102,6 +104,8 @@ class Lowered:
     def rods(self) -> bool:
         """Whether inertia may change sides of joints: where M shows only inside H phi M phi* H*, or in body forces."""
         applied = {n.letter for n in self.nodes if isinstance(n, (Apply, Leaf)) and BODIES in n.letter.made}
+        # What a joint does not feel of its link may move to the parent: H phi M phi* H*, hence D, stays as it is. phi M phi* by
+        # itself would not, nor would forces of single bodies.
         alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
         shows = alone or bool(applied - {"M"})
         return not (shows or self.explicit_bias or self._over_links)
@@ -112,6 +116,7 @@ class Lowered:
         local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
         local = local and not self.gathering.used
         finish = partial(self._finish, tree.gravity) if self.gathering.results or self.sums else None
+        # J v needs the bodies between the base and its frames, and none of the others.
         bodies = sorted(marks) if self._only_to_frames else None
         return Program(name, inputs, outputs, sweeps, self._world(tree), finish, bodies, local, marks)
 
@@ -161,6 +166,7 @@ class Lowered:
         gravity = tree.gravity
 
         def world(site: Site) -> None:
+            # The world rests, and yet accelerates by -g: what falls freely then has no acceleration of its own (S0 (3.21)).
             site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-float(g) for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
             site.keep(down=[float(g) for g in gravity])
             for node in self.nodes:
@@ -180,6 +186,7 @@ class Lowered:
         work = [node for node in nodes if node not in self.gathering.at_world and not ground.is_height(node)]
 
         def step(site: Site) -> None:
+            # Before the nodes of this sweep, what their letters are made of: V outward, P inward, and dP/dt after both.
             if first_out and self.explicit_bias:
                 keep_velocity(site)
             if first_out and self.frames:
@@ -192,6 +199,7 @@ class Lowered:
                 differentiate(site)
                 if self.splits:
                     split(site)
+            # Nodes stand in the order in which they were made, arguments first: each reads what this body has kept already.
             for node in work:
                 value = _value(site, node, self.gathering)
                 site.keep(**{f"n{node.number}": value})
@@ -281,11 +289,14 @@ def _dot(site: Site, node: Dot, get) -> list:
 
 
 def _causal(site: Site, node: Causal, get) -> list:
+    """Tip to base: z(k) = w(k) + sum_c [psi(k, c) z(c) + phi(k, c) (G x(c) + y(c))], and with phi for psi."""
     name = f"n{node.number}"
     z = site.children.get(name)
     if node.w is not None:
         z = get(node.w) if z is None else add(z, get(node.w))
     z = [0.0] * site.link.size if z is None else z
+    # what the parent gets is phi z+, z+ = tau_bar z + G x + y; tau_bar z + G x = z + G (x - H z) is the filter's update,
+    # and 6 x 6 matrices psi are never formed
     passed = z
     if node.x is not None and node.kind == "psi":
         x, gain = get(node.x), site.kept["gain"]
@@ -300,8 +311,10 @@ def _causal(site: Site, node: Causal, get) -> list:
 
 
 def _anticausal(site: Site, node: Anticausal, get) -> list:
+    """Base to tip: y(k) = psi*(p, k) y(p) + H* u + w, and with phi* for psi*."""
     above = motion(site.path, site.parent[f"n{node.number}"])
     u = get(node.u) if node.u is not None else None
+    # psi* y = tau_bar* phi* y = phi* y - H* (G* phi* y): the joint takes back what it would feel, so H* stands once
     if node.kind == "psi*":
         below = site.kept["gain"].adjoint(above)
         u = [-x for x in below] if u is None else subtract(u, below)
@@ -320,9 +333,11 @@ def _applied(site: Site, node: Apply, x) -> Any:
         return ground.hand(site, letter, x)
     if isinstance(letter, FrameLetter):
         return frames.act(site, letter, x)
+    # K = E_phi G and its like reach from child to parent alone: a message inward, and no sum along the path
     if letter in GATHERED:
         site.send(**{name: force(site.path, GATHERED[letter](site, x))})
         return site.children.get(name, [0.0] * site.link.size)
+    # their adjoints look up to the parent once
     return INHERITED[letter](site, motion(site.path, site.parent[f"n{node.argument.number}"]))
 
 

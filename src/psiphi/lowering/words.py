@@ -38,11 +38,15 @@ class Family:
 
 @dataclass(frozen=True)
 class Diagonal:
+    """L: one block a body."""
+
     letters: Word
 
 
 @dataclass(frozen=True)
 class Climb:
+    """L c R, or its transpose: entries wherever the row's body is the column's or an ancestor of it."""
+
     left: Word
     family: Family
     transposed: bool = False
@@ -50,6 +54,8 @@ class Climb:
 
 @dataclass(frozen=True)
 class Composite:
+    """L phi M phi* R: at the nearer body of each pair, L phi(i, j) r(j) R (S2 (7.11)); none across branches."""
+
     left: Word
     right: Family
     mirror: Family  # the columns of left*, for the entries below the diagonal
@@ -57,6 +63,8 @@ class Composite:
 
 @dataclass(frozen=True)
 class Compliance:
+    """L c* X c R: motions of two branches come from one ancestor, so that every pair has an entry (S3 (20))."""
+
     left: Family  # the columns of left*
     middle: Word
     right: Family
@@ -64,13 +72,17 @@ class Compliance:
 
 @dataclass(frozen=True)
 class Grounded:
+    """E_0 c R or E_c c R, or its transpose: six rows, read at the world."""
+
     letter: Letter
     family: Family
     transposed: bool = False
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeMatrix:
+    """E_0 phi M phi* E_0*: the robot as one rigid body, joints locked."""
+
     left: Letter
     right: Letter
 
@@ -89,6 +101,7 @@ def shape_of(word: Word) -> Any:
         return replace(mirror, transposed=True) if isinstance(mirror, Grounded) else None
     if any(isinstance(x, FrameLetter) and not x.starred and isinstance(y, FrameLetter) for x, y in pairwise(word)):
         return None  # B B*: frames of one body push another
+    # phi, psi and their adjoints are the sweeps of a word; what stands before, between and behind them is local
     turns = [i for i, x in enumerate(word) if x.bare in ("phi", "psi")]
     kinds = [word[i] for i in turns]
     if not turns:
@@ -100,6 +113,7 @@ def shape_of(word: Word) -> Any:
             mirror = shape_of(adjoint(word))
             return Climb(mirror.left, mirror.family, True) if isinstance(mirror, Climb) else None
         family = Family(kinds[0], right)
+        # H phi B is read off the places of joint and frame; other letters before phi B would need its columns to climb
         if left != ("H",) and right and isinstance(right[0], FrameLetter) and kinds[0] == "phi":
             return None
         return Climb(left, family) if all(map(is_local, left)) and _is_source(family) else None
@@ -110,17 +124,18 @@ def shape_of(word: Word) -> Any:
         return Composite(left, Family(kinds[0], right, True), Family(kinds[0], adjoint(left), True))
     if kinds[0].starred and kinds[0] == kinds[1].T:
         families = Family(kinds[1], adjoint(left)), Family(kinds[1], right)
+        # Om(k) = X + c*(p, k) Om(p) c(p, k) is kept as an inertia is, by its upper half: X must be symmetric
         symmetric = adjoint(middle) == middle
         return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
     return None
 
 
-def _at_world(word: Word) -> Grounded | Whole | None:
+def _at_world(word: Word) -> Grounded | WholeMatrix | None:
     """E_0 or E_c on columns that climb."""
     letter, kind, right = word[0], word[1:2], word[2:]
     if word[1:4] == ("phi", "M", "phi*"):
         if len(word) == 5 and word[4] in SPREAD:
-            return Whole(letter, word[4])
+            return WholeMatrix(letter, word[4])
         family = Family(word[1], word[4:], True)
         return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
     if kind not in (("phi",), ("psi",)):

@@ -14,7 +14,7 @@ FEW = 3  # doubts that a warning spells out
 PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
-class Placed(Protocol):
+class Located(Protocol):
     """Anything a message can point at."""
 
     @property
@@ -31,14 +31,14 @@ class Log:
         self.file = file
         self.notes = list(notes)
 
-    def fail(self, at: Placed, cause: str, remedy: str, kind: type[Error] = ModelError) -> NoReturn:
+    def fail(self, at: Located, cause: str, remedy: str, kind: type[Error] = ModelError) -> NoReturn:
         raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
 
-    def note(self, at: Placed, text: str) -> None:
+    def note(self, at: Located, text: str) -> None:
         """A line of the report."""
         self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
 
-    def doubt(self, at: Placed, text: str) -> None:
+    def doubt(self, at: Located, text: str) -> None:
         """A line of the report that is worth a warning."""
         self.note(at, text)
         self.notes[-1] = Doubt(self.notes[-1])

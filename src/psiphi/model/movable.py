@@ -16,7 +16,7 @@ import numpy as np
 
 from psiphi.errors import SingularError
 from psiphi.model.definitions import across, joint_motion, spatial_inertia
-from psiphi.model.log import Log, Placed
+from psiphi.model.log import Located, Log
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import WORLD, Joint, Model
 from psiphi.model.records import JointRecord, Whole
@@ -134,5 +134,5 @@ def _test(joint: Joint, D: np.ndarray, H: np.ndarray, locked: np.ndarray, joints
 
 
 def _refuse(joint: Joint, cause: str, joints: Mapping[str, JointRecord] | None, log: Log | None) -> None:
-    at: Placed = joints[joint.name] if joints and joint.name in joints else Whole(f"joint {joint.name!r}")
+    at: Located = joints[joint.name] if joints and joint.name in joints else Whole(f"joint {joint.name!r}")
     (log or Log()).fail(at, cause, REMEDY, SingularError)

@@ -39,7 +39,7 @@ def motion_cross(V: Matrix) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Rate:
+class BodyRates:
     """One body: Ω_δ, P⁺ and the derivatives of P, D, G."""
 
     Omega_d: Matrix
@@ -50,14 +50,14 @@ class Rate:
     G_dot: Matrix
 
 
-def rates(atoms: Any) -> list[Rate]:
+def rates(atoms: Any) -> list[BodyRates]:
     """Tip to base."""
     if "rates" not in atoms.known:
         atoms.known["rates"] = _rates(atoms)
     return atoms.known["rates"]
 
 
-def _rates(atoms: Any) -> list[Rate]:
+def _rates(atoms: Any) -> list[BodyRates]:
     model = atoms.model
     zero = np.zeros((*atoms.lead, 6, 6))
     P_dot, Pi = [zero] * len(model.joints), [zero] * len(model.joints)
@@ -70,7 +70,7 @@ def _rates(atoms: Any) -> list[Rate]:
         D_dot = t(S) @ U_dot + t(S_dot) @ P @ S
         G_dot = (U_dot - G @ D_dot) @ D_inv
         plus_dot = P_dot[k] - G_dot @ t(S) @ P - G @ t(U_dot)
-        out[k] = Rate(Omega_d, P_plus, P_dot[k], Pi[k], D_dot, G_dot)
+        out[k] = BodyRates(Omega_d, P_plus, P_dot[k], Pi[k], D_dot, G_dot)
         if joint.parent != WORLD:
             phi, tau_bar = motion.phi, np.eye(6) - G @ t(S)
             turned = Omega_d @ P_plus
@@ -114,7 +114,7 @@ def _spins(atoms: Any) -> list[Matrix]:
     ]
 
 
-def _lambda_dot(rate: Rate, P: Matrix) -> Matrix:
+def _lambda_dot(rate: BodyRates, P: Matrix) -> Matrix:
     X = rate.Omega_d @ P
     return rate.P_dot + X + t(X)
 

@@ -23,7 +23,7 @@ from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Counterexample, Derivation
 from psiphi.rewriting.normal import normal_form
 from psiphi.rewriting.proof import prove
-from psiphi.rewriting.rules import Axiom, Rule, Rules, Step
+from psiphi.rewriting.rules import Axiom, Rewriting, Rule, Rules
 from psiphi.rewriting.systems import rules_for
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "normal_form",
     "Derivation",
     "Counterexample",
-    "Step",
+    "Rewriting",
     "Rule",
     "Rules",
     "rules_for",

@@ -15,7 +15,7 @@ from itertools import count
 
 from psiphi.operators.polynomial import Poly, Word, add, adjoint, between, scale
 from psiphi.rewriting.budget import spend
-from psiphi.rewriting.rules import Axiom, Rule, Rules, Statement, Use, heft, reduce
+from psiphi.rewriting.rules import Application, Axiom, Rule, Rules, Statement, heft, reduce
 
 PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
 
@@ -39,9 +39,9 @@ class Completion:
     def state(self, known: Rule | Statement) -> None:
         """An equation to be considered."""
         p = known.poly
-        heapq.heappush(self.queue, (heft(max(p, key=heft)), next(self.ticket), (p, (Use(Fraction(1), (), known, ()),))))
+        heapq.heappush(self.queue, (heft(max(p, key=heft)), next(self.ticket), (p, (Application(Fraction(1), (), known, ()),))))
 
-    def consider(self, p: Poly, proof: tuple[Use, ...]) -> None:
+    def consider(self, p: Poly, proof: tuple[Application, ...]) -> None:
         """Reduce p = 0; what remains is a new rule, which may unseat others and overlaps with all."""
         rest, uses = reduce(p, self.find)
         if not rest:
@@ -70,7 +70,7 @@ class Completion:
             return
         left, right = a.lead[:-n], b.lead[n:]
         p = add(between(left, b.rest, ()), between((), a.rest, right), -1)
-        self.consider(p, (Use(Fraction(1), (), a, right), Use(Fraction(-1), left, b, ())))
+        self.consider(p, (Application(Fraction(1), (), a, right), Application(Fraction(-1), left, b, ())))
 
     def run(self, pairs: int) -> bool:
         """Until nothing is left to do, or so many pairs were looked at."""
@@ -90,7 +90,7 @@ class Completion:
         """Each rule with its right side in normal form."""
         for rule in self.rules.values():
             rest, uses = reduce(rule.rest, self.find)
-            yield rule if not uses else Rule(rule.lead, rest, (Use(Fraction(1), (), rule, ()), *uses))
+            yield rule if not uses else Rule(rule.lead, rest, (Application(Fraction(1), (), rule, ()), *uses))
 
 
 def complete(axioms: Iterable[Axiom], base: Rules | None = None, pairs: int = PAIRS) -> Rules:

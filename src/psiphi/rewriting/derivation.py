@@ -16,7 +16,7 @@ from psiphi.operators.letters import Letter, letter
 from psiphi.operators.polynomial import Poly, Word, between
 from psiphi.operators.printing import POWER, Latex, Notation, show_poly, show_word
 from psiphi.rewriting.moves import Move
-from psiphi.rewriting.rules import Rule, Statement, Step, Use
+from psiphi.rewriting.rules import Application, Rewriting, Rule, Statement
 
 WIDTH = 76  # where the names of the rules stand
 
@@ -27,7 +27,7 @@ class Chain:
 
     expression: Expression
     start: Poly
-    steps: tuple[Step, ...]
+    steps: tuple[Rewriting, ...]
     moves: tuple[Move, ...] = ()
 
     @property
@@ -72,12 +72,12 @@ class Derivation:
     counterexample: Counterexample | None = None
     notes: tuple[str, ...] = ()
     remainder: Poly | None = None
-    uses: tuple[Use, ...] = ()
+    uses: tuple[Application, ...] = ()
     assumes: tuple[Expression, ...] = ()
     unfinished: bool = False
 
     @property
-    def steps(self) -> tuple[Move | Step, ...]:
+    def steps(self) -> tuple[Move | Rewriting, ...]:
         """Everything that was done, left side first; each step has rule, source, position, before, after."""
         chains = (self.left,) if self.right is None else (self.left, self.right)
         return tuple(step for chain in chains for step in (*chain.moves, *chain.steps))
@@ -113,7 +113,7 @@ class Derivation:
         return f'<table style="{style}">{"".join(cells)}</table>'
 
 
-def _unfold(use: Use, c: Fraction, left: Word, right: Word, total: dict) -> None:
+def _unfold(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
     """Follow the proofs of rules down to the axioms."""
     c, left, right = c * use.c, left + use.left, use.right + right
     if isinstance(use.rule, Statement) or not use.rule.proof:

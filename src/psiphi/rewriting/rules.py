@@ -62,7 +62,7 @@ class Rule:
 
     lead: Word
     rest: Poly
-    proof: tuple[Use, ...] = ()
+    proof: tuple[Application, ...] = ()
     name: str = ""
 
     @property
@@ -87,7 +87,7 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
+class Application:
     """c left (rule) right: one rule, put to work once."""
 
     c: Fraction
@@ -95,12 +95,12 @@ class Use:
     rule: Rule | Statement
     right: Word
 
-    def times(self, factor: Fraction) -> Use:
-        return Use(self.c * factor, self.left, self.rule, self.right)
+    def times(self, factor: Fraction) -> Application:
+        return Application(self.c * factor, self.left, self.rule, self.right)
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Rewriting:
     """One rewriting: `rule` applied to the letter at `position` of `word`; the whole polynomial before and after."""
 
     rule: Rule
@@ -152,13 +152,13 @@ class Rules(Sequence[Rule]):
         """The normal form."""
         return reduce(p, self.find)[0]
 
-    def steps(self, p: Poly) -> tuple[Poly, list[Step]]:
+    def steps(self, p: Poly) -> tuple[Poly, list[Rewriting]]:
         """The normal form, and how it was reached."""
         steps = list(walk(p, self.find))
         return (steps[-1].after if steps else p), steps
 
 
-def reduce(p: Poly, find) -> tuple[Poly, list[Use]]:
+def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
     """Rewrite until nothing applies, heaviest words first; the uses add up to p - result."""
     done: Poly = {}
     todo, uses = dict(p), []
@@ -174,11 +174,11 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Use]]:
         left, right = word[:i], word[i + len(rule.lead) :]
         spend(5 + 0.3 * len(todo) + len(word) + (2 + 0.2 * len(word)) * len(rule.rest))
         accumulate(todo, between(left, rule.rest, right), c)
-        uses.append(Use(c, left, rule, right))
+        uses.append(Application(c, left, rule, right))
     return done, uses
 
 
-def walk(p: Poly, find) -> Iterator[Step]:
+def walk(p: Poly, find) -> Iterator[Rewriting]:
     """The same, one step at a time, with the whole polynomial at each."""
     done: set[Word] = set()
     while todo := p.keys() - done:
@@ -192,5 +192,5 @@ def walk(p: Poly, find) -> Iterator[Step]:
         spend(10 + 0.5 * len(p) + len(word) + (2 + 0.2 * len(word)) * len(rule.rest))
         after = {w: c for w, c in p.items() if w != word}
         accumulate(after, between(word[:i], rule.rest, word[i + len(rule.lead) :]), p[word])
-        yield Step(rule, word, i, p, after)
+        yield Rewriting(rule, word, i, p, after)
         p = after

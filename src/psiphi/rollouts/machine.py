@@ -3,7 +3,7 @@
     start                     once for each group of lanes
     law, dynamics, stages     every step, in the method's order
 
-A `Plan` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
+A `Recipe` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
 from psiphi.control.law import Law, Step
 from psiphi.control.stops import Stops
-from psiphi.emitters.joined import Code, Frame, Named
+from psiphi.emitters.joined import BlockFrame, Code, Named
 from psiphi.emitters.rollout import Rollout
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
@@ -34,7 +34,7 @@ def place(name: str, j: int = 0) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Recipe:
     """What is asked for: the method, the law of the torque, whether what it follows changes with time, whether the torque is
     held during a step, and what else acts."""
 
@@ -85,7 +85,7 @@ class Machine:
     """A plan on one robot or closed chain, traced."""
 
     system: Robot | System
-    plan: Plan
+    plan: Recipe
 
     @property
     def robot(self) -> Robot:
@@ -178,7 +178,7 @@ class Machine:
         """All of it, for the emitter."""
         plan = self.plan
         repeats = (impact.STOPS,) if plan.stops is not None else ()
-        return Rollout(Frame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats)
+        return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats)
 
     @property
     def flops(self) -> int:

@@ -25,7 +25,7 @@ from psiphi.control.plant import Plant
 from psiphi.emitters.host import HOST
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
-from psiphi.rollouts.machine import Machine, Plan
+from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache
 from psiphi.runtime.threads import GRAIN, ROWS, SLICES, get_threads, together
@@ -40,7 +40,7 @@ _kept: dict[str, Compiled] = {}
 class Compiled:
     """Machine code of one plan on one robot."""
 
-    def __init__(self, system: Robot | System, plan: Plan, key: str):
+    def __init__(self, system: Robot | System, plan: Recipe, key: str):
         library, facts = HOST.load(cache.remember(key, lambda: _built(Machine(system, plan))))
         self.plan, self.flops = plan, facts["flops"]
         self.address = library.address("rollout")
@@ -76,7 +76,7 @@ class Compiled:
         self.call(block.ctypes.data)
 
 
-def compiled(system: Robot | System, plan: Plan) -> Compiled:
+def compiled(system: Robot | System, plan: Recipe) -> Compiled:
     """The kernel, from this process, from the disk, or made now."""
     what = [*plan.key, *Machine(system, plan).foreign, HOST.key("d")]
     robot = system.robot if isinstance(system, System) else system
@@ -104,7 +104,7 @@ def own_sources() -> str:
 class Runner:
     """Motions (B, ...) that go on from where they are, some steps at a time."""
 
-    def __init__(self, plant: Plant, drive: Drive, plan: Plan, dt: float, batch: tuple[int, ...]):
+    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, dt: float, batch: tuple[int, ...]):
         self.plan, self.drive, self.dt, self.batch = plan, drive, dt, batch
         self.code = compiled(plant.given, plan)
         self.width = plant.nq + plant.nv

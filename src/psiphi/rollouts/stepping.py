@@ -18,14 +18,14 @@ from psiphi.arguments import read
 from psiphi.compiler.passes import Ready
 from psiphi.compiler.source import Function, Request
 from psiphi.control.law import Law
-from psiphi.emitters.joined import Frame
+from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Single
 from psiphi.errors import StateError
 from psiphi.functions.guard import TINY
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Model
 from psiphi.rollouts.integrators import METHODS
-from psiphi.rollouts.machine import Machine, Plan
+from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import own_sources
 from psiphi.sweeps.program import Argument
@@ -36,7 +36,7 @@ DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Ready):
+class MethodStep(Ready):
     """One step of a method, as the compiler takes it: the blocks of a rollout, once."""
 
     model: Model
@@ -55,10 +55,10 @@ class Step(Ready):
         return (*inputs, Argument("like", state)), (Argument("x", state),)
 
     def ready(self) -> Single:
-        machine = Machine(Robot.of(self.model), Plan(self.method, Law(), timed=False, hold=False))
+        machine = Machine(Robot.of(self.model), Recipe(self.method, Law(), timed=False, hold=False))
         sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
         both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
-        return Single(Frame(machine.blocks | {"both": (both, {})}), ("start", *machine.order, "both"), *self.arguments())
+        return Single(BlockFrame(machine.blocks | {"both": (both, {})}), ("start", *machine.order, "both"), *self.arguments())
 
 
 class Stepper:
@@ -74,7 +74,7 @@ class Stepper:
     @cached_property
     def function(self) -> Function:
         """Its name in the cache tells of the rules it is made from."""
-        return Function(Request(f"step {self.method}", (own_sources(),)), Step(self.model, self.method))
+        return Function(Request(f"step {self.method}", (own_sources(),)), MethodStep(self.model, self.method))
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (

@@ -18,7 +18,7 @@ from psiphi.control.traced import Traced
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.integrators import METHODS
-from psiphi.rollouts.machine import Plan, place
+from psiphi.rollouts.machine import Recipe, place
 
 OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
 
@@ -80,11 +80,11 @@ class Drive:
         stiff = {"stiff": self.losses.stiff} if self.losses.implicit else {}
         return self.losses.acting | stiff | cut
 
-    def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Plan:
+    def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Recipe:
         keeps = () if self.controller is None else tuple(self.controller.numbers)
         cut = "effort" in self.brakes
         losses = tuple(self.losses.acting), self.losses.implicit
-        plan = Plan(method, self.law, self.timed, hold, keeps, *losses, cut, stops or None)
+        plan = Recipe(method, self.law, self.timed, hold, keeps, *losses, cut, stops or None)
         if not isinstance(plant.given, System):
             return plan
         return replace(plan, closure=plant.given.key, project=plant.project is not None)
@@ -97,7 +97,7 @@ class Drive:
         own = self.controller.numbers | dict(zip(self.law.followed, fixed, strict=False))
         return self.brakes | {place(name): x for name, x in own.items()}
 
-    def tables(self, plan: Plan, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
+    def tables(self, plan: Recipe, start: int, count: int, dt: float) -> dict[str, np.ndarray]:
         """(..., count, n) for the steps from `start` on, by place."""
         if not self.timed:
             return {}

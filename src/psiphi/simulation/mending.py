@@ -14,7 +14,7 @@ import numpy as np
 from psiphi.control.plant import Plant
 from psiphi.control.torques import Batch, Torque
 from psiphi.rollouts.integrators import advance
-from psiphi.rollouts.machine import Plan
+from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.runner import Arrays, Runner
 from psiphi.rollouts.supply import Drive
 from psiphi.simulation.failure import Strained
@@ -24,7 +24,7 @@ from psiphi.simulation.field import Field
 class Careful(Runner):
     """A rollout as it was asked for, the motions that strain their constraints mended."""
 
-    def __init__(self, plant: Plant, drive: Drive, plan: Plan, dt: float, batch: Batch):
+    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, dt: float, batch: Batch):
         self.plant = plant
         super().__init__(plant, drive, plan, dt, batch)
 

@@ -93,6 +93,7 @@ def differentiate(site: Site) -> None:
     P, gain, P_plus = site.kept["P"], site.kept["gain"], site.kept["P_plus"]
     P_dot = site.children.get("P+_dot", NOTHING)
     H, H_dot = site.H, _joint_rates(site)
+    # U = P H*, D = H U: product rule, with dH/dt where the joint map turns (universal joints)
     U_dot = [_sum(P_dot @ h, P @ d) for h, d in zip(H, H_dot, strict=True)]  # by columns
     D_dot = [[dot(h, u) for u in U_dot] for h in H]
     if site.link.row.Hdot is not None:
@@ -100,6 +101,7 @@ def differentiate(site: Site) -> None:
         D_dot = [[x + dot(d, u) for x, u in zip(row, U, strict=True)] for row, d in zip(D_dot, H_dot, strict=True)]
     plus = _reduced(P_dot, U_dot, D_dot, gain)
     site.keep(P_dot=P_dot, U_dot=U_dot, D_dot=D_dot)
+    # phi(p, k) turns with the joint: seen from the parent, P+ changes by Omega_d P+ + P+ Omega_d*, too
     V_d = small.apply(small.transpose(H), site.kept["v"])
     site.send(**{"P+_dot": inertia(site.path, plus + rate_of(P_plus, V_d))})
 

@@ -85,6 +85,7 @@ def gain(P: Inertia, H, armature) -> tuple[Gain, Inertia]:
     D = [[dot(h, u) for u in U] for h in H]
     for i, J in enumerate(armature):
         D[i][i] = D[i][i] + J
+    # Without rotors H G = I: a coordinate that the joint opens passes no force on, and its row of P+ is zero, not rounding.
     exact = all(isinstance(J, float) and J == 0.0 for J in armature)
     selected = [_selected(row) for row in H]
     closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
@@ -117,6 +118,7 @@ def _selected(row) -> int | None:
 
 def articulate(site: Site) -> None:
     """Tip to base: P(k) = M(k) + sum phi P+(c) phi*, and its gain."""
+    # the Riccati equation M = P - E_psi P E_phi*, solved from the tips: S0 (4.5)
     P = site.link.inertia
     below = site.children.get("P+")
     if below is not None:

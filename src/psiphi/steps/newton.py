@@ -53,9 +53,11 @@ def move(site: Site, u, name: str) -> tuple:
     """
     path, v = site.path, site.of("v")
     w_p, wd_p, vd_p, U_p = site.parent[name]
+    # what the joint adds to the motion: V_d = H* v, and H* u + dH*/dt v
     Vd, A = adjoint_map(site.H, v), adjoint_map(site.H, u)
     if site.link.row.Hdot is not None:
         A = add(A, adjoint_map(site.link.row.Hdot(site.of("q"), v, site.link), v))
+    # the parent's motion in this body's axes, then the joint's: wp x w_d and (wp + w) x v_d are a(k) of S0 (2.31), (2.32)
     wp = unrotate(path, w_p)
     w = add(wp, Vd[:3])
     wd = add(add(unrotate(path, wd_p), cross(wp, Vd[:3])), A[:3])

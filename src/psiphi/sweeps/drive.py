@@ -15,7 +15,7 @@ from psiphi.tape.tape import Count, Tape
 
 
 @dataclass
-class Run:
+class ProgramRun:
     """A program under way on one tree: what each body (and the world) has kept, and the outputs written so far."""
 
     program: Program
@@ -40,13 +40,16 @@ class Run:
             nv=self.tree.nv,
             world=world,
             gauge=self.tree.gauge[k],
+            at_root=self.tree.parent[k] == WORLD,
         )
 
     def collect(self, site: Site) -> None:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
 
 
-def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: type[Run] = Run) -> dict[tuple[str, int], Any]:
+def drive(
+    program: Program, tree: Any, inputs: Mapping[str, Any], under: type[ProgramRun] = ProgramRun
+) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     run = under(program, tree, inputs)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
@@ -62,14 +65,16 @@ def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: type[Ru
     return run.outputs
 
 
-def _sweep(run: Run, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
+def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
     """One pass; returns the inboxes (the world's is what the roots sent)."""
     inbox: dict[int, dict] = {}
     outward, run.direction = sweep.direction is BASE_TO_TIP, sweep.direction
+    # Bodies are numbered parents first: upwards is base to tip, downwards tip to base.
     for k in bodies if outward else reversed(bodies):
         site = run.site(k, inbox)
         sweep.step(site)
         run.collect(site)
+        # Children add up in the parent's inbox, sum_c phi(p, c) z(c): the parent sees the sum and not who sent what.
         box = inbox.setdefault(run.tree.parent[k], {})
         for name, value in site.sent.items():
             box[name] = merge(box.get(name), value)
@@ -89,7 +94,7 @@ class Straight:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any, under: type[Run] = Run) -> Straight:
+def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) -> Straight:
     """The whole program as one tape; outputs no step wrote are zero."""
     sizes = {arg.name: arg.size for arg in program.inputs}
     tape = Tape()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi.model.model import WORLD
-from psiphi.sweeps.drive import Run
+from psiphi.sweeps.drive import ProgramRun
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site
 
 
@@ -37,7 +37,7 @@ class _Unseen(dict):
 
 
 @dataclass
-class CheckedRun(Run):
+class CheckedRun(ProgramRun):
     """A run that refuses what the language of sweeps does not say."""
 
     places: dict[str, int] = field(default_factory=dict)

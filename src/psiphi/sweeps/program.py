@@ -85,11 +85,7 @@ class Site:
     nv: int = 0  # the whole model's velocity coordinates
     world: dict[Any, Any] = field(default_factory=dict)  # what the world keeps; whole when a sweep has ended
     gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
-
-    @property
-    def at_root(self) -> bool:
-        """Whether the parent is the world; False in steps that run as loops, which do not know."""
-        return self.parent is self.world
+    at_root: bool = False  # whether the parent is the world; steps that run as loops do not know
 
     def of(self, name: str) -> list:
         """The joint's own part of an input; zeros when the program has no such input."""

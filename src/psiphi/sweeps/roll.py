@@ -48,7 +48,7 @@ class Class:
 
 
 @dataclass
-class Stage:
+class SweepLoop:
     """One sweep as a loop: bodies in order, the class of each."""
 
     order: list[int]
@@ -62,7 +62,7 @@ class Rolled:
 
     program: Program
     tree: Tree
-    stages: list[Stage]
+    stages: list[SweepLoop]
     finish: Class | None
     record: int
     inbox: int
@@ -113,6 +113,7 @@ class _Roller:
         for k in self.bodies:
             link = self.tree.links[k]
             values = link.numbers()
+            # 0 and 1 fold code away and so belong to the class; other numbers are read from a table.
             numbers[k] = [x for x in values if x not in SPECIAL]
             pattern[k] = (link.kind, link.axes, tuple(x if x in SPECIAL else None for x in values))
         return numbers, pattern
@@ -131,18 +132,20 @@ class _Roller:
             if not arg.per_joint
         }
 
-    def _stage(self, sweep: Sweep) -> tuple[Stage, dict]:
+    def _stage(self, sweep: Sweep) -> tuple[SweepLoop, dict]:
         outward = sweep.direction is BASE_TO_TIP
         order = self.bodies if outward else self.bodies[::-1]
-        stage, known, inboxes = Stage(order), {}, {}
+        stage, known, inboxes = SweepLoop(order), {}, {}
         siblings = _sibling_counts(self.tree, self.bodies)
         for k in order:
             parent = self.tree.parent[k]
             several = siblings[parent] > 1
             first = parent not in inboxes
+            # What a step sees: outward what the parent has kept, inward what the children sent, and what was kept here before.
             up = {} if not outward else self.world if parent == WORLD else self.state[parent].kept
             before = self.state.get(k)
             inbox = inboxes.get(k, {})
+            # Bodies that see values of the same form, in the same places, with the same zeros and ones, run the same code.
             key = (self.pattern[k], before and id(before), _form(up), _form(inbox), several, first)
             key += (self.program.marks.get(k),)
             if key not in known:

@@ -27,7 +27,7 @@ class Arrows:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Recording:
     """t (times,), q (times, nq), and what is known beside: forces, plots, facts in words."""
 
     t: np.ndarray
@@ -36,13 +36,13 @@ class Motion:
     plots: tuple[Plot, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
 
-    def __getitem__(self, keep) -> Motion:
+    def __getitem__(self, keep) -> Recording:
         arrows = self.arrows and Arrows(self.arrows.names, self.arrows.at[keep], self.arrows.force[keep])
         plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, keep], p.log) for p in self.plots)
-        return Motion(self.t[keep], self.q[keep], arrows, plots, self.facts)
+        return Recording(self.t[keep], self.q[keep], arrows, plots, self.facts)
 
 
-def of_configurations(model: Model, q=None, t=None) -> Motion:
+def of_configurations(model: Model, q=None, t=None) -> Recording:
     """A motion of given configurations, or a tour through the joints."""
     if q is None:
         t, q = tour(model)
@@ -56,20 +56,20 @@ def of_configurations(model: Model, q=None, t=None) -> Motion:
     if not (np.diff(t) > 0.0).all() or not np.isfinite(t).all():
         raise StateError("the times t do not increase", "sort them, and q with them")
     plots = (_coordinates("joint coordinates", "rad, m", model, "q", q),) if len(q) > 1 else ()
-    return _finite(Motion(t, q, None, plots))
+    return _finite(Recording(t, q, None, plots))
 
 
-def of_trajectory(trajectory, model: Model, element: int = 0) -> Motion:
+def of_trajectory(trajectory, model: Model, element: int = 0) -> Recording:
     """A simulated motion: of a batch, one element."""
     q, t = _one(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
     if q.shape[-1] != model.nq:
         cause = f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
         raise StateError(cause, "load it with the system that was simulated")
     plots = _plots(trajectory, model, element)
-    return _finite(Motion(t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))))
+    return _finite(Recording(t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))))
 
 
-def _finite(motion: Motion) -> Motion:
+def _finite(motion: Recording) -> Recording:
     good = np.isfinite(motion.q).all(axis=1)
     if not good.any():
         raise StateError("there is no finite configuration to show", "look at the simulation's events")

@@ -16,7 +16,7 @@ from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals
 from psiphi.viewer.looks import dressed
-from psiphi.viewer.motions import Motion, of_configurations, of_trajectory, resting
+from psiphi.viewer.motions import Recording, of_configurations, of_trajectory, resting
 from psiphi.viewer.pieces import Piece
 from psiphi.viewer.plots import sampled
 from psiphi.viewer.poses import link_poses, turned_from
@@ -34,7 +34,7 @@ class Scene:
 
     title: str
     model: Model
-    motion: Motion
+    motion: Recording
     rotation: np.ndarray
     position: np.ndarray
     pieces: tuple[Piece, ...]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psiphi.tape.interpreter import evaluate
+from psiphi.tape.evaluation import evaluate
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Scalar, Tape
 from tape.expressions import POINTS, programs, run

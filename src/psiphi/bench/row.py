@@ -59,7 +59,7 @@ class Demand:
     def shown(self, figure: float) -> str:
         """A figure with its unit.
 
-        >>> Row("n", "t", 25.0, "x", lambda size: iter(()), at_least=True).shown(38.216)
+        >>> Demand("n", "t", 25.0, "x", lambda size: iter(()), at_least=True).shown(38.216)
         '38.2x'
         """
         return f"{spelt(figure)}{'' if self.unit == 'x' else ' '}{self.unit}".rstrip()

@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
 from psiphi.emitters.rolled import Tables
@@ -79,14 +78,14 @@ class Form:
 
 
 def kept(a_pass: Callable) -> Callable:
-    """A pass that is done once for all that is asked, and forgotten with it."""
-    made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+    """A pass that is done once for all that is asked: what it made stands in `asked.made`, and goes with it."""
 
     @wraps(a_pass)
     def once(asked: Any) -> Any:
-        if asked not in made:
-            made[asked] = a_pass(asked)
-        return made[asked]
+        made = vars(asked).setdefault("made", {})
+        if a_pass.__name__ not in made:
+            made[a_pass.__name__] = a_pass(asked)
+        return made[a_pass.__name__]
 
     return once
 

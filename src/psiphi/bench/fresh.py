@@ -53,7 +53,8 @@ def _run(arguments: Sequence[str]) -> str:
     return done.stdout
 
 
-# One forward dynamics in a fresh process; `robot` is an expression over `pp`. Linux counts ru_maxrss in kB, macOS in bytes.
+# One forward dynamics in a fresh process; `robot` is an expression over `pp`. The most memory of a process is ru_maxrss, in kB or
+# (macOS) bytes; on Linux that begins with the memory of the process that started it, so there VmHWM is asked, its own alone.
 FIRST_CALL = """
 import json, resource, sys, time
 start = time.perf_counter()
@@ -66,6 +67,9 @@ ready = time.perf_counter()
 robot.forward_dynamics(q, zero, zero)
 end = time.perf_counter()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+if sys.platform == "linux":
+    with open("/proc/self/status", encoding="ascii") as status:
+        peak = next((1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM:")), peak)
 print(json.dumps({"load": loaded - start, "call": end - ready, "total": end - start, "memory": peak}))
 """
 

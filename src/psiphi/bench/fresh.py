@@ -53,8 +53,8 @@ def _run(arguments: Sequence[str]) -> str:
     return done.stdout
 
 
-# One forward dynamics in a fresh process; `robot` is an expression over `pp`. The most memory of a process is ru_maxrss, in kB or
-# (macOS) bytes; on Linux that begins with the memory of the process that started it, so there VmHWM is asked, its own alone.
+# One forward dynamics in a fresh process; `robot` is an expression over `pp`. The most memory of a process is ru_maxrss, in kB
+# or (macOS) bytes; on Linux that begins with the memory of the process that started it: there VmHWM is asked, its own alone.
 FIRST_CALL = """
 import json, resource, sys, time
 start = time.perf_counter()

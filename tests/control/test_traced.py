@@ -111,6 +111,25 @@ def test_what_leaves_no_tape_says_why(tau, why):
         pp.simulate(robot, robot.neutral(), tau=tau, duration=0.002, compiled=True)
 
 
+def test_a_law_that_means_something_else_for_a_batch():
+    """v[0] is the first coordinate of one motion, and the first of several motions: for these it is refused."""
+    robot = pp.robots.puma560()
+    q, rng = robot.neutral(), np.random.default_rng(0)
+    first, careful = lambda t, q, v: -v[0] * np.ones(6), lambda t, q, v: -v[..., :1] * np.ones(6)
+    alone = lambda t, q, v: -v[0] * np.arange(7)[1:] + (v @ np.ones((6, 6)) if v.ndim == 1 else np.zeros((2, 3, 4)))  # noqa: E731
+    v = rng.standard_normal((3, 6))
+    assert pp.rollout(robot, q, v[0], first, steps=3)[0].shape == (4, 6)
+    with pytest.raises(pp.StateError, match="several motions at once"):
+        pp.rollout(robot, q, v, first, steps=3)
+    with pytest.raises(pp.StateError, match="several motions at once"):
+        pp.simulate(robot, q, v, first, duration=0.003, compiled=True)
+    together = pp.rollout(robot, q, v, careful, steps=5)[0]
+    slow = pp.simulate(robot, q, v, careful, duration=0.005, compiled=False)
+    assert np.abs(together - slow.q).max() < 1e-12
+    one = pp.rollout(robot, q, v[1], alone, steps=5)[0]
+    assert np.abs(pp.rollout(robot, q, v, alone, steps=5)[0][1] - one).max() < 1e-12
+
+
 def test_powers_lists_and_absolute_values():
     robot = pp.robots.puma560()
     law = Traced(robot, lambda t, q, v: list(-2.0 * v**3 + abs(q) ** 0.5 / (1 + t**2) ** 1.5 + 3**-1 * v**-2))

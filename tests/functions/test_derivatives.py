@@ -157,6 +157,16 @@ def test_words(ask, why):
         ask(pp.robots.puma560().function("forward_dynamics"))
 
 
+def test_a_quaternion_of_zeros_has_no_derivative():
+    robot = pp.load("free_flyer")
+    q, v = np.stack([robot.neutral(), 0 * robot.neutral()]), np.ones(robot.nv)
+    for call in (robot.function("energy"), robot.function("energy").jacobian("q")):
+        with pytest.raises(pp.StateError, match="quaternion"):
+            call(q[1], v)
+        with pytest.raises(pp.StateError, match="quaternion"):
+            call(q, v)
+
+
 def test_what_has_none_says_so():
     with pytest.raises(pp.StateError, match="three axes"):
         pp.robots.puma560().function("mass_matrix").jacobian("q")

@@ -60,11 +60,14 @@ class Traced(Controller):
     True
     """
 
-    def __init__(self, system: Any, function: Any):
+    def __init__(self, system: Any, function: Any, batch: bool = False):
+        """`batch`: it will drive several motions, so it must mean the same for all of them at once."""
         super().__init__(system)
         plant = Plant(system)
         rule = TracedRule(_traced(plant, function))
         _check(plant, function, rule)
+        if batch:
+            _check_batch(plant, function, rule)
         sizes = {"q": plant.nq, "v": plant.nv, "t": 1}
         self.law = Law((Step(rule, sizes=sizes),), ("t",) if rule.is_timed else ())
         self.numbers = {} if rule.is_timed else {"t": np.zeros(1)}
@@ -114,6 +117,22 @@ def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
         if not np.allclose(asked, found, rtol=0.0, atol=NEAR * size, equal_nan=True):
             cause = f"{_name(function)} and its trace differ at t = {t:g}: it branches, or remembers something"
             raise StateError(cause, PYTHON)
+
+
+def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> None:
+    """Steps in Python ask for all motions at once: q[0] is then a motion, not a coordinate. A function that takes single states
+    only is traced as such; one that answers, but otherwise, is not."""
+    rng = np.random.default_rng(1)
+    q, v = np.stack([plant.robot.random(rng) for _ in range(plant.nv + 1)]), rng.standard_normal((plant.nv + 1, plant.nv))
+    with np.errstate(all="ignore"):
+        found = np.asarray(rule(None, q, v, np.full((len(q), 1), 0.3))["tau"], dtype=float)
+        try:
+            asked = np.broadcast_to(plant.filled(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), found.shape)
+        except Exception:
+            return
+    if not np.allclose(asked, found, rtol=0.0, atol=NEAR * (1.0 + np.abs(asked).max()), equal_nan=True):
+        cause = f"{_name(function)} answers otherwise for several motions at once: there q[0] is a motion, not a coordinate"
+        raise StateError(cause, "write q[..., 0], which means the same for one motion and for many")
 
 
 def _name(function: Any) -> str:

@@ -17,10 +17,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from psiphi.compiler.derivatives import Derivative
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
+from psiphi.model.model import TINY
 from psiphi.wording import nearest, shown
 
 
@@ -33,6 +36,10 @@ class Differentiable(Function):
             names = ", ".join(arg.name for arg in source.inputs)
             raise StateError(f"{name}: {len(values)} arguments came, expected ({names})", "give them in this order")
         arrays = guard.plain(source.model, name, source.inputs, values)
+        if source.model.quaternions and source.inputs[0].per_joint == "q" and type(arrays[0]) is np.ndarray:
+            last = list(source.model.quaternions)  # a quaternion of zeros has no direction, and so no derivative
+            for q in arrays[0].reshape(-1, source.model.nq)[(np.abs(arrays[0][..., last]) < TINY).any(axis=-1).ravel()]:
+                source.model.upright(name, q)
         guard.check_dtype(name, dtype)
         out = None if out is None else guard.fitting_out(source.model, name, source, arrays, out)
         try:

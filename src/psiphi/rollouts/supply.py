@@ -23,11 +23,11 @@ from psiphi.rollouts.machine import Recipe, place
 OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
 
 
-def lawful(system: Any, tau: Any) -> Any:
+def lawful(system: Any, tau: Any, batch: bool) -> Any:
     """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape."""
     if not callable(tau) or (isinstance(tau, Controller) and not _own(tau)) or not isinstance(system, Robot | System):
         return tau
-    return Traced(system, tau)
+    return Traced(system, tau, batch)
 
 
 def _own(tau: Controller) -> bool:

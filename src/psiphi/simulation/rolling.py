@@ -55,11 +55,11 @@ def rollout(
     plant.with_motors(actuated, passive)
     if not isinstance(method, str):
         raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
-    tau = lawful(plant.given, tau)
+    q, v = initial_state(plant, q0, v0)
+    tau = lawful(plant.given, tau, q.ndim > 1)
     reason = obstacle(plant.given, tau, method, _blocks(limits))
     if reason:
         raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
-    q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
     if out is None:

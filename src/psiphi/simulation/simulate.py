@@ -85,7 +85,7 @@ def simulate(
     if projection is not None and not flag("projection", projection):
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
-    tau = lawful(plant.given, tau) if kernel else tau
+    tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
     if method in METHODS:

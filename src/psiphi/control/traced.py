@@ -87,7 +87,7 @@ def _traced(plant: Plant, function: Any) -> Straight:
 
 
 def _trace(plant: Plant, function: Any) -> Straight:
-    tape = Tape()
+    tape = Tape(strict=True)
     inputs = (Argument("q", (plant.nq,)), Argument("v", (plant.nv,)), Argument("t", (1,)))
     q, v, t = (np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs))
     try:

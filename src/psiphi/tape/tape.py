@@ -46,7 +46,8 @@ class Count:
 class Tape:
     """Nodes (op, a, b) in the order they were made; equal nodes are one node."""
 
-    def __init__(self):
+    def __init__(self, strict: bool = False):
+        self.strict = strict  # whether its expressions refuse to be compared: where a user's own function is traced
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
 
@@ -156,6 +157,13 @@ class Scalar:
 
     def __abs__(self) -> Scalar:
         return self * (1.0 - 2.0 * self.less(0.0))
+
+    def __eq__(self, other: object) -> bool:
+        if self.tape.strict:
+            raise TypeError("== of a number that is known only when the code runs")
+        return self is other
+
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         raise TypeError("a branch on a number that is known only when the code runs")

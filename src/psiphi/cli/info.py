@@ -51,9 +51,7 @@ def describe(robot) -> Iterator[str]:
     mass = sum(body.mass for body in robot.bodies)
     yield f"{robot.name}: {len(robot.bodies)} bodies, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
     yield ""
-    yield from table(
-        [("", "body", "joint", "kind", "parent", "mass", "q", "v", "limits", "effort", "speed"), *_body_rows(robot)]
-    )
+    yield from table([HEAD, *_body_rows(robot)])
     yield ""
     yield from wrapped(f"frames ({len(robot.frames)})", ", ".join(robot.frames))
     yield ""

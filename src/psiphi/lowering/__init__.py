@@ -8,6 +8,7 @@ computes which node). What letters do at one body are `steps/`; those that need 
     vectors.py                      results that are vectors or numbers
     gathering.py                    what no single body has: frames of several bodies, sums at the world
     matrices.py, words.py           results that are matrices, and the shapes of their words; columns.py those without one
+    regression.py                   torques by inertial parameters, which no operator says
     quasi.py                        velocities that are computed
     loops.py                        it all as the papers' pseudo-code
 """

@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from psiphi.operators.letters import Letter, inverse_letter, letter
+from psiphi.operators.letters import FormLetter, Letter, inverse_letter, letter
 from psiphi.operators.polynomial import Poly, Word, accumulate, multiply
 from psiphi.operators.polynomial import adjoint as adjoint_poly
 from psiphi.operators.polynomial import scale as scale_poly
@@ -145,9 +145,12 @@ def structure(term: Term) -> Structure:
 
 
 def letters(term: Term) -> Iterator[Letter]:
-    """Every letter of the term, as written."""
+    """Every letter of the term, as written; those of vectors that letters are made of behind them."""
     if term.op == "letter":
         yield term.args[0]
+        if isinstance(term.args[0], FormLetter):
+            for _, inner in term.args[0].filled:
+                yield from letters(inner)
     for x in term.args:
         if isinstance(x, Term):
             yield from letters(x)

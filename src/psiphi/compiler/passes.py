@@ -23,6 +23,7 @@ from functools import lru_cache, wraps
 from typing import Any
 
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
+from psiphi.compiler.recognised import coriolis
 from psiphi.emitters.rolled import Tables
 from psiphi.emitters.target import RunningTarget
 from psiphi.errors import StateError
@@ -56,6 +57,7 @@ from psiphi.tape.valid import check_tape
 
 UNROLLED = 64  # up to so many bodies are written out as straight-line code
 CHECKED = False  # whether what passes hand on is looked at; tests say so
+COMPOSITES = "by composites"  # the form of the Coriolis matrix
 LONG = 200  # letters of a word beyond which it is not factored
 
 Code = Straight | Rolled
@@ -181,7 +183,9 @@ def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
 def lower(equation: Equation, forms: list[Form]) -> list[Form]:
     """The forms that are made of sweeps."""
     lowered = ((form, _sweeps(equation, form)) for form in forms)
-    return [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
+    found = [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
+    composites = None if is_large(equation.model) else coriolis(equation)
+    return [*found, *([] if composites is None else [replace(forms[0], name=COMPOSITES, lowered=composites)])]
 
 
 @lru_cache(maxsize=32)
@@ -192,10 +196,10 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
-    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else _unrolled(sweeps, tree)
+    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else unrolled(sweeps, tree)
 
 
-def _unrolled(sweeps: Program, tree: Tree) -> Straight:
+def unrolled(sweeps: Program, tree: Tree) -> Straight:
     """Straight-line code; where passes are checked, each step and the tape it leaves."""
     if not CHECKED:
         return unroll(sweeps, tree)
@@ -261,7 +265,7 @@ def _counted(equation: Equation, form: Form) -> tuple[Form, Code]:
     """A form and its trace; of a matrix by columns, that of one column."""
     tree, lowered = frame(equation.model, form.lowered.rods), form.lowered
     make = lowered.column if isinstance(lowered, LoweredColumns) else lowered.program
-    return form, _unrolled(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
+    return form, unrolled(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
 
 
 def _with_inverses(rules: Normalizer, poly: Poly) -> Poly:

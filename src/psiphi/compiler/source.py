@@ -6,13 +6,11 @@ A warm process neither traces nor compiles (a large robot is rolled again, for i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import threading
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,12 @@ import numpy as np
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
-from psiphi.emitters.host import FP, HOST, Host
+from psiphi.escaping import c_string
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache
 from psiphi.runtime.gufunc import gufunc
+from psiphi.runtime.host import FP, HOST, Host
 from psiphi.runtime.quickcall import quickcall
 from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program
@@ -123,7 +122,7 @@ class Source:
         """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""
         with _lock:
             if char not in self.libraries:
-                self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key(char))
+                self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key)
         return self.libraries[char].address("loop")
 
     def key(self, char: str) -> str:
@@ -131,7 +130,7 @@ class Source:
         r = self.request
         equation = getattr(self.asked, "key", "")
         what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, self.target.key(char)])
-        return cache.key(sources(), self.model.digest, what, np.__version__)
+        return cache.key(cache.sources(ROOMS), self.model.digest, what, np.__version__)
 
 
 class Function:
@@ -179,18 +178,7 @@ def _gufunc(source: Source) -> np.ufunc:
     inputs, outputs = source.arguments
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
-    doc = f"{source.text} of {source.model.name}"
+    doc = c_string(f"{source.text} of {source.model.name}")
     ready = {char: source.compile(char) for char in source.libraries}
     loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP} | ready
     return gufunc(source.request.name, signature, loops, doc, len(inputs), len(outputs))
-
-
-@lru_cache(maxsize=1)
-def sources() -> str:
-    """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
-    sha = hashlib.sha256()
-    root = Path(__file__).parent.parent
-    for folder in (root, *(root / room for room in ROOMS)):
-        for path in sorted(folder.glob("*.py")):
-            sha.update(path.name.encode() + path.read_bytes())
-    return sha.hexdigest()

@@ -32,8 +32,7 @@ from psiphi.operators.letters import (
     rate_letter,
     vector_letter,
 )
-from psiphi.operators.polynomial import Poly, Word
-from psiphi.operators.terms import Term
+from psiphi.operators.terms import Poly, Term, Word
 
 U = letter("U")  # a number by itself
 M = letter("M")

@@ -41,8 +41,7 @@ from psiphi.operators.letters import (
     Letter,
     VectorLetter,
 )
-from psiphi.operators.polynomial import Poly, Word
-from psiphi.operators.terms import Term
+from psiphi.operators.terms import Poly, Term, Word
 from psiphi.spatial.screws import add, force, motion
 from psiphi.steps.formed import SitePlace, formed
 from psiphi.steps.inertia_rates import differentiate, split

@@ -1,8 +1,11 @@
-"""The runtime: compiled loops as NumPy functions.
+"""The runtime: text becomes machine code, and its loops NumPy functions.
 
-Comes in: addresses of native loops, or functions that compile them. Goes out: gufuncs, called on arrays.
+Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `target.py` first (all targets).
 
-    gufunc.py       a NumPy gufunc from the addresses of loops; read it first
+    target.py       targets, by name
+    host.py         the processor psiphi runs on, as a target
+    jit.py          LLVM's back end: text -> object code -> addresses in this process
+    gufunc.py       a NumPy gufunc from the addresses of loops
     quickcall.py    one element at once, without NumPy's overhead
     threads.py      big batches on all cores
     cache.py        object code on disk

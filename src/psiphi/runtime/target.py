@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from psiphi.emitters.c import C99
-from psiphi.emitters.host import HOST
+from psiphi.runtime.host import HOST
 
 
 class Target(Protocol):

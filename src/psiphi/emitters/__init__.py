@@ -8,5 +8,8 @@ target is, and all there are.
                 llvm.py (a tape as LLVM IR), kernel.py (the loop around it), pack.py, trig.py, quick.py (arrays to lanes and
                 back, sine and cosine, the door for one element), straight.py, rolled.py (one tape; loops over links),
                 joined.py, rollout.py (many blocks in one frame, and the loop over steps around them), jit.py (LLVM's back end)
+    cuda.py     graphics cards of NVIDIA, by LLVM. Its parts:
+                device.py (a tape as a kernel, one thread a state), reduction.py (huge angles without a C library), nvptx.py
+                (LLVM's back end for cards)
     segments.py    a tape in pieces, for every target
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from psiphi.emitters.c import C99
+from psiphi.emitters.cuda import CUDA
 from psiphi.emitters.host import HOST
 
 
@@ -43,4 +44,5 @@ class RunningTarget(Target, Protocol):
 TARGETS: dict[str, Target] = {
     "c": C99(),
     "llvm": HOST,
+    "ptx": CUDA,
 }

@@ -13,11 +13,12 @@ from emitters.emulated import run
 from emitters.exact_trig import sine_and_cosine, ulps
 from emitters.kernels import batch, known, little, lowered, same_bits
 from pages import ROOT
-from psiphi.emitters import nvptx
+from psiphi.emitters import device, nvptx
 from psiphi.emitters.cuda import CUDA
 from psiphi.emitters.device import NARROW, Staging
 from psiphi.emitters.host import has_fma
 from psiphi.emitters.llvm import Width
+from psiphi.emitters.parking import Parking
 from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
@@ -65,6 +66,38 @@ def test_rows_are_staged_while_they_fit():
     assert [row.offset is None for row in staging.outputs] == [False, True] and staging.inputs[0].offset is not None
     assert staging.stage == 32 * 8 * (35 + 37) and staging.warps == 2
     assert Staging.of((Argument("q", (6,)),), (), Width("float", 1)).stage == 0
+
+
+@pytest.mark.parametrize("registers", [3, 10, 25])
+def test_more_numbers_than_registers(registers, monkeypatch):
+    """However few are held, the bits are the same; and no more than that are: counted at every line."""
+    code, given = lowered("arm", "forward_dynamics"), batch("arm", 33, "d")
+    for table in (device.ROOM, device.REGISTERS):
+        monkeypatch.setitem(table, "double", registers)
+    (found,) = run(code, "d", given)
+    assert alike(found, known("arm", "forward_dynamics", 1, "d")(*given))
+    parking = Parking(device._segment(code), Width("double", 1), registers)
+    lines = parking.body()
+    assert parking.places > 0 and _most_alive(lines) <= registers + 6  # what one instruction reads, and its address
+    places = [int(x) for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
+    assert max(places) == 8 * (parking.places - 1)
+
+
+def _most_alive(lines: list[str]) -> int:
+    """How many registers of numbers are alive at once."""
+    last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
+    alive, most = set(), 0
+    for i, line in enumerate(lines):
+        alive |= set(re.findall(r"^(%t\d+) = (?!getelementptr|call \{)", line))
+        most = max(most, len(alive))
+        alive -= {name for name in alive if last[name] <= i}
+    return most
+
+
+def test_where_registers_suffice_nothing_is_parked():
+    code = lowered("arm", "forward_dynamics")
+    parking = Parking(device._segment(code), Width("double", 1), device.ROOM["double"])
+    assert not [line for line in parking.body() if "%park" in line] and not parking.places
 
 
 @pytest.mark.parametrize(("char", "largest"), [("d", 1.7e308), ("f", 3e38)])

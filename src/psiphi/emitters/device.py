@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from psiphi.emitters.llvm import Emitter, Width
+from psiphi.emitters.llvm import Width
+from psiphi.emitters.parking import BASE, Parking
 from psiphi.emitters.reduction import beyond, huge
 from psiphi.emitters.segments import Segment, Store
 from psiphi.emitters.trig import sincos
@@ -29,6 +30,8 @@ WARP = 32  # threads that run in step
 WARPS = 4  # of a block, at most
 NARROW = 8  # numbers a row, up to which a thread reads and writes its own
 SHARED = 48 * 1024  # bytes a block may share without being asked for
+ROOM = {"double": 120, "float": 240}  # numbers that fit into the registers of a thread, 255 of 32 bits,
+REGISTERS = {"double": 80, "float": 120}  # and, where they do not, how many we hold: the assembler wants the rest to look ahead
 AT_ONCE = 16  # loads under way before the first is stored
 
 
@@ -113,7 +116,14 @@ def _body(code: Straight, staging: Staging, w: Width, sync: str) -> list[str]:
     for row in staged_in:
         lines += _move(row, w, inwards=True)
     lines += [sync] if staged_in else []
-    lines += Eager(_segment(code), w).body()
+    parking = Parking(_segment(code), w, ROOM[w.fp])
+    own = parking.body()
+    if parking.places:
+        parking = Parking(_segment(code), w, REGISTERS[w.fp])
+        own = parking.body()
+    lines += own
+    if parking.places:
+        lines.insert(0, f"%{BASE} = alloca [{parking.places * w.bytes} x i8], align {w.bytes}")
     lines += [sync] if staged_out else []
     for row in staged_out:
         lines += _move(row, w, inwards=False)
@@ -203,22 +213,3 @@ def _segment(code: Straight) -> Segment:
     nodes = [i for i in live if tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
     stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
     return Segment("tape", tape, nodes, stores, given)
-
-
-class Eager(Emitter):
-    """Results go out as soon as they are known: what waits costs a register."""
-
-    def body(self) -> list[str]:
-        waiting: dict[int, list[Store]] = {}
-        for store in self.segment.stores:
-            waiting.setdefault(store.node, []).append(store)
-        self.fused = self.riding()
-        for node in self.segment.nodes:
-            if node not in self.fused:
-                self.names[node] = self._emit(node)
-                for store in waiting.pop(node, ()):
-                    self._store(store)
-        for stores in waiting.values():
-            for store in stores:
-                self._store(store)
-        return self.lines

@@ -25,10 +25,9 @@ class Emulated:
 
     stage = 0  # of the kernel made last
 
-    def kernel(self, parameters: list[str], body: list[str], warps: int, stage: int) -> str:
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
         self.stage = stage
-        inputs = [name for name in parameters if name.startswith("in")]
-        values = [*((f"{x}.array", "ptr") for x in parameters), *((f"{x}.step", "i64") for x in inputs), ("n", "i64")]
+        values = [*((f"{x}.array", "ptr") for x in pointers), *((x, "i64") for x in numbers)]
         start = []
         for i, (name, kind) in enumerate(values):
             start.append(f"%{name}.pp = getelementptr ptr, ptr %parameters, i64 {i}")
@@ -36,7 +35,7 @@ class Emulated:
             start.append(f"%{name} = load {kind}, ptr %{name}.p")
         lines = "\n  ".join([*start, *body])
         return (
-            f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, ptr %stage, ptr %sync) nounwind {{\n"
+            f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, ptr %stage, ptr %sync) nounwind {{\nentry:\n"
             f"  {lines}\n  ret void\n}}\n"
         )
 

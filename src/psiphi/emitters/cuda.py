@@ -7,7 +7,10 @@ from typing import Any
 
 from psiphi.emitters import nvptx
 from psiphi.emitters.device import Shell, device_module
+from psiphi.emitters.device_rollout import device_rollout
 from psiphi.emitters.host import FP
+from psiphi.emitters.one_tape import joined
+from psiphi.emitters.rollout import Rollout, Single
 from psiphi.errors import StateError
 from psiphi.sweeps.drive import Straight
 
@@ -30,8 +33,11 @@ class Cuda:
 
     def ir(self, code: Any, char: str) -> str:
         """The kernel as LLVM IR."""
+        if isinstance(code, Rollout):
+            return device_rollout(code, FP[char], self.shell)
+        code = joined(code) if isinstance(code, Single) else code
         if not isinstance(code, Straight):
-            cause = "code that runs in loops over links, or in several blocks, has no kernel for graphics cards"
+            cause = "code that runs in loops over links has no kernel for graphics cards"
             raise StateError(cause, "pass arrays of the host (robots of up to 64 bodies have functions on cards)")
         return device_module(code, FP[char], self.shell)
 

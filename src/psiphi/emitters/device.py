@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from psiphi.emitters.llvm import Width
+from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import BASE, Parking
 from psiphi.emitters.reduction import beyond, huge
 from psiphi.emitters.segments import Segment, Store
@@ -40,8 +41,9 @@ class Shell(Protocol):
 
     sync: str  # the line at which the threads of a warp wait for each other
 
-    def kernel(self, parameters: list[str], body: list[str], warps: int, stage: int) -> str:
-        """The function, in which the body finds %lane (i32), %warp (i64, of all) and %stage (ptr, `stage` bytes a warp)."""
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
+        """The function of pointers (%<name>.array; those called in... are only read) and whole numbers (%<name>, i64), in which
+        the body finds %lane (i32), %warp (i64, of all) and %stage (ptr, `stage` bytes a warp). Its first block is %entry."""
         ...
 
 
@@ -91,14 +93,20 @@ def device_module(code: Straight, fp: str, shell: Shell) -> str:
     """The IR of one kernel."""
     w = Width(fp, 1)
     staging = staging_of(code, w)
-    parameters = [row.name for row in (*staging.inputs, *staging.outputs)]
-    needs_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in _live(code))
-    body = _body(code, staging, w, shell.sync)
+    pointers = [row.name for row in (*staging.inputs, *staging.outputs)]
+    numbers = [*(f"{row.name}.step" for row in staging.inputs), "n"]
+    has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in _live(code))
+    kernel = shell.kernel(pointers, numbers, _body(code, staging, w, shell.sync), staging.warps, staging.stage)
+    return "\n".join([*arithmetic(w, has_trig), kernel])
+
+
+def arithmetic(w: Width, has_trig: bool) -> list[str]:
+    """What tapes call."""
     lines = [f"declare {w.type} @llvm.{name}.{w.suffix}({', '.join([w.type] * n)})" for name, n in (("fma", 3), ("sqrt", 1))]
-    if needs_trig:
-        lines += ["declare double @llvm.fma.f64(double, double, double)"] if fp == "float" else []
+    if has_trig:
+        lines += ["declare double @llvm.fma.f64(double, double, double)"] if w.fp == "float" else []
         lines += [huge(), sincos(w, beyond, "alwaysinline ")]
-    return "\n".join([*lines, shell.kernel(parameters, body, staging.warps, staging.stage)])
+    return lines
 
 
 def staging_of(code: Straight, width: Width) -> Staging:
@@ -112,14 +120,15 @@ def _live(code: Straight) -> list[int]:
 def _body(code: Straight, staging: Staging, w: Width, sync: str) -> list[str]:
     staged_in = [row for row in staging.inputs if row.offset is not None]
     staged_out = [row for row in staging.outputs if row.offset is not None]
-    lines = [*_places(), *(line for row in (*staging.inputs, *staging.outputs) for line in _own(row, w))]
+    lines = [*places(), *(line for row in (*staging.inputs, *staging.outputs) for line in _own(row, w))]
     for row in staged_in:
         lines += _move(row, w, inwards=True)
     lines += [sync] if staged_in else []
-    parking = Parking(_segment(code), w, ROOM[w.fp])
+    settled = code.fused if isinstance(code, JoinedTape) else None
+    parking = Parking(_segment(code), w, ROOM[w.fp], settled)
     own = parking.body()
     if parking.places:
-        parking = Parking(_segment(code), w, REGISTERS[w.fp])
+        parking = Parking(_segment(code), w, REGISTERS[w.fp], settled)
         own = parking.body()
     lines += own
     if parking.places:
@@ -130,7 +139,7 @@ def _body(code: Straight, staging: Staging, w: Width, sync: str) -> list[str]:
     return lines
 
 
-def _places() -> list[str]:
+def places() -> list[str]:
     """The first state of this warp, how many follow it, and the one of this thread."""
     return [
         "%last = sub i64 %n, 1",

@@ -67,11 +67,11 @@ class Emitter:
         self.names: dict[int, str] = {}
         self.fused: set[int] = set()
         self.pairs: dict[int, str] = {}  # (sin, cos) registers by angle
-        self._count = 0
+        self.count = 0  # of registers
 
     def fresh(self) -> str:
-        self._count += 1
-        return f"%t{self._count}"
+        self.count += 1
+        return f"%t{self.count}"
 
     def body(self) -> list[str]:
         self.fused = self.riding() if self.fma else set()

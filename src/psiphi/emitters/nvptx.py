@@ -24,13 +24,12 @@ class Card:
 
     sync = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
 
-    def kernel(self, parameters: list[str], body: list[str], warps: int, stage: int) -> str:
-        inputs = [name for name in parameters if name.startswith("in")]
-        pointers = [f"ptr addrspace(1) noalias {'readonly ' * (x in inputs)}%{x}.global" for x in parameters]
-        arguments = ", ".join([*pointers, *(f"i64 %{x}.step" for x in inputs), "i64 %n"])
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
+        given = [f"ptr addrspace(1) noalias {'readonly ' * x.startswith('in')}%{x}.global" for x in pointers]
+        arguments = ", ".join([*given, *(f"i64 %{x}" for x in numbers)])
         memory = f"@stage = internal addrspace(3) global [{warps * stage} x i8] undef, align 16" if stage else ""
         start = [
-            *(f"%{x}.array = addrspacecast ptr addrspace(1) %{x}.global to ptr" for x in parameters),
+            *(f"%{x}.array = addrspacecast ptr addrspace(1) %{x}.global to ptr" for x in pointers),
             "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
             "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
             "%lane = and i32 %thread, 31",
@@ -48,7 +47,7 @@ class Card:
             ]
         lines = "\n  ".join([*start, *body])
         head = f"define ptx_kernel void @{NAME}({arguments}) nounwind"
-        return f'{INTRINSICS}{memory}\n{head} "nvvm.maxntid"="{32 * warps}" {{\n  {lines}\n  ret void\n}}\n'
+        return f'{INTRINSICS}{memory}\n{head} "nvvm.maxntid"="{32 * warps}" {{\nentry:\n  {lines}\n  ret void\n}}\n'
 
 
 def ptx(text: str) -> str:

@@ -7,6 +7,8 @@ times as much for a humanoid in float64.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from psiphi.emitters.llvm import Emitter, Width
 from psiphi.emitters.segments import Segment, Store, operands
 from psiphi.tape.ops import Op
@@ -17,24 +19,37 @@ BASE = "park"  # the pointer to a thread's parking places
 class Parking(Emitter):
     """At most `registers` numbers are held at a time; others stand in `places` cells at %park, or where they came from.
 
-    Results go out as soon as they are known: what waits costs a register.
+    Results go out as soon as they are known: what waits costs a register. `fused`: products of which it is settled that they
+    ride in their sums; `ends`: numbers that are wanted after the last line; `known`: numbers that are there before the first.
     """
 
-    def __init__(self, segment: Segment, width: Width, registers: int):
+    def __init__(
+        self,
+        segment: Segment,
+        width: Width,
+        registers: int,
+        fused: frozenset[int] | None = None,
+        ends: Iterable[int] = (),
+        known: Mapping[int, str] | None = None,
+    ):
         own = Segment(segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given))  # parked numbers join it
         super().__init__(own, width)
         self.registers, self.places = registers, 0
         self.idle: list[int] = []  # places
-        self.held: set[int] = set()
+        self.names.update(known or {})
+        self.held: set[int] = set(self.names)
+        self.settled, self.ends = fused, dict.fromkeys(ends)
         self.readers: dict[int, list[int]] = {}  # when a number is read, last first
 
     def body(self) -> list[str]:
         waiting: dict[int, list[Store]] = {}
         for store in self.segment.stores:
             waiting.setdefault(store.node, []).append(store)
-        self.fused = self.riding()
+        self.fused = self.riding() if self.settled is None else set(self.settled)
         order = [node for node in self.segment.nodes if node not in self.fused]
         reads = [self._reads(node) for node in order]
+        for node in self.ends:
+            self.readers[node] = [len(order)]
         for now in reversed(range(len(order))):
             for read in reads[now]:
                 self.readers.setdefault(read, []).append(now)

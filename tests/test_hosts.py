@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from children import python
-from psiphi.emitters import jit
 from psiphi.model import packages, paths
-from psiphi.runtime import cache
+from psiphi.runtime import cache, jit
 
 LACKS = {  # what `os` does not have there
     "win32": "fork forkpty register_at_fork sched_getaffinity getuid geteuid getgid getegid O_NOFOLLOW O_NONBLOCK "

@@ -16,15 +16,15 @@ import psiphi as pp
 from psiphi.compiler import passes
 from psiphi.compiler.equations import REWRITTEN, WHOLE, WRITTEN, Equation
 from psiphi.compiler.explained import explain, inverses, loops
-from psiphi.emitters import jit
 from psiphi.emitters.kernel import module
 from psiphi.emitters.segments import cut
 from psiphi.emitters.straight import straight_kernel
-from psiphi.emitters.target import TARGETS
 from psiphi.model.urdf import load_urdf
 from psiphi.operators import Operators, vector
 from psiphi.operators.printing import show_poly
+from psiphi.runtime import jit
 from psiphi.runtime.gufunc import gufunc
+from psiphi.runtime.target import TARGETS
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE
 from psiphi.tape.evaluation import evaluate
@@ -201,7 +201,7 @@ def test_12_load(straight):
     """The loop's address in a gufunc: one state, many, any batch axes; equal bits wherever a state stands."""
     ir = module(straight_kernel(straight), "loop", "double", lanes=4)
     library = jit.load_object(jit.compile_ir(ir), ["loop"])
-    function = gufunc("arm", "(2),(2),(2)->(2)", {"d": library.address("loop")}, "a = M^-1 (tau - C v - g)", 3, 1)
+    function = gufunc("arm", "(2),(2),(2)->(2)", {"d": library.address("loop")}, b"a = M^-1 (tau - C v - g)", 3, 1)
     a = function(Q, V, TAU)
     np.testing.assert_allclose(a, A, rtol=1e-13)
     many = function(np.tile(Q, (5, 3, 1)), V, TAU)

@@ -49,6 +49,7 @@ TESTS = {  # quick ones first: the first failure ends the run
     "legality": [
         "tests/operators",
         "src/psiphi/operators",
+        "tests/sweeps/test_legal.py",
         "tests/sound/test_misprints.py",
         "tests/sound/test_table.py",
     ],

@@ -75,6 +75,16 @@ def real(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarr
     return array.astype(float, copy=False)
 
 
+def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
+    """One number of at least 0, or nv of them, as a row (nv,)."""
+    row = real(name, given, (), "give a number or nv numbers")
+    if row.shape not in ((), (nv,)) or not ((row >= 0.0) & (row <= most)).all():
+        raise StateError(
+            f"{name} is {shown(given)}, expected one or nv = {nv} numbers of at least 0", "give a number or an array"
+        )
+    return np.broadcast_to(row, (nv,)).copy()
+
+
 def whole(name: str, value: Any) -> int:
     """A whole number of at least 0, or a StateError."""
     try:

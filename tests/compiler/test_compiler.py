@@ -19,9 +19,8 @@ from psiphi.catalogue.dynamics import CATALOGUE, catalogued
 from psiphi.compiler import passes
 from psiphi.compiler import source as compiler
 from psiphi.compiler.source import Request
-from psiphi.emitters import host, jit
 from psiphi.model.model import Model
-from psiphi.runtime import cache
+from psiphi.runtime import cache, host, jit
 from psiphi.runtime.gufunc import _body
 from sweeps.runs import ON_A_FRAME
 
@@ -204,7 +203,7 @@ def test_equal_models_share_a_kernel(home, work):
 WARM = """
 import numpy as np
 import zoo
-from psiphi.emitters import jit
+from psiphi.runtime import jit
 from psiphi.catalogue.dynamics import catalogued
 from psiphi.compiler import passes
 from psiphi.compiler import source as compiler
@@ -266,7 +265,7 @@ def test_keys_differ_where_code_differs():
     ("owner", "name", "value"),
     [
         (jit, "host", lambda: jit.Processor("another cpu", "", "x86_64", "20")),
-        (compiler, "sources", lambda: "other sources"),
+        (cache, "sources", lambda rooms: "other sources"),
         (host, "has_fma", lambda: None),
         (passes, "UNROLLED", 3),
         (np, "__version__", "another"),
@@ -291,7 +290,7 @@ def test_sources_are_all_that_can_change_a_kernel(monkeypatch):
     assert done.returncode == 0, done.stderr
     read, original = set(), Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: (read.add(path), original(path))[1])
-    assert compiler.sources.__wrapped__() == compiler.sources()
+    assert cache.sources.__wrapped__(compiler.ROOMS) == cache.sources(compiler.ROOMS)
     missing = {Path(line) for line in done.stdout.splitlines()} - read
     assert {path.name for path in missing} <= {"errors.py"}
 

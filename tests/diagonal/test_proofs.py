@@ -6,7 +6,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.operators import Operators
-from psiphi.operators.polynomial import add
+from psiphi.operators.terms import add
 from psiphi.rewriting.book import HALVES, axioms
 from psiphi.rewriting.systems import moving_rules
 from zoo import random_tree

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import psiphi as pp
-from psiphi.emitters import nvptx
-from psiphi.emitters.cuda import CUDA
+from psiphi.runtime import nvptx
+from psiphi.runtime.cuda import CUDA
 
 PACKAGE = "nvidia-nvjitlink"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")

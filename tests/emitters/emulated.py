@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psiphi.emitters import jit
 from psiphi.emitters.device import NAME, WARP, device_module, staging_of
 from psiphi.emitters.llvm import Width
+from psiphi.runtime import jit
 from psiphi.sweeps.drive import Straight
 
 FP = {"d": "double", "f": "float"}

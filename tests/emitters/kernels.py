@@ -10,12 +10,12 @@ import numpy as np
 
 import zoo
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
-from psiphi.emitters import jit
 from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.segments import CUT
 from psiphi.emitters.straight import straight_kernel
 from psiphi.framing.framing import frame_tree
+from psiphi.runtime import jit
 from psiphi.runtime.gufunc import gufunc
 from psiphi.sweeps.drive import Straight, unroll
 from psiphi.sweeps.program import Argument, Program
@@ -65,7 +65,7 @@ def ufunc(code: Straight | Rolled, lanes: int, char: str = "d", **options) -> np
     inputs, outputs = code.program.inputs, code.program.outputs
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
-    return gufunc(code.program.name, signature, {char: loop(code, lanes, char, **options)}, "", len(inputs), len(outputs))
+    return gufunc(code.program.name, signature, {char: loop(code, lanes, char, **options)}, b"", len(inputs), len(outputs))
 
 
 @lru_cache(maxsize=64)

@@ -13,13 +13,14 @@ from emitters.emulated import run
 from emitters.exact_trig import sine_and_cosine, ulps
 from emitters.kernels import batch, known, little, lowered, same_bits
 from pages import ROOT
-from psiphi.emitters import device, nvptx
-from psiphi.emitters.cuda import CUDA
+from psiphi.emitters import device
 from psiphi.emitters.device import NARROW, Staging
-from psiphi.emitters.host import has_fma
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.parking import Parking
 from psiphi.errors import StateError
+from psiphi.runtime import nvptx
+from psiphi.runtime.cuda import CUDA
+from psiphi.runtime.host import has_fma
 from psiphi.sweeps.program import Argument
 
 KEPT = ROOT / "tests" / "emitters" / "golden" / "registers.json"

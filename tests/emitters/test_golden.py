@@ -16,7 +16,7 @@ from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.emitters.kernel import module
 from psiphi.emitters.straight import straight_kernel
-from psiphi.emitters.target import TARGETS
+from psiphi.runtime.target import TARGETS
 from test_tiny import ACCELERATION, MODEL
 
 GOLDEN = Path(__file__).parent / "golden"

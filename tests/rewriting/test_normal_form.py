@@ -1,13 +1,16 @@
 """Normal forms are the algorithms of the papers; derivations say how; what is not known is said."""
 
+import numpy as np
 import pytest
 
+import psiphi as pp
 import psiphi.rewriting.normal as normal
 from psiphi.errors import StateError
-from psiphi.operators import Operators, vector
-from psiphi.operators.polynomial import accumulate, add, between
+from psiphi.operators import Expression, Operators, vector
 from psiphi.operators.printing import show_poly
+from psiphi.operators.terms import accumulate, add, between
 from psiphi.rewriting import normal_form, prove
+from psiphi.rewriting.normal import normalizer
 from zoo import random_tree
 
 PLAIN, ROTORS = (Operators(random_tree(2, 6, armature=armature)) for armature in (False, True))
@@ -166,3 +169,35 @@ def test_long_products_are_shortened_on_the_way(monkeypatch):
     monkeypatch.setattr(normal, "MANY", 8)
     assert show_poly(normal_form(power @ s.D)[0]) and prove(power, power)
     assert prove((W @ F) @ power, power)
+
+
+INVERSES = {  # what stands under the inverse sign: where its inverse is written
+    "mass": (lambda s: s.mass, "S3 Lemma 3 (13)"),
+    "F": (lambda s: s.I + s.H @ s.phi @ s.K, "S3 Lemma 2 (12)"),
+    "F D^½": (lambda s: s.mass_half, "S3 Lemma 2 (12), section 6"),
+    "I + K H φ": (lambda s: s.I + s.K @ s.H @ s.phi, "S3 Lemma 5"),
+    "I + φ K H": (lambda s: s.I + s.phi @ s.K @ s.H, "S3 Lemma 5"),
+    "D": (lambda s: s.H @ s.P @ s.H.T + s.rotor, "S0 (4.6)"),
+    "D D^-½*": (lambda s: s.D @ s.D_half.inv.T, "S1 (26)"),
+}
+
+
+@pytest.mark.parametrize("name", INVERSES)
+def test_an_inverse_is_known_by_its_own_row(name):
+    """It is resolved, by the row that states it, and the answer is the inverse: of numbers too."""
+    robot = pp.load("panda")
+    write, source = INVERSES[name]
+    e = write(robot.operators)
+    rules = normalizer(e.inv, proving=False)
+    assert [known for _, known in rules.known.values()] == [source] and not rules.opaque
+    q = robot.random(seed=1)
+    answer = Expression(next(iter(rules.known.values()))[0], robot)
+    assert np.allclose(answer.dense(q) @ e.dense(q), np.eye(len(e.dense(q))), atol=1e-7)
+
+
+def test_what_holds_where_every_joint_has_one_coordinate():
+    """D is diagonal there: of what moves, its root and its rate are their own adjoints. A free base has neither."""
+    arm, body = pp.load("panda").operators, pp.load("g1").operators
+    claims = lambda s: [(s.D_half.T @ s.D_rate, s.D_half @ s.D_rate), (s.D_rate.T, s.D_rate)]  # noqa: E731
+    assert all(pp.prove(*claim).proved for claim in claims(arm))
+    assert not any(pp.prove(*claim).proved for claim in claims(body))

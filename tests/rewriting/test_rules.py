@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from psiphi.operators import Expression, Operators
 from psiphi.operators.letters import LETTERS, frame_letter, letter
-from psiphi.operators.polynomial import accumulate, add, adjoint, between
 from psiphi.operators.sides import Clash, product_ends
 from psiphi.operators.spaces import fits
-from psiphi.operators.terms import of_letter, product
+from psiphi.operators.terms import accumulate, add, adjoint_poly, between, of_letter, product
 from psiphi.rewriting import complete, normal_form, prove
 from psiphi.rewriting.book import BIASES, BOOK, CHAIN, FIXED_MAPS, HALVES, MOTION, MOVE, NAME, ROTORLESS, SINGLE, axioms, rows
 from psiphi.rewriting.inverses import inverses
@@ -79,7 +78,7 @@ def test_the_set_is_small():
 def test_the_adjoint_of_a_rule_holds_too(rotors):
     system = rules(rotors)
     for rule in system:
-        assert system.reduce(adjoint(rule.poly)) == {}
+        assert system.reduce(adjoint_poly(rule.poly)) == {}
 
 
 def value(poly, s, q, v=None):
@@ -186,7 +185,7 @@ def test_rewriting_keeps_the_value(word):
     dense = e.dense(Q, v)
     rewritten = value(p, S, Q, v) if p else 0.0 * dense
     assert np.abs(dense - rewritten).max() <= 1e-6 * (1.0 + np.abs(dense).max() + np.abs(rewritten).max()), str(e)
-    assert normal_form(e.T)[0] == system.reduce(adjoint(p))
+    assert normal_form(e.T)[0] == system.reduce(adjoint_poly(p))
     for step in derivation.left.steps:
         assert step.word[step.position : step.position + len(step.rule.lead)] == step.rule.lead
 

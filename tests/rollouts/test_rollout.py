@@ -10,11 +10,11 @@ from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.torques import read_torque
 from psiphi.emitters import rollout as kernel
-from psiphi.emitters.host import Host
 from psiphi.errors import StateError
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache
+from psiphi.runtime.host import Host
 from simulation.motions import juggler, puma, state
 
 CLOSE = 1e-11

@@ -12,9 +12,9 @@ import pytest
 
 from emitters.emulated import Emulated, Emulation
 from psiphi.compiler import source
-from psiphi.emitters.cuda import Cuda
 from psiphi.emitters.device import NAME, WARP
 from psiphi.runtime import device_arrays, driver
+from psiphi.runtime.cuda import Cuda
 from psiphi.runtime.device_arrays import View
 
 

@@ -14,9 +14,9 @@ import psiphi as pp
 from emitters.kernels import same_bits
 from functions.doors import DOORS, Door, arguments, gymnast, parts, stone
 from psiphi import cli
-from psiphi.emitters.host import has_fma
 from psiphi.errors import StateError
 from psiphi.runtime import driver
+from psiphi.runtime.host import has_fma
 from runtime.cards import CardArray, StandinDriver, cards
 
 __all__ = ["cards"]  # a fixture

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from children import in_threads
-from psiphi.emitters import jit
 from psiphi.errors import Error, StateError
 from psiphi.runtime import gufunc as module
+from psiphi.runtime import jit
 from psiphi.runtime.gufunc import gufunc, pending_error, prepare
 
 # out[row][k] = 2 in[row][k] for k < size, any strides
@@ -68,7 +68,7 @@ def compiled(char: str, size: int = 3) -> jit.Address:
 
 @pytest.fixture(scope="module")
 def double():
-    return gufunc("double", "(3)->(3)", {"f": compiled("f"), "d": compiled("d")}, "Twice the argument.", 1, 1)
+    return gufunc("double", "(3)->(3)", {"f": compiled("f"), "d": compiled("d")}, b"Twice the argument.", 1, 1)
 
 
 def python_loop(body):
@@ -136,10 +136,10 @@ def test_wrong_shapes_are_refused(double):
         with pytest.raises(ValueError, match="double: Input operand 0"):
             double(wrong)
     with pytest.raises(Error, match="nin=2"):
-        gufunc("f", "(3)->(3)", {"d": 1}, "", 2, 1)
+        gufunc("f", "(3)->(3)", {"d": 1}, b"", 2, 1)
     for loops in ({}, {"g": 1}):
         with pytest.raises(Error, match="loops"):
-            gufunc("f", "(3)->(3)", loops, "", 1, 1)
+            gufunc("f", "(3)->(3)", loops, b"", 1, 1)
 
 
 def test_several_outputs_and_the_order_of_dims_and_steps():
@@ -149,7 +149,7 @@ def test_several_outputs_and_the_order_of_dims_and_steps():
         seen.append((dims[:4], steps[:9]))
         ctypes.cast(args[2], ctypes.POINTER(ctypes.c_double))[0] = 5.0
 
-    f = gufunc("f", "(7),()->(6,6),(6,2)", {"d": python_loop(body)}, "", 2, 2)
+    f = gufunc("f", "(7),()->(6,6),(6,2)", {"d": python_loop(body)}, b"", 2, 2)
     first, second = f(np.ones((2, 7)), 1.0)
     assert first.shape == (2, 6, 6) and second.shape == (2, 6, 2) and first[0, 0, 0] == 5.0
     assert seen == [([2, 7, 6, 2], [56, 0, 288, 96, 8, 48, 8, 16, 8])]  # outer steps, then the core steps of each operand
@@ -157,7 +157,7 @@ def test_several_outputs_and_the_order_of_dims_and_steps():
 
 def test_empty_operands():
     calls = []
-    f = gufunc("f", "(0),(3)->(0),(3,0)", {"d": python_loop(lambda *_: calls.append(1))}, "", 2, 2)
+    f = gufunc("f", "(0),(3)->(0),(3,0)", {"d": python_loop(lambda *_: calls.append(1))}, b"", 2, 2)
     for batch in ((), (4,), (0,)):
         first, second = f(np.empty((*batch, 0)), np.ones(3))
         assert first.shape == (*batch, 0) and second.shape == (*batch, 3, 0)
@@ -169,7 +169,7 @@ def test_empty_operands():
     f(np.empty(0), np.ones(3))
     assert pending_error(f) is None
     with pytest.raises(Error, match="an output is empty"):
-        gufunc("f", "(3)->(0)", {"d": 1}, "", 1, 1)
+        gufunc("f", "(3)->(0)", {"d": 1}, b"", 1, 1)
 
 
 # -- loops compiled at first use ----------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_each_dtype_is_compiled_at_its_first_use():
     def lazily(char):
         return lambda: compilations.append(char) or compiled(char)
 
-    f = gufunc("f", "(3)->(3)", {"f": lazily("f"), "d": lazily("d")}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"f": lazily("f"), "d": lazily("d")}, b"", 1, 1)
     assert compilations == []
     for _ in range(3):
         assert np.array_equal(f(np.arange(12.0).reshape(4, 3)), 2 * np.arange(12.0).reshape(4, 3))
@@ -193,7 +193,7 @@ def test_each_dtype_is_compiled_at_its_first_use():
 
 
 def test_after_the_first_call_numpy_calls_native_code():
-    f = gufunc("f", "(3)->(3)", {"d": lambda: compiled("d")}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"d": lambda: compiled("d")}, b"", 1, 1)
     table = module._body(f).table
     stub = table[0]
     prepare(f)
@@ -209,7 +209,7 @@ def test_arithmetic_of_the_compilation_raises_no_warning():
         np.float64(1e308) * np.float64(10)
         return compiled("d")
 
-    f = gufunc("f", "(3)->(3)", {"d": noisy}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"d": noisy}, b"", 1, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "overflow encountered in scalar")
@@ -220,7 +220,7 @@ def test_arithmetic_of_the_compilation_raises_no_warning():
 
 def test_threads_compile_a_loop_once():
     compilations = []
-    f = gufunc("f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("d")}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("d")}, b"", 1, 1)
     barrier, results = threading.Barrier(8, timeout=60), []
 
     def work():
@@ -235,7 +235,7 @@ def failing(error):
     def compile_it():
         raise error
 
-    return gufunc("f", "(3)->(3,2),(2)", {"d": compile_it}, "", 1, 2)
+    return gufunc("f", "(3)->(3,2),(2)", {"d": compile_it}, b"", 1, 2)
 
 
 def test_a_failed_compilation_is_seen():
@@ -276,7 +276,7 @@ def test_an_interrupted_compilation_may_be_tried_again():
             raise answer
         return answer
 
-    f = gufunc("f", "(3)->(3)", {"d": compile_it}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"d": compile_it}, b"", 1, 1)
     assert np.isnan(quiet(f, np.ones(3))).all()
     assert isinstance(pending_error(f), KeyboardInterrupt)
     assert f(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
@@ -291,7 +291,7 @@ def test_only_our_ufuncs_have_pending_errors():
 
 
 def test_memory_and_code_live_as_long_as_the_ufunc():
-    f = gufunc("".join(["na", "me"]), "(3)->(3)", {"d": compiled("d"), "f": lambda: compiled("f")}, "d" * 1000, 1, 1)
+    f = gufunc("".join(["na", "me"]), "(3)->(3)", {"d": compiled("d"), "f": lambda: compiled("f")}, b"d" * 1000, 1, 1)
     f(np.ones(3, np.float32))
     libraries = [weakref.ref(loop.address.library) for loop in module._body(f).loops]
     gc.collect()
@@ -306,7 +306,7 @@ def test_memory_and_code_live_as_long_as_the_ufunc():
 def test_ten_thousand_come_and_go():
     address, counts = compiled("d"), []
     for i in range(10_000):
-        f = gufunc(f"f{i}", "(3)->(3)", {"d": address, "f": lambda: 0}, "doc", 1, 1)
+        f = gufunc(f"f{i}", "(3)->(3)", {"d": address, "f": lambda: 0}, b"doc", 1, 1)
         if i % 100 == 0:
             assert f(np.ones(3))[0] == 2.0
             counts.append(len(module._lazy) + len(module._bodies))
@@ -318,7 +318,7 @@ def test_the_compiler_is_let_go_once_it_has_compiled():
         address = compiled("d")
 
     def make(robot):
-        robot.f = gufunc("f", "(3)->(3)", {"d": lambda: robot.address}, "", 1, 1)
+        robot.f = gufunc("f", "(3)->(3)", {"d": lambda: robot.address}, b"", 1, 1)
         assert robot.f(np.ones(3))[0] == 2.0
         return weakref.ref(robot)
 

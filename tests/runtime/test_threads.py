@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from children import exit_code, in_threads
-from psiphi.emitters import jit
 from psiphi.errors import Error
 from psiphi.runtime import gufunc as gufuncs
-from psiphi.runtime import threads
+from psiphi.runtime import jit, threads
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.threads import get_threads, run, set_threads
 
@@ -76,7 +75,7 @@ def compiled(real: str, steps: int) -> jit.Address:
 
 @pytest.fixture(scope="module")
 def logistic():
-    return gufunc("logistic", "(3)->(3)", {"f": compiled("float", 20), "d": compiled("double", 20)}, "", 1, 1)
+    return gufunc("logistic", "(3)->(3)", {"f": compiled("float", 20), "d": compiled("double", 20)}, b"", 1, 1)
 
 
 def arrays(args, dims, steps, cores, kind=np.float64):
@@ -99,7 +98,7 @@ def python_gufunc(signature, body, nin, nout):
     cores = [tuple(int(dim) for dim in core) for core in gufuncs.core_dims(signature)]
     function = gufuncs._LOOP(lambda args, dims, steps, data: body(*arrays(args, dims, steps, cores)))
     kept.append(function)
-    return gufunc("f", signature, {"d": ctypes.cast(function, ctypes.c_void_p).value}, "", nin, nout)
+    return gufunc("f", signature, {"d": ctypes.cast(function, ctypes.c_void_p).value}, b"", nin, nout)
 
 
 @pytest.fixture
@@ -314,7 +313,7 @@ def test_an_error_in_a_loop_is_raised():
     def compile_it():
         raise Error("no memory")
 
-    f = gufunc("f", "(3)->(3)", {"d": compile_it}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"d": compile_it}, b"", 1, 1)
     for x in (np.ones(3), np.ones((5, 3)), np.ones((1000, 3)), [1.0, 2.0, 3.0]):
         with warnings.catch_warnings(), pytest.raises(Error, match="no memory"):
             warnings.simplefilter("ignore")
@@ -324,7 +323,7 @@ def test_an_error_in_a_loop_is_raised():
 
 def test_lazy_loops_are_compiled_once_for_all_slices():
     compilations = []
-    f = gufunc("f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("double", 1)}, "", 1, 1)
+    f = gufunc("f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("double", 1)}, b"", 1, 1)
     x = np.random.default_rng(8).uniform(size=(1000, 3))
     assert np.allclose(run(f, (x,), flops=BIG), 3.5 * x * (1 - x))
     assert compilations == [1]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from sound.examine import Case, examine
+import psiphi as pp
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import frame, moves_inertia, program
+from psiphi.sweeps.interpreter import interpret
+from sound import robots
+from sound.examine import Case, examine, values, widths
 from sound.oracle import LETTER_SPACES, dual
 from sound.recipes import Node, frames, letter, read, text, vector, walk
 from sound.robots import Joint, Spec
@@ -49,6 +55,22 @@ def test_a_letter_applied(node):
 @pytest.mark.parametrize("node", [node for node in applied() if letters_of(node) & RATES], ids=text)
 def test_a_letter_applied_on_hinges(node):
     check(node, HINGES, swept=True)
+
+
+@pytest.mark.parametrize("node", [node for node in applied() if not letters_of(node) & DENSE], ids=text)
+def test_a_letter_has_a_step_of_its_own(node):
+    """As written, rewritten to nothing else: the sweeps of that one word, on numbers."""
+    robot = robots.build(*TREE)
+    e = eval(text(node), {"s": robot.operators, "pp": pp})
+    equation = Equation({"y": e}, robot._model, forms=("as written",))
+    q, v = robots.state(robot, 3, 1)
+    given = {"q": q[0], "v": v[0]} | {name: x[0] for name, x in values(node, widths(robot, node), 3).items()}
+    framed = frame(robot._model, moves_inertia(equation))
+    sweeps = program(equation, framed)
+    (got,) = interpret(sweeps, framed, *(given[arg.name] for arg in sweeps.inputs))
+    vectors = {name: x for name, x in given.items() if name not in ("q", "v")}
+    want = e.dense(given["q"], given["v"], **vectors)
+    assert np.abs(got - want).max() <= 1e-9 * (1.0 + np.abs(want).max())
 
 
 WORDS = [

@@ -10,7 +10,7 @@ from psiphi.operators.legality import check_words
 from psiphi.operators.letters import letter
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.legal import CheckedRun, IllegalProgram
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Sweep
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, ProgramStage, Sweep
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Tape
 from psiphi.tape.valid import InvalidTape, check_tape
@@ -49,6 +49,31 @@ def test_a_legal_program():
 def test_steps_that_break_the_rules(step, direction, why):
     with pytest.raises(IllegalProgram, match=why):
         run(step, direction)
+
+
+def staged(*stages, size=3):
+    program = Program("trial", (Argument("q", (3,), "q"),), (Argument("y", (size,)),), (), stages=stages)
+    found = drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
+    return [found["y", i] for i in range(size)]
+
+
+def test_stages_hand_on_what_they_make():
+    """Sweeps and rules by turns; inputs and results under other names, and inputs of a stage's own."""
+    each = Sweep(TIP_TO_BASE, lambda site: site.write_joint("z", [site.of("q")[0] * site.inputs["c"][0]]))
+    sweeps = Program("inner", (Argument("q", (3,), "q"), Argument("c", (1,))), (Argument("z", (3,), "v"),), (each,))
+    plus = ProgramStage("sum", lambda places: {"y": [a + b for a, b in zip(places["once"], places["z"], strict=True)]})
+    doubled = ProgramStage("twice", sweeps, {"q": "once"}, {"c": [2.0]})
+    assert staged(ProgramStage("once", sweeps, {"z": "once"}, {"c": [1.0]}), doubled, plus) == pytest.approx([0.3, 0.6, 0.9])
+
+
+def test_stages_that_break_the_rules():
+    reads = Sweep(BASE_TO_TIP, lambda site: site.children.get("z"))
+    with pytest.raises(IllegalProgram, match="children"):  # a stage's sweeps are watched, too
+        staged(ProgramStage("inner", Program("inner", (), (Argument("y", (3,)),), (reads,))))
+    with pytest.raises(ValueError):
+        staged(ProgramStage("short", lambda places: {"y": [1.0, 2.0]}))
+    with pytest.raises(KeyError):
+        staged(ProgramStage("nothing", lambda places: {}))
 
 
 def test_arguments_and_marks():

@@ -4,5 +4,4 @@ Comes in: a model and the name of a quantity. Goes out: an equation for the comp
 
     dynamics.py            every quantity, as an expression; read it first
     quasi_velocities.py    the same in the velocities that diagonalise the mass matrix
-    sums.py                what is not linear: places and energies, as sums over the tree
 """

@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
 A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places, which no operator
-says, are small sums over the tree (`sums.py`). `columns` names the operator whose columns a matrix is,
+says, are small sums over the tree (`steps/world_poses.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from psiphi.catalogue import sums as kin
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
 from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
-from psiphi.emitters.host import HOST, Host
 from psiphi.framing.framing import Tree
 from psiphi.lowering import ground
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, heavier, vector
+from psiphi.runtime.host import HOST, Host
+from psiphi.steps import world_poses
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -223,8 +223,8 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
         "frame_pose",
         (_q(tree.model),),
         (Argument("T", (4, 4)),),
-        (Sweep(BASE_TO_TIP, kin.write_pose),),
-        kin.world_origin,
+        (Sweep(BASE_TO_TIP, world_poses.write_pose),),
+        world_poses.world_origin,
         still if spot.body == WORLD else None,
         bodies=tree.path_to(spot.body),
         marks={spot.body: mark},

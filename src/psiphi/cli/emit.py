@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def asked(robot, args: argparse.Namespace):
     """The function's source, once every word is understood."""
     from psiphi.catalogue.dynamics import EVERY
-    from psiphi.emitters.target import TARGETS
+    from psiphi.runtime.target import TARGETS
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
@@ -67,6 +67,6 @@ def asked(robot, args: argparse.Namespace):
 
 def code(robot, source, args: argparse.Namespace) -> str:
     """The text of one function."""
-    from psiphi.emitters.target import TARGETS
+    from psiphi.runtime.target import TARGETS
 
     return TARGETS[args.target].emit(source.code, args.type[0], args.name or args.function, f"{source.text} of {robot.name}")

@@ -47,8 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def cards() -> Iterator[str]:
     """The lines of `psiphi info --gpu`: driver and compiler, then a row a card."""
-    from psiphi.emitters import nvptx
-    from psiphi.runtime import driver
+    from psiphi.runtime import driver, nvptx
 
     try:
         yield f"compiler  {nvptx.TRIPLE} of LLVM {nvptx.ready()}"

@@ -1,4 +1,10 @@
-"""The functions of a closed system as programs: sweeps over the forest in stages, with small dense algebra between them.
+"""The functions of a closed system as programs in stages: sweeps over the forest, with small dense algebra between them.
+
+    frames    where constrained frames are, and how they move       (`relative.py`)
+    meet      the rows of the constraints: Z, F and dJc/dt v         (`coupling.py`)
+    X, U, Y   J M^-1 J* and, with joints that follow, J M^-1, M^-1
+    Omega     Jc M^-1 Jc* of these
+    ...       what each function adds
 
 Every stage runs on the same scalars; on a tape, what stages share (articulated inertias, poses, gains) is computed once.
 """
@@ -7,30 +13,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from psiphi.closed.constraints import Closure
-from psiphi.closed.coupling import Algebra, Coupling, evaluate
-from psiphi.closed.methods import METHODS, run
-from psiphi.compiler.passes import code
+from psiphi.closed.coupling import Algebra, Coupling, solver
+from psiphi.closed.methods import CORRECTED, METHODS
+from psiphi.closed.relative import states
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import code, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
-from psiphi.sweeps.program import ADDED, Argument, Program, Site
+from psiphi.spatial.screws import add
+from psiphi.sweeps.program import ADDED, Argument, Program, ProgramStage
 from psiphi.tape.tape import Count
 
-Fill = Callable[[Coupling], dict[str, list]]
+Places = dict[str, Any]
+Rule = Callable[[Places], Places]
 
 
 @dataclass(frozen=True, eq=False)
 class Circuit:
-    """A function of a closed system: what goes in, what comes out, and the stages between."""
+    """A function of a closed system: what goes in, what comes out, and the stages between: {name: an equation, or a rule}.
+
+    An equation's results are called otherwise where `named` says so, {(stage, result or input): place}."""
 
     name: str
     equation: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     algebra: Algebra
-    fill: Fill
+    stages: dict[str, Equation | Rule]
+    named: dict[tuple[str, str], str]
     rods: bool = True
     columns: str = ""
 
@@ -42,12 +56,16 @@ class Circuit:
         return self.inputs, self.outputs
 
     def program(self, tree: Tree) -> Program:
-        def finish(site: Site) -> None:
-            inputs = {name: list(values) for name, values in site.inputs.items()}
-            for name, values in self.fill(Coupling(self.algebra, tree, inputs)).items():
-                site.write(name, 0, values)
-
-        return Program(self.name, self.inputs, self.outputs, (), finish=finish, local=False)
+        closure = self.algebra.closure
+        moving = tuple(arg for arg in self.inputs if arg.name in ("q", "v", "a"))
+        stages = [
+            ProgramStage("frames", states(closure, tree, moving)),
+            ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}),
+        ]
+        for name, what in self.stages.items():
+            at = {own: place for (stage, own), place in self.named.items() if stage == name}
+            stages.append(ProgramStage(name, program(what, tree) if isinstance(what, Equation) else what, at))
+        return Program(self.name, self.inputs, self.outputs, (), stages=tuple(stages), local=False)
 
     def compiled(self) -> Function:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
@@ -61,6 +79,20 @@ class Circuit:
     @property
     def flops(self) -> int:
         return self.count.flops
+
+
+def circuit(
+    name: str,
+    equation: str,
+    inputs: tuple[Argument, ...],
+    outputs: tuple[Argument, ...],
+    algebra: Algebra,
+    named: dict[tuple[str, str], str] | None = None,
+    /,
+    **stages: Equation | Rule,
+) -> Circuit:
+    """A circuit; a rule that is no more than a lambda is a stage like any other."""
+    return Circuit(name, equation, inputs, outputs, algebra, stages, named or {})
 
 
 def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
@@ -79,12 +111,55 @@ def _wrenches(closure: Closure) -> Argument:
     return Argument("forces", (max(len(closure.constraints), 1), 6))
 
 
+# -- stages that several functions have ---------------------------------------------------------------------------------------
+
+
+def compliance(algebra: Algebra) -> dict[str, Equation | Rule]:
+    """X, U and Y where they are needed, and Omega of them."""
+
+    def coupled(places: Places) -> Places:
+        return {"Omega": places["c"].omega({name: places[name] for name in algebra.compliances})}
+
+    return {**algebra.compliances, "Omega": coupled}
+
+
+def gap(places: Places) -> list:
+    """Jc a + bias, from the motions A = J a of the frames and a itself."""
+    c: Coupling = places["c"]
+    return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
+
+
+def flat(rows: list[list]) -> list:
+    return [x for row in rows for x in row]
+
+
+def _filled(places: Places, algebra: Algebra, multipliers: list) -> list:
+    """The contact forces of multipliers, as many numbers as the output has."""
+    forces = places["c"].forces(multipliers)
+    return forces + [0.0] * (_wrenches(algebra.closure).size - len(forces))
+
+
+# -- the functions ------------------------------------------------------------------------------------------------------------
+
+
 def dynamics(
     algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False
 ) -> Circuit:
     """a, the multipliers, the contact forces and the strain, by one of METHODS; `redundant` leaves out rows that follow."""
     closure = algebra.closure
-    stages = METHODS[method](algebra, frames, axes)
+    *before, last = METHODS[method](algebra, frames, axes)
+
+    def solve(places: Places) -> Places:
+        multipliers, strain = solver(places["Omega"], redundant)([-x for x in gap(places)])
+        pushed = places["c"].spread(multipliers)
+        return {"lam": multipliers, "strain": [strain], "forces": _filled(places, algebra, multipliers), **pushed}
+
+    stages: dict[str, Equation | Rule] = {f"stage {i + 1}": stage for i, stage in enumerate(before)}
+    stages |= {**compliance(algebra), "solve": solve, "last": last}
+    named = {}
+    if method in CORRECTED:
+        named[("last", "a")] = "da"
+        stages["sum"] = lambda places: {"a": add(places["a"], places["da"])}
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
@@ -92,77 +167,78 @@ def dynamics(
         Argument("strain", ()),
     )
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
-    fill = lambda c: run(method, stages, c, redundant)  # noqa: E731
-    return Circuit(name, "Omega lambda = -(Jc a_f + bias)", given(algebra, frames), outputs, algebra, fill)
+    inputs = given(algebra, frames)
+    return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named)
 
 
 def heavier_dynamics(closure: Closure, method: str) -> Circuit:
     """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
-    circuit = dynamics(Algebra(closure, added=True), method, redundant=True)
-    inputs = (*circuit.inputs, Argument(ADDED, (closure.model.nv,), "v"))
-    return replace(circuit, name=f"{circuit.name} heavier", inputs=inputs)
+    found = dynamics(Algebra(closure, added=True), method, redundant=True)
+    inputs = (*found.inputs, Argument(ADDED, (closure.model.nv,), "v"))
+    return replace(found, name=f"{found.name} heavier", inputs=inputs)
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
     """Free accelerations, Omega, and c' under them: for states where Omega has no inverse."""
-    closure = algebra.closure
-    stage = METHODS["free"](algebra, frames, axes)[0]
-
-    def fill(c: Coupling) -> dict[str, list]:
-        values = evaluate(stage, c.tree, c.inputs)
-        gap = [x + y for x, y in zip(c.sense(values.get("A", []), values["a"]), c.bias, strict=True)]
-        return {"a": values["a"], "Omega": [x for row in c.omega for x in row], "gap": gap}
-
-    m, nv = closure.size, closure.model.nv
+    m, nv = algebra.closure.size, algebra.closure.model.nv
+    stages: dict[str, Equation | Rule] = {"free": METHODS["free"](algebra, frames, axes)[0], **compliance(algebra)}
+    stages["open"] = lambda places: {"gap": gap(places), "Omega": flat(places["Omega"])}
     outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
     name = f"closed terms {axes} {','.join(frames)}"
-    return Circuit(name, "Omega = Jc M^-1 Jc*", given(algebra, frames), outputs, algebra, fill)
+    return Circuit(name, "Omega = Jc M^-1 Jc*", given(algebra, frames), outputs, algebra, stages, {})
 
 
 def omega(algebra: Algebra) -> Circuit:
     """Omega = Jc M^-1 Jc*."""
     m = algebra.closure.size
-    fill = lambda c: {"Omega": [x for row in c.omega for x in row]}  # noqa: E731
+    stages = compliance(algebra) | {"matrix": lambda places: {"Omega": flat(places["Omega"])}}
     outputs = (Argument("Omega", (m, m)),)
-    return Circuit("closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, fill)
+    return Circuit("closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, stages, {})
 
 
 def correction(algebra: Algebra) -> Circuit:
     """M^-1 Jc* lambda, and the contact forces of lambda."""
 
-    def fill(c: Coupling) -> dict[str, list]:
-        spread = c.spread(c.inputs["lam"])
-        return {"a": evaluate(algebra.correction, c.tree, c.inputs | spread)["a"], "forces": c.forces(c.inputs["lam"])}
+    def spread(places: Places) -> Places:
+        return places["c"].spread(places["lam"]) | {"forces": _filled(places, algebra, places["lam"])}
 
     closure = algebra.closure
-    outputs = (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
-    return Circuit("closed correction", "M^-1 Jc* lambda", arguments(algebra, "q", "lam"), outputs, algebra, fill)
+    inputs, outputs = arguments(algebra, "q", "lam"), (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
+    return circuit(
+        "closed correction", "M^-1 Jc* lambda", inputs, outputs, algebra, spread=spread, correction=algebra.correction
+    )
 
 
 def residual(algebra: Algebra) -> Circuit:
     """How far every row is open, and how fast it opens."""
+
+    def opened(places: Places) -> Places:
+        return {"residual": places["c"].errors(places["q"]) + places["c"].rates(places["v"])}
+
     outputs = (Argument("residual", (2, algebra.closure.size)),)
-    fill = lambda c: {"residual": c.errors() + c.rates()}  # noqa: E731
-    return Circuit("closed residual", "[e(q); Jc v]", arguments(algebra, "q", "v"), outputs, algebra, fill)
+    return circuit("closed residual", "[e(q); Jc v]", arguments(algebra, "q", "v"), outputs, algebra, open=opened)
 
 
 def bias(algebra: Algebra) -> Circuit:
     """dJc/dt v: what c' would be under a = 0."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
-    fill = lambda c: {"bias": c.bias}  # noqa: E731
-    return Circuit("closed bias", "dJc/dt v", arguments(algebra, "q", "v"), outputs, algebra, fill)
+    inputs = arguments(algebra, "q", "v")
+    return circuit("closed bias", "dJc/dt v", inputs, outputs, algebra, bias=lambda places: {"bias": places["c"].bias})
 
 
 def motions(algebra: Algebra) -> Circuit:
     """[w; v] and [w'; v'] of each first frame seen from its second: W and W' of S4, and what is zero beside them."""
-
-    def fill(c: Coupling) -> dict[str, list]:
-        rates = [x for meeting in c.meetings for x in (*meeting.at.w, *meeting.at.v)]
-        return {"rates": rates, "accelerations": [x for meeting in c.meetings for x in (*meeting.wd, *meeting.vd)]}
-
     shape = _wrenches(algebra.closure).shape
     outputs = (Argument("rates", shape), Argument("accelerations", shape))
-    return Circuit("closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, fill)
+
+    def seen(places: Places) -> Places:
+        meetings = places["c"].meetings
+        rates = [x for meeting in meetings for x in (*meeting.at.w, *meeting.at.v)]
+        accelerations = [x for meeting in meetings for x in (*meeting.wd, *meeting.vd)]
+        none = [0.0] * (outputs[0].size - len(rates))
+        return {"rates": rates + none, "accelerations": accelerations + none}
+
+    return circuit("closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, seen=seen)
 
 
 def projection(algebra: Algebra, redundant: bool = False) -> Circuit:
@@ -171,40 +247,41 @@ def projection(algebra: Algebra, redundant: bool = False) -> Circuit:
     dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
     """
 
-    def fill(c: Coupling) -> dict[str, list]:
-        values: dict[str, list] = {}
-        for name, rows in (("dq", c.errors()), ("dv", c.rates())):
-            multipliers, strain = c.solve([-x for x in rows], redundant)
-            values[name] = evaluate(algebra.correction, c.tree, c.inputs | c.spread(multipliers))["a"]
-            values["strain"] = [strain]
-        return values
+    def solve(places: Places) -> Places:
+        c, solved = places["c"], solver(places["Omega"], redundant)
+        found: Places = {}
+        for name, rows in (("dq", c.errors(places["q"])), ("dv", c.rates(places["v"]))):
+            multipliers, strain = solved([-x for x in rows])
+            pushed = c.spread(multipliers)
+            found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], "strain": [strain]}
+        return found
 
     nv = algebra.closure.model.nv
     outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
     name = "closed projection" + " redundant" * redundant
-    return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", arguments(algebra, "q", "v"), outputs, algebra, fill)
+    named = {(x, own): f"{own} {x}" if own in "fu" else x for x in ("dq", "dv") for own in ("f", "u", "a")}
+    steps = dict.fromkeys(("dq", "dv"), algebra.correction)
+    inputs, stages = arguments(algebra, "q", "v"), {**compliance(algebra), "solve": solve, **steps}
+    return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named)
 
 
-def motion_rows(algebra: Algebra) -> Callable[[Coupling], list[list]]:
-    """The rows of Jc, as lists."""
+def motion_rows(algebra: Algebra) -> dict[str, Equation | Rule]:
+    """Stages that leave the rows of Jc in the place Jc, as lists."""
     closure = algebra.closure
-    motions = algebra.equation(J=algebra.J) if closure.frames else None
+    nv, width = closure.model.nv, 6 * len(closure.frames)
 
-    def rows(c: Coupling) -> list[list]:
-        nv = closure.model.nv
-        J = evaluate(motions, c.tree, c.inputs)["J"] if motions is not None else []
-        columns = []
-        for i in range(nv):
-            unit = [1.0 if i == j else 0.0 for j in range(nv)]
-            columns.append(c.sense([J[r * nv + i] for r in range(6 * len(closure.frames))], unit))
-        return [[column[r] for column in columns] for r in range(closure.size)]
+    def rows(places: Places) -> Places:
+        J = places.get("J", [])
+        units = [[1.0 if i == j else 0.0 for j in range(nv)] for i in range(nv)]
+        columns = [places["c"].sense([J[r * nv + i] for r in range(width)], unit) for i, unit in enumerate(units)]
+        return {"Jc": [[column[r] for column in columns] for r in range(closure.size)]}
 
-    return rows
+    return ({"J": algebra.equation(J=algebra.J)} if closure.frames else {}) | {"Jc": rows}
 
 
 def jacobian(algebra: Algebra) -> Circuit:
     """Jc: the constraint rows' Jacobian (m, nv)."""
-    closure, rows = algebra.closure, motion_rows(algebra)
+    closure = algebra.closure
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
-    fill = lambda c: {"Jc": [x for row in rows(c) for x in row]}  # noqa: E731
-    return Circuit("closed jacobian", "Jc = Z [J; F]", arguments(algebra, "q"), outputs, algebra, fill)
+    stages = motion_rows(algebra) | {"matrix": lambda places: {"Jc": flat(places["Jc"])}}
+    return Circuit("closed jacobian", "Jc = Z [J; F]", arguments(algebra, "q"), outputs, algebra, stages, {})

@@ -11,6 +11,7 @@ are O(N) sweeps (expressions of the algebra); what is solved densely is as large
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -20,22 +21,12 @@ from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import program
-from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import dot
-from psiphi.sweeps.drive import drive
 
 f, u = vector("f", "frame"), vector("u")
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
-
-
-def evaluate(equation: Equation, tree: Tree, inputs: Scalars) -> dict[str, list]:
-    """The results of an equation, as flat lists of scalars."""
-    sweeps = program(equation, tree)
-    written = drive(sweeps, tree, inputs)
-    return {arg.name: [written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in sweeps.outputs}
 
 
 @dataclass(frozen=True)
@@ -93,11 +84,11 @@ class Algebra:
 
 
 class Coupling:
-    """The constraints in one state of the system."""
+    """The constraints in one state of the system, from where their frames are: dense algebra, of their size."""
 
-    def __init__(self, algebra: Algebra, tree: Tree, inputs: Scalars):
-        self.algebra, self.closure, self.tree, self.inputs = algebra, algebra.closure, tree, inputs
-        self.meetings: list[Meeting] = meetings(self.closure, tree, inputs)
+    def __init__(self, closure: Closure, places: Scalars):
+        self.closure = closure
+        self.meetings: list[Meeting] = meetings(closure, places)
         number = {name: i for i, name in enumerate(self.closure.frames)}
         self.pulls: list[Pull] = []
         for meeting in self.meetings:
@@ -113,18 +104,17 @@ class Coupling:
         """What c' would be under a = 0."""
         return [x for meeting in self.meetings for x in meeting.bias] + [0.0] * len(self.closure.follows)
 
-    def errors(self) -> list:
+    def errors(self, q: list) -> list:
         """How far every row is open."""
         rows = [0.0 if row.error is None else row.error for meeting in self.meetings for row in meeting.rows]
-        q, place = self.inputs["q"], self.closure.model.joint
+        place = self.closure.model.joint
         for follow in self.closure.follows:
             own, leader = place(follow.joint).q_slice.start, place(follow.leader).q_slice.start
             rows.append(q[own] - follow.multiplier * q[leader] - follow.offset)
         return rows
 
-    def rates(self) -> list:
+    def rates(self, v: list) -> list:
         """c = Jc v."""
-        v = self.inputs["v"]
         rows = [x for meeting in self.meetings for x in rates(meeting)]
         return rows + [dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques]) for pull in self.pulls[len(rows) :]]
 
@@ -152,10 +142,8 @@ class Coupling:
                 torques[i] = torques[i] + c * value
         return {"f": wrenches, "u": torques}
 
-    @cached_property
-    def omega(self) -> list[list]:
-        """Omega = Jc M^-1 Jc*, symmetric."""
-        X = {name: evaluate(e, self.tree, self.inputs)[name] for name, e in self.algebra.compliances.items()}
+    def omega(self, X: Scalars) -> list[list]:
+        """Omega = Jc M^-1 Jc*, symmetric, from X = J M^-1 J*, U = J M^-1 and Y = M^-1 (`Algebra.compliances`)."""
         width, nv = 6 * len(self.closure.frames), self.closure.model.nv
         m = len(self.pulls)
         out: list[list] = [[0.0] * m for _ in range(m)]
@@ -181,25 +169,6 @@ class Coupling:
                 joints[i] = joints[i] + X["Y"][i * nv + j] * c
         return motions, joints
 
-    @cached_property
-    def _factors(self) -> tuple[list, list]:
-        return small.factor(self.omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
-
-    @cached_property
-    def _loose_factors(self) -> tuple[list, list, list]:
-        return loose.factor(self.omega)
-
-    def solve(self, right: list, redundant: bool = False) -> tuple[list, Any]:
-        """lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular.
-        `redundant` leaves out rows that follow from others."""
-        if redundant:
-            return loose.solve_factored(self._loose_factors, self.omega, right)
-        strain: Any = 0.0
-        for j, d_inv in enumerate(self._factors[1]):
-            ratio = self.omega[j][j] * d_inv
-            strain = strain + ratio * ratio
-        return small.solve(self._factors, right), strain
-
     def forces(self, multipliers: list) -> list:
         """The wrench every constraint imparts to the body of its second frame, world axes, at the contact: flat (l, 6)."""
         out, start = [], 0
@@ -210,3 +179,17 @@ class Coupling:
                 columns = [[getattr(row, part)[i] for row in meeting.rows] for i in range(3)]
                 out += small.apply(meeting.axes, [-dot(column, own) for column in columns])
         return out
+
+
+def solver(omega: list[list], redundant: bool = False) -> Callable[[list], tuple[list, Any]]:
+    """right -> lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular.
+    `redundant` leaves out rows that follow from others."""
+    if redundant:
+        loose_factors = loose.factor(omega)
+        return lambda right: loose.solve_factored(loose_factors, omega, right)
+    factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
+    strain: Any = 0.0
+    for j, d_inv in enumerate(factors[1]):
+        ratio = omega[j][j] * d_inv
+        strain = strain + ratio * ratio
+    return lambda right: (small.solve(factors, right), strain)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.closed import loose
-from psiphi.closed.circuits import Circuit, arguments, motion_rows
-from psiphi.closed.coupling import Algebra, Coupling, evaluate
+from psiphi.closed.circuits import Circuit, Places, Rule, arguments, compliance, motion_rows
+from psiphi.closed.coupling import Algebra, solver
 from psiphi.operators import vector
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
@@ -26,34 +26,41 @@ u = vector("u")
 
 def holding(algebra: Algebra, idle: list[int]) -> Circuit:
     """q -> tau, strain: the torques of a closed chain at rest."""
-    s = algebra.s
+    s, inputs = algebra.s, arguments(algebra, "q")
     weight = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b))
-
-    def fill(c: Coupling) -> dict[str, list]:
-        rest = {"q": c.inputs["q"], "v": [0.0] * algebra.closure.model.nv}
-        torque = evaluate(weight, c.tree, rest)["T"]
-        tau, strain = _shared(motion_rows(algebra)(c), torque, idle)
-        return {"tau": tau, "strain": [strain]}
-
-    return Circuit(_name("holding", idle), "g - Jc* lambda", arguments(algebra, "q"), _outputs(algebra), algebra, fill)
+    stages = {"weight": weight, **motion_rows(algebra), "share": _sharing(idle)}
+    return Circuit(_name("holding", idle), "g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, {})
 
 
 def driving(algebra: Algebra, idle: list[int]) -> Circuit:
     """q, v, u -> tau, strain: the torques that accelerate as near to u as the constraints allow."""
-    s = algebra.s
-    inverse = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
+    s, inputs = algebra.s, arguments(algebra, "q", "v", "u")
 
-    def fill(c: Coupling) -> dict[str, list]:
-        J, asked = motion_rows(algebra)(c), c.inputs["u"]
-        gap = [dot(row, asked) + b for row, b in zip(J, c.bias, strict=True)]
-        multipliers, strain = c.solve([-x for x in gap], redundant=True)
-        a = add(asked, evaluate(algebra.correction, c.tree, c.inputs | c.spread(multipliers))["a"])
-        torque = evaluate(inverse, c.tree, c.inputs | {"u": a})["T"]
-        tau, more = _shared(J, torque, idle)
-        return {"tau": tau, "strain": [strain + more]}
+    def solve(places: Places) -> Places:
+        opened = [dot(row, places["u"]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
+        multipliers, strain = solver(places["Omega"], redundant=True)([-x for x in opened])
+        pushed = places["c"].spread(multipliers)
+        return {"f": pushed["f"], "pushed": pushed["u"], "strain": [strain]}
 
-    inputs = arguments(algebra, "q", "v", "u")
-    return Circuit(_name("driving", idle), "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, fill)
+    stages = {
+        **motion_rows(algebra),
+        **compliance(algebra),
+        "solve": solve,
+        "correction": algebra.correction,
+        "nearest": lambda places: {"a": add(places["u"], places["a"])},
+        "inverse": algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u),
+        "share": _sharing(idle),
+    }
+    named = {("correction", "u"): "pushed", ("inverse", "u"): "a"}
+    return Circuit(_name("driving", idle), "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
+
+
+def _sharing(idle: list[int]) -> Rule:
+    def share(places: Places) -> Places:
+        tau, strain = _shared(places["Jc"], places["T"], idle)
+        return {"tau": tau, "strain": [places.get("strain", [0.0])[0] + strain]}
+
+    return share
 
 
 def _shared(J: list, torque: list, idle: list[int]) -> tuple[list, Any]:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import flag
 from psiphi.closed import circuits, saddle
 from psiphi.closed.methods import PAPER
 from psiphi.closed.singular import STRAIN, direction, element, least_norm
 from psiphi.errors import SingularError, StateError
-from psiphi.functions import check as checked
 from psiphi.functions import guard
+from psiphi.model.states import check_states
 from psiphi.wording import nearest, shown
 
 Found = dict[str, Any]
@@ -25,9 +26,10 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext is not None else ()
     values = system._state(q=q, v=v, tau=tau)
     if frames:
-        values = (*values, guard.stack_wrenches(guard.mapping(f_ext)))
-    if checked.wanted(check):
-        checked.before(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
+        wrenches = guard.stack_wrenches(guard.mapping(f_ext))
+        values = guard.plain(system.robot, system.name, circuits.given(system.algebra, frames), (*values, wrenches))
+    if flag("check", check):
+        check_states(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
     if isinstance(method, str) and method == "KKT":
         a, lam, wrenches, strain = saddle.solve(system, values, frames, axes)
     else:

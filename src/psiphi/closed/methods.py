@@ -15,9 +15,8 @@ Where joints follow others (F of Jc = Z [J; F]), torques u on them stand beside 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from psiphi.closed.coupling import Algebra, Coupling, evaluate, f, u
+from psiphi.closed.coupling import Algebra, f, u
 from psiphi.compiler.equations import Equation
 from psiphi.operators import Expression, Operators, vector
 
@@ -113,16 +112,3 @@ def _felt(algebra: Algebra, W: Expression) -> dict[str, Expression]:
 METHODS: dict[str, Stages] = {"free": _free, "whole": _whole, "RCCFD1": _rccfd1, "RCCFD2": _rccfd2, "RCCFD3": _rccfd3}
 CORRECTED = ("free", "RCCFD1")  # their last stage adds to the free accelerations
 PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # what a user may name, besides "KKT"
-
-
-def run(method: str, stages: tuple[Equation, ...], coupling: Coupling, redundant: bool = False) -> dict[str, Any]:
-    """The stages in order, the solve before the last: a, multipliers, contact forces, strain."""
-    tree, inputs = coupling.tree, dict(coupling.inputs)
-    values: dict[str, list] = {}
-    for stage in stages[:-1]:
-        values |= evaluate(stage, tree, inputs | values)
-    gap = [x + y for x, y in zip(coupling.sense(values.get("A", []), values.get("a", [])), coupling.bias, strict=True)]
-    multipliers, strain = coupling.solve([-x for x in gap], redundant)
-    last = evaluate(stages[-1], tree, inputs | values | coupling.spread(multipliers))["a"]
-    a = [x + y for x, y in zip(values["a"], last, strict=True)] if method in CORRECTED else last
-    return {"a": a, "lam": multipliers, "forces": coupling.forces(multipliers), "strain": [strain]}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psiphi.catalogue.sums import spatial_velocity, world_pose
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.kinds import Forbidden, Relative
 from psiphi.framing.framing import Tree
@@ -18,8 +17,8 @@ from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.steps.newton import accelerate, world_at_rest
-from psiphi.sweeps.drive import drive
-from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
+from psiphi.steps.world_poses import spatial_velocity, world_pose
+from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 Scalars = dict[str, list]
 
@@ -36,20 +35,32 @@ class State:
     vd: list
     U: list
 
+    @property
+    def flat(self) -> list:
+        """All its numbers, row by row."""
+        matrices = (x for M in (self.R, self.U) for row in M for x in row)
+        return [*matrices, *self.p, *self.w, *self.v, *self.wd, *self.vd]
 
-def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
-    """All constrained frames under way with the joint velocities `inputs["v"]` and accelerations `inputs["a"]`, or zeros."""
-    found: dict[str, State] = {}
-    spots = [closure.model.frame(name) for c in closure.constraints for name in (c.first, c.second)]
+    @classmethod
+    def of(cls, flat: list) -> State:
+        R, U, p, w, v, wd, vd = (flat[3 * i : 3 * i + n] for i, n in ((0, 9), (3, 9), (6, 3), (7, 3), (8, 3), (9, 3), (10, 3)))
+        square = lambda x: [x[:3], x[3:6], x[6:]]  # noqa: E731
+        return cls(square(R), p, w, v, wd, vd, square(U))
+
+
+NUMBERS = 33  # of one State
+
+
+def states(closure: Closure, tree: Tree, inputs: tuple[Argument, ...]) -> Program:
+    """All constrained frames, under way with the joint velocities v and accelerations a where these are inputs."""
+    names = dict.fromkeys(name for c in closure.constraints for name in (c.first, c.second))
+    spots = [closure.model.frame(name) for name in names]
+    outputs = tuple(Argument(f"at {spot.name}", (NUMBERS,)) for spot in spots)
     marks: dict[int, dict[str, tuple]] = {}
     for spot in spots:
-        if spot.body == WORLD:
-            R, p = spot.pose.rotation.tolist(), spot.pose.translation.tolist()
-            pull = small.apply(small.transpose(R), [-float(g) for g in tree.gravity])
-            found[spot.name] = State(R, p, ZERO3, ZERO3, ZERO3, pull, [ZERO3, ZERO3, ZERO3])
-        else:
+        if spot.body != WORLD:
             place = tree.place(spot.body, spot.pose)
-            marks.setdefault(spot.body, {})[spot.name] = place.rotation.tolist(), place.translation.tolist()
+            marks.setdefault(spot.body, {})[f"at {spot.name}"] = place.rotation.tolist(), place.translation.tolist()
 
     def world(site: Site) -> None:
         site.keep(R=EYE3, p=ZERO3, V=ZERO6, motion=world_at_rest(tree.gravity))
@@ -59,11 +70,17 @@ def states(closure: Closure, tree: Tree, inputs: Scalars) -> dict[str, State]:
         spatial_velocity(site)
         accelerate(site, site.of("a"), "motion")
         for name, (R, r) in (site.mark or {}).items():
-            found[name] = _at(site, R, r)
+            site.write(name, 0, _at(site, R, r).flat)
+
+    def finish(site: Site) -> None:
+        for spot in spots:
+            if spot.body == WORLD:
+                R, p = spot.pose.rotation.tolist(), spot.pose.translation.tolist()
+                pull = small.apply(small.transpose(R), [-float(g) for g in tree.gravity])
+                site.write(f"at {spot.name}", 0, State(R, p, ZERO3, ZERO3, ZERO3, pull, [ZERO3, ZERO3, ZERO3]).flat)
 
     bodies = sorted({k for body in marks for k in tree.path_to(body)})
-    drive(Program("states", (), (), (Sweep(BASE_TO_TIP, step),), world, bodies=bodies, marks=marks), tree, inputs)
-    return found
+    return Program("frames", inputs, outputs, (Sweep(BASE_TO_TIP, step),), world, finish, bodies=bodies, marks=marks)
 
 
 def _at(site: Site, R: list, r: list) -> State:
@@ -122,10 +139,9 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
     return Meeting(constraint, at, rows, bias, wd, vd, two.R)
 
 
-def meetings(closure: Closure, tree: Tree, inputs: Scalars) -> list[Meeting]:
-    """Every constraint in the state `inputs`."""
-    at = states(closure, tree, inputs)
-    return [meet(c, at[c.first], at[c.second]) for c in closure.constraints]
+def meetings(closure: Closure, places: Scalars) -> list[Meeting]:
+    """Every constraint, from the states of its frames."""
+    return [meet(c, *(State.of(places[f"at {name}"]) for name in (c.first, c.second))) for c in closure.constraints]
 
 
 def rates(meeting: Meeting) -> list:

@@ -376,7 +376,6 @@ class System:
         return self._functions[key]
 
     def _call(self, function: Function, values) -> Any:
-        values = guard.plain(self.robot, self.name, function.source.inputs, values)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)

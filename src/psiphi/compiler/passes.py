@@ -24,7 +24,6 @@ from typing import Any
 
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
 from psiphi.emitters.rolled import Tables
-from psiphi.emitters.target import RunningTarget
 from psiphi.errors import StateError
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
@@ -36,8 +35,8 @@ from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators.legality import check_words
 from psiphi.operators.letters import FORCE, FrameLetter, Letter, VectorLetter
-from psiphi.operators.polynomial import Poly
 from psiphi.operators.sides import ends
+from psiphi.operators.terms import Poly
 from psiphi.rewriting.budget import TooLarge, budget, share
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.folding import fold, unfold
@@ -45,6 +44,7 @@ from psiphi.rewriting.normal import Normalizer, normalizer
 from psiphi.rewriting.rules import reduce, walk
 from psiphi.rewriting.scalars import commuted
 from psiphi.runtime import cache
+from psiphi.runtime.target import RunningTarget
 from psiphi.sweeps.drive import Straight, unroll
 from psiphi.sweeps.legal import CheckedRun
 from psiphi.sweeps.program import Program
@@ -93,14 +93,14 @@ def kept(a_pass: Callable) -> Callable:
 # -- the page -----------------------------------------------------------------------------------------------------------------
 
 
-def compile(asked: Any, target: RunningTarget, char: str, key: str) -> tuple[Any, Count]:
-    """What is asked, as a library that runs on a target, and its exact cost; `key` is its name in the cache."""
+def compile(asked: Any, target: RunningTarget, char: str, key: Callable[[str], str]) -> tuple[Any, Count]:
+    """What is asked, as a library that runs on a target, and its exact cost; `key` gives its name in the cache."""
 
     def make() -> bytes:
         lines = code(asked)
         return target.build(target.emit(lines, char), vars(lines.count))
 
-    library, count = target.load(cache.remember(key, make))
+    library, count = target.load(cache.remember(key(char), make))
     if is_large(asked.model) and isinstance(loops := code(asked), Rolled):
         library.tables = Tables(loops, char)
         ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
@@ -253,7 +253,8 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
         V, v = (equation.velocities[name].poly() for name in "Vv")
         return QuasiLowered(results, V=V, v=v, movable=equation.rods is not None)
     number = equation.is_number
-    polys = {name: sided(commuted(poly) if number else poly) for name, poly in polys.items()}
+    polys = {name: commuted(poly) for name, poly in polys.items()}
+    polys = {name: sided(poly) for name, poly in polys.items()}
     words = [word for poly in polys.values() for word in poly]
     used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
     if not all(map(_has_sweeps, used)) or any(len(word) > LONG for word in words):

@@ -6,13 +6,11 @@ A warm process neither traces nor compiles (a large robot is rolled again, for i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import threading
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,14 @@ from psiphi.arguments import on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
-from psiphi.emitters.cuda import CUDA
 from psiphi.emitters.device import NAME as KERNEL
-from psiphi.emitters.host import FP, HOST, Host
+from psiphi.escaping import c_string
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache, driver
+from psiphi.runtime.cuda import CUDA
 from psiphi.runtime.gufunc import gufunc
+from psiphi.runtime.host import FP, HOST, Host
 from psiphi.runtime.launching import launch
 from psiphi.runtime.quickcall import quickcall
 from psiphi.runtime.threads import run
@@ -127,7 +126,7 @@ class Source:
         """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""
         with _lock:
             if char not in self.libraries:
-                self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key(char))
+                self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key)
         return self.libraries[char].address("loop")
 
     def kernel(self, char: str, card: int) -> Any:
@@ -135,7 +134,7 @@ class Source:
         with _lock:
             if (char, card) not in self.kernels:
                 name = self.key(char, CUDA)
-                text, self._count = passes.compile(self.asked, CUDA, char, name)
+                text, self._count = passes.compile(self.asked, CUDA, char, lambda _: name)
                 cards = driver.driver()
                 built = cache.remember(cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card))
                 self.kernels[char, card] = cards.load(built, KERNEL, card)
@@ -146,7 +145,7 @@ class Source:
         r, on = self.request, target or self.target
         equation = getattr(self.asked, "key", "")
         what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, on.key(char)])
-        return cache.key(sources(), self.model.digest, what, np.__version__)
+        return cache.key(cache.sources(ROOMS), self.model.digest, what, np.__version__)
 
 
 class Function:
@@ -197,18 +196,7 @@ def _gufunc(source: Source) -> np.ufunc:
     inputs, outputs = source.arguments
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
-    doc = f"{source.text} of {source.model.name}"
+    doc = c_string(f"{source.text} of {source.model.name}")
     ready = {char: source.compile(char) for char in source.libraries}
     loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP} | ready
     return gufunc(source.request.name, signature, loops, doc, len(inputs), len(outputs))
-
-
-@lru_cache(maxsize=1)
-def sources() -> str:
-    """SHA-256 of psiphi's own sources: changed code never meets an old kernel."""
-    sha = hashlib.sha256()
-    root = Path(__file__).parent.parent
-    for folder in (root, *(root / room for room in ROOMS)):
-        for path in sorted(folder.glob("*.py")):
-            sha.update(path.name.encode() + path.read_bytes())
-    return sha.hexdigest()

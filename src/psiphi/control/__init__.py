@@ -10,4 +10,5 @@ control is made of), then
     traced.py        a user's own law, as a tape
     losses.py        damping and friction, and which of them a step takes implicitly
     stops.py         joints that end at their limits
+    field.py         all of it: the right side of the equations of motion
 """

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, real
+from psiphi.arguments import coefficients, flag, real
 from psiphi.control.law import Controller, Law, Step, Values
-from psiphi.control.losses import coefficients
 from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
+from psiphi.model.states import check_quaternions
 
 GRIP = 1e30  # beside it every inertia is below rounding
 
@@ -41,6 +41,7 @@ class Reference:
         for (name, _), x in zip(sizes, read, strict=False):
             if not np.isfinite(x).all():
                 raise StateError(f"reference {name} holds numbers that are not finite", "look at where they came from")
+        check_quaternions(robot, "reference q", read[0])
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
 
 

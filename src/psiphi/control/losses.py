@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import coefficients, real
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
 from psiphi.control.plant import Plant
@@ -117,13 +117,3 @@ def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
             raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
         return row
     return coefficients(name, given, system.nv)
-
-
-def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
-    """One number of at least 0, or nv of them, as a row (nv,)."""
-    row = real(name, given, (), "give a number or nv numbers")
-    if row.shape not in ((), (nv,)) or not ((row >= 0.0) & (row <= most)).all():
-        raise StateError(
-            f"{name} is {shown(given)}, expected one or nv = {nv} numbers of at least 0", "give a number or an array"
-        )
-    return np.broadcast_to(row, (nv,)).copy()

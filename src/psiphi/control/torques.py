@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read, real
-from psiphi.control.losses import coefficients
+from psiphi.arguments import coefficients, read, real
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
 from psiphi.model.model import Model

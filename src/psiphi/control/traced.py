@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.closed.system import System
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.plant import Plant
 from psiphi.emitters.segments import cut
 from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
 from psiphi.spatial.entries import entries, stacked
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
@@ -26,6 +28,7 @@ from psiphi.tape.tape import Scalar, Tape
 
 TRIES = 2  # random places and speeds at which the tape is run beside the function
 NEAR = 1e-9  # how far the two may be apart, of their size
+OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
 PYTHON = "pp.simulate without compiled=True asks it at every stage"
 
 
@@ -137,3 +140,15 @@ def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> None:
 
 def _name(function: Any) -> str:
     return f"the torque {getattr(function, '__name__', type(function).__name__)}"
+
+
+def lawful(system: Any, tau: Any, batch: bool) -> Any:
+    """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape."""
+    if not callable(tau) or (isinstance(tau, Controller) and not is_own(tau)) or not isinstance(system, Robot | System):
+        return tau
+    return Traced(system, tau, batch)
+
+
+def is_own(tau: Controller) -> bool:
+    """Whether a controller answers by Python of its own."""
+    return any(getattr(type(tau), name) is not getattr(Controller, name) for name in OWN)

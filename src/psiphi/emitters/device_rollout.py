@@ -31,11 +31,11 @@ def device_rollout(rollout: Rollout, fp: str, shell: Shell) -> str:
     inputs = len(rollout.once) + len(rollout.each)
     pointers = [f"in{i}" for i in range(inputs)] + [f"out{i}" for i in range(len(rollout.sample))]
     numbers = [f"{x}.{what}" for x in pointers for what in ("outer", "row")] + ["n", "steps", "every"]
-    loop = _Loop(rollout, w, dict(zip(names, pointers, strict=True)))
+    loop = _StepLoop(rollout, w, dict(zip(names, pointers, strict=True)))
     return "\n".join([*arithmetic(w, loop.has_trig), shell.kernel(pointers, numbers, loop.body(), WARPS, 0)])
 
 
-class _Loop:
+class _StepLoop:
     """The text of one kernel; `at` is the array of each place."""
 
     def __init__(self, rollout: Rollout, w: Width, at: dict[str, str]):
@@ -53,9 +53,8 @@ class _Loop:
         return any(op in (Op.SIN, Op.COS) for one in (self.first, self.step) for op, *_ in one.tape.nodes)
 
     def body(self) -> list[str]:
-        once, each, out = (
-            [self.at[place] for place in group] for group in (self.rollout.once, self.rollout.each, self._samples)
-        )
+        groups = self.rollout.once, self.rollout.each, self.rollout.sample
+        once, each, out = ([self.at[place] for place in group] for group in groups)
         start, starts = self._emitted(self.first, self.carried, {}, 0)
         names = {cell: f"%carry{i}" for i, cell in enumerate(self.carried)}
         wanted = [*self.carried, *((p, j) for p in self.rollout.sample for j in range(self.rollout.frame.sizes[p]))]
@@ -99,10 +98,6 @@ class _Loop:
             "br label %test",
             "done:",
         ]
-
-    @property
-    def _samples(self) -> tuple[str, ...]:
-        return self.rollout.sample
 
     def _emitted(self, one: OneTape, cells: list[Cell], names: dict[Cell, str], count: int) -> tuple[Parking, list[str]]:
         """The tape as lines, and the text that stands for cells of its places at the end."""

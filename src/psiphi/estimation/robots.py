@@ -18,10 +18,11 @@ from psiphi.arguments import Numbers, Wrenches, read
 from psiphi.errors import StateError
 from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
-from psiphi.functions import check, guard
+from psiphi.functions import guard
 from psiphi.functions.robot import Robot
 from psiphi.model.definitions import transmission
 from psiphi.model.model import WORLD, Model
+from psiphi.model.states import check_states
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.moving import motion_cross
 from psiphi.sweeps.program import Argument
@@ -79,7 +80,7 @@ def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None 
             raise StateError(
                 f"{arg.name} has shape {x.shape}, expected one state: ({arg.shape[0]},)", "make a model of each state"
             )
-    check.before(robot, "estimation.of", inputs, state)
+    check_states(robot, "estimation.of", inputs, state)
     return _made(robot, state[0], state[1], _wrenches(robot, f_ext, axes))
 
 

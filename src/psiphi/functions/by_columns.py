@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import flag
 from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions import check as checked
 from psiphi.functions import guard
+from psiphi.model.states import check_states
 
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:
@@ -18,9 +20,9 @@ def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> A
     q = np.asarray(*guard.plain(robot, name, source.inputs, (q,)))
     guard.check_dtype(name, dtype)
     given = guard.check_out(name, source.outputs, out, q.shape[:-1])
-    if not checked.wanted(check):
+    if not flag("check", check):
         return _matrix(robot, name, q, given, dtype)
-    checked.before(robot, name, source.inputs, (q,))
+    check_states(robot, name, source.inputs, (q,))
     with np.errstate(all="ignore"):
         result = _matrix(robot, name, q, given, dtype)
     checked.after(robot, name, source, (q,), result)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, real
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, real
 from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
 from psiphi.errors import StateError
-from psiphi.functions import check as checked
 from psiphi.functions import guard
+from psiphi.model.states import check_states
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest
 
@@ -293,8 +293,8 @@ class Diagonalised:
         name, velocity = f"{NAMES[self.normalised]}_{verb}", "nu" if self.normalised else "xi"
         inputs = (Argument("q", (self.nq,), "q"), Argument(velocity, (self.nv,), "v"))
         values = guard.plain(self.robot, name, inputs, (q, nu))
-        if checked.wanted(check):
-            checked.before(self.robot, name, inputs, values)
+        if flag("check", check):
+            check_states(self.robot, name, inputs, values)
         return values
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, on_card
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
@@ -20,6 +20,7 @@ from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
+from psiphi.model.states import check_states
 from psiphi.operators import Operators
 from psiphi.optional import need
 from psiphi.spatial.choices import on_tape
@@ -478,9 +479,9 @@ class Robot(Model):
                 break
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
             self.upright(name, values[0])
-        if check is not False and checked.wanted(check):
+        if check is not False and flag("check", check):
             values = guard.plain(self, name, function.source.inputs, values)
-            checked.before(self, name, function.source.inputs, values, frames)
+            check_states(self, name, function.source.inputs, values, frames)
             with np.errstate(all="ignore"):
                 result = self._call(name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes)
             checked.after(self, name, function.source, values, result)

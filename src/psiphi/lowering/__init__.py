@@ -1,6 +1,6 @@
 """From a polynomial of operators to a program of sweeps.
 
-Comes in: a rewritten polynomial (words of letters, see `psiphi.operators.polynomial`), every vector over links settled as force
+Comes in: a rewritten polynomial (words of letters, see `psiphi.operators.terms`), every vector over links settled as force
 or motion. Goes out: a `Program`. Read `graph.py` first (Horner factoring into shared nodes), then `schedule.py` (which sweep
 computes which node). What letters do at one body are `steps/`; those that need to know where frames stand are here:
 

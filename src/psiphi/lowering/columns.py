@@ -9,9 +9,8 @@ from __future__ import annotations
 from psiphi.framing.framing import Tree
 from psiphi.lowering.vectors import Lowered, Result
 from psiphi.operators.letters import vector_letter
-from psiphi.operators.polynomial import Poly
-from psiphi.sweeps.drive import drive
-from psiphi.sweeps.program import Argument, Program, Site
+from psiphi.operators.terms import Poly
+from psiphi.sweeps.program import Argument, Program, ProgramStage
 
 
 class LoweredColumns:
@@ -37,14 +36,18 @@ class LoweredColumns:
         return self.lowered.program(name, tree, (*inputs, given), vectors)
 
     def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
-        count = outputs[0].shape[-1]
-        vectors = tuple(Argument(arg.name, arg.shape[:1]) for arg in outputs)
-        inner = self.lowered.program(name, tree, inputs, vectors)
+        """A stage for each column of the identity, and the matrix they make."""
+        one, count = self.column(name, tree, inputs, outputs), outputs[0].shape[-1]
+        names = [arg.name for arg in outputs]
+        columns = [
+            ProgramStage(f"column {j}", one, {x: f"{x} {j}" for x in names}, {"column": [float(i == j) for i in range(count)]})
+            for j in range(count)
+        ]
 
-        def finish(site: Site) -> None:
-            for j in range(count):
-                unit = [1.0 if i == j else 0.0 for i in range(count)]
-                for (result, i), value in drive(inner, tree, {**site.inputs, "column": unit}).items():
-                    site.write(result, i * count + j, [value])
+        def side_by_side(places: dict) -> dict:
+            return {
+                x: [value for row in zip(*(places[f"{x} {j}"] for j in range(count)), strict=True) for value in row]
+                for x in names
+            }
 
-        return Program(name, inputs, outputs, (), finish=finish, local=False)
+        return Program(name, inputs, outputs, (), stages=(*columns, ProgramStage("matrix", side_by_side)), local=False)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from psiphi.operators.letters import A_LOCAL, A, B, FrameLetter, Letter, VectorLetter, letter, rate_letter, vector_letter
-from psiphi.operators.polynomial import Poly, Word
+from psiphi.operators.terms import Poly, Word
 
 U = letter("U")  # a number by itself
 M = letter("M")

@@ -12,7 +12,7 @@ from psiphi.lowering import frames, ground
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
-from psiphi.operators.polynomial import Poly, Word
+from psiphi.operators.terms import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from psiphi.lowering.graph import Node
 from psiphi.lowering.vectors import Lowered
-from psiphi.operators.polynomial import Poly
+from psiphi.operators.terms import Poly
 
 
 @dataclass

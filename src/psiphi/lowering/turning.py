@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from psiphi.operators.letters import FORCE, MOTION, letter
-from psiphi.operators.polynomial import Poly, Word
+from psiphi.operators.terms import Poly, Word
 
 OMEGA = letter("omega")  # on forces
 TURNING = (OMEGA, OMEGA.T)

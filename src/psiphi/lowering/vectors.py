@@ -27,7 +27,7 @@ from psiphi.operators.letters import (
     Letter,
     VectorLetter,
 )
-from psiphi.operators.polynomial import Poly, Word
+from psiphi.operators.terms import Poly, Word
 from psiphi.spatial.screws import add, force, motion
 from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (

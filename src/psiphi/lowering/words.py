@@ -18,7 +18,7 @@ from typing import Any
 from psiphi.lowering.graph import adjoint
 from psiphi.lowering.ground import GROUND, SPREAD
 from psiphi.operators.letters import FrameLetter, Letter
-from psiphi.operators.polynomial import Word
+from psiphi.operators.terms import Word
 from psiphi.steps.local import LOCAL
 
 

@@ -10,6 +10,7 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
     tree.py, assembly.py                from records to a tree, and from the tree to a model
     places.py, inertias.py              poses and inertias as plain floats
     definitions.py                      joints and bodies as 6-D matrices, as definitions are written
+    states.py                           finite numbers, unit quaternions
     movable.py, motors.py               whether every joint can be moved, and which have motors
     urdf.py, dh.py                      readers; vocabulary.py, fields.py, shapes.py, xml.py: the words of URDF
     paths.py, packages.py               where meshes and descriptions lie

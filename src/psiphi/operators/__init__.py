@@ -4,7 +4,7 @@ Comes in: a `Model`. Goes out: an `Expression`, its polynomial (`poly`), its mat
 
 Read `letters.py` first (the alphabet, one row a letter), then `expression.py` and `operators.py` (what a user holds).
 
-    what it is         `spaces.py`, `structure.py` (where blocks stand), `terms.py` (the tree), `polynomial.py`,
+    what it is         `spaces.py`, `structure.py` (where blocks stand), `terms.py` (tree and polynomial),
                        `printing.py`, `rates.py` (derivatives in time), `questions.py`
     what is legal      `legality.py` (the words for what does not fit), `sides.py` (forces and motions), `rank.py` (inverses)
     what it means      `dense.py`, on `atoms.py` and `moving.py` (the letters as matrices) and `inverting.py`;

@@ -20,12 +20,11 @@ from psiphi.operators import legality, terms
 from psiphi.operators.blocks import Blocks, labelled, plot
 from psiphi.operators.dense import evaluate
 from psiphi.operators.letters import Letter
-from psiphi.operators.polynomial import Poly
 from psiphi.operators.printing import LATEX, UNICODE, Python
 from psiphi.operators.rank import check_invertible
 from psiphi.operators.sides import ends
 from psiphi.operators.spaces import Space, filled, size
-from psiphi.operators.terms import Term
+from psiphi.operators.terms import Poly, Term
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -133,6 +133,19 @@ class FrameLetter(Letter):
     rate: bool
     of: FrameLetter
 
+    @property
+    def inside(self) -> str:
+        """The frames, and whose axes, for print."""
+        return ", ".join(self.frames) + (" in own axes" if self.axes == "frame" else "")
+
+    @property
+    def symbol(self) -> str:
+        return f"{self.bare.row.symbol}({self.inside})" + "*" * self.starred
+
+    @property
+    def latex(self) -> str:
+        return rf"{self.bare.row.latex}_{{\text{{{escaped(self.inside)}}}}}" + "^*" * self.starred
+
 
 class InverseLetter(Letter):
     """An inverse that no rule knows, by number."""
@@ -301,18 +314,11 @@ def rate_letter(B: FrameLetter) -> FrameLetter:
 
 @lru_cache(maxsize=4096)
 def _frame_letter(frames: tuple[str, ...], axes: str, rate: bool) -> FrameLetter:
-    inside = ", ".join(frames) + (" in own axes" if axes == "frame" else "")
-    symbol, latex = f"B({inside})", rf"B_{{\text{{{escaped(inside)}}}}}"
     spelled = ",".join(re.sub(r"([\\,|\]])", r"\\\1", frame) for frame in frames) + ("|frame" if axes == "frame" else "")
-    if rate:
-        row = Row(
-            LINK, FRAME(len(frames)), f"Ḃ{symbol[1:]}", rf"\dot {latex}", ANYWHERE, FORCE, FORCE, "dB/dt", made=frozenset(V_)
-        )
-        of = _frame_letter(frames, axes, False)
-        return _pair(FrameLetter, f"Bdot[{spelled}]", row, frames=frames, axes=axes, rate=True, of=of)
-    row = Row(LINK, FRAME(len(frames)), symbol, latex, ANYWHERE, FORCE, FORCE, "frames to links")
-    B = _pair(FrameLetter, f"B[{spelled}]", row, frames=frames, axes=axes, rate=False)
-    B.of = B.T.of = B
+    name, symbol, latex, meaning, made = ("Bdot", "Ḃ", r"\dot B", "dB/dt", V_) if rate else ("B", "B", "B", "from frames", ())
+    row = Row(LINK, FRAME(len(frames)), symbol, latex, ANYWHERE, FORCE, FORCE, meaning, made=frozenset(made))
+    B = _pair(FrameLetter, f"{name}[{spelled}]", row, frames=frames, axes=axes, rate=rate)
+    B.of = B.T.of = _frame_letter(frames, axes, False) if rate else B
     return B
 
 

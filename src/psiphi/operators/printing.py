@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, letter
-from psiphi.operators.polynomial import Word
-from psiphi.operators.terms import Term
+from psiphi.operators.terms import Term, Word
 
 SUM, PRODUCT, POWER = 0, 1, 2  # how tightly a piece of text holds together
 

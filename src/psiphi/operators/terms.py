@@ -5,22 +5,26 @@
 
 The makers below keep terms tidy: nested sums and products are flat, scalars stand in front, stars on letters and products
 are carried out. Only a sum keeps its star, since (I + H φ K)* is how one writes it.
+
+Multiplied out (`expand`) a term is a non-commutative polynomial {word: coefficient}; a word is a tuple of letters, the empty
+word is the identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 from psiphi.operators.letters import Letter, inverse_letter, letter
-from psiphi.operators.polynomial import Poly, Word, accumulate, multiply
-from psiphi.operators.polynomial import adjoint as adjoint_poly
-from psiphi.operators.polynomial import scale as scale_poly
 from psiphi.operators.spaces import Space, meet
 from psiphi.operators.structure import MEMORYLESS, Structure
+
+Word = tuple[Letter, ...]
+Poly = dict[Word, Fraction]
+ZERO = Fraction(0)
 
 
 class Term(NamedTuple):
@@ -162,6 +166,9 @@ def inverses(term: Term) -> Iterator[Term]:
         yield term.args[0]
 
 
+# -- polynomials --------------------------------------------------------------------------------------------------------------
+
+
 def expand(term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], Poly] = lambda p: p) -> Poly:
     """The polynomial of a term; `inverted` answers for t⁻¹, `tidy` may shorten intermediate products."""
     if term.op == "letter":
@@ -189,3 +196,47 @@ def expand(term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], 
 def numbered(under: list[Term]) -> Callable[[Term], Poly]:
     """For `expand`: the inverse of under[n] is the letter "inv:n"."""
     return lambda term: {(inverse_letter(under.index(term)),): Fraction(1)}
+
+
+def add(p: Mapping[Word, Fraction], q: Mapping[Word, Fraction], factor: Fraction | int = 1) -> Poly:
+    """p + factor q."""
+    total = dict(p)
+    accumulate(total, q, factor)
+    return total
+
+
+def accumulate(total: Poly, q: Mapping[Word, Fraction], factor: Fraction | int = 1) -> None:
+    """total += factor q, in place; words that cancel disappear."""
+    for word, c in q.items():
+        value = total.get(word, ZERO) + factor * c
+        if value:
+            total[word] = value
+        else:
+            total.pop(word, None)
+
+
+def scale_poly(p: Mapping[Word, Fraction], factor: Fraction | int) -> Poly:
+    """factor p."""
+    return {word: Fraction(c * factor) for word, c in p.items()} if factor else {}
+
+
+def multiply(p: Mapping[Word, Fraction], q: Mapping[Word, Fraction]) -> Poly:
+    """p q.
+
+    >>> multiply({("H",): Fraction(2)}, {("phi",): Fraction(1), (): Fraction(1)})
+    {('H', 'phi'): Fraction(2, 1), ('H',): Fraction(2, 1)}
+    """
+    total: Poly = {}
+    for a, c in p.items():
+        accumulate(total, {a + b: d for b, d in q.items()}, c)
+    return total
+
+
+def between(left: Word, p: Mapping[Word, Fraction], right: Word) -> Poly:
+    """left p right, for two words."""
+    return {left + word + right: c for word, c in p.items()}
+
+
+def adjoint_poly(p: Mapping[Word, Fraction]) -> Poly:
+    """p*: every word reversed, every letter starred."""
+    return {tuple(letter(x).T for x in reversed(word)): c for word, c in p.items()}

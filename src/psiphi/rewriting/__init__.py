@@ -18,7 +18,7 @@ The sources that rules and steps name:
     S4  the second part of S0 (closed chains)
 """
 
-from psiphi.operators.polynomial import Poly, Word
+from psiphi.operators.terms import Poly, Word
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Counterexample, Derivation
 from psiphi.rewriting.normal import normal_form

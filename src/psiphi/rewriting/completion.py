@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 
-from psiphi.operators.polynomial import Poly, Word, add, adjoint, between, scale
+from psiphi.operators.terms import Poly, Word, add, adjoint_poly, between, scale_poly
 from psiphi.rewriting.budget import spend
 from psiphi.rewriting.rules import Application, Axiom, Rule, Rules, Statement, heft, reduce
 
@@ -51,7 +51,7 @@ class Completion:
         proof = tuple(use.times(1 / c) for use in proof) + tuple(use.times(-1 / c) for use in uses)
         for old in [word for word in self.rules if _contains(word, lead)]:
             self.state(self.rules.pop(old))
-        self.rules[lead] = Rule(lead, scale(rest, -1 / c), proof)
+        self.rules[lead] = Rule(lead, scale_poly(rest, -1 / c), proof)
         spend(2 * len(self.rules))
         for other in list(self.rules):
             self.overlap(lead, other)
@@ -100,7 +100,7 @@ def complete(axioms: Iterable[Axiom], base: Rules | None = None, pairs: int = PA
         work.rules[rule.lead] = rule
     for axiom in axioms:
         work.state(Statement(axiom))
-        if adjoint(axiom.poly) not in (axiom.poly, scale(axiom.poly, -1)):
+        if adjoint_poly(axiom.poly) not in (axiom.poly, scale_poly(axiom.poly, -1)):
             work.state(Statement(axiom, starred=True))
     whole = work.run(pairs)
     return Rules(tuple(work.tidy()), whole and (base is None or base.complete))

@@ -13,8 +13,8 @@ from psiphi.escaping import html, latex
 from psiphi.model.model import Model
 from psiphi.operators import Expression
 from psiphi.operators.letters import Letter, letter
-from psiphi.operators.polynomial import Poly, Word, between
 from psiphi.operators.printing import POWER, Latex, Notation, show_poly, show_word
+from psiphi.operators.terms import Poly, Word, between
 from psiphi.rewriting.moves import Move
 from psiphi.rewriting.rules import Application, Rewriting, Rule, Statement
 

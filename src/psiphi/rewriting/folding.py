@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from psiphi.operators.letters import A, B, letter, vector_letter
-from psiphi.operators.polynomial import Poly
+from psiphi.operators.terms import Poly
 
 BODY = vector_letter("body force", "link")
 M_PHI_A = (letter("M"), letter("phi*"), A)

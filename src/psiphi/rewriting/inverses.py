@@ -6,8 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi.operators import Expression
-from psiphi.operators.polynomial import Poly, scale
-from psiphi.operators.terms import IDENTITY, Term, scaled
+from psiphi.operators.terms import IDENTITY, Poly, Term, scale_poly, scaled
 from psiphi.rewriting.book import INVERSE, rows
 from psiphi.rewriting.rules import Rules
 
@@ -40,4 +39,4 @@ def ratio(p: Poly, q: Poly) -> Fraction | None:
         return None
     word = next(iter(p))
     c = p[word] / q[word]
-    return c if scale(q, c) == p else None
+    return c if scale_poly(q, c) == p else None

@@ -12,9 +12,8 @@ from fractions import Fraction
 from psiphi.model.model import Model
 from psiphi.operators import Expression, Operators, has_rotors
 from psiphi.operators.letters import InverseLetter, inverse_letter
-from psiphi.operators.polynomial import Poly, Word, add, adjoint, multiply
 from psiphi.operators.spaces import fits
-from psiphi.operators.terms import Term, expand, numbered, product, spaces
+from psiphi.operators.terms import Poly, Term, Word, add, adjoint_poly, expand, multiply, numbered, product, spaces
 from psiphi.rewriting.budget import TooLarge, share, spend
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
@@ -88,7 +87,7 @@ class Normalizer:
     def _same(self, letter: InverseLetter, p: Poly) -> bool:
         """Is it a multiple of an inverse seen before, or of its adjoint?"""
         for other, q in self.forms.items():
-            for form, name in ((q, other), (adjoint(q), other.T)):
+            for form, name in ((q, other), (adjoint_poly(q), other.T)):
                 if c := ratio(p, form):
                     self._rewrite(letter, {(name,): 1 / c}, "the same inverse")
                     return True
@@ -99,7 +98,7 @@ class Normalizer:
         self.forms[letter], self.opaque[letter] = p, Expression(term, self.model)
         if self.model is not None and has_rotors(self.model) and p == LINKS_ONLY:
             self.notes.append(f"{self.model.name} has rotor inertia: its mass operator is H φ M φ* H* + J_m (operators.mass)")
-        if adjoint(p) == p:
+        if adjoint_poly(p) == p:
             star = (letter.T,)
             self.resolved[star] = Rule(star, {(letter,): Fraction(1)}, name="X⁻¹ is self-adjoint, as X is")
         if not self.proving:
@@ -112,7 +111,7 @@ class Normalizer:
 
     def _rewrite(self, letter: InverseLetter, p: Poly, source: str) -> None:
         self.resolved[(letter,)] = Rule((letter,), p, name=source)
-        self.resolved[(letter.T,)] = Rule((letter.T,), adjoint(p), name=source)
+        self.resolved[(letter.T,)] = Rule((letter.T,), adjoint_poly(p), name=source)
 
     def chain(self, expression: Expression) -> Chain:
         """Moves on the expression as written, then rules on its words."""

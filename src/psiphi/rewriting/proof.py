@@ -24,9 +24,8 @@ from psiphi.operators import Expression, random_values
 from psiphi.operators.blocks import labelled
 from psiphi.operators.legality import check_sum, common_robot, foreign
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
-from psiphi.operators.polynomial import Poly, Word
 from psiphi.operators.rank import LARGE, check_invertible
-from psiphi.operators.terms import of_letter, product, scaled, total
+from psiphi.operators.terms import Poly, Word, of_letter, product, scaled, total
 from psiphi.rewriting.budget import SECONDS, TooLarge
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Counterexample, Derivation

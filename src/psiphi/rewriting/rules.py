@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 
 from psiphi.operators import Expression
 from psiphi.operators.letters import letter
-from psiphi.operators.polynomial import Poly, Word, accumulate, add, adjoint, between
 from psiphi.operators.printing import show_poly, show_word
+from psiphi.operators.terms import Poly, Word, accumulate, add, adjoint_poly, between
 from psiphi.rewriting.budget import spend
 
 
@@ -18,18 +18,17 @@ from psiphi.rewriting.budget import spend
 class Axiom:
     """An equation taken as true: lhs - rhs as a polynomial, and where it stands."""
 
-    text: str
+    sides: tuple[Expression, Expression] | str  # or the text of it
     poly: Poly
     source: str
-    sides: tuple[Expression, ...] = ()
 
     def __str__(self) -> str:
-        return self.text
+        return self.sides if isinstance(self.sides, str) else "{} = {}".format(*self.sides)
 
 
 def axiom(lhs: Expression, rhs: Expression, source: str) -> Axiom:
     """lhs = rhs."""
-    return Axiom(f"{lhs} = {rhs}", add(lhs.poly(), rhs.poly(), -1), source, (lhs, rhs))
+    return Axiom((lhs, rhs), add(lhs.poly(), rhs.poly(), -1), source)
 
 
 @lru_cache(maxsize=65536)
@@ -49,7 +48,7 @@ class Statement:
     @property
     def poly(self) -> Poly:
         """lhs - rhs, which is zero."""
-        return adjoint(self.axiom.poly) if self.starred else self.axiom.poly
+        return adjoint_poly(self.axiom.poly) if self.starred else self.axiom.poly
 
     @property
     def axioms(self) -> tuple[Axiom, ...]:

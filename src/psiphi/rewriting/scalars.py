@@ -9,8 +9,8 @@ polynomials that differ only in that become the same.
 from __future__ import annotations
 
 from psiphi.operators.letters import InverseLetter, Letter, letter
-from psiphi.operators.polynomial import Poly, Word, accumulate
 from psiphi.operators.spaces import ONE
+from psiphi.operators.terms import Poly, Word, accumulate
 
 
 def commuted(p: Poly) -> Poly:

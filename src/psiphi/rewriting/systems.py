@@ -8,8 +8,7 @@ from functools import lru_cache
 from psiphi.model.model import Model
 from psiphi.operators import Expression, has_rotors, is_chain
 from psiphi.operators.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
-from psiphi.operators.polynomial import Poly, add, adjoint, scale
-from psiphi.operators.terms import of_letter
+from psiphi.operators.terms import Poly, add, adjoint_poly, of_letter, scale_poly
 from psiphi.rewriting.book import BIASES, CHAIN, FIXED_MAPS, HALVES, MOTION, NAME, ROTORLESS, SINGLE, at_frame, axioms, rows
 from psiphi.rewriting.budget import unlimited
 from psiphi.rewriting.completion import complete
@@ -23,12 +22,12 @@ CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of i
 @lru_cache
 def _names() -> list[tuple[Poly, str]]:
     named = [(add(x.lhs.poly(), x.rhs.poly(), -1), x.source) for x in rows(NAME)]
-    return [(q, name) for p, name in named for q in (p, adjoint(p))]
+    return [(q, name) for p, name in named for q in (p, adjoint_poly(p))]
 
 
 def name_of(rule: Rule) -> str:
     """The rule's name in the papers, or ""."""
-    return next((name for q, name in _names() if rule.lead in q and scale(q, 1 / q[rule.lead]) == rule.poly), "")
+    return next((name for q, name in _names() if rule.lead in q and scale_poly(q, 1 / q[rule.lead]) == rule.poly), "")
 
 
 @lru_cache

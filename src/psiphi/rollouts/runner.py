@@ -8,28 +8,26 @@ The cache of `runtime/cache.py` is asked first; a warm process neither traces no
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import math
 from collections import deque
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
-from psiphi.compiler.source import sources
+from psiphi.compiler import source
 from psiphi.control.plant import Plant
-from psiphi.emitters.host import HOST
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache
+from psiphi.runtime.host import HOST
 from psiphi.runtime.threads import GRAIN, ROWS, SLICES, get_threads, together
 
+ROOMS = (*source.ROOMS, "control", "rollouts")  # whose code decides what comes out
 KEPT = 64  # compiled rollouts a process holds on to
 SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else
 PIECE = 0.3  # seconds a kernel runs before Python gets to see an interrupt
@@ -80,7 +78,7 @@ def compiled(system: Robot | System, plan: Recipe) -> Compiled:
     """The kernel, from this process, from the disk, or made now."""
     what = [*plan.key, *Machine(system, plan).foreign, HOST.key("d")]
     robot = system.robot if isinstance(system, System) else system
-    key = cache.key(sources(), own_sources(), robot.digest, "rollout", json.dumps(what), np.__version__)
+    key = cache.key(cache.sources(ROOMS), robot.digest, "rollout", json.dumps(what), np.__version__)
     if key not in _kept:
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
@@ -90,15 +88,6 @@ def compiled(system: Robot | System, plan: Recipe) -> Compiled:
 
 def _built(machine: Machine) -> bytes:
     return HOST.build(HOST.emit(machine.rollout), {"flops": machine.flops})
-
-
-@lru_cache(maxsize=1)
-def own_sources() -> str:
-    sha = hashlib.sha256()
-    for room in ("control", "rollouts"):
-        for path in sorted((Path(__file__).parents[1] / room).glob("*.py")):
-            sha.update(path.name.encode() + path.read_bytes())
-    return sha.hexdigest()
 
 
 class Runner:

@@ -27,7 +27,8 @@ from psiphi.model.model import Model
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
-from psiphi.rollouts.runner import own_sources
+from psiphi.rollouts.runner import ROOMS
+from psiphi.runtime.cache import sources
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -74,7 +75,7 @@ class Stepper:
     @cached_property
     def function(self) -> Function:
         """Its name in the cache tells of the rules it is made from."""
-        return Function(Request(f"step {self.method}", (own_sources(),)), MethodStep(self.model, self.method))
+        return Function(Request(f"step {self.method}", (sources(ROOMS),)), MethodStep(self.model, self.method))
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (

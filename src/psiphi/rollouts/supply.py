@@ -14,25 +14,11 @@ from psiphi.control.losses import Losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.control.torques import Torque, within
-from psiphi.control.traced import Traced
+from psiphi.control.traced import is_own
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Recipe, place
-
-OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
-
-
-def lawful(system: Any, tau: Any, batch: bool) -> Any:
-    """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape."""
-    if not callable(tau) or (isinstance(tau, Controller) and not _own(tau)) or not isinstance(system, Robot | System):
-        return tau
-    return Traced(system, tau, batch)
-
-
-def _own(tau: Controller) -> bool:
-    """Whether a controller answers by Python of its own."""
-    return any(getattr(type(tau), name) is not getattr(Controller, name) for name in OWN)
 
 
 def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
@@ -47,7 +33,7 @@ def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
         return f'limits="block" takes the whole inverse mass matrix, and there are {len(system.joints)} bodies'
     if not callable(tau):
         return ""
-    if not isinstance(tau, Controller) or _own(tau):
+    if not isinstance(tau, Controller) or is_own(tau):
         return f"the torque is {type(tau).__name__}, a function of Python"
     return "" if tau.robot == system else "the controller is made for another system"
 

@@ -1,12 +1,16 @@
-"""The runtime: compiled loops as NumPy functions.
+"""The runtime: text becomes machine code, and its loops NumPy functions.
 
-Comes in: addresses of native loops, or functions that compile them. Goes out: gufuncs, called on arrays.
+Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `target.py` first (all targets).
 
-    gufunc.py       a NumPy gufunc from the addresses of loops; read it first
+    target.py       targets, by name
+    host.py         the processor psiphi runs on, as a target
+    jit.py          LLVM's back end: text -> object code -> addresses in this process
+    gufunc.py       a NumPy gufunc from the addresses of loops
     quickcall.py    one element at once, without NumPy's overhead
     threads.py      big batches on all cores
     cache.py        object code on disk
 
+    cuda.py         graphics cards of NVIDIA, as a target; nvptx.py: LLVM's back end for them
     launching.py    a call on arrays of a graphics card: read it first of these
     device_arrays.py  how torch, CuPy and JAX show such arrays and make new ones; dlpack.py: memory lent to JAX
     driver.py       the card's driver, by ctypes

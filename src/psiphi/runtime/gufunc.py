@@ -27,7 +27,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from psiphi.errors import Error, StateError
-from psiphi.escaping import c_string
 
 try:
     from numpy._core import _multiarray_umath as _umath  # type: ignore[import]  # NumPy 2
@@ -49,8 +48,8 @@ _bodies: dict[int, _Body] = {}  # NumPy < 2.2 only: by id(ufunc); a reused id me
 failed: set[int] = set()  # serial numbers of loops with a pending error; empty in a healthy process
 
 
-def gufunc(name: str, signature: str, loops: dict[str, int | Callable[[], int]], doc: str, nin: int, nout: int) -> np.ufunc:
-    """A NumPy gufunc: `gufunc("mass_matrix", "(7)->(6,6)", {"d": address, "f": compile_float}, "...", 1, 1)`.
+def gufunc(name: str, signature: str, loops: dict[str, int | Callable[[], int]], doc: bytes, nin: int, nout: int) -> np.ufunc:
+    """A NumPy gufunc: `gufunc("mass_matrix", "(7)->(6,6)", {"d": address, "f": compile_float}, b"...", 1, 1)`.
 
     `loops` maps the dtype characters 'd' and 'f' to the address of a native loop or to a function that compiles it at the
     first call with that dtype. float32 arguments use 'f'; everything else that NumPy casts safely (whole numbers, lists,
@@ -104,10 +103,10 @@ def _numpy_signature(operands: tuple[tuple[str, ...], ...], nin: int) -> str:
 class _Body:
     """All memory that a ufunc points to."""
 
-    def __init__(self, name: str, operands: tuple, loops: dict[str, int | Callable[[], int]], doc: str, nin: int):
+    def __init__(self, name: str, operands: tuple, loops: dict[str, int | Callable[[], int]], doc: bytes, nin: int):
         # 'd' first: NumPy takes the first loop its arguments cast to, unless one matches exactly (float32 finds 'f').
         chars = sorted(loops)
-        self.name, self.doc = c_string(name), c_string(doc)
+        self.name, self.doc = name.encode(), doc
         self.table = (ctypes.c_void_p * len(chars))()
         self.loops = [_Loop(self, i, char, loops[char], operands, nin) for i, char in enumerate(chars)]
         self.data = (ctypes.c_void_p * len(chars))(*(loop.serial for loop in self.loops))

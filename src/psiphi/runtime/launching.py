@@ -15,11 +15,11 @@ import numpy as np
 
 from psiphi.arguments import on_card
 from psiphi.emitters.device import WARP, Staging
-from psiphi.emitters.host import FP
 from psiphi.emitters.llvm import Width
 from psiphi.errors import StateError
 from psiphi.runtime import driver
 from psiphi.runtime.device_arrays import NAMES, View, library_of
+from psiphi.runtime.host import FP
 from psiphi.sweeps.program import Argument
 
 SIZE = {"d": 8, "f": 4}

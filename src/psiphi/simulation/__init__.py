@@ -5,11 +5,9 @@ then `march.py` (the loop over steps in Python). Around them:
 
     start.py      initial states, steps and times, read and checked; memory.py says how much is free
     running.py    a simulation as it was asked for, and what every way of running it shares
-    field.py      the right side of the equations of motion
     adaptive.py   steps of SciPy's choosing
     fast.py       steps by a compiled kernel, in pieces
     rolling.py    the second door, `pp.rollout`: the kernel alone
-    mending.py    what a kernel could not solve, again in Python
     bar.py        how far it is, for a person who waits
     events.py     what is watched for
     failure.py    when it breaks off

@@ -19,13 +19,6 @@ class MotionWarning(UserWarning):
     """A motion was computed, and part of it is no motion: it diverged."""
 
 
-STRAINED = "a motion came to a singularity, diverged, or asks for a force no contact can give"
-
-
-class Strained(Exception):
-    """A compiled rollout of a closed chain came to a state that only the steps in Python can judge."""
-
-
 class Interrupted(KeyboardInterrupt):
     """Control-C during a simulation; `.trajectory` is the motion so far."""
 

@@ -14,9 +14,8 @@ from psiphi.control.stops import Stops
 from psiphi.errors import StateError
 from psiphi.motion.record import finish
 from psiphi.motion.trajectory import Trajectory
-from psiphi.rollouts import supply
+from psiphi.rollouts.mending import Careful
 from psiphi.rollouts.supply import Drive
-from psiphi.simulation.mending import Careful
 from psiphi.simulation.running import Run, Task
 
 State = tuple[np.ndarray, np.ndarray]
@@ -28,7 +27,7 @@ def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
     if compiled is False:
         return False
-    reason = supply.obstacle(task.plant.given, tau, task.method, task.limits == "block")
+    reason = task.obstacle(tau)
     if compiled and reason:
         raise StateError(f"compiled=True, and {reason}", "leave it out: the same then runs in Python")
     if reason or not task.steps:

@@ -11,11 +11,11 @@ from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.control.torques import read_effort, read_torque
+from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.rollouts.integrators import METHODS
-from psiphi.rollouts.supply import Drive, lawful, obstacle
-from psiphi.simulation.failure import STRAINED, Strained
-from psiphi.simulation.mending import Careful
+from psiphi.rollouts.mending import STRAINED, Careful, Strained
+from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
 from psiphi.wording import shown
 
@@ -56,20 +56,19 @@ def rollout(
     if not isinstance(method, str):
         raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
     q, v = initial_state(plant, q0, v0)
-    tau = lawful(plant.given, tau, q.ndim > 1)
-    reason = obstacle(plant.given, tau, method, _blocks(limits))
-    if reason:
-        raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
     if out is None:
         check_size(plant, q.shape[:-1], steps, every, whole=False)
-    cut = read_effort(plant, effort)
+    tau, cut = lawful(plant.given, tau, q.ndim > 1), read_effort(plant, effort)
     torque, losses = (
         read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
-        read_losses(plant, damping, friction, friction_speed).within(plant, method, dt),
+        read_losses(plant, damping, friction, friction_speed),
     )
-    drive = Drive(torque, losses, tau if callable(tau) else None, cut)
+    reason = obstacle(plant.given, tau, method, _blocks(limits))
+    if reason:
+        raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
+    drive = Drive(torque, losses.within(plant, method, dt), tau if callable(tau) else None, cut)
     plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)
     runner = Careful(plant, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.control.field import Field
 from psiphi.control.plant import Plant
 from psiphi.errors import Error
 from psiphi.motion.record import Record
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import ORDER
+from psiphi.rollouts.mending import Strained
+from psiphi.rollouts.supply import obstacle
 from psiphi.simulation.events import Watch
-from psiphi.simulation.failure import Interrupted, SimulationError, Strained
-from psiphi.simulation.field import Field
+from psiphi.simulation.failure import Interrupted, SimulationError
 
 EACH = 0.1  # seconds of real time between two reports of progress
 
@@ -49,6 +51,10 @@ class Task:
     events: dict[str, Callable]
     stop: set[str]
     progress: Callable | None = None
+
+    def obstacle(self, tau: Any) -> str:
+        """Why no kernel runs it; empty where one does."""
+        return obstacle(self.plant.given, tau, self.method, self.limits == "block")
 
     @property
     def info(self) -> dict[str, Any]:

@@ -9,18 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.arguments import flag
+from psiphi.control.field import Field
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.torques import read_effort, read_torque
+from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import METHODS
-from psiphi.rollouts.supply import lawful
+from psiphi.rollouts.mending import STRAINED, Strained
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.bar import Bar
 from psiphi.simulation.events import DIVERGED, STOP, check_limits_word, read_functions, read_stop
-from psiphi.simulation.failure import STRAINED, MotionWarning, Strained
-from psiphi.simulation.field import Field
+from psiphi.simulation.failure import MotionWarning
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_count, step_size, step_stride
@@ -85,8 +86,8 @@ def simulate(
     if projection is not None and not flag("projection", projection):
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
-    tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
+    tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
     torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
     if method in METHODS:
         losses = losses.within(plant, method, dt)

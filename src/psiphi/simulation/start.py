@@ -10,7 +10,7 @@ import numpy as np
 from psiphi.arguments import real, whole
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
-from psiphi.functions.check import before
+from psiphi.model.states import check_states
 from psiphi.simulation.memory import free_memory
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
@@ -31,7 +31,7 @@ def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarra
         cause = f"the batch axes of q0 {q.shape[:-1]} and v0 {v.shape[:-1]} do not fit together"
         raise StateError(cause, "make them equal, 1, or absent") from None
     arguments = (Argument("q0", (plant.nq,), "q"), Argument("v0", (plant.nv,), "v"))
-    before(plant.robot, "the initial state", arguments, (q, v))
+    check_states(plant.robot, "the initial state", arguments, (q, v))
     q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
     return plant.manifold.unit(q), v
 

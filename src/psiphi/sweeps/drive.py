@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi.model.model import WORLD
-from psiphi.sweeps.program import BASE_TO_TIP, Direction, Program, Site, Sweep, merge
+from psiphi.sweeps.program import ADDED, BASE_TO_TIP, Direction, Program, Site, Sweep, merge
 from psiphi.tape.tape import Count, Tape
 
 
@@ -52,6 +52,8 @@ def drive(
 ) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     run = under(program, tree, inputs)
+    if program.stages:
+        return _staged(run, under)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
     world = run.site(WORLD, {})
     program.world(world)
@@ -63,6 +65,21 @@ def drive(
         program.finish(last)
         run.collect(last)
     return run.outputs
+
+
+def _staged(run: ProgramRun, under: type[ProgramRun]) -> dict[tuple[str, int], Any]:
+    """ProgramStage by stage, on the places they fill; each a run of its own."""
+    places: dict[str, Any] = dict(run.inputs)
+    for stage in run.program.stages:
+        if not isinstance(stage.what, Program):
+            places |= stage.what(places)
+            continue
+        names = [arg.name for arg in stage.what.inputs] + [ADDED]
+        read = {name: places[place] for name in names if (place := stage.at.get(name, name)) in places}
+        written = drive(stage.what, run.tree, {**read, **stage.given}, under)
+        for arg in stage.what.outputs:
+            places[stage.at.get(arg.name, arg.name)] = [written.get((arg.name, i), 0.0) for i in range(arg.size)]
+    return {(arg.name, i): x for arg in run.program.outputs for i, x in zip(range(arg.size), places[arg.name], strict=True)}
 
 
 def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:

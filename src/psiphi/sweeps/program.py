@@ -2,6 +2,7 @@
 
     Sweep(BASE_TO_TIP, step)    step(site) sees what the parent kept
     Sweep(TIP_TO_BASE, step)    step(site) sees the sum of what the children sent
+    ProgramStage(name, what)           sweeps of their own, or dense algebra, on what the stages before them made
 
 A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
 children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
@@ -55,8 +56,23 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class ProgramStage:
+    """One of several stages, which leave named values in places, the program's inputs being the first of them.
+
+    `what` is a program, whose inputs are read from places and whose outputs become places (as `at` names them, {own: place};
+    `given` are inputs with values of their own); or a rule on the places, rule(places) -> new places: small dense algebra.
+    """
+
+    name: str
+    what: Program | Callable[[dict[str, Any]], dict[str, Any]]
+    at: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, list] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Program:
-    """Sweeps in order, over `bodies` (all when None); `finish` runs last at the world, on what the roots sent."""
+    """Sweeps in order, over `bodies` (all when None); `finish` runs last at the world, on what the roots sent. Or `stages` in
+    order, each such a program: the places named as the outputs are the result."""
 
     name: str
     inputs: tuple[Argument, ...]
@@ -67,6 +83,7 @@ class Program:
     bodies: Sequence[int] | None = None
     local: bool = True  # every message has a fixed size: the sweeps can run as loops (roll.py)
     marks: Mapping[int, Any] = field(default_factory=dict)  # what the steps must know of single bodies (frames, loads)
+    stages: tuple[ProgramStage, ...] = ()
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.catalogue.sums import world_origin, world_pose
 from psiphi.framing.framing import frame_tree
 from psiphi.model.model import Model
+from psiphi.steps.world_poses import world_origin, world_pose
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from psiphi.emitters import nvptx
 from psiphi.emitters.device import Shell, device_module
 from psiphi.emitters.device_rollout import device_rollout
-from psiphi.emitters.host import FP
 from psiphi.emitters.one_tape import joined
 from psiphi.emitters.rollout import Rollout, Single
 from psiphi.errors import StateError
+from psiphi.runtime import nvptx
+from psiphi.runtime.host import FP
 from psiphi.sweeps.drive import Straight
 
 

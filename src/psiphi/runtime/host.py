@@ -6,11 +6,11 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from psiphi.emitters import jit
 from psiphi.emitters.kernel import module
 from psiphi.emitters.rolled import rolled_kernel
 from psiphi.emitters.rollout import Rollout, Single, rollout_module, single_kernel
 from psiphi.emitters.straight import straight_kernel
+from psiphi.runtime import jit
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.roll import Rolled
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from psiphi.emitters.c import C99
-from psiphi.emitters.cuda import CUDA
-from psiphi.emitters.host import HOST
+from psiphi.runtime.cuda import CUDA
+from psiphi.runtime.host import HOST
 
 
 class Target(Protocol):

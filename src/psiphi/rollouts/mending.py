@@ -11,14 +11,19 @@ from itertools import count, islice
 
 import numpy as np
 
+from psiphi.control.field import Field
 from psiphi.control.plant import Plant
 from psiphi.control.torques import Batch, Torque
 from psiphi.rollouts.integrators import advance
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.runner import Arrays, Runner
 from psiphi.rollouts.supply import Drive
-from psiphi.simulation.failure import Strained
-from psiphi.simulation.field import Field
+
+STRAINED = "a motion came to a singularity, diverged, or asks for a force no contact can give"
+
+
+class Strained(Exception):
+    """A compiled rollout of a closed chain came to a state that only the steps in Python can judge."""
 
 
 class Careful(Runner):

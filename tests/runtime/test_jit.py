@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from children import exit_code, in_threads, python
-from psiphi.emitters import jit
 from psiphi.errors import Error
+from psiphi.runtime import jit
 
 F64 = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 SQUARE = "define double @square(double %x) nounwind {\n  %y = fmul double %x, %x\n  ret double %y\n}\n"
@@ -218,7 +218,7 @@ def test_object_code_loads_in_another_process(tmp_path):
     (tmp_path / "square.o").write_bytes(jit.compile_ir(SQUARE))
     code = """
 import ctypes, json, sys
-from psiphi.emitters import jit
+from psiphi.runtime import jit
 light = "llvmlite" not in sys.modules
 library = jit.load_object(open(sys.argv[1], "rb").read(), ["square"])
 value = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(library.address("square"))(3.0)

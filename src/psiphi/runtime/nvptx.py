@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from psiphi.emitters import jit
 from psiphi.emitters.device import NAME
 from psiphi.errors import Error
+from psiphi.runtime import jit
 
 TRIPLE = "nvptx64-nvidia-cuda"
 CPU, FEATURES = "sm_75", "+ptx70"  # the oldest card; nothing newer is asked for

@@ -1,0 +1,54 @@
+"""What a state must be: finite numbers, quaternions of unit length. What is not so is named by joint and batch element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.model.model import Joint, Model
+
+ROUNDING = 1e-6  # how far from 1 a quaternion's norm may be: rounding of float32, not another scale
+
+
+def check_states(model: Model, name: str, inputs: Sequence[Any], values: Sequence[Any], frames: Sequence[str] = ()) -> None:
+    """The values of some arguments (`sweeps.program.Argument`), else a StateError."""
+    for arg, value in zip(inputs, values, strict=True):
+        array = np.asarray(value)
+        place = first(~np.isfinite(array)) if array.dtype.kind == "f" else None
+        if place is not None:
+            whose = f"frame {frames[place[-2]]!r}" if arg.name == "f_ext" else f"joint {_joint(model, arg, place[-1]).name!r}"
+            where = f"{arg.name}{list(place)}: {whose}{element(place[: len(place) - len(arg.shape)])}"
+            raise StateError(f"{name}: {where} has {array[place]}, expected finite numbers", "look at where it came from")
+        if arg.per_joint == "q":
+            check_quaternions(model, name, array)
+
+
+def check_quaternions(model: Model, name: str, q: np.ndarray) -> None:
+    """Unit quaternions, to rounding."""
+    for joint in model.joints:
+        if joint.row.nq == joint.row.nv:
+            continue
+        with np.errstate(all="ignore"):
+            norm = np.linalg.norm(q[..., joint.q_slice][..., -4:].astype(float), axis=-1)
+        place = first(np.abs(norm - 1.0) > ROUNDING)
+        if place is not None:
+            cause = f"the quaternion of joint {joint.name!r}{element(place)} has norm {norm[place]:.9g}, expected 1"
+            raise StateError(f"{name}: {cause}", "robot.normalize(q) scales quaternions; their order is x, y, z, w")
+
+
+def first(wrong: np.ndarray) -> tuple[int, ...] | None:
+    """Where the first True stands."""
+    return tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.any() else None
+
+
+def element(place: tuple[int, ...]) -> str:
+    """A batch element, in words; nothing where there is no batch."""
+    return f" in batch element {place[0] if len(place) == 1 else place}" if place else ""
+
+
+def _joint(model: Model, arg: Any, index: int) -> Joint:
+    slices = [joint.q_slice if arg.per_joint == "q" else joint.v_slice for joint in model.joints]
+    return next(joint for joint, own in zip(model.joints, slices, strict=True) if own.start <= index < own.stop)

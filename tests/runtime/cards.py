@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from emitters.emulated import Emulated, Emulation
-from psiphi.compiler import source
 from psiphi.emitters.device import NAME, WARP
-from psiphi.runtime import device_arrays, driver
+from psiphi.runtime import cuda, device_arrays, driver
 from psiphi.runtime.cuda import Cuda
 from psiphi.runtime.device_arrays import View
 
@@ -28,6 +27,13 @@ class CardArray:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    def __getitem__(self, key: Any) -> CardArray:
+        return CardArray(self.array[key], self.device)
 
     def __array__(self, dtype=None, copy=None):
         raise AssertionError("numbers of a card were copied to the host")
@@ -49,6 +55,9 @@ class Standin:
     def empty(self, x: CardArray, shape: tuple[int, ...], char: str) -> tuple[CardArray, int]:
         made = np.full(shape, np.nan, char)
         return CardArray(made, x.device), made.ctypes.data
+
+    def put(self, x: CardArray, array: np.ndarray) -> CardArray:
+        return CardArray(array.copy(), x.device)
 
     def stack(self, arrays: Sequence[CardArray]) -> CardArray:
         return CardArray(np.stack(np.broadcast_arrays(*(x.array for x in arrays)), axis=-2), arrays[0].device)
@@ -103,7 +112,7 @@ class StandinDriver:
 def cards(monkeypatch) -> StandinDriver:
     """A machine with two cards, as far as psiphi can tell."""
     here = StandinDriver()
-    monkeypatch.setattr(source, "CUDA", EmulatedCuda())
+    monkeypatch.setattr(cuda, "CUDA", EmulatedCuda())
     monkeypatch.setattr(driver, "driver", lambda: here)
     monkeypatch.setitem(device_arrays.BY_MODULE, "standin", Standin())
     return here

@@ -103,6 +103,47 @@ def test_a_robot_that_does_not_move(cards):
     agree(stone().frame_pose(CardArray(np.zeros((3, 0))), "tool"), stone().frame_pose(np.zeros((3, 0)), "tool"))
 
 
+@pytest.mark.parametrize("method", ["rk4", "euler", "lie", "implicit"])
+def test_steps(method, cards):
+    """Bits of the host, for flat robots and curved ones."""
+    for robot in (pp.robots.puma560(), gymnast()):
+        given = arguments(robot, (N,))
+        q, v, tau = (given[name] for name in ("q", "v", "tau"))
+        for dt in (1e-3, 2e-3, 1e-3):
+            agree(robot.step(*map(CardArray, (q, v, tau)), dt, method), robot.step(q, v, tau, dt, method))
+
+
+def test_rollouts_in_one_launch(cards):
+    """Bits of the host: nothing drives it, numbers, controllers with references of all kinds, losses, limits of effort."""
+    robot = pp.robots.puma560()
+    given = arguments(robot, (N,))
+    q, v, tau = given["q"], given["v"], given["tau"]
+    each = pp.PD(robot, q, kp=np.linspace(10, 60, 6), kd=5.0, gravity=True)
+    moving = pp.ComputedTorque(
+        robot, lambda t: (np.full(6, np.sin(t)), np.full(6, np.cos(t)), np.full(6, -np.sin(t))), kp=9.0, kd=6.0
+    )
+    for options in (
+        {},
+        dict(tau=tau[0]),
+        dict(tau=each, damping=True, effort=True, every=3),
+        dict(tau=moving, method="euler", hold=True),
+        dict(tau=moving),
+        dict(tau=np.random.default_rng(0).standard_normal((7, 6)), method="lie"),
+    ):
+        cards.log.clear()
+        found = pp.rollout(robot, CardArray(q), CardArray(v), steps=7, **options)
+        assert [entry[0] for entry in cards.log].count("launch") == 1
+        agree(found, pp.rollout(robot, q, v, steps=7, **options))
+    agree(pp.rollout(robot, CardArray(q), tau=CardArray(tau), steps=4), pp.rollout(robot, q, tau=tau, steps=4))
+    free = gymnast()
+    q = free.random(1, 5)
+    found, host = pp.rollout(free, CardArray(q), steps=9, every=2), pp.rollout(free, q, steps=9, every=2)
+    assert all(np.allclose(x.array, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+    q32 = robot.random(2, 5).astype("f")
+    found, host = pp.rollout(robot, CardArray(q32), steps=9), pp.rollout(robot, q32, steps=9)
+    assert all(x.array.dtype == np.float32 and np.allclose(x.array, y, atol=1e-4) for x, y in zip(found, host, strict=True))
+
+
 def wrong(robot: pp.Robot) -> dict[str, Any]:
     """What a call may be given, and the words it gets."""
     given = arguments(robot, (4,))
@@ -129,7 +170,17 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "operational_space_inertia: an argument": lambda: robot.operational_space_inertia(CardArray(q), "tool"),
         "normalised_kinetic_energy: an arg|kinetic_energy: an arg": lambda: robot.diagonalised.kinetic_energy(CardArray(q), v),
         "on a graphics card": lambda: robot.integrate(CardArray(q), v),
-        "on a graphics card, and this": lambda: robot.step(CardArray(q), v, v, 1e-3),
+        "v is a ndarray on the host, and q is": lambda: robot.step(CardArray(q), v, v, 1e-3),
+        "dt is an array of the host": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
+        "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
+        "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
+        'limits="block" is not for graphics cards': lambda: pp.rollout(robot, CardArray(q), limits="block"),
+        "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
+        "where it is not cut": lambda: pp.rollout(robot, CardArray(q), tau=CardArray(v), effort=True),
+        "dopri takes steps|takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="dop853"),
+        "q_ref has batch axes .3,., the initial state .4,.": lambda: pp.rollout(
+            robot, CardArray(q), tau=pp.PD(robot, robot.random(0, 3), kp=1.0, kd=1.0)
+        ),
     }
 
 

@@ -19,15 +19,13 @@ from psiphi.arguments import on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
-from psiphi.emitters.device import NAME as KERNEL
 from psiphi.escaping import c_string
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
-from psiphi.runtime import cache, driver
-from psiphi.runtime.cuda import CUDA
+from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
-from psiphi.runtime.launching import launch
+from psiphi.runtime.launching import launch, loaded
 from psiphi.runtime.quickcall import quickcall
 from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program
@@ -133,11 +131,9 @@ class Source:
         """The kernel for one dtype on one graphics card: PTX and machine code from the cache, or made now."""
         with _lock:
             if (char, card) not in self.kernels:
-                name = self.key(char, CUDA)
-                text, self._count = passes.compile(self.asked, CUDA, char, lambda _: name)
-                cards = driver.driver()
-                built = cache.remember(cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card))
-                self.kernels[char, card] = cards.load(built, KERNEL, card)
+                name = self.key(char, cuda.CUDA)
+                text, self._count = passes.compile(self.asked, cuda.CUDA, char, lambda _: name)
+                self.kernels[char, card] = loaded(text, name, card)
         return self.kernels[char, card]
 
     def key(self, char: str, target: Any = None) -> str:

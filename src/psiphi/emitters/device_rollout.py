@@ -3,7 +3,8 @@
     kernel(arrays..., strides..., n, steps, every)     strides: bytes from motion to motion and from row to row of each array
 
 Arrays come in the order of the plan, as on the host: read once, read every step (row: the step), then the samples (row: the
-sample). All blocks of a step are one tape (`one_tape.py`); what the next step reads of this one goes round in the loop.
+sample, row 0 where it began). All blocks of a step are one tape (`one_tape.py`); what the next step reads of this one goes
+round in the loop.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class _StepLoop:
     def body(self) -> list[str]:
         groups = self.rollout.once, self.rollout.each, self.rollout.sample
         once, each, out = ([self.at[place] for place in group] for group in groups)
-        start, starts = self._emitted(self.first, self.carried, {}, 0)
+        kept = [(p, j) for p in self.rollout.sample for j in range(self.rollout.frame.sizes[p])]
+        start, starts = self._emitted(self.first, [*self.carried, *kept], {}, 0)
         names = {cell: f"%carry{i}" for i, cell in enumerate(self.carried)}
-        wanted = [*self.carried, *((p, j) for p in self.rollout.sample for j in range(self.rollout.frame.sizes[p]))]
-        step, ends = self._emitted(self.step, wanted, names, start.count)
-        samples = iter(ends[len(self.carried) :])
+        step, ends = self._emitted(self.step, [*self.carried, *kept], names, start.count)
+        begun, samples = (iter(values[len(self.carried) :]) for values in (starts, ends))
         carry = zip(names.values(), starts, ends, strict=False)
         room = max(start.places, step.places) * self.w.bytes
         return [
@@ -68,13 +69,14 @@ class _StepLoop:
             *(line for name in (*each, *out) for line in _moved(f"{name}.own", f"{name}.array", "%state", f"{name}.outer")),
             *(line for name in once for line in _moved(name, f"{name}.array", "%state", f"{name}.outer")),
             *start.lines,
+            *(line for name in out for line in self._stored(f"{name}.own", begun)),
             "br label %ready",
             "ready:",
             "br label %test",
             "test:",
             "%s = phi i64 [ 0, %ready ], [ %s.next, %next ]",
             "%due = phi i64 [ %every, %ready ], [ %due.next, %next ]",
-            "%sample = phi i64 [ 0, %ready ], [ %sample.next, %next ]",
+            "%sample = phi i64 [ 1, %ready ], [ %sample.next, %next ]",
             *(f"{name} = phi {self.w.fp} [ {first}, %ready ], [ {last}, %next ]" for name, first, last in carry),
             "%running = icmp slt i64 %s, %steps",
             "br i1 %running, label %step, label %done",
@@ -117,7 +119,7 @@ class _StepLoop:
         return parking, [parking.value(node) for node in ends]
 
     def _stored(self, name: str, values: Iterator[str]) -> list[str]:
-        place = next(place for place, own in self.at.items() if own == name)
+        place = next(place for place, own in self.at.items() if own == name.removesuffix(".own"))
         lines = []
         for j in range(self.rollout.frame.sizes[place]):
             lines.append(f"%{name}.cell{j} = getelementptr {self.w.fp}, ptr %{name}, i64 {j}")

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from psiphi.errors import StateError
 from psiphi.runtime.dlpack import Lent
 
@@ -43,6 +45,10 @@ class ArrayLibrary(Protocol):
         """A new array beside x, and its pointer."""
         ...
 
+    def put(self, x: Any, array: np.ndarray) -> Any:
+        """Numbers of the host, copied to x's card."""
+        ...
+
     def stack(self, arrays: Sequence[Any]) -> Any:
         """Arrays (..., 6), broadcast, as one (..., len, 6)."""
         ...
@@ -72,6 +78,9 @@ class Torch:
         made = torch.empty(shape, dtype=getattr(torch, NAMES[char]), device=x.device)
         return made, made.data_ptr()
 
+    def put(self, x: Any, array: np.ndarray) -> Any:
+        return sys.modules["torch"].from_numpy(array).to(x.device)
+
     def stack(self, arrays: Sequence[Any]) -> Any:
         torch = sys.modules["torch"]
         return torch.stack(torch.broadcast_tensors(*arrays), dim=-2)
@@ -96,6 +105,11 @@ class CuPy:
         with cupy.cuda.Device(x.device.id):
             made = cupy.empty(shape, dtype=char)
         return made, made.data.ptr
+
+    def put(self, x: Any, array: np.ndarray) -> Any:
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(x.device.id):
+            return cupy.asarray(array)
 
     def stack(self, arrays: Sequence[Any]) -> Any:
         cupy = sys.modules["cupy"]
@@ -122,6 +136,9 @@ class Jax:
     def empty(self, x: Any, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
         made = Lent(shape, char, x.__dlpack_device__()[1])
         return made, made.pointer
+
+    def put(self, x: Any, array: np.ndarray) -> Any:
+        return sys.modules["jax"].device_put(array, x.device)
 
     def stack(self, arrays: Sequence[Any]) -> Any:
         jnp = sys.modules["jax"].numpy

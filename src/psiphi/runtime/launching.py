@@ -7,6 +7,7 @@ others, or one row for all of them.
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import on_card
-from psiphi.emitters.device import WARP, Staging
+from psiphi.emitters.device import NAME, WARP, Staging
 from psiphi.emitters.llvm import Width
 from psiphi.errors import StateError
-from psiphi.runtime import driver
+from psiphi.runtime import cache, driver
 from psiphi.runtime.device_arrays import NAMES, View, library_of
 from psiphi.runtime.host import FP
 from psiphi.sweeps.program import Argument
@@ -36,9 +37,9 @@ def launch(
     kernel: Callable[[str, int], Any],
 ) -> Any:
     """The results of a kernel; `kernel(char, device)` loads the one for a number type and a card."""
-    views = _views(name, inputs, values)
-    char, device = _one_kind(name, inputs, views, dtype)
-    batch, steps = _batch(name, inputs, views)
+    views = views_of(name, inputs, values)
+    char, device = one_kind(name, inputs, views, dtype)
+    batch, steps = batch_of(name, inputs, views)
     library, like = library_of(f"{name}: {inputs[0].name}", values[0]), values[0]
     made = _results(name, library, like, outputs, batch, char, device, out)
     n, stream = math.prod(batch), library.stream(like)
@@ -46,16 +47,27 @@ def launch(
         _check_apart(name, inputs, views, outputs, [pointer for _, pointer in made], n * SIZE[char])
     if n and any(arg.size for arg in outputs):
         pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
-        words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, steps), ctypes.c_int64(n)]
-        parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
         warps = Staging.of(inputs, outputs, Width(FP[char], 1)).warps
-        blocks = math.ceil(n / (WARP * warps))
-        driver.driver().launch(kernel(char, device), blocks, WARP * warps, parameters, stream, device)
+        send(kernel(char, device), warps, pointers, [*steps, n], n, stream, device)
     results = tuple(library.ready(like, array, stream) for array, _ in made)
     return results[0] if len(results) == 1 else results
 
 
-def _views(name: str, inputs: Arguments, values: Sequence[Any]) -> list[View]:
+def loaded(text: bytes, name: str, card: int) -> Any:
+    """A kernel on a card: its machine code from the cache, by `name` and card, or assembled now."""
+    cards = driver.driver()
+    built = cache.remember(cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card))
+    return cards.load(built, NAME, card)
+
+
+def send(kernel: Any, warps: int, pointers: list[int], numbers: list[int], n: int, stream: int, device: int) -> None:
+    """Put a kernel on a stream: a thread for each of n, in blocks of so many warps."""
+    words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
+    parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
+    driver.driver().launch(kernel, math.ceil(n / (WARP * warps)), WARP * warps, parameters, stream, device)
+
+
+def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[View]:
     """The memory of every argument, or an error that names the one that has none there."""
     there = next(arg.name for arg, value in zip(inputs, values, strict=True) if on_card(value))
     first = next(value for value in values if on_card(value))
@@ -88,7 +100,7 @@ def _check(name: str, arg: Argument, view: View) -> None:
         raise StateError(f"{name}: {arg.name} does not begin at a multiple of {SIZE[view.char]} bytes", "copy it")
 
 
-def _one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tuple[str, int]:
+def one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tuple[str, int]:
     """The number type and the card, the same for all."""
     first = views[0]
     for arg, view in zip(inputs, views, strict=True):
@@ -104,7 +116,7 @@ def _one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tu
     return first.char, first.device
 
 
-def _batch(name: str, inputs: Arguments, views: list[View]) -> tuple[tuple[int, ...], list[int]]:
+def batch_of(name: str, inputs: Arguments, views: list[View]) -> tuple[tuple[int, ...], list[int]]:
     """The batch axes of the call, and how far the states of each argument are apart: 0 where one row serves all."""
     leads = [view.shape[: len(view.shape) - len(arg.shape)] for arg, view in zip(inputs, views, strict=True)]
     try:

@@ -19,6 +19,7 @@ ROOMS = [
     "figures",
     "spatial",
     "model",
+    "editing",
     "operators",
     "rewriting",
     "framing",
@@ -148,7 +149,7 @@ def test_no_class_name_has_two_meanings():
 
 
 MIDDLE = "runtime", "compiler", "catalogue", "functions"
-FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
+FRONT = "spatial", "model", "editing", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
 BACK = "closed", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
 
 

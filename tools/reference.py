@@ -67,6 +67,7 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Builder.body": 'b.body("rod", mass=1.0, com=(0, 0, -0.5))',
     "Builder.frame": 'b.frame("tip", "rod", xyz=(0, 0, -1))',
     "Builder.joint": 'b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), damping=0.1)',
+    "Builder.posture": 'b.posture("up", {"hinge": 3.1})',
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
     "pp.Robot": 'isinstance(pp.load("ur5"), pp.Robot)',

@@ -16,7 +16,7 @@ from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
 from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
-from psiphi.model import motors
+from psiphi.model import motors, posing
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Body, Model, Pose
 from psiphi.wording import shown
@@ -48,7 +48,7 @@ def grasp(
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
     names = _names([model.name for model, _, _ in held])
     hands = [(own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames]
-    poses = [reading.pose(f"at[{i}]", pose) for i, pose in enumerate(reading.several("at", at))]
+    poses = [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(reading.several("at", at))]
     kinds = reading.several("contacts", contacts) or ["rigid"] * len(hands)
     if not len(hands) == len(poses) == len(kinds):
         raise StateError(
@@ -123,7 +123,7 @@ def _arm(i: int, arm) -> tuple[Model, Pose, tuple[str, ...]]:
     hands = reading.names(f"the frame of arms[{i}]", frames)
     if not hands:
         raise StateError(f"arms[{i}] names no frame", 'name the hand that holds the object: (robot, pose, "tool")')
-    return model, reading.pose(f"the base of arms[{i}]", base), tuple(model.frame(hand).name for hand in hands)
+    return model, posing.pose(f"the base of arms[{i}]", base), tuple(model.frame(hand).name for hand in hands)
 
 
 def _names(names: list[str]) -> list[str]:
@@ -172,5 +172,5 @@ def _parts(mechanisms) -> list[Part]:
         model, base = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
         if not isinstance(model, Model):
             raise StateError(f"mechanism {name!r} is {shown(entry)}", "give a robot, or (robot, base pose)")
-        parts.append(Part(model, reading.pose(f"the base of {name}", base), str(name)))
+        parts.append(Part(model, posing.pose(f"the base of {name}", base), str(name)))
     return parts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,13 +13,13 @@ from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
-from psiphi.errors import Error, ModelError, SingularError, StateError
+from psiphi.editing.editable import Editable
+from psiphi.errors import Error, SingularError, StateError
 from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
 from psiphi.model.model import Model
-from psiphi.model.shapes import Shape
 from psiphi.model.states import check_states
 from psiphi.operators import Operators
 from psiphi.optional import need
@@ -43,31 +43,21 @@ def _stepping() -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(Model):
+class Robot(Editable):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
     `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
     out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
     """
 
-    shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
     _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
-
-    @classmethod
-    def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Robot:
-        """The model, with its functions and shapes (its own, if it has any and none are given)."""
-        if not isinstance(model, Model):
-            raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
-        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
-        if not all(isinstance(shape, Shape) for shape in dress):
-            raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress)
 
     @cached_property
     def _model(self) -> Model:
         """What the functions are made from: they must not hold the robot, which holds them."""
-        return Model(**{f.name: getattr(self, f.name) for f in fields(Model)})
+        return Model(
+            **{name: getattr(self, name) for name in ("name", "bodies", "joints", "frames", "gravity_vector", "report")}
+        )
 
     @cached_property
     def _functions(self) -> dict[tuple, Differentiable]:

@@ -115,6 +115,27 @@ def row(name: str, base: str, what: str, n: int, char: str, ceiling: float, smal
     )
 
 
+def motions(name: str, char: str, n: int, steps: int) -> tuple[str, ...]:
+    """A rollout by RK4 under PD control with gravity compensation: rates are steps a second."""
+    robot = pp.load(name)
+    hold = pp.PD(robot, robot.neutral(), kp=400.0, kd=40.0, gravity=True)
+    q = torch.from_numpy(given(robot, robot.function("gravity"), n, char)[0]).cuda()
+    call = lambda: pp.rollout(robot, q, tau=hold, steps=steps, every=steps)  # noqa: E731
+    call()
+    times = []
+    for _ in range(3):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        found, _ = call()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    host, _ = pp.rollout(robot, q[:64].cpu().numpy(), tau=hold, steps=steps, every=steps)
+    error = float(np.abs(found[:64].cpu().numpy() - host).max())
+    seconds = statistics.median(times)
+    rate, agrees = f"{n * steps / seconds:.2e} steps", "bits" if error == 0.0 else f"{error:.1e}"
+    return f"{name} rollout, {steps} steps", SHOWN[char], f"{n}", f"{seconds * 1e6:.0f}", rate, "", "", "", "", agrees
+
+
 HEAD = ("function", "type", "batch", "µs", "per s", "% of copy", "TFLOP/s", "registers", "spilled bytes", "agrees")
 
 
@@ -130,6 +151,8 @@ def table(quick: bool) -> Iterator[tuple[str, ...]]:
         for n in (256, 1024, 16384):
             yield row(name, base, "forward_dynamics", n, "f", ceiling, True)
     yield row("ur5", "fixed", "∂FD/∂(q, v)", 16384, "f", ceiling, True)
+    for char in "fd":
+        yield motions("ur5", char, MILLION if not quick else MILLION // 8, 1000)
     if not quick:
         yield row("g1", "free", "∂FD/∂(q, v)", 16384, "f", ceiling, True)
 

@@ -119,6 +119,20 @@ def check_derivatives(char: str) -> None:
         assert relative(d.motion(*map(WITH.put, (q, v, tau))), d.motion(q, v, tau)) <= FLOAT[char]
 
 
+def check_motion(char: str) -> None:
+    """Steps and whole motions."""
+    for name in ("ur5", "anymal_c"):
+        robot = pp.load(name)
+        given = state(robot, char)
+        q, v, tau = (given[k] for k in ("q", "v", "tau"))
+        host = robot.step(q, v, tau, 1e-3)
+        assert relative(robot.step(*map(WITH.put, (q, v, tau)), 1e-3), host) <= FLOAT[char], name
+        hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
+        found = pp.rollout(robot, WITH.put(q), tau=hold, steps=30, every=10)
+        host = tuple(x.astype(char) for x in pp.rollout(robot, q, tau=hold, steps=30, every=10))
+        assert relative(found, host) <= (1e-9 if char == "d" else 1e-3), name
+
+
 def check_library(name: str) -> None:
     """The same library's arrays come out; huge angles, one row for all, wrenches, empty batches."""
     library, robot = LIBRARIES[name], pp.load("panda")
@@ -157,6 +171,7 @@ def checks() -> dict[str, Any]:
     each = [(name, char) for name in pp.robots.bundled() for char in "df"]
     found = {f"{name}-{char}": lambda name=name, char=char: check_robot(name, char) for name, char in each}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
+    found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     return found | ({"graph": check_graph} if "torch" in LIBRARIES else {})
 

@@ -24,12 +24,12 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 [moment; force] by the names of frames. What is refused is a [`psiphi.Error`](errors.md).
 """
 GROUPS = {  # heading -> public names, in the order in which they are met
-    "Robots": ("load", "from_dh", "DH", "Builder", "Robot", "robots"),
+    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "robots"),
     "Models": ("Model", "Body", "Frame", "Pose"),
     "Closed chains": ("grasp", "connect", "Contact", "Loop", "System", "scenes"),
     "Motion": ("simulate", "rollout", "Trajectory", "viewer"),
     "Control": ("PD", "ComputedTorque", "OperationalSpace", "GravityCompensation"),
-    "Algebra": ("Expression", "function", "vector", "prove", "time_derivative", "dot_test"),
+    "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
     "Estimation and other libraries": ("estimation", "interop"),
     "Threads": ("set_threads", "get_threads"),
     "Errors": ("Error", "ModelError", "StateError", "SingularError", "CacheError", "SimulationError"),

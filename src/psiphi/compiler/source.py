@@ -114,7 +114,9 @@ class Source:
 
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
-        return explain(self.asked, self.count) if isinstance(self.asked, Equation) else self.text
+        if isinstance(self.asked, Equation):
+            return explain(self.asked, self.count)
+        return self.asked.explain() if hasattr(self.asked, "explain") else self.text
 
     def ir(self, char: str = "d") -> str:
         """The LLVM IR of the loop for one dtype."""

@@ -67,6 +67,12 @@ def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix
     return tuple(_worn(new, new.shapes, builder, frame, seat))
 
 
+def loops(other: Any, prefix: str) -> list[Any]:
+    """The loops that another robot brings, between its renamed frames."""
+    own = getattr(other, "loops", ())
+    return [replace(loop, first=prefix + loop.first, second=prefix + loop.second) for loop in own]
+
+
 def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
     """A body or a robot as records and shapes."""
     if isinstance(other, Model):

@@ -54,7 +54,7 @@ def with_base(builder: Builder, base: Any, at: Any) -> None:
         raise StateError(f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out to move the robot alone")
     if base is None and at is None:
         raise StateError("with_base came without anything to change", 'give "fixed" or "free", or pose=')
-    seats = _seats(builder)
+    seats = _seats(builder, base == "free")
     if base == "free" and at is not None:
         raise StateError("a pose came for a free base", "its first seven coordinates are its pose")
     for link, joint in seats.items():
@@ -67,7 +67,7 @@ def with_base(builder: Builder, base: Any, at: Any) -> None:
         _move(builder, place(pose("pose", at)), base)
 
 
-def _seats(builder: Builder) -> dict[str, JointRecord | None]:
+def _seats(builder: Builder, needed: bool) -> dict[str, JointRecord | None]:
     """The links that stand on the world, welded or flying, with the joints that hold them; a link called world is the world."""
     carriers = {joint.child: joint for joint in builder.joints.values()}
     seats: dict[str, JointRecord | None] = {
@@ -76,7 +76,7 @@ def _seats(builder: Builder) -> dict[str, JointRecord | None]:
         if name != "world" and (name not in carriers or carriers[name].parent == "world")
     }
     standing = {name: joint for name, joint in seats.items() if joint is None or joint.kind in ("fixed", "free")}
-    if not standing:
+    if needed and not standing:
         cause = (
             f"{builder.name} has no base: its joints {', '.join(j.name for j in seats.values() if j)} are on the world itself"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeAlias
 
 from psiphi.arguments import Numbers
@@ -29,6 +29,7 @@ class Editable(Listed):
     """A model with shapes, and the verbs that change it. Names are unique; what is missing is named."""
 
     shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
+    loops: tuple[Any, ...] = ()  # pp.Loops of the file, between its frames: data, until pp.connect(robot) closes them
 
     @classmethod
     def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Self:
@@ -39,7 +40,8 @@ class Editable(Listed):
         dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
         if not all(isinstance(shape, Shape) for shape in dress):
             raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress)
+        loops = getattr(model, "loops", ())
+        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress, loops=loops)
 
     def lock(self, joints: Names | Mapping[str, Numbers], at: Position | None = None) -> Self:
         """The robot with these joints fixed at `at`: q, positions by joint, or a posture's name; at their zero if left out.
@@ -98,7 +100,8 @@ class Editable(Listed):
         (6, 2.0, 8)
         """
         builder = Builder(self)
-        return self._built(builder, more=attaching.attach(builder, other, frame, pose, joint, prefix))
+        more = attaching.attach(builder, other, frame, pose, joint, prefix)
+        return self._built(builder, more=more, loops=attaching.loops(other, prefix))
 
     def with_frame(self, name: str, frame: str, pose: Pose | Numbers | None = None) -> Self:
         """With a frame called `name`, at `pose` (as in `attach`) in another frame.
@@ -184,19 +187,22 @@ class Editable(Listed):
         return self._built(builder)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the robot to a .urdf file, link by link: read again it is the same to rounding, in the same order.
+        """Write the robot to a .urdf file or an MJCF .xml file: read again it is the same to rounding, in the same order.
 
-        What URDF cannot say (helical, cylindrical and universal joints) is refused by name. Gravity other than the Earth's
-        and the order of the joints are kept in words of psiphi's own, which other readers pass over.
+        URDF is written link by link. What it cannot say (helical, cylindrical and universal joints) is refused by name;
+        gravity other than the Earth's and the order of the joints are kept in words of psiphi's own, which other readers pass
+        over; postures and loops are left out. MJCF has these, and has bodies with what is welded to them; helical joints are
+        refused, speed limits and meshes are left out.
 
         >>> import psiphi as pp
         >>> pp.load("ur5").save(folder / "ur5.urdf")  # doctest: +SKIP
         """
         saving.save(self, path)
 
-    def _built(self, builder: Builder, base: str = "fixed", more: Iterable[Shape] = ()) -> Self:
-        """The changed robot: checked again, with the shapes that still have a frame."""
+    def _built(self, builder: Builder, base: str = "fixed", more: Iterable[Shape] = (), loops: Iterable[Any] = ()) -> Self:
+        """The changed robot: checked again, with the shapes and loops that still have their frames."""
         model = builder.build(base)
         warn(line for line in model.report if line not in self.report)
         shapes = (shape for shape in (*self.shapes, *more) if shape.link in model.frames)
-        return type(self).of(model, shapes)
+        kept = [loop for loop in (*self.loops, *loops) if {loop.first, loop.second} <= model.frames.keys()]
+        return replace(type(self).of(model, shapes), loops=tuple(kept))

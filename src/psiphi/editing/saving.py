@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from psiphi import arguments
-from psiphi.editing import urdf_writing
+from psiphi.editing import mjcf_writing, urdf_writing
 from psiphi.errors import ModelError
 from psiphi.wording import shown
 
-WRITERS = {".urdf": urdf_writing.text}
+WRITERS = {".urdf": urdf_writing.text, ".xml": mjcf_writing.text}
 
 
 def save(robot: Any, path: Any) -> None:

@@ -10,9 +10,8 @@ import os
 from collections.abc import Iterable, Iterator
 from math import atan2, cos, inf, sin
 from pathlib import Path
-from typing import Any
-from xml.sax.saxutils import quoteattr
 
+from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
 from psiphi.model.builder import EARTH, Builder
 from psiphi.model.inertias import NONE
@@ -42,9 +41,9 @@ def text(robot: Model, file: Path) -> str:
     for shape in getattr(robot, "shapes", ()):
         shapes.setdefault(shape.link, []).append(shape)
     words = {"name": robot.name, "order": "given"}
-    lines = ['<?xml version="1.0" encoding="utf-8"?>', _tag("robot", words, end=">")]
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', tag("robot", words, end=">")]
     if tuple(robot.gravity_vector.tolist()) != EARTH:
-        lines.append(_tag("  gravity", {"xyz": _numbers(robot.gravity_vector)}))
+        lines.append(tag("  gravity", {"xyz": numbers(robot.gravity_vector)}))
     for link in builder.links.values():
         lines += _link(link, shapes.get(link.name, ()), file)
     for joint in builder.joints.values():
@@ -70,7 +69,7 @@ def rpy(R: Rotation) -> tuple[float, float, float]:
 
 def _link(link: LinkRecord, shapes: Iterable[Shape], file: Path) -> Iterator[str]:
     inner = [*_inertial(link), *(line for shape in shapes for line in _shape(shape, file))]
-    yield _tag("  link", {"name": link.name}, end=">" if inner else "/>")
+    yield tag("  link", {"name": link.name}, end=">" if inner else "/>")
     if inner:
         yield from inner
         yield "  </link>"
@@ -79,9 +78,9 @@ def _link(link: LinkRecord, shapes: Iterable[Shape], file: Path) -> Iterator[str
 def _inertial(link: LinkRecord) -> Iterator[str]:
     if link.has_mass or any(link.com):
         yield "    <inertial>"
-        yield _tag("      origin", {"xyz": _numbers(link.com), "rpy": "0 0 0"})
-        yield _tag("      mass", {"value": repr(link.mass)})
-        yield _tag("      inertia", {word: repr(x) for word, x in zip(MOMENTS, link.inertia, strict=True)})
+        yield tag("      origin", {"xyz": numbers(link.com), "rpy": "0 0 0"})
+        yield tag("      mass", {"value": repr(link.mass)})
+        yield tag("      inertia", {word: repr(x) for word, x in zip(MOMENTS, link.inertia, strict=True)})
         yield "    </inertial>"
 
 
@@ -91,20 +90,20 @@ def _joint(joint: JointRecord) -> Iterator[str]:
             f"joint {shown(joint.name)} is {joint.kind}, which URDF cannot say",
             f"lock it, or save a robot whose joints are {', '.join(sorted(set(TYPES)))}",
         )
-    yield _tag("  joint", {"name": joint.name, "type": TYPES[joint.kind]}, end=">")
+    yield tag("  joint", {"name": joint.name, "type": TYPES[joint.kind]}, end=">")
     yield from _origin("    ", joint.place)
-    yield _tag("    parent", {"link": joint.parent})
-    yield _tag("    child", {"link": joint.child})
+    yield tag("    parent", {"link": joint.parent})
+    yield tag("    child", {"link": joint.child})
     if joint.moves:
         if joint.row.axes:
-            yield _tag("    axis", {"xyz": _numbers(joint.axis)})
+            yield tag("    axis", {"xyz": numbers(joint.axis)})
         yield from _limit(joint)
         losses = {word: getattr(joint, word) for word in ("damping", "friction", "armature") if any(getattr(joint, word))}
         if losses:
-            yield _tag("    dynamics", {word: repr(_one(joint, word, x)) for word, x in losses.items()})
+            yield tag("    dynamics", {word: repr(_one(joint, word, x)) for word, x in losses.items()})
     if joint.mimic:
         leader, multiplier, offset = joint.mimic
-        yield _tag("    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)})
+        yield tag("    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)})
     yield "  </joint>"
 
 
@@ -117,7 +116,7 @@ def _limit(joint: JointRecord) -> Iterator[str]:
             f"joint {shown(joint.name)} is {joint.kind} and has position limits, which URDF cannot say", "lift its limits"
         )
     if joint.kind in BOUNDED or any(x < inf for values in words.values() for x in values):
-        yield _tag("    limit", {word: _finite(_one(joint, word, values)) for word, values in words.items()})
+        yield tag("    limit", {word: _finite(_one(joint, word, values)) for word, values in words.items()})
 
 
 def _one(joint: JointRecord, word: str, values: tuple[float, ...]) -> float:
@@ -134,21 +133,21 @@ def _finite(x: float) -> str:
 
 def _origin(indent: str, place: Place) -> Iterator[str]:
     if place is not HERE:
-        yield _tag(f"{indent}origin", {"xyz": _numbers(place[1]), "rpy": _numbers(rpy(place[0]))})
+        yield tag(f"{indent}origin", {"xyz": numbers(place[1]), "rpy": numbers(rpy(place[0]))})
 
 
 def _shape(shape: Shape, file: Path) -> Iterator[str]:
     yield f"    <{shape.role}>"
     yield from _origin("      ", shape.place)
     if shape.kind == "mesh":
-        words = {"filename": _mesh(shape, file), "scale": _numbers(shape.size)}
+        words = {"filename": _mesh(shape, file), "scale": numbers(shape.size)}
     else:
         words, start = {}, 0
         for word, count in SIZES[shape.kind]:
-            words[word], start = _numbers(shape.size[start : start + count]), start + count
-    yield f"      <geometry>{_tag(shape.kind, words)}</geometry>"
+            words[word], start = numbers(shape.size[start : start + count]), start + count
+    yield f"      <geometry>{tag(shape.kind, words)}</geometry>"
     if shape.color is not None:
-        yield f'      <material name="">{_tag("color", {"rgba": _numbers(shape.color)})}</material>'
+        yield f'      <material name="">{tag("color", {"rgba": numbers(shape.color)})}</material>'
     yield f"    </{shape.role}>"
 
 
@@ -157,14 +156,3 @@ def _mesh(shape: Shape, file: Path) -> str:
     if shape.path is None or "://" in shape.filename:
         return shape.filename
     return os.path.relpath(shape.path, file.absolute().parent).replace(os.sep, "/")
-
-
-def _tag(name: str, words: dict[str, Any], end: str = "/>") -> str:
-    bare = name.lstrip()
-    return (
-        f"{name[: len(name) - len(bare)]}<{bare} {' '.join(f'{key}={quoteattr(value)}' for key, value in words.items())}{end}"
-    )
-
-
-def _numbers(values: Iterable[float]) -> str:
-    return " ".join(repr(float(x) + 0.0) for x in values)

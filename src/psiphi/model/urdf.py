@@ -38,8 +38,8 @@ KINDS = {
     "ball": "spherical",
 }
 OTHERS = {
-    "mujoco": ("an MJCF file", "convert it to URDF"),
-    "sdf": ("an SDF file", "convert it to URDF"),
+    "mujoco": ("an MJCF file", "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'"),
+    "sdf": ("an SDF file", "convert it to URDF: sdf2urdf model.sdf, of github.com/gezp/sdformat_tools"),
     "COLLADA": ("a COLLADA mesh", "name the robot's description, not its mesh"),
     "html": ("a web page", "download the file itself"),
     "launch": ("a ROS launch file", "name the robot's description"),

@@ -147,6 +147,21 @@ class FrameLetter(Letter):
         return rf"{self.bare.row.latex}_{{\text{{{escaped(self.inside)}}}}}" + "^*" * self.starred
 
 
+class FormLetter(Letter):
+    """A multilinear form with vectors in all slots but two: it takes what fits `inp` and gives what is dual to `out`; a star
+    turns these round. `filled` are (slot, term) of the others. Made by `forms.py`."""
+
+    form: Any
+    inp: str
+    out: str
+    filled: tuple[tuple[str, Any], ...]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """(slot it takes, slot it gives), star and all."""
+        return (self.out, self.inp) if self.starred else (self.inp, self.out)
+
+
 class InverseLetter(Letter):
     """An inverse that no rule knows, by number."""
 

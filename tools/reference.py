@@ -29,7 +29,7 @@ GROUPS = {  # heading -> public names, in the order in which they are met
     "Closed chains": ("grasp", "connect", "Contact", "Loop", "System", "scenes"),
     "Motion": ("simulate", "rollout", "Trajectory", "viewer"),
     "Control": ("PD", "ComputedTorque", "OperationalSpace", "GravityCompensation"),
-    "Algebra": ("Expression", "function", "vector", "prove", "time_derivative", "dot_test"),
+    "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
     "Estimation and other libraries": ("estimation", "interop"),
     "Threads": ("set_threads", "get_threads"),
     "Errors": ("Error", "ModelError", "StateError", "SingularError", "CacheError", "SimulationError"),

@@ -44,6 +44,7 @@ _HOME = {  # public name -> where it lives
     "prove": "rewriting",
     "dot_test": "operators",
     "time_derivative": "operators",
+    "derivative": "operators",
     "Expression": "operators",
     "estimation": "",
     "set_threads": "runtime.threads",
@@ -89,6 +90,7 @@ __all__ = [
     "Trajectory",
     "System",
     "connect",
+    "derivative",
     "dot_test",
     "estimation",
     "from_dh",
@@ -124,7 +126,7 @@ if TYPE_CHECKING:
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.motion.trajectory import Trajectory
-    from psiphi.operators import Expression, dot_test, time_derivative, vector
+    from psiphi.operators import Expression, derivative, dot_test, time_derivative, vector
     from psiphi.rewriting import prove
     from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate

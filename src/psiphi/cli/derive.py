@@ -11,6 +11,7 @@ examples:
   psiphi derive "J @ mass.inv @ J.T" --robot puma560      the operational-space inertia's inverse, in O(N)
   psiphi derive "mass.inv @ tau"                          joint accelerations of torques, without the matrix
   psiphi derive "mass.inv @ (tau - H @ phi @ (M @ phi.T @ a + b))"
+  psiphi derive "derivative(mass @ v, 'q')"               how M(q) v changes with q: a matrix
 
 Operators: H phi psi M P D G K E_phi E_psi tau_bar rotor I mass; vectors a b tau v qdd x; J and B of a frame, as in J('tool').
 """

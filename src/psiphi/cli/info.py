@@ -26,14 +26,45 @@ EXAMPLES = """\
 examples:
   psiphi info puma560
   psiphi info arm.urdf --base free
+  psiphi info --gpu             graphics cards, their driver and compiler
 
 The table lists bodies base to tip; a body that branches off is indented. `q` and `v` are the places of a joint's
 coordinates in the configuration and velocity vectors; effort and speed are limits. Units: kg, m, rad, s, N, N m.
 """
 
 
+class Cards(argparse.Action):
+    """--gpu: no robot is needed."""
+
+    def __call__(self, parser, namespace, values, option=None) -> None:
+        for line in cards():
+            print(line)
+        parser.exit()
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser, metavar="ROBOT")
+    parser.add_argument("--gpu", action=Cards, nargs=0, help="tell which graphics cards psiphi can use, and end")
+
+
+def cards() -> Iterator[str]:
+    """The lines of `psiphi info --gpu`: driver and compiler, then a row a card."""
+    from psiphi.runtime import driver, nvptx
+
+    try:
+        yield f"compiler  {nvptx.TRIPLE} of LLVM {nvptx.ready()}"
+    except Error as error:
+        yield f"compiler  none: {error}"
+    try:
+        found = driver.driver()
+        yield f"driver    CUDA {found.version // 1000}.{found.version % 1000 // 10}"
+        rows = [found.card(number) for number in range(found.count)]
+    except Error as error:
+        yield f"driver    none: {error}"
+        return
+    for card in rows:
+        size = f"{card.memory / 2**30:.0f} GiB, {card.processors} multiprocessors"
+        yield f"card {card.number}    {card.name}: compute capability {card.capability[0]}.{card.capability[1]}, {size}"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ Comes in: named results, each an expression of one robot. Goes out: a gufunc, an
 
     passes.py       the compiler's page, pass by pass; read it first
     equations.py    what is asked: results, arguments, forms
+    recognised.py   equations whose derivatives have sweeps of their own
     derivatives.py  jvp, vjp, jacobian and hessian of what is asked
     explained.py    an equation's way through the passes, in words
     source.py       one quantity as a gufunc, through the cache

@@ -1,4 +1,5 @@
-"""Derivatives of what is asked, as something that is asked: exact, of the traced code.
+"""Derivatives of what is asked, as something that is asked: exact, of the equation where it has sweeps of its own for them
+(`recognised.py`), of the traced code, or whichever costs less.
 
     jvp        (value, change) for changes of some arguments
     vjp        (value, gradients) of the results' weighted sum
@@ -10,21 +11,26 @@ Changes of q are tangent vectors, as v is: dq/dt = rate(q, v) for a change v. A 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.passes import Ready, code
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import Ready, code, frame, is_large, kept, unrolled
+from psiphi.compiler.recognised import derivatives
 from psiphi.errors import StateError
 from psiphi.model.model import Model
+from psiphi.operators.variations import derivative
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.differentiate import copied, pull, push
 from psiphi.tape.tape import Scalar, Tape
 
 Arguments = tuple[Argument, ...]
+COUNTED = 12  # joints up to which both ways are counted; beyond, sweeps of composites cost less than half
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +63,60 @@ class Derivative(Ready):
         return KINDS[self.kind](self.model, inputs, outputs, self.names)
 
     def ready(self) -> Straight:
+        return min(self._ways(), key=lambda way: way[1].count.flops)[1]
+
+    @kept
+    def _ways(self) -> list[tuple[Any, Straight]]:
+        """(sweeps, code) of every way that is counted; sweeps None: the traced code, operation by operation."""
+        own = self._by_operators()
+        if own and len(self.model.joints) > COUNTED:
+            return own
         traced = code(self.of)
         if not isinstance(traced, Straight):
             cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and its code runs in loops"
             raise StateError(cause, "derivatives are written out for robots of up to 64 bodies")
+        inputs, outputs = self.arguments()
+        rows = sum(arg.size // arg.shape[-1] for arg in outputs[:: len(self.names)]) if self.kind == "jacobian" else 0
+        few = rows and rows < sum(tangent(self.model, arg, arg.name).size for arg in _chosen(inputs, self.names))
+        return [*own, *((None, self._by_tape(traced, way)) for way in ((self.kind, "gradient_rows") if few else (self.kind,)))]
+
+    def _by_operators(self) -> list[tuple[Any, Straight]]:
+        """Its own sweeps, where an equation has some: `recognised.py`."""
+        inputs, outputs = self.arguments()
+        made = []
+        for lowered in [] if is_large(self.model) else derivatives(self.of, self.kind):
+            if set(self.names) <= set(lowered.names):
+                tree = frame(self.model, lowered.rods)
+                made.append((lowered, unrolled(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)))
+        return made
+
+    def explain(self) -> str:
+        """The derivative as an expression, where it has one, the way that was chosen, and what it costs."""
+        lowered, lines = min(self._ways(), key=lambda way: way[1].count.flops)
+        text = [self.equation, *self._expressions(), ""]
+        if lowered is None:
+            text.append("choose: the traced code of the value, differentiated operation by operation")
+        else:
+            others = ", ".join(str(way.count.flops) for _, way in self._ways() if way is not lines)
+            text.append(f"choose: sweeps of its own{f' (other ways: {others} flops)' if others else ''}")
+            text += [f"  {line}" for line in lowered.loops]
+        c = lines.count
+        text += ["", f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos)"]
+        return "\n".join(text)
+
+    def _expressions(self) -> list[str]:
+        """The derivatives by operators, of an equation that they are known of."""
+        found = []
+        for result, e in self.of.results.items() if isinstance(self.of, Equation) else ():
+            for name in self.names:
+                with suppress(StateError):
+                    found.append(f"d {result}/d {name} = {derivative(e, name)}")
+        return found
+
+    def _by_tape(self, traced: Straight, way: str = "") -> Straight:
+        """The traced code, differentiated operation by operation."""
         work = Work(self.model, traced, self.names)
-        values = getattr(work, self.kind)()
+        values = getattr(work, way or self.kind)()
         inputs, outputs = self.arguments()
         stores = tuple(
             (number, index, work.tape.operand(x))
@@ -166,6 +220,9 @@ class Work:
         for row in self.nodes.values():
             for node, w in zip(row, self._given(len(row)), strict=True):
                 weights[node] = weights[node] + w if node in weights else w
+        return self._gradients(weights)
+
+    def _gradients(self, weights: dict[int, Any]) -> list[list[Any]]:
         bar = pull(self.tape, weights)
         found = []
         for name in self.names:
@@ -189,6 +246,14 @@ class Work:
                 rows.append([column[start + i] for i in range(len(row)) for column in columns[name]])
             start += len(row)
         return rows
+
+    def gradient_rows(self) -> list[list[Any]]:
+        """The Jacobian row by row: for results that are fewer than what they depend on."""
+        found = []
+        for row in self.nodes.values():
+            gradients = [self._gradients({node: 1.0}) for node in row]
+            found += [[x for gradient in gradients for x in gradient[i]] for i in range(len(self.names))]
+        return found
 
     def hessian(self) -> list[list[Any]]:
         gradient = [self.tape.operand(x) for row in self.gradients() for x in row]

@@ -14,7 +14,7 @@ from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import Letter, VectorLetter, vector_letter
+from psiphi.operators.letters import FormLetter, Letter, VectorLetter, vector_letter
 from psiphi.operators.sides import ends, settled
 from psiphi.rewriting.budget import SECONDS
 from psiphi.sweeps.program import ADDED, Argument
@@ -70,7 +70,8 @@ class Equation:
         model = self.model
         vectors = {x.word: x.bare for x in self.letters if isinstance(x, VectorLetter) and x.given}
         names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = not self.at_rest and any(x.moves for x in self.letters)
+        moving = any(x.moves for x in self.letters) or ("v" in vectors and any(isinstance(x, FormLetter) for x in self.letters))
+        moving = moving and not self.at_rest
         names = list(dict.fromkeys((["v"] if moving else []) + names))
         names = [name for name in names if name not in self.velocities]
         inputs = [Argument("q", (model.nq,), "q")]

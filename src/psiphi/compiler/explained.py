@@ -7,6 +7,7 @@ from psiphi.compiler.passes import choose, is_large, resolve
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops as written_out
 from psiphi.lowering.matrices import LoweredMatrix
+from psiphi.lowering.slopes import InverseSlopes
 from psiphi.lowering.vectors import Lowered
 from psiphi.operators.letters import inverse_letter
 from psiphi.operators.printing import show_poly
@@ -50,7 +51,7 @@ def loops(equation: Equation) -> list[str]:
     lowered = choose(equation).lowered
     if isinstance(lowered, LoweredColumns):
         return ["for every column x of the identity:", *(f"  {line}" for line in written_out(lowered.lowered))]
-    return written_out(lowered)
+    return lowered.loops if isinstance(lowered, InverseSlopes) else written_out(lowered)
 
 
 def sweeps(equation: Equation) -> int:
@@ -58,7 +59,7 @@ def sweeps(equation: Equation) -> int:
     lowered = choose(equation).lowered
     if isinstance(lowered, LoweredColumns):
         return lowered.sweeps
-    return len(lowered.sweeps) if isinstance(lowered, LoweredMatrix) else len(lowered.schedule.directions)
+    return len(lowered.sweeps) if isinstance(lowered, (LoweredMatrix, InverseSlopes)) else len(lowered.schedule.directions)
 
 
 def _unfused(equation: Equation) -> str:

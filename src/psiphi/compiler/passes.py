@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any
 
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
+from psiphi.compiler.recognised import coriolis
 from psiphi.emitters.rolled import Tables
 from psiphi.errors import StateError
 from psiphi.framing.framing import Tree, frame_tree
@@ -33,10 +34,11 @@ from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.turning import sided
 from psiphi.lowering.vectors import LOWERED, Lowered, Result
 from psiphi.model.model import Model
+from psiphi.operators.expression import Expression
 from psiphi.operators.legality import check_words
-from psiphi.operators.letters import FORCE, FrameLetter, Letter, VectorLetter
+from psiphi.operators.letters import FORCE, FormLetter, FrameLetter, Letter, VectorLetter
 from psiphi.operators.sides import ends
-from psiphi.operators.terms import Poly
+from psiphi.operators.terms import Poly, Term
 from psiphi.rewriting.budget import TooLarge, budget, share
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.folding import fold, unfold
@@ -54,6 +56,7 @@ from psiphi.tape.valid import check_tape
 
 UNROLLED = 64  # up to so many bodies are written out as straight-line code
 CHECKED = False  # whether what passes hand on is looked at; tests say so
+COMPOSITES = "by composites"  # the form of the Coriolis matrix
 LONG = 200  # letters of a word beyond which it is not factored
 
 Code = Straight | Rolled
@@ -73,6 +76,7 @@ class Form:
     name: str
     polys: Mapping[str, Poly]
     derivation: Derivation | None = None
+    made_of: Mapping[Term, Poly] = field(default_factory=dict)  # the vectors that letters are made of, rewritten likewise
     lowered: Any = None  # Lowered, LoweredMatrix or LoweredColumns
     code: Code | None = None  # traced, where forms were counted against each other
 
@@ -128,8 +132,12 @@ def program(asked: Any, tree: Tree) -> Program:
 @kept
 def choose(equation: Equation) -> Form:
     """The cheapest form that has sweeps; of a large robot, the first one. What was traced to be counted is kept."""
+    gyrates = not is_large(equation.model) and any("gyro" in e.letters for e in equation.results.values())
+    own = coriolis(equation) if gyrates else None
     rewritten, too_large = rewrite(equation)
     forms = lower(equation, rewritten)
+    if own is not None and rewritten:
+        forms.append(replace(rewritten[0], name=COMPOSITES, lowered=own))
     if equation.rods:
         forms = [form for form in forms if form.lowered.rods]
     forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
@@ -177,7 +185,7 @@ def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
 
 def lower(equation: Equation, forms: list[Form]) -> list[Form]:
     """The forms that are made of sweeps."""
-    lowered = ((form, _sweeps(equation, form.polys)) for form in forms)
+    lowered = ((form, _sweeps(equation, form)) for form in forms)
     return [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
 
 
@@ -189,10 +197,10 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
-    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else _unrolled(sweeps, tree)
+    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else unrolled(sweeps, tree)
 
 
-def _unrolled(sweeps: Program, tree: Tree) -> Straight:
+def unrolled(sweeps: Program, tree: Tree) -> Straight:
     """Straight-line code; where passes are checked, each step and the tape it leaves."""
     if not CHECKED:
         return unroll(sweeps, tree)
@@ -227,14 +235,38 @@ def _rewritten(equation: Equation, name: str, rules: dict[str, Normalizer]) -> F
             return None  # there is no body force to keep whole
         chain = Chain(e, folded, tuple(walk(folded, rules[result].find)))
         polys[result], derivation = unfold(chain.result), Derivation(chain)
-    return Form(name, polys, derivation)
+    return Form(name, polys, derivation, _made_of(equation, name, polys))
+
+
+def _made_of(equation: Equation, name: str, polys: Mapping[str, Poly]) -> dict[Term, Poly]:
+    """The vectors that the letters of some polynomials are made of, and those in turn, in the same form."""
+    found: dict[Term, Poly] = {}
+    waiting = list(polys.values())
+    while waiting:
+        letters = {x for word in waiting.pop() for x in word if isinstance(x, FormLetter)}
+        for term in {inner for x in letters for _, inner in x.filled} - set(found):
+            found[term] = _vector(equation, name, term)
+            waiting.append(found[term])
+    return found
+
+
+def _vector(equation: Equation, name: str, term: Term) -> Poly:
+    """One of them: as it is written, or rewritten, with its body forces whole where that form keeps them so."""
+    known = vars(equation).setdefault("made", {}).setdefault("vectors", {})
+    if term not in known:
+        known[term] = normalizer(Expression(term, equation.model), proving=False)
+    rules = known[term]
+    start = _with_inverses(rules, rules.polynomial(term))
+    if name == WRITTEN:
+        return start
+    return unfold(reduce(fold(start) if name == WHOLE else start, rules.find)[0])
 
 
 def _counted(equation: Equation, form: Form) -> tuple[Form, Code]:
     """A form and its trace; of a matrix by columns, that of one column."""
     tree, lowered = frame(equation.model, form.lowered.rods), form.lowered
     make = lowered.column if isinstance(lowered, LoweredColumns) else lowered.program
-    return form, _unrolled(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
+    return form, unrolled(make(next(iter(equation.results)), tree, *equation.arguments()), tree)
 
 
 def _with_inverses(rules: Normalizer, poly: Poly) -> Poly:
@@ -246,8 +278,9 @@ def _with_inverses(rules: Normalizer, poly: Poly) -> Poly:
     return reduce(poly, known)[0]
 
 
-def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
-    """The sweeps of polynomials; None where a letter has none."""
+def _sweeps(equation: Equation, form: Form) -> Any:
+    """The sweeps of a form; None where a letter has none."""
+    polys: Mapping[str, Poly] = form.polys
     if equation.velocities:
         results = [Result(n, polys[n], _space(equation, n)) for n in equation.results]
         V, v = (equation.velocities[name].poly() for name in "Vv")
@@ -255,14 +288,16 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
     number = equation.is_number
     polys = {name: commuted(poly) for name, poly in polys.items()}
     polys = {name: sided(poly) for name, poly in polys.items()}
+    made_of = {term: sided(poly) for term, poly in form.made_of.items()}
     words = [word for poly in polys.values() for word in poly]
     used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
+    used |= {x for poly in made_of.values() for word in poly for x in word}
     if not all(map(_has_sweeps, used)) or any(len(word) > LONG for word in words):
         return None
     if any(U in word and (len(word) > 1 or not number) for word in words):
         return None  # a number among vectors
     if not equation.is_matrix:
-        return Lowered([Result(n, polys[n], _space(equation, n)) for n in equation.results])
+        return Lowered([Result(n, polys[n], _space(equation, n)) for n in equation.results], made_of=made_of)
     first = next(iter(equation.results.values()))
     rows, cols = first.rows.name, first.cols.name
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
@@ -270,12 +305,12 @@ def _sweeps(equation: Equation, polys: Mapping[str, Poly]) -> Any:
     lowered = LoweredMatrix(polys, (rows, cols))
     if lowered.complete:
         return lowered
-    return LoweredColumns(polys, rows, cols) if {rows, cols} <= {"joint", "frame"} else None
+    return LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
 
 
 def _has_sweeps(x: Letter) -> bool:
     """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
-    return x == U or x in LOWERED or isinstance(x, FrameLetter) or (isinstance(x, VectorLetter) and not x.starred)
+    return x == U or x in LOWERED or isinstance(x, (FrameLetter, FormLetter)) or (isinstance(x, VectorLetter) and not x.starred)
 
 
 def _space(equation: Equation, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
@@ -152,6 +152,8 @@ class Robot(Editable):
         6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As in S2 derivatives are those of body coordinates and
         gravity is a force: lambda- = [w'; v' - w x v], where FD2 and FD4 give [w'; v' - g].
         """
+        if method == "kalman":
+            guard.on_host("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
         results = self._loaded(self._method(method), state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
@@ -287,6 +289,7 @@ class Robot(Editable):
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
         if not is_large(self):
             return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
+        guard.on_host("coriolis", q, v)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
         columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
         return np.swapaxes(columns, -1, -2)
@@ -321,6 +324,7 @@ class Robot(Editable):
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k). -> (...)"""
+        guard.on_host("mass_log_det", q)
         _, D = self.mass_matrix_factors(q, dtype=dtype, check=check)
         blocks = [np.linalg.slogdet(D[..., j.v_slice, j.v_slice])[1] for j in self.joints]
         return np.sum(blocks, axis=0) if blocks else np.zeros(np.asarray(q).shape[:-1])
@@ -390,6 +394,7 @@ class Robot(Editable):
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
         (least norm), "damped", or "exact" (NaN there, and only there).
         """
+        guard.on_host("operational_space_inertia", q)
         X = self.operational_compliance(q, frames, axes=axes, check=check)
         return operational.inverse(X, policy, rcond, damping)
 
@@ -418,6 +423,7 @@ class Robot(Editable):
         check: bool = False,
     ) -> Array:
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
+        guard.on_host("operational_space_bias", q, v)
         names = guard.names(self, frames)
         if not names:
             raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
@@ -504,6 +510,8 @@ class Robot(Editable):
         function, values = self.function(name, frames, axes), tuple(state.values())
         for value in values:
             if type(value) is not _ndarray or not self.joints:
+                if any(map(on_card, values)):
+                    return guard.launched(function, values, out, dtype, check)
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":

@@ -1,6 +1,7 @@
 """`psiphi derive`: an operator expression, typed as text, derived step by step down to its loops.
 
-The text is read as arithmetic on the robot's operators, and nothing else: names, calls of J and B, @ + - * / and .T .inv.
+The text is read as arithmetic on the robot's operators, and nothing else: names, calls of J, B and
+derivative, @ + - * / and .T .inv.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from psiphi.errors import StateError
 from psiphi.functions.expressions import ExpressionFunction, function
 from psiphi.functions.robot import Robot
 from psiphi.model.model import suggest
-from psiphi.operators import Expression, vector
+from psiphi.operators import Expression, derivative, vector
 
 
 def derive(robot: Robot, text: str) -> ExpressionFunction:
@@ -86,10 +87,22 @@ class _TypedReader:
 
     def _call(self, node: ast.Call) -> Any:
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name == "derivative" and node.args:
+            return self._derivative(node)
         words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
         if name not in ("J", "B", "vector") or len(words) != len(node.args) or node.keywords:
-            raise StateError(f"{name}(...) is not part of the algebra", "use J('frame'), B('frame') or vector('name')")
+            known = "use J('frame'), B('frame'), vector('name') or derivative(x, 'q')"
+            raise StateError(f"{name}(...) is not part of the algebra", known)
         return vector(*words) if name == "vector" else getattr(self.s, name)(*words)
+
+    def _derivative(self, node: ast.Call) -> Any:
+        """derivative(e, 'q'), derivative(e, 'v', along='x')."""
+        words = {f"{i}": arg for i, arg in enumerate(node.args[1:])} | {f"{word.arg}": word.value for word in node.keywords}
+        given = {name: arg.value for name, arg in words.items() if isinstance(arg, ast.Constant)}
+        if set(given) != set(words) or not set(given) <= {"0", "1", "by", "along"}:
+            raise StateError(f"{self._part(node)!r} is no derivative", "write derivative(mass @ v, 'q'), or with along='x'")
+        by, along = given.get("0", given.get("by")), given.get("1", given.get("along"))
+        return derivative(self.read(node.args[0]), by, along)  # type: ignore[arg-type]
 
     def _tool(self) -> str:
         """The frame meant when none is named: "tool", or the last one of the robot."""

@@ -6,20 +6,22 @@ gains, sines and cosines) is computed once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from psiphi.framing.framing import Tree
 from psiphi.lowering.vectors import Lowered, Result
 from psiphi.operators.letters import vector_letter
-from psiphi.operators.terms import Poly
+from psiphi.operators.terms import Poly, Term
 from psiphi.sweeps.program import Argument, Program, ProgramStage
 
 
 class LoweredColumns:
     """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
 
-    def __init__(self, polys: dict[str, Poly], rows: str, cols: str):
+    def __init__(self, polys: dict[str, Poly], rows: str, cols: str, made_of: Mapping[Term, Poly] | None = None):
         self.vector = vector_letter("column", cols)
         results = [Result(name, {(*word, self.vector): c for word, c in p.items()}, rows) for name, p in polys.items()]
-        self.lowered = Lowered(results)
+        self.lowered = Lowered(results, made_of=made_of or {})
 
     @property
     def rods(self) -> bool:

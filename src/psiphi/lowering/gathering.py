@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 from psiphi.lowering import frames, ground
-from psiphi.lowering.graph import Apply, Dot, FrameMotion, Leaf, Node, Sum, arguments
+from psiphi.lowering.graph import Apply, Dot, Formed, FrameMotion, Leaf, Node, Sum, arguments
 from psiphi.operators.letters import FrameLetter, Letter, VectorLetter
 from psiphi.spatial.screws import add, dot
+from psiphi.steps.formed import SitePlace, formed
 from psiphi.sweeps.program import Site
 
 
@@ -31,9 +32,10 @@ class Gathering:
         self.at_world = ({node for node, home in self.home.items() if home is None} | dots) - self.grounded
         self.results = {root for root in roots if root in self.home and not self.home[root]}
         spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
+        made = [n for n in self.at_world if isinstance(n, Formed)]
         self.readers = {n for n in spread if ground.takes(n) or self.home[n.argument] not in ((), _names(n.letter))}
         read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
-        read |= {x for n in dots for x in arguments(n)}
+        read |= {x for n in (*dots, *made) for x in arguments(n)}
         self.gathered = {node for node in read if self.home[node]}
         self.last = {n for n in nodes if isinstance(n, Dot) or ground.is_height(n)} | (
             self.grounded - read
@@ -52,6 +54,9 @@ class Gathering:
             return node.letter.frames
         if isinstance(node, Apply):
             return None if ground.gives(node) else _names(node.letter)
+        if isinstance(node, Formed):  # given vectors are where frames are; alone, at the world
+            homes = {self.home[x] for x in arguments(node)} - {()}
+            return homes.pop() if len(homes) == 1 else None
         assert isinstance(node, Sum)
         homes = {self.home[x] for _, x in node.terms}
         return homes.pop() if len(homes) == 1 else None
@@ -73,6 +78,10 @@ class Gathering:
             return {0: ground.total(site, node.letter, f"n{node.number} at world")}
         if self.home[node]:
             return site.world.get(f"n{node.number} at frames", {})
+        if isinstance(node, Formed):
+            return formed(
+                node.letter, SitePlace(site), [self.value(site, x) for x in node.filled], self.value(site, node.argument)
+            )
         assert isinstance(node, Sum)
         return combination([(c, self.value(site, x)) for c, x in node.terms])
 
@@ -82,6 +91,8 @@ def _over_frames(node: Node, known: dict) -> bool:
         return node.terms[0][1] in known
     if isinstance(node, FrameMotion):
         return True
+    if isinstance(node, Formed):
+        return node.argument in known
     return (isinstance(node, Leaf) and node.letter.rows.name == "frame") or (
         isinstance(node, Apply) and (frames.senses(node.letter) or ground.gives(node))
     )

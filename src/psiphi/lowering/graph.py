@@ -18,9 +18,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from psiphi.operators.letters import A_LOCAL, A, B, FrameLetter, Letter, VectorLetter, letter, rate_letter, vector_letter
-from psiphi.operators.terms import Poly, Word
+from psiphi.operators.letters import (
+    A_LOCAL,
+    A,
+    B,
+    FormLetter,
+    FrameLetter,
+    Letter,
+    VectorLetter,
+    letter,
+    rate_letter,
+    vector_letter,
+)
+from psiphi.operators.terms import Poly, Term, Word
 
 U = letter("U")  # a number by itself
 M = letter("M")
@@ -55,6 +67,15 @@ class Apply(Node):
 
     letter: Letter
     argument: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Formed(Node):
+    """A letter made of vectors, on a node: a form with `filled` in its slots, in the letter's order."""
+
+    letter: FormLetter
+    argument: Node
+    filled: tuple[Node, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +121,10 @@ class Dot(Node):
 
 
 class Graph:
-    """Nodes made so far, and the polynomials they stand for."""
+    """Nodes made so far, and the polynomials they stand for; `made_of` are those of the vectors that letters are made of."""
 
-    def __init__(self):
+    def __init__(self, made_of: Mapping[Term, Poly] | None = None):
+        self.made_of = made_of or {}
         self.nodes: list[Node] = []
         self._known: dict[tuple, Node] = {}
 
@@ -131,7 +153,7 @@ class Graph:
         return found
 
     def _make(self, kind, *parts) -> Node:
-        key = (kind, *((id(p) if isinstance(p, Node) else p) for p in parts))
+        key = (kind, *(_identity(p) for p in parts))
         if kind is Sum:
             key = (Sum, frozenset((c, id(n)) for c, n in parts[0]))
         if key not in self._known:
@@ -170,21 +192,26 @@ class Graph:
             # 2 A (x + y) and 3 A (x + y) are multiples of one node.
             factor = inner[min(inner, key=_order)]
             node = self._applied(first, {word: c / factor for word, c in inner.items()})
-            terms.append((factor, node))
+            terms += [] if node is None else [(factor, node)]
         return terms
 
-    def _applied(self, letter: Letter, inner: Poly) -> Node:
+    def _applied(self, letter: Letter, inner: Poly) -> Node | None:
+        """The letter on a polynomial; None where a vector of a letter is zero."""
         if letter in CAUSAL:
             # psi K x and psi E_phi y are no further sweeps: G x and y join the message that the body sends anyway.
             behind = {word: c for word, c in inner.items() if word[0] != "E_phi"}
             x, w = self._split(behind, "K")
             y = self.of({word[1:]: c for word, c in inner.items() if word[0] == "E_phi"})
-            return self._make(Causal, letter, w, x, y)
+            return None if w is x is y is None else self._make(Causal, letter, w, x, y)
         if letter in ANTICAUSAL:
             u, w = self._split(inner, "H*")
-            return self._make(Anticausal, letter, w, u)
+            return None if u is w is None else self._make(Anticausal, letter, w, u)
         argument = self.of(inner)
-        assert argument is not None
+        if argument is None:
+            return None
+        if isinstance(letter, FormLetter):
+            filled = [self.of(self.made_of[term]) for _, term in letter.filled]
+            return None if None in filled else self._make(Formed, letter, argument, tuple(filled))
         return self._make(Apply, letter, argument)
 
     def _split(self, inner: Poly, letter: str) -> tuple[Node | None, Node | None]:
@@ -221,6 +248,13 @@ def adjoint(word: Word) -> Word:
     return tuple(letter(x).T for x in reversed(word))
 
 
+def _identity(part: Any) -> Any:
+    """What a part of a node is known by."""
+    if isinstance(part, tuple) and part and isinstance(part[0], Node):
+        return tuple(map(id, part))
+    return id(part) if isinstance(part, Node) else part
+
+
 def _order(word: Word) -> tuple:
     return len(word), word
 
@@ -231,6 +265,8 @@ def arguments(node: Node) -> list[Node]:
         return [n for _, n in node.terms]
     if isinstance(node, Apply):
         return [node.argument]
+    if isinstance(node, Formed):
+        return [node.argument, *node.filled]
     if isinstance(node, Causal):
         return [n for n in (node.w, node.x, node.y) if n is not None]
     if isinstance(node, Anticausal):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psiphi.lowering import ground
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, Sum, U
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Formed, FrameMotion, Leaf, Node, Sum, U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix
@@ -97,6 +97,8 @@ def _lines(node: Node, name: Names) -> list[str]:
         return [f"{me}(k) = d/dt of {spell(node.letter)} V, with φ*({u}) from the parent's motion"]
     if isinstance(node, Causal):
         return [_causal(node, name)]
+    if isinstance(node, Formed):
+        return [f"{me}(k) = {_formed(node, name)} {name(node.argument)}(k)"]
     if isinstance(node, Dot):
         return [f"{me} += {name(node.x)}*(k) {name(node.y)}(k)"]
     if isinstance(node, Anticausal):
@@ -116,6 +118,14 @@ def _lines(node: Node, name: Names) -> list[str]:
     if ground.takes(node):
         return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}        at roots"]
     return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}(k)"]
+
+
+def _formed(node: Formed, name: Names) -> str:
+    """A letter made of vectors, with their names."""
+    x = node.letter
+    plain, _ = x.form.written[x.inp, x.out]
+    made = plain.format(**{slot: f"{name(n)}(k)" for (slot, _), n in zip(x.filled, node.filled, strict=True)})
+    return made + "*" * x.starred
 
 
 def _causal(node: Causal, name: Names) -> str:

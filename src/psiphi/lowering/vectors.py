@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from psiphi.lowering import frames, ground
 from psiphi.lowering.gathering import Gathering, combination, inner
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Graph, Leaf, Node, Sum, arguments
+from psiphi.lowering.graph import (
+    Anticausal,
+    Apply,
+    BodyForce,
+    Causal,
+    Dot,
+    Formed,
+    FrameMotion,
+    Graph,
+    Leaf,
+    Node,
+    Sum,
+    arguments,
+)
 from psiphi.lowering.schedule import Schedule, schedule
 from psiphi.lowering.turning import TURNING
+from psiphi.operators.forms import TURN
 from psiphi.operators.letters import (
     A_LOCAL,
     B_LOCAL,
@@ -27,8 +41,9 @@ from psiphi.operators.letters import (
     Letter,
     VectorLetter,
 )
-from psiphi.operators.terms import Poly, Word
+from psiphi.operators.terms import Poly, Term, Word
 from psiphi.spatial.screws import add, force, motion
+from psiphi.steps.formed import SitePlace, formed
 from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (
     LOCAL,
@@ -63,9 +78,10 @@ class Lowered:
 
     results: Sequence[Result]
     fused: bool = True
-    graph: Graph = field(default_factory=Graph)
+    made_of: Mapping[Term, Poly] = field(default_factory=dict)  # the vectors that letters are made of
 
     def __post_init__(self):
+        self.graph = Graph(self.made_of)
         self.motion = self._motion()
         # Equal subexpressions of all results are one node, so that they share sweeps: P, V and the like are made once.
         self.roots = [None if result.space == "one" else self.graph.of(result.poly) for result in self.results]
@@ -107,13 +123,13 @@ class Lowered:
         # What a joint does not feel of its link may move to the parent: H phi M phi* H*, hence D, stays as it is. phi M phi* by
         # itself would not, nor would forces of single bodies.
         alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
-        shows = alone or bool(applied - {"M"})
+        shows = alone or bool(applied - {"M"}) or any(isinstance(n, Formed) for n in self.nodes)
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         sweeps = tuple(Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions))
         marks = frames.marks(tree, self.frames)
-        local = not self._over_links and not any(isinstance(n, Apply) and n.letter in TURNING for n in self.nodes)
+        local = not self._over_links and not any(map(_at_public_origin, self.nodes))
         local = local and not self.gathering.used
         finish = partial(self._finish, tree.gravity) if self.gathering.results or self.sums else None
         # J v needs the bodies between the base and its frames, and none of the others.
@@ -220,6 +236,11 @@ class Lowered:
         return outward[0] if outward else -1
 
 
+def _at_public_origin(node: Node) -> bool:
+    """Whether it must know where the link's own origin is."""
+    return (isinstance(node, Apply) and node.letter in TURNING) or (isinstance(node, Formed) and node.letter.form is TURN)
+
+
 def _inside_mass(word: Word) -> bool:
     """Every M of the word stands in H phi M phi* H*."""
     return all(word[max(i - 2, 0) : i + 3] == ("H", "phi", "M", "phi*", "H*") for i, x in enumerate(word) if x == "M")
@@ -254,6 +275,8 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
         return _causal(site, node, get)
     if isinstance(node, Anticausal):
         return _anticausal(site, node, get)
+    if isinstance(node, Formed):
+        return formed(node.letter, SitePlace(site), [get(n) for n in node.filled], get(node.argument))
     assert isinstance(node, Apply)
     return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
 

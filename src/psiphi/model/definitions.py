@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psiphi.errors import StateError
 from psiphi.model.model import Body, Joint, Model, Pose, canonical_axes
 from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
@@ -48,16 +49,27 @@ def joint_motion(joint: Joint, q: np.ndarray, v: np.ndarray) -> Motion:
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     axes = canonical_axes(joint)
     before, after = axes.before, axes.after
-    coordinates, rates = list(np.moveaxis(q, -1, 0)), list(np.moveaxis(v, -1, 0))
+    coordinates = list(np.moveaxis(q, -1, 0))
     R, p = pose_along(joint.row.motion(coordinates, axes), EYE3, [0.0, 0.0, 0.0])
     moved = Pose(before @ stacked(R, lead) @ after.T, stacked(p, lead) @ before.T)
     S = turn(after, np.swapaxes(stacked(joint.row.H(coordinates, axes), lead), -1, -2))
-    S_dot = np.zeros_like(S)
-    if joint.row.Hdot is not None:
-        S_dot = turn(after, np.swapaxes(stacked(joint.row.Hdot(coordinates, rates, axes), lead), -1, -2))
+    changed = joint_map_rate(joint, q, v)
+    S_dot = np.zeros_like(S) if changed is None else changed
     rate = (S_dot @ np.broadcast_to(v, (*lead, v.shape[-1]))[..., None])[..., 0]
     outer = joint.pose
     return Motion(outer.rotation @ moved.rotation, moved.translation @ outer.rotation.T + outer.translation, S, S_dot, rate)
+
+
+def joint_map_rate(joint: Joint, q: np.ndarray, *along: np.ndarray) -> np.ndarray | None:
+    """The derivative of H* (..., 6, nv) along x, or along x and y, in link axes; None where H is constant."""
+    if joint.row.Hdot is None:
+        return None
+    rule = joint.row.Hdot if len(along) == 1 else joint.row.Hddot
+    if rule is None:
+        raise StateError(f"a {joint.kind} joint tells no second derivative of H", "give its row of JOINTS an Hddot")
+    axes, lead = canonical_axes(joint), np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in along))
+    rows = rule(*(list(np.moveaxis(x, -1, 0)) for x in (q, *along)), axes)
+    return turn(axes.after, np.swapaxes(stacked(rows, lead), -1, -2))
 
 
 def stacked(values, lead: tuple[int, ...]) -> np.ndarray:

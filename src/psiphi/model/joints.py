@@ -6,6 +6,7 @@ rotation of the joint frame, applied once where the tree is framed (`framing/fra
     motion(q, joint)   the displacement parent -> body as a list of `Screw`, `Turn` and `Shift` (psiphi.spatial)
     H(q, joint)        the joint map H: nv rows of 6, angular first, in body axes: V_d = H* v
     Hdot(q, v, joint)  d/dt H in body axes, rows like H's; None unless H depends on q
+    Hddot(q, x, y, joint)  the derivative of Hdot(q, x) along y, for derivatives of what moves; needed beside Hdot only there
 
 The configuration space of a row, on lists of scalars (numbers, arrays, tape expressions); left out where q is a vector space:
 
@@ -47,6 +48,7 @@ class JointKind:
     H: Callable
     slides: tuple[bool, ...]  # per velocity coordinate: metres (True) or radians (False)
     Hdot: Callable | None = None
+    Hddot: Callable | None = None
     neutral: tuple[float, ...] | None = None
     rate: Callable = _flat_rate
     exp: Callable = add
@@ -96,6 +98,12 @@ def _universal_Hdot(q, v, joint):
     c, s = cosine(q[1]), sine(q[1])
     _, sa = joint.twist
     return [[(sa * c) * v[1], -((sa * s) * v[1]), 0.0, 0.0, 0.0, 0.0], [0.0] * 6]
+
+
+def _universal_Hddot(q, x, y, joint):
+    c, s = cosine(q[1]), sine(q[1])
+    _, sa = joint.twist
+    return [[-((sa * s) * (x[1] * y[1])), -((sa * c) * (x[1] * y[1])), 0.0, 0.0, 0.0, 0.0], [0.0] * 6]
 
 
 def _between(p, q):
@@ -180,6 +188,7 @@ JOINTS: dict[str, JointKind] = {
         _universal_H,
         (False, False),
         Hdot=_universal_Hdot,
+        Hddot=_universal_Hddot,
         axes=2,
     ),
     "spherical": JointKind(

@@ -5,7 +5,8 @@ Comes in: a `Model`. Goes out: an `Expression`, its polynomial (`poly`), its mat
 Read `letters.py` first (the alphabet, one row a letter), then `expression.py` and `operators.py` (what a user holds).
 
     what it is         `spaces.py`, `structure.py` (where blocks stand), `terms.py` (tree and polynomial),
-                       `printing.py`, `rates.py` (derivatives in time), `questions.py`
+                       `printing.py`, `forms.py` (letters made of vectors), `questions.py`; derivatives: `rates.py` in time,
+                       `variations.py` by q and vectors, both by `product_rule.py`
     what is legal      `legality.py` (the words for what does not fit), `sides.py` (forces and motions), `rank.py` (inverses)
     what it means      `dense.py`, on `atoms.py` and `moving.py` (the letters as matrices) and `inverting.py`;
                        `blocks.py` shows it
@@ -26,6 +27,7 @@ from psiphi.operators.questions import (
 )
 from psiphi.operators.rates import RATES, time_derivative
 from psiphi.operators.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
+from psiphi.operators.variations import derivative
 
 __all__ = [
     "Operators",
@@ -48,6 +50,7 @@ __all__ = [
     "DotTest",
     "random_values",
     "time_derivative",
+    "derivative",
     "RATES",
     "has_rotors",
     "heavier",

@@ -36,7 +36,8 @@ class Atoms:
         self.model = model
         self.lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         self.v = np.broadcast_to(v, (*self.lead, model.nv))
-        self.motions = motions(model, np.broadcast_to(q, (*self.lead, model.nq)), self.v)
+        self.q = np.broadcast_to(q, (*self.lead, model.nq))
+        self.motions = motions(model, self.q, self.v)
         self.known: dict[str, Matrix] = {}
 
     def __getitem__(self, name: str) -> Matrix:
@@ -51,10 +52,10 @@ class Atoms:
     def identity(self) -> Matrix:
         return np.eye(6 * len(self.model.bodies))
 
-    def diagonal(self, blocks: list[Matrix]) -> Matrix:
-        """Block diagonal."""
+    def diagonal(self, blocks: list[Matrix], lead: tuple[int, ...] | None = None) -> Matrix:
+        """Block diagonal; `lead` are its batch axes, where vectors have more than the state."""
         rows, cols = sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)
-        out = np.zeros((*self.lead, rows, cols))
+        out = np.zeros((*(self.lead if lead is None else lead), rows, cols))
         r = c = 0
         for b in blocks:
             out[..., r : r + b.shape[-2], c : c + b.shape[-1]] = b

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.model import Model, suggest
+from psiphi.model.definitions import joint_map_rate, stacked
+from psiphi.model.model import Joint, Model, suggest
 from psiphi.operators import terms
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.inverting import inverse_or_error
-from psiphi.operators.letters import Letter, SymbolLetter, VectorLetter
+from psiphi.operators.letters import FormLetter, Letter, SymbolLetter, VectorLetter
 from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
@@ -41,7 +42,8 @@ def evaluate(
 
 def _value(term: Term, atoms: Atoms, given: Mapping[str, Any], inverse: Callable) -> Value:
     if term.op == "letter":
-        return _letter(term.args[0], atoms, given)
+        x = term.args[0]
+        return _form(x, atoms, given, inverse) if isinstance(x, FormLetter) else _letter(x, atoms, given)
     inner = [x if isinstance(x, Fraction) else _value(x, atoms, given, inverse) for x in term.args]
     if term.op == "inverse":
         return 1 / inner[0] if isinstance(inner[0], Fraction) else inverse(inner[0])
@@ -58,6 +60,44 @@ def _letter(x: Letter, atoms: Atoms, given: Mapping[str, Any]) -> Value:
     if isinstance(x, SymbolLetter):
         return _given_diagonal(x.word, x.space, atoms, given)
     return atoms[x]
+
+
+def _form(x: FormLetter, atoms: Atoms, given: Mapping[str, Any], inverse: Callable) -> np.ndarray:
+    """Block diagonal: at each body (or frame) what the letter makes of the unit vectors."""
+    filled = {slot: _value(inner, atoms, given, inverse)[..., 0] for slot, inner in x.filled}
+    takes, gives = x.ends
+    spots: Sequence[Any] = atoms.model.joints
+    if x.form.slots[takes].space.name == "frame":
+        spots = [None] * (next(iter(filled.values())).shape[-1] // 6)
+    lead = np.broadcast_shapes(atoms.lead, *(value.shape[:-1] for value in filled.values()))
+    blocks = []
+    for k, joint in enumerate(spots):
+        own = {slot: list(np.moveaxis(value[..., _part(x, slot, k, joint)], -1, 0)) for slot, value in filled.items()}
+        width = joint.row.nv if x.form.slots[takes].space == JOINT else 6
+        place = DensePlace(joint, atoms.q)
+        columns = [x.form.value(place, x, own, row) for row in np.eye(width).tolist()]
+        height = joint.row.nv if x.form.slots[gives].space == JOINT else 6
+        blocks.append(np.swapaxes(stacked(columns, lead), -1, -2) if columns else np.zeros((*lead, height, 0)))
+    return atoms.diagonal(blocks, lead)
+
+
+def _part(x: FormLetter, slot: str, k: int, joint: Joint) -> slice:
+    """What belongs to one body of a vector."""
+    return joint.v_slice if x.form.slots[slot].space == JOINT else slice(6 * k, 6 * k + 6)
+
+
+class DensePlace(NamedTuple):
+    """A body in its public axes, as `forms` see it."""
+
+    joint: Joint
+    q: np.ndarray
+    origin: list = [0.0, 0.0, 0.0]  # noqa: RUF012
+
+    def risen(self, *along: list) -> list | None:
+        shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
+        vectors = [np.stack([np.broadcast_to(np.asarray(x, float), shape) for x in values], axis=-1) for values in along]
+        changed = joint_map_rate(self.joint, self.q[..., self.joint.q_slice], *vectors)
+        return None if changed is None else [[changed[..., r, i] for r in range(6)] for i in range(changed.shape[-1])]
 
 
 def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:

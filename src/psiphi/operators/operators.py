@@ -10,8 +10,9 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.model import Model, suggest
-from psiphi.operators import terms
+from psiphi.operators import legality, terms
 from psiphi.operators.expression import Expression, symbol, vector
+from psiphi.operators.forms import FORMS
 from psiphi.operators.letters import BIAS, LETTERS, Letter, frame_letter
 
 
@@ -43,6 +44,18 @@ class Operators:
     def J(self, *frames: str, axes: str = "world") -> Expression:
         """J = B* φ* H*: joint rates -> velocities of the frames."""
         return self.B(*frames, axes=axes).T @ self.phi.T @ self.H.T
+
+    def cross(self, u: Expression) -> Expression:
+        """u×: the cross product of link motions with a vector of link motions; its adjoint acts on forces."""
+        return self.form("cross", "y", "f", u=u)
+
+    def form(self, name: str, takes: str, gives: str, **vectors: Expression) -> Expression:
+        """The operator that a multilinear form is between two of its slots, the others filled: see `forms.py`."""
+        form = FORMS[name]
+        model = next((x.model for x in vectors.values() if x.model is not None), self.model)
+        made = Expression(form.operator(takes, gives, {slot: x.term for slot, x in vectors.items()}), model)
+        legality.check_product(made.term, terms.IDENTITY, model)
+        return made
 
     @cached_property
     def mass(self) -> Expression:

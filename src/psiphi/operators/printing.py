@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, letter
+from psiphi.operators.letters import FormLetter, FrameLetter, Letter, SymbolLetter, VectorLetter, letter
 from psiphi.operators.terms import Term, Word
 
 SUM, PRODUCT, POWER = 0, 1, 2  # how tightly a piece of text holds together
@@ -91,6 +91,9 @@ class Python(Notation):
             return f"B({', '.join(map(repr, x.frames))}{axes})" + (".dot()" if x.rate else "")
         if isinstance(x, VectorLetter):
             return f"vector({x.word!r}, {x.space!r})" if x.given else x.word
+        if isinstance(x, FormLetter):
+            vectors = "".join(f", {slot}={self.text(inner)}" for slot, inner in x.filled)
+            return f"form({x.form.name!r}, {x.inp!r}, {x.out!r}{vectors})"
         if isinstance(x, SymbolLetter):
             return f"symbol({x.word!r}, {x.space!r})"
         return x.row.written or x

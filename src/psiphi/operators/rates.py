@@ -1,6 +1,5 @@
-"""Time derivatives of operators: one row a letter, and the product rule. Table 1 of S1, corrected, for joints of any kind.
-
-    d(A B) = dA B + A dB     d(A*) = (dA)*     d(A⁻¹) = -A⁻¹ dA A⁻¹
+"""Time derivatives of operators: one row a letter (Table 1 of S1, corrected, for joints of any kind), and
+the product rule (`product_rule.py`).
 
 Local derivatives are of components in body axes; DX/Dt, the inertial one (also in body axes), adds ω̃ X for rows over
 links and -X ω̃ for columns over links: [ω̃, X] for an operator from links to links. With V_d = H* v, Ω_δ = V_d ×*.
@@ -8,7 +7,7 @@ links and -X ω̃ for columns over links: [ω̃, X] for an operator from links t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,8 +17,9 @@ from psiphi.model.model import suggest
 from psiphi.operators.expression import Expression
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, rate_letter, symbol_letter, vector_letter
 from psiphi.operators.operators import Operators
+from psiphi.operators.product_rule import differentiated
 from psiphi.operators.spaces import LINK
-from psiphi.operators.terms import Term, adjoint, of_letter, product, scaled, total
+from psiphi.operators.terms import Term, of_letter, product, scaled, total
 from psiphi.wording import shown
 
 _s = Operators()
@@ -84,7 +84,8 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
         raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
     if not isinstance(frame, str) or frame not in FRAMES:
         raise StateError(f"frame is {shown(frame)}, expected 'local' or 'inertial'", "leave it out for body axes")
-    parts = [_rate(expression.term, _names(held, expression))]
+    names = _names(held, expression)
+    parts = [differentiated(expression.term, lambda x: _named(x, names))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
         if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
@@ -112,19 +113,6 @@ def _names(held: str | Collection[str], expression: Expression) -> frozenset[str
     return frozenset(names)
 
 
-def _rate(term: Term, held: frozenset[str]) -> Term | None:
-    """The derivative of a term; None where it is zero."""
-    return OPERATIONS[term.op](term, held)
-
-
-def _letter(term: Term, held: frozenset[str]) -> Term | None:
-    x = term.args[0]
-    if x.starred:
-        inner = _named(x.T, held)
-        return None if inner is None else adjoint(inner)
-    return _named(x, held)
-
-
 @lru_cache(maxsize=4096)
 def _named(x: Letter, held: frozenset[str]) -> Term | None:
     if x in RATES:
@@ -142,45 +130,6 @@ def _named(x: Letter, held: frozenset[str]) -> Term | None:
     raise StateError(
         f"the time derivative of {symbol} needs accelerations", "differentiate before you multiply with what velocities make"
     )
-
-
-def _product(term: Term, held: frozenset[str]) -> Term | None:
-    factors, parts = term.args, []
-    for i, factor in enumerate(factors):
-        rate = _rate(factor, held)
-        if rate is not None:
-            parts.append(product(*factors[:i], rate, *factors[i + 1 :]))
-    return total(*parts) if parts else None
-
-
-def _sum(term: Term, held: frozenset[str]) -> Term | None:
-    parts = [rate for rate in (_rate(x, held) for x in term.args) if rate is not None]
-    return total(*parts) if parts else None
-
-
-def _scale(term: Term, held: frozenset[str]) -> Term | None:
-    rate = _rate(term.args[1], held)
-    return None if rate is None else scaled(term.args[0], rate)
-
-
-def _adjoint(term: Term, held: frozenset[str]) -> Term | None:
-    rate = _rate(term.args[0], held)
-    return None if rate is None else adjoint(rate)
-
-
-def _inverse(term: Term, held: frozenset[str]) -> Term | None:
-    rate = _rate(term.args[0], held)
-    return None if rate is None else scaled(Fraction(-1), product(term, rate, term))
-
-
-OPERATIONS: dict[str, Callable[[Term, frozenset[str]], Term | None]] = {
-    "letter": _letter,
-    "product": _product,
-    "sum": _sum,
-    "scale": _scale,
-    "adjoint": _adjoint,
-    "inverse": _inverse,
-}
 
 
 def table() -> list[tuple[str, str, str, str]]:

@@ -19,7 +19,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from psiphi.operators.letters import DUAL, FORCE, MOTION, SIDES, Letter, SymbolLetter, VectorLetter, vector_letter
+from psiphi.operators.letters import (
+    DUAL,
+    FORCE,
+    MOTION,
+    SIDES,
+    FormLetter,
+    Letter,
+    SymbolLetter,
+    VectorLetter,
+    vector_letter,
+)
 from psiphi.operators.terms import Term
 
 Value = str | int | None  # FORCE or MOTION; a number of frames, 0 when it is open; or nothing known yet
@@ -209,6 +219,8 @@ def _letter(x: Letter) -> Ends:
     if x.starred and not x.adapts:
         return _turned(_letter(x.T))
     work = _Work()
+    if isinstance(x, FormLetter):
+        return _form(x, work)
     if x.moves:
         work.vector("v", "joint", None)
     if x.adapts:
@@ -225,6 +237,18 @@ def _letter(x: Letter) -> Ends:
     return work.close(gives, takes)
 
 
+def _form(x: FormLetter, work: _Work) -> Ends:
+    """What stands in a slot is of the slot's side; slots over frames all have the same frames."""
+    slots, frames = x.form.slots, work.unknowns.new(0)
+    end = {
+        slot: {"link": work.unknowns.new(row.side or None), "frame": frames}.get(row.space.name) for slot, row in slots.items()
+    }
+    for slot, inner in x.filled:
+        work.join(work.take(ends(inner))[0], end[slot])
+    gives = end[x.out]
+    return work.close(gives.turned() if gives is not None and gives is not frames else gives, end[x.inp])
+
+
 def settled(term: Term) -> Term:
     """The term with every vector over links written as the force or motion the expression makes it (undecided: forces)."""
     found = ends(term)
@@ -236,6 +260,9 @@ def _settled(term: Term, known: dict[str, str]) -> Term:
     if term.op != "letter":
         return Term(term.op, tuple(_settled(x, known) if isinstance(x, Term) else x for x in term.args))
     x = term.args[0]
+    if isinstance(x, FormLetter):
+        made = x.form.letter(x.inp, x.out, {slot: _settled(inner, known) for slot, inner in x.filled})
+        return Term("letter", (made.T if x.starred else made,))
     if not isinstance(x, VectorLetter) or not x.given or x.space != "link":
         return term
     said = vector_letter(x.word, known[x.word])

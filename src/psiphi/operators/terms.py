@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from psiphi.operators.letters import Letter, inverse_letter, letter
+from psiphi.operators.letters import FormLetter, Letter, inverse_letter, letter
 from psiphi.operators.spaces import Space, meet
 from psiphi.operators.structure import MEMORYLESS, Structure
 
@@ -149,9 +149,12 @@ def structure(term: Term) -> Structure:
 
 
 def letters(term: Term) -> Iterator[Letter]:
-    """Every letter of the term, as written."""
+    """Every letter of the term, as written; those of vectors that letters are made of behind them."""
     if term.op == "letter":
         yield term.args[0]
+        if isinstance(term.args[0], FormLetter):
+            for _, inner in term.args[0].filled:
+                yield from letters(inner)
     for x in term.args:
         if isinstance(x, Term):
             yield from letters(x)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from psiphi.emitters.c import C99
 from psiphi.emitters.wasm import WebAssembly
+from psiphi.runtime.cuda import CUDA
 from psiphi.runtime.host import HOST
 
 
@@ -45,4 +46,5 @@ TARGETS: dict[str, Target] = {
     "c": C99(),
     "llvm": HOST,
     "wasm": WebAssembly(),
+    "ptx": CUDA,
 }

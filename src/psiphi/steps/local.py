@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psiphi.spatial import small
+from psiphi.spatial.crosses import force_cross, motion_cross
 from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
 from psiphi.steps.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
 from psiphi.sweeps.program import Site
@@ -126,16 +127,6 @@ def articulate(site: Site) -> None:
     joint_gain, P_plus = gain(P, site.H, site.rotor)
     site.keep(P=P, P_plus=P_plus, gain=joint_gain)
     site.send(**{"P+": inertia(site.path, P_plus)})
-
-
-def motion_cross(V, X) -> list:
-    """V x X = [w x w'; v x w' + w x v']."""
-    return cross(V[:3], X[:3]) + add(cross(V[3:], X[:3]), cross(V[:3], X[3:]))
-
-
-def force_cross(V, f) -> list:
-    """V x* f = [w x n + v x F; w x F]."""
-    return add(cross(V[:3], f[:3]), cross(V[3:], f[3:])) + cross(V[:3], f[3:])
 
 
 def keep_velocity(site: Site) -> None:

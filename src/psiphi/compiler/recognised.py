@@ -1,0 +1,78 @@
+"""Equations whose derivatives have sweeps of their own, by what they say: Newton and Euler's, and what it inverts.
+
+    H φ (M φ* (H* u + a) + b) + J_m u       inverse dynamics; without u the bias, at rest the gravity torques
+    (H φ M φ* H* + J_m)⁻¹ (u - H φ (M φ* a + b))       forward dynamics
+    H φ (M φ* (V× H* + Ḣ*) + B_V φ* H*)     the Coriolis matrix
+
+for robots whose joint maps are constant in body axes. Others have the derivatives of their tape.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.compiler.equations import Equation
+from psiphi.lowering.changes import ForwardChange, ForwardGradient
+from psiphi.lowering.forward_slopes import ForwardSlopes
+from psiphi.lowering.slopes import InverseSlopes
+from psiphi.model.model import Model
+from psiphi.operators.expression import Expression
+from psiphi.operators.letters import VectorLetter
+from psiphi.operators.operators import Operators, has_rotors
+from psiphi.operators.terms import of_letter
+
+
+def derivatives(asked: Any, kind: str) -> list[Any]:
+    """The sweeps of one kind of derivative (jacobian, jvp or vjp) of what is asked; none where it has none of its own."""
+    if not isinstance(asked, Equation) or len(asked.results) != 1 or not _plain(asked):
+        return []
+    (e,) = asked.results.values()
+    given = [x.bare for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "joint"]
+    vectors = [Expression(of_letter(x)) for x in dict.fromkeys(given)]
+    if kind == "jacobian" and any(_same(e, inverse_dynamics(asked.model, u)) for u in (None, *vectors)):
+        u = next(u for u in (None, *vectors) if _same(e, inverse_dynamics(asked.model, u)))
+        return [InverseSlopes(None if u is None else _word(u))]
+    for u in vectors:
+        if _same(e, forward_dynamics(asked.model, u)):
+            return {
+                "jacobian": [ForwardSlopes(_word(u), psi) for psi in (False, True)],
+                "jvp": [ForwardChange(_word(u))],
+                "vjp": [ForwardGradient(_word(u))],
+            }.get(kind, [])
+    return []
+
+
+def coriolis(equation: Equation) -> InverseSlopes | None:
+    """The Coriolis matrix by composites, where an equation asks for it."""
+    if len(equation.results) != 1 or not _plain(equation):
+        return None
+    (e,) = equation.results.values()
+    return InverseSlopes(coriolis=True) if _same(e, Operators(equation.model).coriolis) else None
+
+
+def inverse_dynamics(model: Model, u: Expression | None) -> Expression:
+    s = Operators(model)
+    motion = s.a if u is None else s.H.T @ u + s.a
+    torque = s.H @ s.phi @ (s.M @ s.phi.T @ motion + s.b)
+    return torque if u is None or not has_rotors(model) else torque + s.rotor @ u
+
+
+def forward_dynamics(model: Model, u: Expression) -> Expression:
+    return Operators(model).mass.inv @ (u - inverse_dynamics(model, None))
+
+
+def _plain(equation: Equation) -> bool:
+    constant = all(joint.row.Hdot is None for joint in equation.model.joints)
+    return constant and bool(equation.model.joints) and not equation.added and not equation.velocities
+
+
+def _word(u: Expression) -> str:
+    return u.term.args[0].word
+
+
+def _same(e: Expression, other: Expression) -> bool:
+    """The same polynomial over the same inverses; without rotors J_m is zero."""
+    if [x.poly() for x in e.inverses] != [x.poly() for x in other.inverses]:
+        return False
+    words = {word: c for word, c in e.poly().items() if "rotor" not in word or e.model is None or has_rotors(e.model)}
+    return words == other.poly()

@@ -1,0 +1,173 @@
+"""Forward dynamics with its change along a vector, and with the gradient of a weighted sum: the value's sweeps and a few more.
+
+    jvp   out: the change of Newton and Euler's motion     in: its forces filtered      out: da, smoothed
+    vjp   in: the weights, filtered with the value's forces     out: Λ = ψ* H* ν beside the accelerations     in: their adjoint
+
+P and its gains are those of the value; nothing of them is differentiated.
+"""
+
+from __future__ import annotations
+
+from psiphi.framing.framing import Tree
+from psiphi.lowering.forward_slopes import FILTER, filtered, smoothed, true_motion
+from psiphi.lowering.slopes import MOVED, Arguments, accelerated, start
+from psiphi.spatial import small
+from psiphi.spatial.screws import add, cross, force, rotate, unrotate
+from psiphi.steps.composites import axial, joint_velocity, wedge
+from psiphi.steps.local import ZERO3, ZERO6, adjoint_map, articulate, force_cross
+from psiphi.steps.newton import body_force
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
+
+CHANGED = [
+    "    dw, dw', dv' of the body for H* dq, H* dv in its joint;  db = the change of its force",
+    "for k = tips .. base:",
+    "    dz(k) = db(k) + Σ_c [ψ(k,c) dz(c) + φ(k,c) (G dtau + ⟦f⟧ H* dq)(c)]",
+    "for k = base .. tips:",
+    "    da = D⁻¹ (dtau - H dz) - K* dλ",
+]
+PULLED = [
+    "    Λ(k) = ψ*(p,k) Λ(p) + H* D⁻¹ (I - H ψ K) weight,  tau_bar = M⁻¹ weight",
+    "for k = tips .. base:",
+    "    what w, w', v' of the body count for, by Λ and its children;  q_bar, v_bar: -H of these × the inboard motion, f × Λ⁺",
+]
+
+
+class ForwardChange:
+    """(a, da) for changes of q, v and the torques `tau`."""
+
+    rods = True
+
+    def __init__(self, tau: str):
+        self.names = ("q", "v", tau)
+        self.tau = tau
+
+    @property
+    def loops(self) -> list[str]:
+        """As the papers' pseudo-code."""
+        return [*MOVED, *FILTER, *CHANGED]
+
+    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+        value, change = (arg.name for arg in outputs)
+
+        def given(site: Site, which: str) -> list:
+            return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
+
+        def world(site: Site) -> None:
+            start(tree.gravity, site)
+            site.keep(changed=(ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]), da=ZERO6)
+
+        def inward(site: Site) -> None:
+            articulate(site)
+            filtered(site, site.of(self.tau), "z", site.kept["needs"])
+
+        def outward(site: Site) -> None:
+            site.write_joint(value, true_motion(site))
+            change_motion(site, given(site, "q"), given(site, "v"))
+
+        def gather(site: Site) -> None:
+            # what the joint's own change does to the force that it passes on rides with the message
+            filtered(site, given(site, self.tau), "dz", site.kept["change"])
+            turned = force_cross(adjoint_map(site.H, given(site, "q")), site.kept["f"])
+            site.send(dz=force(site.path, add(site.kept["dz+"], turned)))
+
+        def spread(site: Site) -> None:
+            site.write_joint(change, smoothed(site, "dz", "da"))
+
+        first = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None))
+        sweeps = (first, Sweep(TIP_TO_BASE, inward), Sweep(BASE_TO_TIP, outward))
+        sweeps += (Sweep(TIP_TO_BASE, gather), Sweep(BASE_TO_TIP, spread))
+        return Program(name, inputs, outputs, sweeps, world, local=False)
+
+
+def change_motion(site: Site, x: list, y: list) -> None:
+    """Base to tip: the change of w, w', v' and of the body's force, for changes x of q and y of v."""
+    chi, own, Vd, path = adjoint_map(site.H, x), adjoint_map(site.H, y), joint_velocity(site), site.path
+    w, (wp, wdp, vdp) = site.kept["w"], site.kept["above"]
+    dw_p, dwd_p, dvd_p, dU_p = site.parent["changed"]
+    above = add(unrotate(path, dw_p), cross(wp, chi[:3]))
+    dw = add(above, own[:3])
+    dwd = add(add(unrotate(path, dwd_p), cross(wdp, chi[:3])), cross(above, Vd[:3]))
+    dwd = add(dwd, cross(wp, own[:3]))
+    dvd = add(unrotate(path, add(dvd_p, small.apply(dU_p, site.kept["l"]))), cross(vdp, chi[:3]))
+    dvd = add(dvd, add(cross(wdp, chi[3:]), cross(wp, cross(wp, chi[3:]))))
+    dvd = add(add(dvd, cross(add(above, dw), Vd[3:])), cross(add(wp, w), own[3:]))
+    xx, yy, zz = (2.0 * w[i] * dw[i] for i in range(3))
+    xy, xz, yz = (w[i] * dw[j] + w[j] * dw[i] for i, j in ((0, 1), (0, 2), (1, 2)))
+    dU = [
+        [-(yy + zz), xy - dwd[2], xz + dwd[1]],
+        [xy + dwd[2], -(xx + zz), yz - dwd[0]],
+        [xz - dwd[1], yz + dwd[0], -(xx + yy)],
+    ]
+    site.keep(changed=(dw, dwd, dvd, dU), change=body_force(site.link, dU, dvd))
+
+
+class ForwardGradient:
+    """(a, gradients of w* a by q, v and the torques `tau`)."""
+
+    rods = True
+
+    def __init__(self, tau: str):
+        self.names = ("q", "v", tau)
+        self.tau = tau
+
+    @property
+    def loops(self) -> list[str]:
+        """As the papers' pseudo-code."""
+        return [*MOVED, *FILTER, *PULLED]
+
+    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+        value, weight = outputs[0].name, f"{outputs[0].name}_weight"
+        bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
+
+        def world(site: Site) -> None:
+            start(tree.gravity, site)
+            site.keep(weighed=ZERO6)
+
+        def inward(site: Site) -> None:
+            articulate(site)
+            filtered(site, site.of(self.tau), "z", site.kept["needs"])
+            filtered(site, site.of(weight), "s", ZERO6)
+
+        def outward(site: Site) -> None:
+            site.write_joint(value, true_motion(site))
+            tau_bar = smoothed(site, "s", "weighed")
+            if self.tau in bars:
+                site.write_joint(bars[self.tau], tau_bar)
+
+        def adjoint(site: Site) -> None:
+            for which, bar in zip("qv", pulled(site), strict=True):
+                if which in bars:
+                    site.write_joint(bars[which], bar)
+
+        sweeps = (Sweep(BASE_TO_TIP, lambda site: accelerated(site, None)), Sweep(TIP_TO_BASE, inward))
+        sweeps += (Sweep(BASE_TO_TIP, outward), *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []))
+        return Program(name, inputs, outputs, sweeps, world, local=False)
+
+
+def pulled(site: Site) -> tuple[list, list]:
+    """Tip to base: the gradients by q and v of this joint; what is asked of w, w' and v' of the parent travels inward."""
+    path, (wp, wdp, vdp), Vd = site.path, site.kept["above"], joint_velocity(site)
+    turn, move, p = site.kept["weighed"][:3], site.kept["weighed"][3:], site.link.moment
+    W = wedge(turn, site.link.pseudo)
+    U = [[move[r] * p[c] + W[r][c] for c in range(3)] for r in range(3)]
+    vb = [site.link.mass * y + x for y, x in zip(move, cross(turn, p), strict=True)]
+    wb = wdb = ZERO3
+    if (below := site.children.get("pulled")) is not None:
+        vb, wdb, wb = add(vb, below[:3]), below[3:6], below[6:9]
+        U = [[U[i][j] + below[9 + 3 * i + j] for j in range(3)] for i in range(3)]
+    wdb = add(wdb, axial(U))
+    S = [
+        [U[i][j] + U[j][i] if i != j else -2.0 * (U[(i + 1) % 3][(i + 1) % 3] + U[(i + 2) % 3][(i + 2) % 3]) for j in range(3)]
+        for i in range(3)
+    ]
+    wb = add(add(wb, small.apply(S, site.kept["w"])), cross(Vd[3:], vb))
+    above = add(add(wb, cross(Vd[:3], wdb)), cross(Vd[3:], vb))
+    F, l = rotate(path, vb), site.kept["l"]
+    site.send(pulled=F + rotate(path, wdb) + rotate(path, above) + [F[i] * l[j] for i in range(3) for j in range(3)])
+    f, lam = site.kept["f"], site.kept["weighed+"]
+    turned = add(add(cross(above, wp), cross(wdb, wdp)), cross(vb, vdp))
+    turned = add(turned, add(cross(f[:3], lam[:3]), cross(f[3:], lam[3:])))
+    shifted = add(add(cross(vb, wdp), cross(wp, cross(wp, vb))), cross(f[3:], lam[:3]))
+    by_q = [-x for x in small.apply(site.H, turned + shifted)]
+    by_v = add(wb, cross(wdb, wp)) + cross(vb, add(wp, site.kept["w"]))
+    return by_q, [-x for x in small.apply(site.H, by_v)]

@@ -1,0 +1,169 @@
+"""Derivatives of forward dynamics as matrices, by those of inverse dynamics at the accelerations it gives.
+
+    da = -W* D⁻¹ W d tau,  W = I - H ψ K                     by φ: W applied to the columns of d tau
+    W d tau = H ψ (P Q_α + R Q_V + ℰ_φ ⟦f⟧ H*) + ..          by ψ: columns climb with ψ, R = Γ + Σ ψ R φ*, no composite inertia
+
+P is not differentiated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.framing.framing import Tree
+from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
+from psiphi.spatial import small
+from psiphi.spatial.screws import add, cross, dot, force, motion
+from psiphi.steps.composites import Climbing, joint_velocity
+from psiphi.steps.local import adjoint_map, articulate, subtract
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
+
+CLIMBS_PSI = [
+    "    R(k) = Γ_V(k) + Σ_c ψ(k,c) R(c) φ*(k,c)",
+    "    y_j(k) = ψ(k,c) y_j(c), started as P Q_α + R Q_V for q (then + ⟦f⟧ H*), P (Q_V + V×H*) + R H* for v",
+    "    (W dtau)(k,j) = H y_j(k),  (W dtau)(j,k) from P H* and R* H*, which climb with φ",
+]
+FILTER = [
+    "for k = tips .. base:",
+    "    P, D, G;  z(k) = b(k) + Σ_c [ψ(k,c) z(c) + φ(k,c) G tau(c)];  W = I - H ψ K",
+    "for k = base .. tips:",
+    "    a = D⁻¹ (tau - H z) - K* λ;  f(k) = z⁺ + P⁺ λ⁺",
+]
+
+
+def filtered(site: Site, x: list, name: str, own: list) -> None:
+    """Tip to base: z = own + Σ φ z⁺, z⁺ = z + G (x - H z); what is left of x is D ν."""
+    below, gain = site.children.get(name), site.kept["gain"]
+    z = own if below is None else add(own, below)
+    left = subtract(x, small.apply(site.H, z))
+    passed = gain.update(z, x, left)
+    site.keep(**{f"{name}+": passed, f"{name} nu": gain.solve(left)})
+    site.send(**{name: force(site.path, passed)})
+
+
+def smoothed(site: Site, name: str, out: str) -> list:
+    """Base to tip: λ = φ* λ(p) + H* u, with u = ν - G* φ* λ(p), which it returns."""
+    above = motion(site.path, site.parent[out])
+    u = subtract(site.kept[f"{name} nu"], site.kept["gain"].adjoint(above))
+    site.keep(**{f"{out}+": above, out: add(above, adjoint_map(site.H, u))})
+    return u
+
+
+def true_motion(site: Site) -> list:
+    """Base to tip: accelerations; the inboard motion with them, and the joint's force f = z⁺ + P⁺ λ⁺."""
+    a = smoothed(site, "z", "accelerations")
+    more, (w, wd, vd) = site.kept["accelerations+"], site.kept["above"]
+    f = site.kept["z+"]
+    f = f if site.at_root else add(f, site.kept["P_plus"] @ more)
+    site.keep(above=(w, add(wd, more[:3]), add(vd, more[3:])), f=f)
+    return a
+
+
+class ForwardSlopes:
+    """da/dq, da/dv and da/dtau of forward dynamics, by φ or by ψ words."""
+
+    rods = True
+
+    def __init__(self, tau: str, psi: bool):
+        self.tau, self.psi, self.names = tau, psi, ("q", "v", tau)
+
+    @property
+    def loops(self) -> list[str]:
+        """As the papers' pseudo-code."""
+        climbs = CLIMBS_PSI if self.psi else CLIMBS
+        last = "da = -W* D⁻¹ (W dtau)" if self.psi else "da = -W* D⁻¹ W dtau"
+        return [*MOVED, *FILTER, "for k = tips .. base:", *climbs, f"{last}, the tree's zeros left out"]
+
+    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+        matrix, W, gains, free = SlopeMatrix(), Entries(), {}, {}
+
+        def world(site: Site) -> None:
+            matrix.clear()
+            start(tree.gravity, site)
+
+        def inward(site: Site) -> None:
+            articulate(site)
+            filtered(site, site.of(self.tau), "z", site.kept["needs"])
+            _whiten(site, W)
+            own = site.slices["v"]
+            gains[own.start] = own, site.kept["gain"]
+
+        def outward(site: Site) -> None:
+            true_motion(site)
+            if self.psi:
+                vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
+                site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
+            if site.at_root and len(site.H) == 6 and all(isinstance(x, float) and x == 0.0 for x in site.rotor):
+                _, wd, vd = site.kept["above"]
+                free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
+
+        def finish(site: Site) -> None:
+            for which, arg in zip(wanted, outputs, strict=True):
+                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}[which]
+                write(site, arg.name, tree.nv, _solved(tree.nv, entries, W, gains, free if which == "q" else {}, self.psi))
+
+        sweeps = (
+            Sweep(BASE_TO_TIP, lambda site: accelerated(site, None)),
+            Sweep(TIP_TO_BASE, inward),
+            Sweep(BASE_TO_TIP, outward),
+            Sweep(TIP_TO_BASE, matrix.articulated if self.psi else matrix.composites),
+        )
+        return Program(name, inputs, outputs, sweeps, world, finish, local=False)
+
+
+def _freely(above: list, h: list) -> list:
+    """A free root needs no column of q: α⁺ × H* lies in the range of H*, and only the root's own acceleration turns."""
+    turn, move = h[:3], h[3:]
+    return [-x for x in cross(above[:3], turn) + add(cross(above[3:], turn), cross(above[:3], move))]
+
+
+def _whiten(site: Site, W: Entries) -> None:
+    """Tip to base: the entries of W = I - H ψ K above the diagonal."""
+    first, gain = site.slices["v"].start, site.kept["gain"]
+    here = site.children.get("K", {})
+    sent = {}
+    for j, y in here.items():
+        for i, h in enumerate(site.H, first):
+            W[i, j] = -dot(h, y)
+        sent[j] = force(site.path, gain.through(site.H, y))
+    for k in range(len(site.H)):
+        sent[first + k] = force(site.path, [row[k] for row in gain.G])
+    site.sent["K"] = Climbing(sent)
+
+
+def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict, whitened: bool) -> Entries:
+    """-W* D⁻¹ W X, column by column, with the tree's zeros left out; X = -I where there are no entries."""
+    above = {j: [i for i in range(n) if (i, j) in W] for j in range(n)}
+    out: Entries = {}
+    for j in range(n):
+        if j in free:  # of a free root, see above
+            own, column = free[j]
+            out |= {(i, j): x for i, x in enumerate(column, own.start)}
+            continue
+        e = [0.0] * n
+        if entries is None:
+            e = [W.get((i, j), 0.0) if i != j else 1.0 for i in range(n)]
+        else:
+            e = [entries.get((i, j), 0.0) for i in range(n)]
+            if not whitened:
+                column = list(e)
+                for k in range(n):
+                    for i in above[k] if not _is_zero(column[k]) else ():
+                        e[i] = e[i] + W[i, k] * column[k]
+        nu: list[Any] = [0.0] * n
+        for own, gain in gains.values():
+            if not all(map(_is_zero, e[own])):
+                nu[own] = gain.solve(e[own])
+        for k in range(n if entries is not None else j + 1):
+            value = nu[k]
+            for i in above[k]:
+                if not _is_zero(nu[i]):
+                    value = value + W[i, k] * nu[i]
+            out[k, j] = -value if entries is not None else value
+            if entries is None:
+                out[j, k] = out[k, j]
+    return out
+
+
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, float) and x == 0.0

@@ -13,12 +13,12 @@ from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
-from psiphi.editing.editable import Editable
 from psiphi.errors import Error, SingularError, StateError
-from psiphi.functions import by_columns, guard, identification, operational
+from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.identified import Identified
 from psiphi.model.model import Model
 from psiphi.model.states import check_states
 from psiphi.operators import Operators
@@ -43,7 +43,7 @@ def _stepping() -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(Editable):
+class Robot(Identified):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
     `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
@@ -219,53 +219,6 @@ class Robot(Editable):
         q (..., nq), v and a (..., nv) -> tau (..., nv); `f_ext` as in `forward_dynamics`.
         """
         return self._loaded("inverse_dynamics", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
-
-    def regressor(
-        self,
-        q: Numbers,
-        v: Numbers,
-        a: Numbers,
-        *,
-        more: str | Sequence[str] = (),
-        out: Out = None,
-        dtype: DType = None,
-        check: bool = False,
-    ) -> Array:
-        """Y with tau = Y pi + rotors a, linear in the bodies' `inertial_parameters` pi. -> (..., nv, 10 bodies)
-
-        pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] a body, about its link's origin in link axes. `more` adds nv columns each of
-        "armature" (a on the diagonal), "damping" (v) and "friction" (sign v).
-
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.load("ur5")
-        >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
-        >>> Y = robot.regressor(q, v, a)
-        >>> Y.shape, bool(np.allclose(Y @ robot.inertial_parameters, robot.inverse_dynamics(q, v, a)))
-        ((6, 60), True)
-        """
-        words = identification.checked_words(more)
-        if words and out is not None:
-            raise StateError("regressor: out came with more columns", "leave one of them out")
-        Y = self._call("regressor", dict(q=q, v=v, a=a), out, dtype, check)
-        if not words:
-            return Y
-        extra = identification.more_columns(words, np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype))
-        return np.concatenate([Y, *(np.broadcast_to(x, (*Y.shape[:-1], self.nv)) for x in extra)], axis=-1)
-
-    @cached_property
-    def inertial_parameters(self) -> Array:
-        """pi of `regressor`, (10 bodies,): mass, first moment and inertia about the link's origin, of every body."""
-        return identification.parameters(self)
-
-    def base_parameters(self, *, more: str | Sequence[str] = ()) -> identification.BaseParameters:
-        """The combinations of `inertial_parameters` that torques can tell, with names; `more` as in `regressor`.
-
-        >>> import psiphi as pp
-        >>> base = pp.load("acrobot").base_parameters()
-        >>> base.rank, base.combinations[1]
-        (6, 'upper.mz - lower.m')
-        """
-        return identification.base_parameters(self, more)
 
     def bias(
         self,

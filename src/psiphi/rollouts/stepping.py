@@ -103,7 +103,7 @@ class Stepper:
         q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)
-        h = _seconds(dt)
+        h = seconds(dt)
         try:
             np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape)
         except ValueError:
@@ -166,7 +166,7 @@ def checked(method: Any) -> str:
     return method
 
 
-def _seconds(dt: Any) -> np.ndarray:
+def seconds(dt: Any) -> np.ndarray:
     h, fault = read(dt, ())
     if fault:
         raise StateError(f"step: dt {fault}", "give seconds, 1e-3 for instance")

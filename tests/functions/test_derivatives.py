@@ -29,9 +29,14 @@ def test_dynamics_beside_pinocchio(name, base):
     data, T = model.createData(), layout.to_v(np.eye(robot.nv)).T
     forward = robot.function("forward_dynamics").jacobian("q", "v", "tau")
     inverse = robot.function("inverse_dynamics").jacobian("q", "v", "a")
+    s, tau, a = robot.operators, pp.vector("tau"), pp.vector("a")
+    bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
+    expressions = s.mass.inv @ (tau - bias), s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a
     rng = np.random.default_rng(3)
     for _ in range(3):
         q, (v, x) = robot.random(rng), rng.standard_normal((2, robot.nv))
+        for e, f, name in zip(expressions, (forward, inverse), ("tau", "a"), strict=True):
+            close(pp.derivative(e, "q").dense(q, v, **{name: x}), f(q, v, x)[0], 1e-9, "the expression's derivative")
         pin.computeABADerivatives(model, data, layout.to_q(q), layout.to_v(v), layout.to_tau(x))
         for got, want in zip(forward(q, v, x), (data.ddq_dq, data.ddq_dv, data.Minv), strict=True):
             M = np.triu(want) + np.triu(want, 1).T if want is data.Minv else want

@@ -5,6 +5,7 @@ import pytest
 
 import psiphi as pp
 import zoo
+from psiphi.functions.typed import derive
 from psiphi.operators import random_values
 from psiphi.operators.letters import VectorLetter
 
@@ -143,6 +144,47 @@ def test_identities_of_derivatives_are_proved():
     assert pp.prove(pp.derivative(s.phi @ s.phi.inv, "q", along=x), 0)
     assert pp.prove(pp.derivative(v.T @ M @ v / 2, "v"), v.T @ M)
     assert not pp.prove(pp.derivative(M @ v, "q"), s.coriolis)
+
+
+def test_typed():
+    robot = pp.robots.puma560()
+    f = derive(robot, "derivative(mass @ v, 'q')")
+    assert f.expression == pp.derivative(robot.operators.mass @ pp.vector("v"), "q")
+    along = derive(robot, "derivative(mass, 'q', along='x') @ v").expression
+    assert along == pp.derivative(robot.operators.mass, "q", along="x") @ pp.vector("v")
+    for text in ("derivative(mass @ v, q)", "derivative(mass @ v)", "derivative(mass @ v, 'q', by='v', at='x')"):
+        with pytest.raises(pp.StateError):
+            derive(robot, text)
+
+
+def test_around_inverses_that_no_identity_knows():
+    """Khatib's inertia of an arm's hand, and how the force that it asks for changes."""
+    robot = pp.robots.puma560()
+    s, f = robot.operators, pp.vector("f", "frame")
+    J = s.J("tool")
+    e = (J @ s.mass.inv @ J.T).inv @ f
+    d = pp.derivative(e, "q")
+    q, values = robot.random(seed=5), {"f": np.arange(6.0)}
+    expected = differences(robot, e, "q", q, values)
+    np.testing.assert_allclose(pp.function(d)(q, values["f"]), expected, atol=1e-6 * (1.0 + np.abs(expected).max()))
+
+
+def test_letters_made_of_vectors_can_be_written():
+    s, v = pp.robots.puma560().operators, pp.vector("v")
+    V = s.phi.T @ s.H.T @ v
+    q, rates = np.full(6, 0.4), np.arange(6.0)
+    np.testing.assert_allclose(s.cross(V).dense(q, v=rates), s.spin.dense(q, rates), atol=1e-12)
+    assert pp.dot_test(s.cross(V)) and pp.dot_test(s.form("turn", "u", "f", y=V))
+    for wrong in (
+        lambda: s.cross(v),
+        lambda: s.cross(s.phi),
+        lambda: s.cross(s.b),
+        lambda: s.form("crossing", "y", "f", u=V),
+        lambda: s.form("cross", "y", "y", u=V),
+        lambda: s.form("cross", "y", "f"),
+    ):
+        with pytest.raises(pp.StateError):
+            wrong()
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,21 @@ class Robot(Identified):
                 raise
         return self._steppers[_stepping().checked(method)].careful(q, v, tau, dt)
 
+    def linearize(
+        self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None = None, method: str = "rk4"
+    ) -> tuple[Array, Array]:
+        """(A, B): how small changes x = (δ, δv) of the state grow, dx/dt = A x + B δtau; with dt, x after one step by `method`.
+
+        δ is a tangent vector, as v is (`integrate(q, δ)` is the changed q): A (..., 2 nv, 2 nv), B (..., 2 nv, nv).
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> A, B = robot.linearize(robot.neutral(), np.zeros(6), robot.gravity(robot.neutral()))
+        >>> A.shape, B.shape
+        ((12, 12), (12, 6))
+        """
+        return need("psiphi.rollouts.linearising", "a linearisation", "psiphi").linearize(self, q, v, tau, dt, method)
+
     @cached_property
     def _steppers(self) -> Any:
         return _stepping().Steppers(self)

@@ -13,7 +13,10 @@ from psiphi.model.model import Model, suggest
 from psiphi.operators import legality, terms
 from psiphi.operators.expression import Expression, symbol, vector
 from psiphi.operators.forms import FORMS
-from psiphi.operators.letters import BIAS, LETTERS, Letter, frame_letter
+from psiphi.operators.letters import BIAS, LETTERS, SIDES, Letter, frame_letter
+from psiphi.operators.sides import ends
+from psiphi.operators.spaces import ONE, fits
+from psiphi.wording import nearest, shown
 
 
 class Operators:
@@ -51,7 +54,24 @@ class Operators:
 
     def form(self, name: str, takes: str, gives: str, **vectors: Expression) -> Expression:
         """The operator that a multilinear form is between two of its slots, the others filled: see `forms.py`."""
+        if name not in FORMS:
+            raise StateError(f"no form {shown(name)}", nearest(name, tuple(FORMS)))
         form = FORMS[name]
+        asked = (takes, gives, *vectors)
+        if sorted(map(str, asked)) != sorted(form.slots):
+            raise StateError(
+                f"form {name!r} between {shown(takes)} and {shown(gives)} with {', '.join(vectors) or 'nothing'}",
+                f"its slots are {', '.join(form.slots)}: two stay open, the others are given as vectors",
+            )
+        for slot, x in vectors.items():
+            if not isinstance(x, Expression) or x.cols != ONE or not fits(x.rows, form.slots[slot].space):
+                raise StateError(f"{slot} of the form {name!r} is {shown(x)}", f"give a {form.slots[slot].space.name} vector")
+            found = ends(x.term)
+            if found.value(found.gives) in SIDES and found.value(found.gives) != form.slots[slot].side:
+                raise StateError(
+                    f"{slot} of the form {name!r} is {x}, of link {found.value(found.gives)}s",
+                    f"give link {form.slots[slot].side}s",
+                )
         model = next((x.model for x in vectors.values() if x.model is not None), self.model)
         made = Expression(form.operator(takes, gives, {slot: x.term for slot, x in vectors.items()}), model)
         legality.check_product(made.term, terms.IDENTITY, model)

@@ -12,4 +12,5 @@ first (what a step is), then
     on_cards.py      the same on a graphics card
     mending.py       what a kernel could not solve, again in Python
     stepping.py      one step alone, as a function: `robot.step`
+    linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
 """

@@ -103,7 +103,7 @@ class Stepper:
         q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)
-        h = _seconds(dt)
+        h = seconds(dt)
         try:
             np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape)
         except ValueError:
@@ -128,15 +128,15 @@ class Stepper:
         key = library.name, view.device, view.char
         if key not in self.there:
             self.there[key] = library.put(on_this, self.like.astype(view.char)), {}
-        like, seconds = self.there[key]
+        like, known = self.there[key]
         if not on_card(dt):
-            h = _seconds(dt)
+            h = seconds(dt)
             if h.ndim:
                 raise StateError("step: dt is an array of the host", "give one number, or an array (..., 1) of the card")
-            if float(h) not in seconds:
-                seconds.clear()
-                seconds[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
-            dt = seconds[float(h)]
+            if float(h) not in known:
+                known.clear()
+                known[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
+            dt = known[float(h)]
         x = self.function.run((q, v, tau, dt, like))
         return x[..., : self.nq], x[..., self.nq :]
 
@@ -166,7 +166,7 @@ def checked(method: Any) -> str:
     return method
 
 
-def _seconds(dt: Any) -> np.ndarray:
+def seconds(dt: Any) -> np.ndarray:
     h, fault = read(dt, ())
     if fault:
         raise StateError(f"step: dt {fault}", "give seconds, 1e-3 for instance")

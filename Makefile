@@ -18,16 +18,19 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 
 .NOTPARALLEL:
-.PHONY: help demo test torture lint browser fmt bench docs clean
+.PHONY: help demo test test-gpu torture lint browser fmt bench docs clean
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 16
 
 demo: $(VENV)/.with-core  ## the first minute with psiphi
 	@$(RUN) -m psiphi.cli demo $(ARGS)
 
 test: lint browser  ## lint, types, and every test
 	@$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-gpu: $(VENV)/.with-test  ## psiphi on this machine's graphics card, beside the host (with torch, CuPy or JAX)
+	@$(RUN) -m pytest tests/card $(ARGS)
 
 torture: $(VENV)/.with-test  ## hostile input for hours: make torture ARGS="--minutes 300"
 	@$(RUN) tests/hostile/torture.py $(ARGS)

@@ -22,6 +22,7 @@ def stand_in(**changes) -> SimpleNamespace:
 
     def joint(name, kind, parent, q, v, lower, upper):
         limits = {"lower": np.array(lower), "upper": np.array(upper)}
+        limits |= {"effort": np.array([30.0, 30.0] if name == "l" else [np.inf]), "velocity": np.array([np.inf])}
         places = {"q_slice": slice(*q), "v_slice": slice(*v)}
         return SimpleNamespace(name=name, kind=kind, parent=parent, mimic=None, **places, **limits)
 
@@ -169,8 +170,8 @@ def test_info_prints_the_tree(door, capsys):
     assert cli.main(["info", "twoarm"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("twoarm: 3 bodies, nq=9, nv=8, 13.5 kg\n")
-    assert ["0", "trunk", "base", "free", "world", "10", "0:7", "0:6", "-"] in rows(text)
-    assert ["1", "left", "l", "revolute", "trunk", "1.5", "7", "6", "-1.5", "..", "2"] in rows(text)
+    assert ["0", "trunk", "base", "free", "world", "10", "0:7", "0:6", "-", "-", "-"] in rows(text)
+    assert ["1", "left", "l", "revolute", "trunk", "1.5", "7", "6", "-1.5", "..", "2", "30", "-"] in rows(text)
     assert "\n1    left" in text, "a branch is indented"
     assert "frames (4)\n  trunk, left, right, tool\n" in text
     assert "passed, nothing to report" in text

@@ -19,6 +19,7 @@ ROOMS = [
     "figures",
     "spatial",
     "model",
+    "editing",
     "operators",
     "rewriting",
     "framing",
@@ -32,6 +33,7 @@ ROOMS = [
     "catalogue",
     "functions",
     "closed",
+    "exchange",
     "estimation",
     "robots",
     "counting",
@@ -148,8 +150,8 @@ def test_no_class_name_has_two_meanings():
 
 
 MIDDLE = "runtime", "compiler", "catalogue", "functions"
-FRONT = "spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
-BACK = "closed", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
+FRONT = "spatial", "model", "editing", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
+BACK = "closed", "exchange", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
 
 
 @pytest.mark.parametrize("room", [*FRONT, *MIDDLE, *BACK])

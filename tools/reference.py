@@ -24,7 +24,7 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 [moment; force] by the names of frames. What is refused is a [`psiphi.Error`](errors.md).
 """
 GROUPS = {  # heading -> public names, in the order in which they are met
-    "Robots": ("load", "from_dh", "DH", "Builder", "Robot", "robots"),
+    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "robots"),
     "Models": ("Model", "Body", "Frame", "Pose"),
     "Closed chains": ("grasp", "connect", "Contact", "Loop", "System", "scenes"),
     "Motion": ("simulate", "rollout", "Trajectory", "viewer"),
@@ -67,6 +67,7 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Builder.body": 'b.body("rod", mass=1.0, com=(0, 0, -0.5))',
     "Builder.frame": 'b.frame("tip", "rod", xyz=(0, 0, -1))',
     "Builder.joint": 'b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), damping=0.1)',
+    "Builder.posture": 'b.posture("up", {"hinge": 3.1})',
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
     "pp.Robot": 'isinstance(pp.load("ur5"), pp.Robot)',

@@ -29,6 +29,8 @@ _HOME = {  # public name -> where it lives
     "Builder": "loading",
     "DH": "model.dh",
     "from_dh": "loading",
+    "from_mujoco": "exchange.from_mujoco",
+    "from_pinocchio": "exchange.from_pinocchio",
     "load": "loading",
     "Robot": "functions.robot",
     "Body": "model.model",
@@ -92,6 +94,8 @@ __all__ = [
     "dot_test",
     "estimation",
     "from_dh",
+    "from_mujoco",
+    "from_pinocchio",
     "function",
     "get_threads",
     "grasp",
@@ -114,6 +118,8 @@ if TYPE_CHECKING:
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
     from psiphi.control.task_space import OperationalSpace
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
+    from psiphi.exchange.from_mujoco import from_mujoco
+    from psiphi.exchange.from_pinocchio import from_pinocchio
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
     from psiphi.loading import Builder, from_dh, load

@@ -14,6 +14,7 @@ from psiphi.errors import Error, StateError
 from psiphi.wording import shown
 
 EMPTY = np.empty(0)
+CARDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
 SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 
 
@@ -31,6 +32,17 @@ DType: TypeAlias = "DTypeLike | None"  # float64, float32, or as the arguments a
 Wrenches: TypeAlias = Mapping[str, Numbers]  # by the names of frames
 
 
+def on_card(value: Any) -> bool:
+    """Whether the numbers are in the memory of a graphics card (CuPy, torch, JAX): by DLPack's own word."""
+    ask = None if type(value) is np.ndarray else getattr(type(value), "__dlpack_device__", None)
+    if ask is None:
+        return False
+    try:
+        return ask(value)[0] in CARDS
+    except Exception:  # a tracer, an array in pieces on several cards: whatever reads it finds the words
+        return False
+
+
 def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     """`value` as a plain array (..., *shape) of real numbers, and what is wrong with it ('' when nothing is).
 
@@ -41,6 +53,8 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     >>> read([1, None], (2,))[1]
     'holds None, expected real numbers'
     """
+    if on_card(value):
+        return EMPTY, "is on a graphics card, and this is computed on the host"
     try:
         array = np.asarray(value)
     except Exception as error:  # an object's own __array__ may raise anything

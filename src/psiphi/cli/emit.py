@@ -15,7 +15,9 @@ examples:
   psiphi emit ur5 forward_dynamics                    C99 on the screen
   psiphi emit ur5 jacobian --frame tool -o jac.c      of a frame, into a file
   psiphi emit panda inverse_dynamics --name panda_id  under another name
+  psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
   psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
+  psiphi emit ur5 gravity --target ptx                what it gives to graphics cards
 
 The C is one function `void NAME(const double *in, ..., double *out, ...)`: no loops, no memory, nothing but <math.h>. Its
 comment lists the arguments. Compile with `cc -O2 -c file.c`.
@@ -25,7 +27,7 @@ comment lists the arguments. Compile with `cc -O2 -c file.c`.
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser, metavar="ROBOT")
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
-    parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c or llvm (default: %(default)s)")
+    parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c, wasm, llvm or ptx (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")

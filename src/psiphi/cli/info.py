@@ -20,18 +20,51 @@ COUNTED = (  # the functions whose operations are counted
     "gravity",
 )
 
+HEAD = ("", "body", "joint", "kind", "parent", "mass", "q", "v", "limits", "effort", "speed")
+
 EXAMPLES = """\
 examples:
   psiphi info puma560
   psiphi info arm.urdf --base free
+  psiphi info --gpu             graphics cards, their driver and compiler
 
 The table lists bodies base to tip; a body that branches off is indented. `q` and `v` are the places of a joint's
-coordinates in the configuration and velocity vectors. Units: kg, m, rad.
+coordinates in the configuration and velocity vectors; effort and speed are limits. Units: kg, m, rad, s, N, N m.
 """
+
+
+class Cards(argparse.Action):
+    """--gpu: no robot is needed."""
+
+    def __call__(self, parser, namespace, values, option=None) -> None:
+        for line in cards():
+            print(line)
+        parser.exit()
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser, metavar="ROBOT")
+    parser.add_argument("--gpu", action=Cards, nargs=0, help="tell which graphics cards psiphi can use, and end")
+
+
+def cards() -> Iterator[str]:
+    """The lines of `psiphi info --gpu`: driver and compiler, then a row a card."""
+    from psiphi.runtime import driver, nvptx
+
+    try:
+        yield f"compiler  {nvptx.TRIPLE} of LLVM {nvptx.ready()}"
+    except Error as error:
+        yield f"compiler  none: {error}"
+    try:
+        found = driver.driver()
+        yield f"driver    CUDA {found.version // 1000}.{found.version % 1000 // 10}"
+        rows = [found.card(number) for number in range(found.count)]
+    except Error as error:
+        yield f"driver    none: {error}"
+        return
+    for card in rows:
+        size = f"{card.memory / 2**30:.0f} GiB, {card.processors} multiprocessors"
+        yield f"card {card.number}    {card.name}: compute capability {card.capability[0]}.{card.capability[1]}, {size}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +82,7 @@ def describe(robot) -> Iterator[str]:
     mass = sum(body.mass for body in robot.bodies)
     yield f"{robot.name}: {len(robot.bodies)} bodies, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
     yield ""
-    yield from table([("", "body", "joint", "kind", "parent", "mass", "q", "v", "limits"), *_body_rows(robot)])
+    yield from table([HEAD, *_body_rows(robot)])
     yield ""
     yield from wrapped(f"frames ({len(robot.frames)})", ", ".join(robot.frames))
     yield ""
@@ -68,7 +101,8 @@ def _body_rows(robot) -> Iterator[tuple[str, ...]]:
         body, joint = robot.bodies[k], robot.joints[k]
         parent = "world" if joint.parent < 0 else robot.bodies[joint.parent].name
         places = _places(joint.q_slice), _places(joint.v_slice)
-        yield str(k), "  " * depth + body.name, joint.name, joint.kind, parent, f"{body.mass:.4g}", *places, _limits(joint)
+        limits = _limits(joint), _most(joint.effort), _most(joint.velocity)
+        yield str(k), "  " * depth + body.name, joint.name, joint.kind, parent, f"{body.mass:.4g}", *places, *limits
 
 
 def tree_order(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -98,6 +132,12 @@ def _limits(joint) -> str:
     if all(low == -high and abs(high) == float("inf") for low, high in pairs):
         return "-"
     return ", ".join(f"{low:.4g} .. {high:.4g}" for low, high in pairs)
+
+
+def _most(values) -> str:
+    """Limits of effort or speed: one where all are equal, a dash where there is none."""
+    several = dict.fromkeys(f"{x:.4g}" for x in values)
+    return "-" if set(several) <= {"inf"} else ", ".join(several)
 
 
 def _flops(robot, name: str) -> str:

@@ -16,7 +16,7 @@ from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
 from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
-from psiphi.model import motors
+from psiphi.model import motors, posing
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Body, Model, Pose
 from psiphi.wording import shown
@@ -48,7 +48,7 @@ def grasp(
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
     names = _names([model.name for model, _, _ in held])
     hands = [(own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames]
-    poses = [reading.pose(f"at[{i}]", pose) for i, pose in enumerate(reading.several("at", at))]
+    poses = [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(reading.several("at", at))]
     kinds = reading.several("contacts", contacts) or ["rigid"] * len(hands)
     if not len(hands) == len(poses) == len(kinds):
         raise StateError(
@@ -70,7 +70,7 @@ def grasp(
 
 def connect(
     mechanisms: Model | Mapping[str, Model | tuple[Model, Any]],
-    loops: Iterable[Any] = (),
+    loops: Iterable[Any] | None = None,
     mimic: bool = False,
     passive: Iterable[str] | None = None,
     name: str = "",
@@ -78,13 +78,15 @@ def connect(
 ) -> System:
     """Loops between frames of one robot, or of several: {"left": robot, "right": (robot, base pose)}.
 
+    `loops` are `pp.Loop`s; left out, they are the robots' own (`robot.loops`, the connects and welds of an MJCF file).
     A robot alone keeps its own names; of several, names are "left/tool". `mimic=True` makes the mimic joints of URDF files
     act: followers have no motor. `passive` names the other joints without motors, `actuated` those with one; where neither
     is given free joints (floating bases) have none, and all others do.
     """
     parts = _parts(mechanisms)
     forest = join(parts, reading.called("name", name) or "+".join(part.model.name for part in parts))
-    constraints = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
+    given = _own_loops(parts) if loops is None else reading.several("loops", loops)
+    constraints = [reading.loop(i, loop, forest) for i, loop in enumerate(given)]
     follows = _follows(forest) if flag("mimic", mimic) else []
     if not constraints and not follows:
         raise StateError(
@@ -92,6 +94,12 @@ def connect(
         )
     idle = _idle(forest, actuated, passive, follows)
     return System(_dressed(forest, parts), constraints, follows, idle)
+
+
+def _own_loops(parts: Iterable[Part]) -> list[Loop]:
+    """The loops that the robots bring, under the system's names."""
+    own = ((part, loop) for part in parts for loop in getattr(part.model, "loops", ()))
+    return [replace(loop, first=part.named(loop.first), second=part.named(loop.second)) for part, loop in own]
 
 
 def _follows(forest: Model) -> list[Follow]:
@@ -123,7 +131,7 @@ def _arm(i: int, arm) -> tuple[Model, Pose, tuple[str, ...]]:
     hands = reading.names(f"the frame of arms[{i}]", frames)
     if not hands:
         raise StateError(f"arms[{i}] names no frame", 'name the hand that holds the object: (robot, pose, "tool")')
-    return model, reading.pose(f"the base of arms[{i}]", base), tuple(model.frame(hand).name for hand in hands)
+    return model, posing.pose(f"the base of arms[{i}]", base), tuple(model.frame(hand).name for hand in hands)
 
 
 def _names(names: list[str]) -> list[str]:
@@ -172,5 +180,5 @@ def _parts(mechanisms) -> list[Part]:
         model, base = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
         if not isinstance(model, Model):
             raise StateError(f"mechanism {name!r} is {shown(entry)}", "give a robot, or (robot, base pose)")
-        parts.append(Part(model, reading.pose(f"the base of {name}", base), str(name)))
+        parts.append(Part(model, posing.pose(f"the base of {name}", base), str(name)))
     return parts

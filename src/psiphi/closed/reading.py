@@ -12,7 +12,7 @@ from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
 from psiphi.closed.kinds import CONTACTS, KINDS, LOOPS, Constants
 from psiphi.errors import StateError
-from psiphi.model.model import IDENTITY, Model, Pose, frozen
+from psiphi.model.model import Model
 from psiphi.wording import nearest, shown
 
 
@@ -69,27 +69,6 @@ def called(what: str, value) -> str:
     if not isinstance(value, str):
         raise StateError(f"{what} is {shown(value)}, expected text", "leave it out, or give a name")
     return value
-
-
-def pose(what: str, value) -> Pose:
-    """A Pose, a 4x4 matrix, a translation, or None."""
-    if value is None:
-        return IDENTITY
-    if isinstance(value, Pose):
-        rotation, translation = np.asarray(value.rotation, dtype=float), np.asarray(value.translation, dtype=float)
-    else:
-        array, fault = read(value, None)
-        if not fault and array.shape == (3,):
-            rotation, translation = np.eye(3), array.astype(float)
-        elif not fault and array.shape == (4, 4) and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)):
-            rotation, translation = array[:3, :3].astype(float), array[:3, 3].astype(float)
-        else:
-            raise StateError(f"{what} is {shown(value)}", "give a pp.Pose, a 4x4 pose matrix, or x y z")
-    proper = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(rotation) > 0
-    if rotation.shape != (3, 3) or not proper or not np.isfinite(translation).all():
-        raise StateError(f"{what} is no pose: its rotation is not orthonormal, or it is not finite", "check the matrix")
-    U, _, Vt = np.linalg.svd(rotation)
-    return Pose(frozen(U @ Vt), frozen(translation))
 
 
 def unit(what: str, axis) -> list[float]:

@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
 from psiphi.escaping import c_string
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
-from psiphi.runtime import cache
+from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
+from psiphi.runtime.launching import launch, loaded
 from psiphi.runtime.quickcall import quickcall
 from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program
@@ -35,6 +37,7 @@ ROOMS = (  # whose code decides what comes out
 )
 
 
+_ndarray = np.ndarray
 _lock = threading.RLock()  # one compilation at a time; LLVM has no more hands either
 
 
@@ -66,6 +69,7 @@ class Source:
         self.model: Model = asked.model
         self.arguments: tuple[tuple[Argument, ...], tuple[Argument, ...]] = asked.arguments()
         self.libraries: dict[str, Any] = {}  # by dtype
+        self.kernels: dict[tuple[str, int], Any] = {}  # by dtype and graphics card
         self._count: Count | None = None
 
     @property
@@ -125,11 +129,20 @@ class Source:
                 self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key)
         return self.libraries[char].address("loop")
 
-    def key(self, char: str) -> str:
+    def kernel(self, char: str, card: int) -> Any:
+        """The kernel for one dtype on one graphics card: PTX and machine code from the cache, or made now."""
+        with _lock:
+            if (char, card) not in self.kernels:
+                name = self.key(char, cuda.CUDA)
+                text, self._count = passes.compile(self.asked, cuda.CUDA, char, lambda _: name)
+                self.kernels[char, card] = loaded(text, name, card)
+        return self.kernels[char, card]
+
+    def key(self, char: str, target: Any = None) -> str:
         """The name of the machine code in the cache."""
-        r = self.request
+        r, on = self.request, target or self.target
         equation = getattr(self.asked, "key", "")
-        what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, self.target.key(char)])
+        what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, on.key(char)])
         return cache.key(cache.sources(ROOMS), self.model.digest, what, np.__version__)
 
 
@@ -150,6 +163,9 @@ class Function:
 
     def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
         """The results for arrays; what is not compiled yet is, before NumPy is entered, so that its errors are plain ones."""
+        if any(type(value) is not _ndarray and on_card(value) for value in values):
+            source = self.source
+            return launch(source.request.name, source.inputs, source.outputs, values, out, dtype, source.kernel)
         if _char(values, dtype) not in self.source.libraries:
             self.prepare(_char(values, dtype))
         return run(self.ufunc, values, out, dtype=dtype, flops=self.source.cost)

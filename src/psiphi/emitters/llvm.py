@@ -67,22 +67,24 @@ class Emitter:
         self.names: dict[int, str] = {}
         self.fused: set[int] = set()
         self.pairs: dict[int, str] = {}  # (sin, cos) registers by angle
-        self._count = 0
+        self.count = 0  # of registers
 
     def fresh(self) -> str:
-        self._count += 1
-        return f"%t{self._count}"
+        self.count += 1
+        return f"%t{self.count}"
 
     def body(self) -> list[str]:
-        nodes, stores = self.segment.nodes, self.segment.stores
-        if self.fma:
-            self.fused = set(riders(self.tape, nodes, (store.node for store in stores)).values())
-        for node in nodes:
+        self.fused = self.riding() if self.fma else set()
+        for node in self.segment.nodes:
             if node not in self.fused:
                 self.names[node] = self._emit(node)
-        for store in stores:
+        for store in self.segment.stores:
             self._store(store)
         return self.lines
+
+    def riding(self) -> set[int]:
+        """Products that are computed in the sums they ride in."""
+        return set(riders(self.tape, self.segment.nodes, (store.node for store in self.segment.stores)).values())
 
     def value(self, node: int) -> str:
         """The text that stands for a node: a register, or a constant."""

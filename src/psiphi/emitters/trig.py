@@ -8,6 +8,7 @@ and blended in, so that a lane's result never depends on its neighbours, nor do 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from psiphi.emitters.llvm import Width
 
@@ -41,7 +42,7 @@ COS = {
 ROUND = {"double": 6755399441055744.0, "float": 12582912.0}  # 1.5 * 2^mantissa: adding it leaves k in the low bits
 
 
-class _Text:
+class Text:
     """Lines of one function, with fresh register names."""
 
     def __init__(self, width: Width):
@@ -84,16 +85,19 @@ class _Text:
         self.lines.append(f"ret {self.pair} {both}")
 
 
-def sincos(width: Width) -> str:
-    """`{T, T} @psiphi.sincos.<suffix>(T x)`: (sin x, cos x)."""
-    t, w = _Text(width), width
+Beyond = Callable[[Text], tuple[str, str]]
+
+
+def sincos(width: Width, beyond: Beyond | None = None, inline: str = "") -> str:
+    """`{T, T} @psiphi.sincos.<suffix>(T x)`: (sin x, cos x); `beyond` emits them for huge x where there is no libm."""
+    t, w = Text(width), width
     huge, some = _huge(t)
     head = t.cut()
     t.answer(*_fast(t))
     fast = t.cut()
-    t.answer(*_slow(t, huge))
+    t.answer(*(beyond(t) if beyond else _slow(t, huge)))
     slow = t.cut()
-    return f"""define internal {t.pair} @psiphi.sincos.{w.suffix}({w.type} %x) nounwind {{
+    return f"""define internal {t.pair} @psiphi.sincos.{w.suffix}({w.type} %x) {inline}nounwind {{
   {head}
   br i1 {some}, label %slow, label %fast
 fast:
@@ -104,7 +108,7 @@ slow:
 """
 
 
-def _huge(t: _Text) -> tuple[str, str]:
+def _huge(t: Text) -> tuple[str, str]:
     """Which lanes are beyond the limit, infinite or NaN, and whether any is; by their bits: comparing a NaN raises a flag."""
     w = t.w
     whole = t.line(f"bitcast {w.type} %x to {w.integer}")
@@ -120,7 +124,7 @@ def _bits(value: float, w: Width) -> int:
     return int.from_bytes(struct.pack(form, value), "little")
 
 
-def _fast(t: _Text) -> tuple[str, str]:
+def _fast(t: Text) -> tuple[str, str]:
     w, fp = t.w, t.w.fp
     shifted = t.fma("%x", w.constant(0.6366197723675814), w.constant(ROUND[fp]))
     k = t.op("fsub", shifted, w.constant(ROUND[fp]))
@@ -128,6 +132,12 @@ def _fast(t: _Text) -> tuple[str, str]:
     r = "%x"
     for part in PI_HALF[fp]:
         r = t.fma(k, w.constant(-part), r)
+    return turned(t, r, bits)
+
+
+def turned(t: Text, r: str, bits: str) -> tuple[str, str]:
+    """(sin, cos) of k pi/2 + r: the polynomials of r, changed places and signs by the low two bits of k."""
+    w, fp = t.w, t.w.fp
     r2 = t.op("fmul", r, r)
     s = t.fma(t.op("fmul", r, r2), t.poly(SIN[fp], r2), r)
     c = t.fma(t.op("fmul", r2, r2), t.poly(COS[fp], r2), t.fma(r2, w.constant(-0.5), w.constant(1.0)))
@@ -139,12 +149,12 @@ def _fast(t: _Text) -> tuple[str, str]:
     return s, c
 
 
-def _flip(t: _Text, value: str, sign: str) -> str:
+def _flip(t: Text, value: str, sign: str) -> str:
     whole = t.line(f"bitcast {t.w.type} {value} to {t.w.integer}")
     return t.line(f"bitcast {t.w.integer} {t.iop('xor', whole, sign)} to {t.w.type}")
 
 
-def _slow(t: _Text, huge: str) -> tuple[str, str]:
+def _slow(t: Text, huge: str) -> tuple[str, str]:
     """libm for the huge lanes; the others, with zeros in place of those, once more through the front door."""
     w = t.w
     tame = t.select(huge, w.constant(0.0), "%x")
@@ -153,7 +163,7 @@ def _slow(t: _Text, huge: str) -> tuple[str, str]:
     return t.select(huge, _libm(t, "sin"), sine), t.select(huge, _libm(t, "cos"), cosine)
 
 
-def _libm(t: _Text, name: str) -> str:
+def _libm(t: Text, name: str) -> str:
     """libm, lane by lane."""
     w = t.w
     libm = name if w.fp == "double" else name + "f"

@@ -15,6 +15,7 @@ from psiphi.model.states import check_states
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:
     """`robot.mass_matrix(q)` and its like, with `out=`, `dtype=` and `check=` as everywhere."""
+    guard.on_host(name, q)
     source = robot.function(name).source
     q = np.asarray(*guard.plain(robot, name, source.inputs, (q,)))
     guard.check_dtype(name, dtype)

@@ -186,6 +186,7 @@ class Diagonalised:
 
     def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q), block diagonal, in xi. -> (..., nv, nv)"""
+        guard.on_host("diagonalised.mass_matrix", q)
         _, D = self.robot.mass_matrix_factors(q, dtype=dtype, check=check)
         return np.broadcast_to(np.eye(self.nv, dtype=D.dtype), D.shape).copy() if self.normalised else D
 

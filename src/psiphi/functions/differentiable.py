@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.compiler.derivatives import Derivative
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
@@ -35,6 +36,8 @@ class Differentiable(Function):
         if len(values) != len(source.inputs):
             names = ", ".join(arg.name for arg in source.inputs)
             raise StateError(f"{name}: {len(values)} arguments came, expected ({names})", "give them in this order")
+        if any(map(on_card, values)):
+            return guard.launched(self, values, out, dtype)
         arrays = guard.plain(source.model, name, source.inputs, values)
         if source.model.quaternions and source.inputs[0].per_joint == "q" and type(arrays[0]) is np.ndarray:
             last = list(source.model.quaternions)  # a quaternion of zeros has no direction, and so no derivative

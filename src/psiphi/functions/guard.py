@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import on_card, read
 from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
@@ -15,6 +15,7 @@ from psiphi.errors import Error, StateError
 from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
+from psiphi.runtime.device_arrays import library_of
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -76,9 +77,27 @@ def expression(given: Any) -> Expression:
 
 def plain(model: Model, name: str, inputs: Sequence[Argument], values: Iterable[Any]) -> tuple[Any, ...]:
     """The arguments as plain arrays; arrays that bring a NumPy protocol of their own (dask, units) pass as they are."""
+    values = tuple(values)
+    on_host(name, *values)
     return tuple(
         value if _has_protocol(value) else _read(model, name, arg, value) for arg, value in zip(inputs, values, strict=True)
     )
+
+
+def launched(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:
+    """A call whose arrays, or some of them, are on a graphics card."""
+    if check is not False:
+        name = function.source.request.name
+        raise StateError(f"{name}: check=True looks at numbers, and these are on a graphics card", "check them on the host")
+    check_dtype(function.source.request.name, dtype)
+    return function.run(values, out, dtype)
+
+
+def on_host(name: str, *values: Any) -> None:
+    """Refuse arrays of a graphics card where a part of the work is NumPy's."""
+    if any(map(on_card, values)):
+        cause = f"{name}: an argument is on a graphics card, and a part of this is computed on the host"
+        raise StateError(cause, "give arrays of the host: x.cpu() (torch), x.get() (CuPy), numpy.asarray(x) (JAX)")
 
 
 def _has_protocol(value: Any) -> bool:
@@ -128,9 +147,11 @@ def mapping(f_ext: Any) -> Mapping:
     raise StateError(f"f_ext is {shown(f_ext)}, expected {{frame name: wrench (..., 6)}}", "give a dict")
 
 
-def stack_wrenches(f_ext: Mapping) -> np.ndarray:
+def stack_wrenches(f_ext: Mapping) -> Any:
     """(..., frames, 6) from {frame: (..., 6)}."""
     wrenches = []
+    if f_ext and all(map(on_card, f_ext.values())):
+        return library_of("f_ext", next(iter(f_ext.values()))).stack(list(f_ext.values()))
     for frame, wrench in f_ext.items():
         array, fault = read(wrench, (6,))
         if fault:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
-from psiphi.errors import Error, ModelError, SingularError, StateError
+from psiphi.editing.editable import Editable
+from psiphi.errors import Error, SingularError, StateError
 from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
 from psiphi.model.model import Model
-from psiphi.model.shapes import Shape
 from psiphi.model.states import check_states
 from psiphi.operators import Operators
 from psiphi.optional import need
@@ -43,31 +43,21 @@ def _stepping() -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(Model):
+class Robot(Editable):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
     `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
     out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
     """
 
-    shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
     _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
-
-    @classmethod
-    def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Robot:
-        """The model, with its functions and shapes (its own, if it has any and none are given)."""
-        if not isinstance(model, Model):
-            raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
-        dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
-        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
-        if not all(isinstance(shape, Shape) for shape in dress):
-            raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress)
 
     @cached_property
     def _model(self) -> Model:
         """What the functions are made from: they must not hold the robot, which holds them."""
-        return Model(**{f.name: getattr(self, f.name) for f in fields(Model)})
+        return Model(
+            **{name: getattr(self, name) for name in ("name", "bodies", "joints", "frames", "gravity_vector", "report")}
+        )
 
     @cached_property
     def _functions(self) -> dict[tuple, Differentiable]:
@@ -162,6 +152,8 @@ class Robot(Model):
         6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As in S2 derivatives are those of body coordinates and
         gravity is a force: lambda- = [w'; v' - w x v], where FD2 and FD4 give [w'; v' - g].
         """
+        if method == "kalman":
+            guard.on_host("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
         results = self._loaded(self._method(method), state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
@@ -265,6 +257,7 @@ class Robot(Model):
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
         if not is_large(self):
             return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
+        guard.on_host("coriolis", q, v)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
         columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
         return np.swapaxes(columns, -1, -2)
@@ -299,6 +292,7 @@ class Robot(Model):
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k). -> (...)"""
+        guard.on_host("mass_log_det", q)
         _, D = self.mass_matrix_factors(q, dtype=dtype, check=check)
         blocks = [np.linalg.slogdet(D[..., j.v_slice, j.v_slice])[1] for j in self.joints]
         return np.sum(blocks, axis=0) if blocks else np.zeros(np.asarray(q).shape[:-1])
@@ -368,6 +362,7 @@ class Robot(Model):
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
         (least norm), "damped", or "exact" (NaN there, and only there).
         """
+        guard.on_host("operational_space_inertia", q)
         X = self.operational_compliance(q, frames, axes=axes, check=check)
         return operational.inverse(X, policy, rcond, damping)
 
@@ -396,6 +391,7 @@ class Robot(Model):
         check: bool = False,
     ) -> Array:
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
+        guard.on_host("operational_space_bias", q, v)
         names = guard.names(self, frames)
         if not names:
             raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
@@ -482,6 +478,8 @@ class Robot(Model):
         function, values = self.function(name, frames, axes), tuple(state.values())
         for value in values:
             if type(value) is not _ndarray or not self.joints:
+                if any(map(on_card, values)):
+                    return guard.launched(function, values, out, dtype, check)
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from psiphi.errors import StateError
+from psiphi.exchange.from_mujoco import Called
 from psiphi.interop.layout import Layout, Slot
 from psiphi.interop.tables import MUJOCO, PINOCCHIO, PeerJoint
 from psiphi.model.model import Joint, Model
@@ -44,9 +45,15 @@ def mujoco(model: Model, peer: Any = None) -> Layout:
     """
     places = _named("MuJoCo", model, peer, "jnt_qposadr")
     if hasattr(peer, "jnt_qposadr"):
-        columns = zip(peer.jnt_qposadr, peer.jnt_dofadr, peer.jnt_type, strict=True)
-        places = [Place(peer.joint(i).name, q, v, _MUJOCO_NQ.get(int(t), 1)) for i, (q, v, t) in enumerate(columns)]
+        columns = zip(_mujoco_names(model, peer), peer.jnt_qposadr, peer.jnt_dofadr, peer.jnt_type, strict=True)
+        places = [Place(name, q, v, _MUJOCO_NQ.get(int(t), 1)) for name, q, v, t in columns]
     return Layout(model, "MuJoCo", _slots(model, "MuJoCo", MUJOCO, places), spatial_linear_first=False)
+
+
+def _mujoco_names(model: Model, peer: Any) -> list[str]:
+    """MuJoCo's names of joints; where the robot has none of it, what `pp.from_mujoco` calls a joint without a name."""
+    known = {joint.name for joint in model.joints}
+    return [peer.joint(i).name if peer.joint(i).name in known else name for i, name in enumerate(Called.of(peer).joints)]
 
 
 def _named(library: str, model: Model, peer: Any, mark: str) -> list[Place]:

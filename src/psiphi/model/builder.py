@@ -9,7 +9,7 @@ every link and joint name stays as a frame.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -22,11 +22,14 @@ from psiphi.model.assembly import assemble
 from psiphi.model.checks import check_joints, check_links, check_model, read_repairs
 from psiphi.model.joints import JOINTS, sizes
 from psiphi.model.log import Log
-from psiphi.model.model import Model
+from psiphi.model.model import Model, frozen
+from psiphi.model.opening import description, postures_by_joint
 from psiphi.model.places import HERE, UPRIGHT, Place
-from psiphi.model.records import FrameRecord, JointRecord, LinkRecord, Whole
-from psiphi.model.tree import walk_tree
+from psiphi.model.records import Description, FrameRecord, JointRecord, LinkRecord, Whole
+from psiphi.model.tree import Walk, walk_tree
 from psiphi.wording import nearest, shown
+
+EARTH = (0.0, 0.0, -9.81)
 
 
 class Builder:
@@ -40,16 +43,45 @@ class Builder:
     <Model 'pendulum': 1 bodies, nq=1, nv=1>
     """
 
-    def __init__(self, name: str, gravity=(0.0, 0.0, -9.81), file: str | os.PathLike[str] | None = None, forest: bool = True):
-        """`file` is named in messages; `forest=False` allows one root only and no joint on an unnamed world."""
+    def __init__(
+        self,
+        name: str | Model,
+        gravity: Numbers | None = None,
+        file: str | os.PathLike[str] | None = None,
+        forest: bool = True,
+    ):
+        """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
+        no joint on an unnamed world."""
         self.file = None if file is None else os.fspath(file)
-        self.name = values.name(name, self._fail_at(Whole("robot")))
-        self.gravity = values.triple(gravity, "gravity", self._fail_at(Whole("robot")))
-        self.forest = forest
+        self.forest, self.order = forest, "given"
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}
         self.frames: dict[str, FrameRecord] = {}
+        self.postures: dict[str, dict[str, tuple[float, ...]]] = {}
         self.notes = Log(self.file)
+        fail = self._fail_at(Whole("robot"))
+        self.name = values.name(name.name if isinstance(name, Model) else name, fail)
+        self.gravity = EARTH
+        if isinstance(name, Model):
+            self._go_on_from(name)
+        if gravity is not None:
+            self.gravity = values.triple(gravity, "gravity", fail)
+
+    def _go_on_from(self, model: Model) -> None:
+        """All that the model was built from; building it must give the model again."""
+        known = description(model)
+        self.file = known.file
+        self.links = {link.name: link for link in known.links}
+        self.joints = {joint.name: joint for joint in known.joints}
+        self.frames = {frame.name: frame for frame in known.frames}
+        self.postures, self.notes = postures_by_joint(model), Log(self.file, model.report)
+        x, y, z = model.gravity_vector.tolist()
+        self.gravity = (x, y, z)
+        if Builder.build(self).digest != model.digest:
+            raise ModelError(
+                f"{self.name} is not what it was built as: its fields were replaced by hand",
+                "change robots by their own verbs (robot.lock, robot.attach, robot.with_inertia, ...), or by a pp.Builder",
+            )
 
     def body(
         self,
@@ -144,6 +176,16 @@ class Builder:
         self._new(name, self.frames, "frame", fail)
         self.frames[name] = FrameRecord(name, values.name(body, fail), self._place(xyz, rpy, rotation, fail), line)
 
+    def posture(self, name: str, q: Mapping[str, Numbers]) -> None:
+        """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
+        fail = self._fail_at(Whole(f"posture {shown(name)}"))
+        self._new(name, {}, "posture", fail)
+        for joint, value in q.items():
+            if joint not in self.joints:
+                fail(f"it names joint {shown(joint)}, which is not there", nearest(joint, self.joints))
+            own = values.per_coordinate(value, sizes(self.joints[joint].kind)[0], 0.0, f"q of joint {shown(joint)}", fail)
+            self.postures.setdefault(name, {})[joint] = own
+
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""
         self.notes.note(Whole(element, line), text)
@@ -158,7 +200,17 @@ class Builder:
         walk = walk_tree(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
         check_model(model, links, {joint.name: joint for joint in walk.joints}, log)
-        return replace(model, report=tuple(log.notes))
+        return replace(
+            model,
+            report=tuple(dict.fromkeys(log.notes)),
+            postures={name: _posture(model, q) for name, q in self.postures.items()},
+            description=self._description(walk, links),
+        )
+
+    def _description(self, walk: Walk, links: dict[str, LinkRecord]) -> Description:
+        """What was built, in the order of the walk."""
+        joints = tuple(joint for joint, _ in walk.spots if joint is not None)
+        return Description(tuple(links[link.name] for _, link in walk.spots), joints, tuple(self.frames.values()), self.file)
 
     def _fail_at(self, at: Whole) -> values.Fail:
         return partial(Log(self.file).fail, at)
@@ -173,6 +225,15 @@ class Builder:
     def _place(self, xyz, rpy, rotation, fail: values.Fail) -> Place:
         place = values.rotation(rpy, rotation, fail), values.triple(xyz, "xyz", fail)
         return HERE if place == HERE else place
+
+
+def _posture(model: Model, q: dict[str, tuple[float, ...]]):
+    """A configuration by joints as one vector; joints that are not there, or of another size now, are passed over."""
+    out = model.neutral()
+    for joint in model.joints:
+        if len(q.get(joint.name, ())) == joint.row.nq:
+            out[joint.q_slice] = q[joint.name]
+    return frozen(out)
 
 
 def _choose(what: str, value, known: tuple[str, ...]) -> None:

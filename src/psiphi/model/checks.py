@@ -123,7 +123,7 @@ def _aimed(joint: JointRecord, repairs: frozenset[str], log: Log) -> JointRecord
 
 def _unit(joint: JointRecord, what: str, axis, repairs: frozenset[str], log: Log):
     size = hypot(*axis)
-    if size == 1.0:
+    if abs(size - 1.0) < 1e-15:  # to rounding: what was normalized once stays as it is
         return axis
     if size == 0.0:
         if "axis" not in repairs:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
 from psiphi.wording import nearest, shown
 
+if TYPE_CHECKING:
+    from psiphi.model.records import Description
+
 WORLD = -1  # the parent index of a body that hangs on the world
+MAPPINGS = ("frames", "postures")
 TINY = 1e-160  # a number whose square is none
 
 
@@ -262,16 +266,20 @@ class Model(Immutable):
     frames: Mapping[str, Frame]
     gravity_vector: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, -9.81)))
     report: tuple[str, ...] = ()
+    postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # configurations by name
+    description: Description | None = None  # what it was built from, link by link: where edits start
 
     def __post_init__(self):
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+        object.__setattr__(self, "postures", MappingProxyType(dict(self.postures)))
 
     def __getstate__(self) -> dict:
         """The fields alone: what was computed or compiled is made anew."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"frames": dict(self.frames)}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {name: dict(getattr(self, name)) for name in MAPPINGS}
 
     def __setstate__(self, state: dict) -> None:
-        super().__setstate__(state | {"frames": MappingProxyType(state["frames"])})
+        postures = {name: frozen(q) for name, q in state["postures"].items()}
+        super().__setstate__(state | {"frames": MappingProxyType(state["frames"]), "postures": MappingProxyType(postures)})
 
     @cached_property
     def nq(self) -> int:

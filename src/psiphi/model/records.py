@@ -19,7 +19,7 @@ class Whole:
     line: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class LinkRecord:
     """A link: mass, centre of mass, and the inertia about it in link axes."""
 
@@ -38,7 +38,7 @@ class LinkRecord:
         return self.mass != 0.0 or any(self.inertia)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class JointRecord:
     """A joint: `place` of the joint frame in the parent's link frame; per-coordinate numbers as tuples."""
 
@@ -73,7 +73,7 @@ class JointRecord:
         return JOINTS[self.kind]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class FrameRecord:
     """A named place on a link."""
 
@@ -85,3 +85,13 @@ class FrameRecord:
     @property
     def label(self) -> str:
         return f"frame {shown(self.name)}"
+
+
+@dataclass(slots=True, frozen=True)
+class Description:
+    """What a model was built from, base to tip: every link and joint by itself, welded ones too. Edits start here."""
+
+    links: tuple[LinkRecord, ...]
+    joints: tuple[JointRecord, ...]
+    frames: tuple[FrameRecord, ...]
+    file: str | None = None

@@ -107,7 +107,7 @@ def _starts(roots, hung, joints, links, base: str, log: Log) -> list[tuple[Joint
             name = ROOT_JOINT if len(roots) == 1 and ROOT_JOINT not in joints else f"{ROOT_JOINT}_{root.name}"
             while name in joints:
                 name += "_"
-            joint = _free_joint(name, root)
+            joint = free_joint(name, root)
             if root.name == "world":
                 log.note(root, 'is called "world" but floats (base="free")')
         starts.append((joint, root))
@@ -115,7 +115,8 @@ def _starts(roots, hung, joints, links, base: str, log: Log) -> list[tuple[Joint
     return starts[::-1]
 
 
-def _free_joint(name: str, root: LinkRecord) -> JointRecord:
+def free_joint(name: str, root: LinkRecord) -> JointRecord:
+    """The joint of a floating base: no limits, no losses, on the world."""
     inf = float("inf")
     zero, wide = (0.0,) * 6, (inf,) * 6
     return JointRecord(

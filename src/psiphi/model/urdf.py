@@ -4,17 +4,20 @@ Read: links (mass, inertia, origin), joints (revolute, continuous, prismatic, fi
 ball), their axis, limit, dynamics (damping, friction, and armature as an extension) and mimic. Shapes are checked but
 never opened. Gazebo, transmission, ros2_control and other extensions are ignored and listed in the report.
 
-Children are ordered by joint name, as Pinocchio orders them, so q, v and tau keep their places between the two.
+Children are ordered by joint name, as Pinocchio orders them, so q, v and tau keep their places between the two; files that
+psiphi wrote (`robot.save`) say order="given" and keep theirs, and may have <gravity xyz="...">.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
+from math import inf
 
 from psiphi.arguments import whole
 from psiphi.errors import ModelError
-from psiphi.model.builder import Builder
+from psiphi.model.builder import EARTH, Builder
 from psiphi.model.fields import Fields
 from psiphi.model.model import Model
 from psiphi.model.paths import Packages, Roots
@@ -35,13 +38,14 @@ KINDS = {
     "ball": "spherical",
 }
 OTHERS = {
-    "mujoco": ("an MJCF file", "convert it to URDF"),
-    "sdf": ("an SDF file", "convert it to URDF"),
+    "mujoco": ("an MJCF file", "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'"),
+    "sdf": ("an SDF file", "convert it to URDF: sdf2urdf model.sdf, of github.com/gezp/sdformat_tools"),
     "COLLADA": ("a COLLADA mesh", "name the robot's description, not its mesh"),
     "html": ("a web page", "download the file itself"),
     "launch": ("a ROS launch file", "name the robot's description"),
     "package": ("a ROS package.xml", "name the robot's description"),
 }
+UNLIMITED = sys.float_info.max  # as a limit: none
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
@@ -52,7 +56,7 @@ def load_urdf(
     packages: Packages = None,
     allow_outside: bool = False,
     *,
-    gravity=(0.0, 0.0, -9.81),
+    gravity=None,
     armature: float | Mapping[str, float] | None = None,
     max_bytes: int = CAPS.max_bytes,
     max_depth: int = CAPS.max_depth,
@@ -77,7 +81,7 @@ def load_urdf(
         whole("max_bodies", max_bodies),
     )
     builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
-    model = builder.build(base, repair, order="name")
+    model = builder.build(base, repair, builder.order)
     found = _confine(builder, found, packages, allow_outside)
     if shapes is not None:
         shapes.extend(found)
@@ -94,9 +98,7 @@ def _confine(builder: Builder, shapes: list[Shape], packages: Packages, allow_ou
     return confine(shapes, Roots(None if file == TEXT else file, packages), file, allow_outside)
 
 
-def read_urdf(
-    source: str | os.PathLike[str], *, gravity=(0.0, 0.0, -9.81), armature=None, caps: Caps = CAPS
-) -> tuple[Builder, list[Shape]]:
+def read_urdf(source: str | os.PathLike[str], *, gravity=None, armature=None, caps: Caps = CAPS) -> tuple[Builder, list[Shape]]:
     """A builder filled from URDF, ready to be changed and built, and the shapes of its links."""
     root, file = parse(source, caps)
     if root.tag != "robot":
@@ -113,9 +115,10 @@ class _Reader:
         self.fields = Fields(file)
         self.shapes: list[Shape] = []
         self.armature = armature
-        self.builder = Builder(self._name(root, file), gravity, file, forest=False)
         speller = Speller(file)
         speller.check(root)
+        self.builder = Builder(self._name(root, file), self._gravity(root) if gravity is None else gravity, file, forest=False)
+        self.builder.order = "given" if root.attributes.get("order") == "given" else "name"
         links, joints = root.all("link"), root.all("joint")
         self._count(root, links, caps)
         self.colors = read_colors(root, self.fields)
@@ -132,6 +135,10 @@ class _Reader:
     def _name(self, root: Element, file: str) -> str:
         name = root.attributes.get("name", "").strip()
         return name or (os.path.splitext(os.path.basename(file))[0] if file != TEXT else "") or "robot"
+
+    def _gravity(self, root: Element) -> tuple[float, ...]:
+        gravity = root.first("gravity")
+        return EARTH if gravity is None else self.fields.numbers(gravity, "xyz", 3)
 
     def _count(self, root: Element, links: list[Element], caps: Caps) -> None:
         if not links:
@@ -196,14 +203,18 @@ class _Reader:
             if bounded:
                 self.builder.note("has no <limit>; unlimited", element.label, element.line)
             return {}
-        out: dict = {name: self.fields.number(limit, name) for name in ("velocity", "effort") if name in limit.attributes}
-        bounds = {name: self.fields.number(limit, name, 0.0) for name in ("lower", "upper")}
+        out: dict = {name: self._bound(limit, name) for name in ("velocity", "effort") if name in limit.attributes}
+        bounds = {name: self._bound(limit, name) for name in ("lower", "upper")}
         given = [name for name in bounds if name in limit.attributes]
         if bounded and len(given) < 2:
             self.builder.note("<limit> without lower or upper: an absent one is 0, as URDF says", element.label, limit.line)
         if not bounded and any(bounds.values()):
             self.builder.note(f"lower and upper of <limit> ignored: the joint is {kind}", element.label, limit.line)
         return {**out, **bounds} if bounded else out
+
+    def _bound(self, limit: Element, name: str) -> float:
+        x = self.fields.number(limit, name, 0.0)
+        return x if abs(x) < UNLIMITED else inf if x > 0.0 else -inf
 
     def _dynamics(self, element: Element, name: str) -> dict:
         armature = self.armature.get(name) if isinstance(self.armature, Mapping) else self.armature

@@ -33,7 +33,8 @@ def word(attributes: str = "", many: str = "", once: str = "") -> Word:
 
 
 VOCABULARY: dict[str, Word] = {
-    "robot": word("name version", many="link joint material"),
+    "robot": word("name version order", many="link joint material", once="gravity"),
+    "gravity": word("xyz"),  # this and order: psiphi's own
     "link": word("name type", many="visual collision", once="inertial"),
     "inertial": word(once="origin mass inertia"),
     "mass": word("value"),

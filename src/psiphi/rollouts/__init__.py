@@ -9,6 +9,7 @@ first (what a step is), then
     machine.py       which blocks run in which order; `emitters/rollout.py` writes them as LLVM text
     supply.py        the numbers a kernel is given: torques, gains, references
     runner.py        the kernel found, compiled or loaded, and run
+    on_cards.py      the same on a graphics card
     mending.py       what a kernel could not solve, again in Python
     stepping.py      one step alone, as a function: `robot.step`
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`

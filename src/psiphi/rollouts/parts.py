@@ -44,17 +44,17 @@ def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Stra
 def ruled(m: Manifold, rule: Rule, sizes: dict[str, int] | None = None) -> Straight:
     """The tape of a rule of an integrator or a law."""
     name = getattr(rule, "__name__", type(rule).__name__)
-    return trace(name, sizes or _sizes(m, reads(rule)), partial(rule, m))
+    return trace(name, sizes or sizes_of(m, reads(rule)), partial(rule, m))
 
 
 def start(m: Manifold) -> Straight:
     """The first stage's state becomes the step's."""
-    return trace("start", _sizes(m, "qv"), lambda q, v: {"Q": q, "V": v})
+    return trace("start", sizes_of(m, "qv"), lambda q, v: {"Q": q, "V": v})
 
 
 def cut(m: Manifold) -> Straight:
     """The torque within the effort limits."""
-    return trace("cut", _sizes(m, ("tau", "effort")), lambda tau, effort: {"tau": within(tau, effort)})
+    return trace("cut", sizes_of(m, ("tau", "effort")), lambda tau, effort: {"tau": within(tau, effort)})
 
 
 def total(m: Manifold, losses: tuple[str, ...], implicit: bool) -> Straight:
@@ -63,12 +63,12 @@ def total(m: Manifold, losses: tuple[str, ...], implicit: bool) -> Straight:
     def force(push=None, **at) -> Values:
         return {"force": resisted(**at) if push is None else resisted(**at) - push}
 
-    return trace("total", _sizes(m, ("tau", "v", *losses, *["push"] * implicit)), force)
+    return trace("total", sizes_of(m, ("tau", "v", *losses, *["push"] * implicit)), force)
 
 
 def stiffen(m: Manifold, method: str, losses: tuple[str, ...]) -> Straight:
     """h B of the step's begin."""
-    return trace("stiffen", _sizes(m, ("v", "h", "stiff", *losses)), partial(stiffened, GAMMA[method]))
+    return trace("stiffen", sizes_of(m, ("v", "h", "stiff", *losses)), partial(stiffened, GAMMA[method]))
 
 
 def spread(m: Manifold, part: Callable[[Manifold], Straight]) -> Spread:
@@ -77,7 +77,7 @@ def spread(m: Manifold, part: Callable[[Manifold], Straight]) -> Spread:
     first = kinds[0][0].program
 
     def whole(group: tuple[Argument, ...]) -> tuple[Argument, ...]:
-        return tuple(_argument(name, n) for name, n in _sizes(m, (arg.name for arg in group)).items())
+        return tuple(_argument(name, n) for name, n in sizes_of(m, (arg.name for arg in group)).items())
 
     return Spread(Program(first.name, whole(first.inputs), whole(first.outputs), ()), kinds)
 
@@ -87,7 +87,7 @@ def catalogued(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Code:
     return robot.function(name, frames).source.code
 
 
-def _sizes(m: Manifold, names: Iterable[str]) -> dict[str, int]:
+def sizes_of(m: Manifold, names: Iterable[str]) -> dict[str, int]:
     return {name: 1 if name in NUMBERS else m.nq if name in CONFIGURATIONS else m.nv for name in names}
 
 

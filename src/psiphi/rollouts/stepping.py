@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import on_card, read
 from psiphi.compiler.passes import Ready
 from psiphi.compiler.source import Function, Request
 from psiphi.control.law import Law
@@ -29,6 +29,7 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
+from psiphi.runtime.device_arrays import library_of
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -70,6 +71,7 @@ class Stepper:
         self.dt, self.h = 0.0, np.zeros(1)
         self.like = np.zeros(self.nq + self.nv)
         self.quick: Any = None  # after the first call
+        self.there: dict[tuple, Any] = {}  # `like` and dt on graphics cards
         self.turns = tuple(robot.quaternions)  # where their last numbers stand: of one that is 0 all four are looked at
 
     @cached_property
@@ -96,10 +98,12 @@ class Stepper:
 
     def careful(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         """Anything that reads as arrays; float32 out where q, v and tau all are."""
+        if any(map(on_card, (q, v, tau, dt))):
+            return self._on_card(q, v, tau, dt)
         q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)
-        h = seconds(dt)
+        h = read_dt(dt)
         try:
             np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape)
         except ValueError:
@@ -114,6 +118,26 @@ class Stepper:
             self.quick = self.function.single()
         if not h.ndim:
             self.dt, self.h = float(h), h.reshape(1).copy()
+        return x[..., : self.nq], x[..., self.nq :]
+
+    def _on_card(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
+        """Arrays of a graphics card; one dt of the host, or one an element, (..., 1), of the card."""
+        on_this = next(x for x in (q, v, tau) if on_card(x))
+        library = library_of("step", on_this)
+        view = library.view(on_this)
+        key = library.name, view.device, view.char
+        if key not in self.there:
+            self.there[key] = library.put(on_this, self.like.astype(view.char)), {}
+        like, seconds = self.there[key]
+        if not on_card(dt):
+            h = read_dt(dt)
+            if h.ndim:
+                raise StateError("step: dt is an array of the host", "give one number, or an array (..., 1) of the card")
+            if float(h) not in seconds:
+                seconds.clear()
+                seconds[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
+            dt = seconds[float(h)]
+        x = self.function.run((q, v, tau, dt, like))
         return x[..., : self.nq], x[..., self.nq :]
 
     def _read(self, name: str, given: Any, size: int) -> np.ndarray:
@@ -142,7 +166,7 @@ def checked(method: Any) -> str:
     return method
 
 
-def seconds(dt: Any) -> np.ndarray:
+def read_dt(dt: Any) -> np.ndarray:
     h, fault = read(dt, ())
     if fault:
         raise StateError(f"step: dt {fault}", "give seconds, 1e-3 for instance")

@@ -9,4 +9,9 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
     quickcall.py    one element at once, without NumPy's overhead
     threads.py      big batches on all cores
     cache.py        object code on disk
+
+    cuda.py         graphics cards of NVIDIA, as a target; nvptx.py: LLVM's back end for them
+    launching.py    a call on arrays of a graphics card: read it first of these
+    device_arrays.py  how torch, CuPy and JAX show such arrays and make new ones; dlpack.py: memory lent to JAX
+    driver.py       the card's driver, by ctypes
 """

@@ -26,7 +26,7 @@ from psiphi.errors import Error
 EXTERNALS = ("sin", "cos", "sinf", "cosf", "sincos", "sincosf", "sqrt", "sqrtf", "fma", "fmaf", "memset", "memcpy", "memmove")
 _BUG = "report this as a bug of psiphi"
 
-_lock = threading.RLock()
+LOCK = threading.RLock()
 _serial = itertools.count()
 
 
@@ -63,8 +63,8 @@ class Library:
 @lru_cache(maxsize=1)
 def host() -> Processor:
     """The processor, its features, the target triple and the version of LLVM."""
-    binding = _binding()
-    with _lock:
+    binding = bindings()
+    with LOCK:
         try:
             features = binding.get_host_cpu_features().flatten()
         except RuntimeError:  # LLVM cannot ask this processor: its name alone decides
@@ -79,11 +79,11 @@ def compile_ir(text: str, opt: int = 2, passes: bool = False) -> bytes:
     `opt` (0 to 3) is the effort of instruction selection and register allocation. `passes` first runs LLVM's middle-end
     pipeline (without loop or SLP vectorisation: the lanes are already in the text), which straight-line code rarely needs.
     """
-    binding = _binding()
-    with _lock:
+    binding = bindings()
+    with LOCK:
         machine = _machine(opt)
         context = binding.create_context()  # LLVM never frees constants of its global context
-        module = _parse(binding, text, context)
+        module = parse(binding, text, context)
         try:
             module.triple, module.data_layout = host().triple, str(machine.target_data)
             if passes:
@@ -96,8 +96,8 @@ def compile_ir(text: str, opt: int = 2, passes: bool = False) -> bytes:
 
 def load_object(obj: bytes, names: list[str]) -> Library:
     """Object code from `compile_ir` -> a library whose `names` can be called."""
-    binding = _binding()
-    with _lock:
+    binding = bindings()
+    with LOCK:
         builder = binding.JITLibraryBuilder().add_object_img(obj).add_current_process()
         for name, address in _missing_externals().items():
             builder.import_symbol(name, address)
@@ -111,9 +111,9 @@ def load_object(obj: bytes, names: list[str]) -> Library:
 
 
 @lru_cache(maxsize=1)
-def _binding() -> Any:
+def bindings() -> Any:
     """llvmlite.binding, its native target made ready."""
-    with _lock:
+    with LOCK:
         import llvmlite.binding as binding
 
         binding.initialize_native_target()
@@ -123,16 +123,16 @@ def _binding() -> Any:
 
 @lru_cache(maxsize=8)
 def _machine(opt: int) -> Any:
-    target, cpu = _binding().Target.from_triple(host().triple), host()
+    target, cpu = bindings().Target.from_triple(host().triple), host()
     return target.create_target_machine(cpu=cpu.cpu, features=cpu.features, opt=opt, reloc="pic", codemodel="small")
 
 
 @lru_cache(maxsize=1)
 def _linker() -> Any:
-    return _binding().create_lljit_compiler(_machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True)
+    return bindings().create_lljit_compiler(_machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True)
 
 
-def _parse(binding: Any, text: str, context: Any) -> Any:
+def parse(binding: Any, text: str, context: Any) -> Any:
     """A verified module: broken IR must stop here, since LLVM's back end crashes on it."""
     try:
         module = binding.parse_assembly(text, context)
@@ -188,7 +188,7 @@ def _before_fork() -> None:
 
     llvmlite's own lock is taken, too: code is unloaded whenever its last user goes, without ours.
     """
-    _lock.acquire()
+    LOCK.acquire()
     llvmlite = sys.modules.get("llvmlite.binding.ffi")
     lock = getattr(getattr(llvmlite, "lib", None), "_lock", None) or nullcontext()
     lock.__enter__()
@@ -197,7 +197,7 @@ def _before_fork() -> None:
 
 def _after_fork() -> None:
     _entered.pop().__exit__(None, None, None)
-    _lock.release()
+    LOCK.release()
 
 
 _entered: list[Any] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from psiphi.emitters.c import C99
+from psiphi.emitters.wasm import WebAssembly
+from psiphi.runtime.cuda import CUDA
 from psiphi.runtime.host import HOST
 
 
@@ -43,4 +45,6 @@ class RunningTarget(Target, Protocol):
 TARGETS: dict[str, Target] = {
     "c": C99(),
     "llvm": HOST,
+    "wasm": WebAssembly(),
+    "ptx": CUDA,
 }

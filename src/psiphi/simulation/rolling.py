@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, whole
+from psiphi.arguments import flag, on_card, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.control.torques import read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.rollouts import on_cards
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
 from psiphi.rollouts.supply import Drive, obstacle
@@ -55,6 +57,10 @@ def rollout(
     plant.with_motors(actuated, passive)
     if not isinstance(method, str):
         raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
+    if any(map(on_card, (q0, v0, tau))):
+        state, brakes = {"q": q0, "v": v0, "tau": tau}, (damping, friction, friction_speed)
+        length = whole("steps", steps), step_stride(every), step_size(dt)
+        return _on_card(plant, state, *length, method, flag("hold", hold), brakes, effort, limits, out)
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
@@ -81,6 +87,38 @@ def rollout(
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
     return q_out, v_out
+
+
+def _on_card(
+    plant: Plant,
+    state: dict[str, Any],
+    steps: int,
+    every: int,
+    dt: float,
+    method: str,
+    hold: bool,
+    brakes: tuple[Any, ...],
+    effort: Any,
+    limits: str,
+    out: Any,
+) -> tuple[Any, Any]:
+    """The same on a graphics card; the torque is nothing, a constant array of the card, or what it may be on the host."""
+    if not isinstance(plant.given, Robot) or _blocks(limits) or out is not None:
+        what = "out= is" if out is not None else 'limits="block" is' if _blocks(limits) else f"{plant.name} is a closed chain:"
+        raise StateError(f"rollout: {what} not for graphics cards", "give arrays of the host")
+    tau = state["tau"]
+    there = {name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)}
+    if "tau" in there and effort is not False:
+        raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
+    batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for x in there.values())))
+    tau = None if "tau" in there else lawful(plant.given, tau, len(batch) > 0)
+    reason = obstacle(plant.given, tau, method, False)
+    if reason:
+        raise StateError(f"rollout: {reason}", "give arrays of the host; pp.simulate takes every system, torque and method")
+    cut = read_effort(plant, effort)
+    torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, *brakes).within(plant, method, dt)
+    drive = Drive(torque, losses, tau if callable(tau) else None, cut)
+    return on_cards.run(plant, drive, drive.plan(plant, method, hold), dt, there, steps, every)
 
 
 def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:

@@ -1,0 +1,208 @@
+"""A model that can be changed: each verb returns a new robot, and leaves this one as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeAlias
+
+from psiphi.arguments import Numbers
+from psiphi.editing import attaching, changing, cutting, locking, saving
+from psiphi.editing.joint_vectors import Listed
+from psiphi.editing.srdf import read_postures
+from psiphi.errors import ModelError
+from psiphi.model import values
+from psiphi.model.builder import Builder
+from psiphi.model.log import warn
+from psiphi.model.model import Body, Model, Pose
+from psiphi.model.records import Whole
+from psiphi.model.shapes import Shape
+from psiphi.wording import shown
+
+Names: TypeAlias = str | Iterable[str]  # names, or patterns like "arm_*"
+Position: TypeAlias = str | Mapping[str, Numbers] | Numbers  # a posture's name, positions by joint, or q
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Editable(Listed):
+    """A model with shapes, and the verbs that change it. Names are unique; what is missing is named."""
+
+    shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
+    loops: tuple[Any, ...] = ()  # pp.Loops of the file, between its frames: data, until pp.connect(robot) closes them
+
+    @classmethod
+    def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Self:
+        """The model, with its functions and shapes (its own, if it has any and none are given)."""
+        if not isinstance(model, Model):
+            raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
+        dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
+        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
+        if not all(isinstance(shape, Shape) for shape in dress):
+            raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
+        loops = getattr(model, "loops", ())
+        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress, loops=loops)
+
+    def lock(self, joints: Names | Mapping[str, Numbers], at: Position | None = None) -> Self:
+        """The robot with these joints fixed at `at`: q, positions by joint, or a posture's name; at their zero if left out.
+
+        The links they carried are welded on, their frames and shapes stay. `lock({"knee": 0.5})` names joints and positions.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("panda").lock("panda_finger_*", at={"panda_finger_joint1": 0.02})
+        >>> robot.nv, "panda_leftfinger" in robot.frames
+        (7, True)
+        """
+        builder = Builder(self)
+        locking.lock(self, builder, joints, at)
+        return self._built(builder)
+
+    def subtree(self, root: str, base: str = "fixed") -> Self:
+        """A link (or what a joint carries) with all it carries, as a robot: bolted down at its origin, or `base="free"`.
+
+        >>> import psiphi as pp
+        >>> pp.load("free_flyer").subtree("left_base_link").nv
+        6
+        """
+        builder = Builder(self)
+        cutting.subtree(builder, root)
+        return self._built(builder, base=base)
+
+    def without(self, names: Names) -> Self:
+        """The robot without these links, what these joints carry, or these frames, and without all that hangs on them.
+
+        >>> import psiphi as pp
+        >>> pp.load("g1").without(["left_shoulder_pitch_joint", "right_shoulder_pitch_joint"]).nv
+        21
+        """
+        builder = Builder(self)
+        cutting.without(builder, names)
+        return self._built(builder)
+
+    def attach(
+        self,
+        other: Body | Model,
+        frame: str,
+        pose: Pose | Numbers | None = None,
+        joint: str | Mapping[str, Any] = "fixed",
+        prefix: str = "",
+    ) -> Self:
+        """With a body or another robot on `frame`, at `pose` in it: welded, or on a joint (its kind, or its words in a dict).
+
+        `pose` is a `pp.Pose`, a 4x4 matrix, x y z, or [x y z, roll pitch yaw]. `joint` takes the words of `pp.Builder.joint`:
+        `joint=dict(kind="revolute", name="wrist", axis=(0, 0, 1), effort=10)`; its name is the root link's with _joint unless
+        given. `prefix` goes before every name of `other`; gravity stays this robot's. Coordinates of `other` come after those
+        of what already hangs on the link of `frame`: `robot.select` finds them.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").attach(pp.Body.box(2.0, (0.1, 0.1, 0.2), name="load"), "tool", (0, 0, 0.1))
+        >>> robot.nv, round(robot.mass - pp.load("ur5").mass, 9), robot.attach(pp.load("pelican"), "load", prefix="p_").nv
+        (6, 2.0, 8)
+        """
+        builder = Builder(self)
+        more = attaching.attach(builder, other, frame, pose, joint, prefix)
+        return self._built(builder, more=more, loops=attaching.loops(other, prefix))
+
+    def with_frame(self, name: str, frame: str, pose: Pose | Numbers | None = None) -> Self:
+        """With a frame called `name`, at `pose` (as in `attach`) in another frame.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").with_frame("tip", "tool", (0, 0, 0.15))
+        >>> tool, tip = (robot.frame_pose(robot.neutral(), name) for name in ("tool", "tip"))
+        >>> (tip - tool)[:3, 3].round(9) + 0.0
+        array([0.  , 0.15, 0.  ])
+        """
+        builder = Builder(self)
+        changing.with_frame(builder, name, frame, pose)
+        return self._built(builder)
+
+    def with_gravity(self, gravity: Numbers) -> Self:
+        """With another gravity, (x, y, z) in m/s^2.
+
+        >>> import psiphi as pp
+        >>> pp.load("ur5").with_gravity((0, 0, -1.62)).gravity_vector.tolist()
+        [0.0, 0.0, -1.62]
+        """
+        builder = Builder(self)
+        builder.gravity = values.triple(gravity, "gravity", builder._fail_at(Whole("robot")))
+        return self._built(builder)
+
+    def with_base(self, base: str | None = None, pose: Pose | Numbers | None = None) -> Self:
+        """With its base "free" or "fixed", or standing elsewhere: moved by `pose` in the world.
+
+        What is welded to the world flies; a link called "world" is the world. A base that flew is bolted down at its zero.
+
+        >>> import psiphi as pp
+        >>> pp.load("ur5").with_base("free").nv, pp.load("g1").with_base("fixed").nv
+        (12, 29)
+        """
+        builder = Builder(self)
+        changing.with_base(builder, base, pose)
+        return self._built(builder)
+
+    def with_inertia(
+        self,
+        link: str,
+        body: Body | None = None,
+        *,
+        mass: Numbers | None = None,
+        com: Numbers | None = None,
+        inertia: Numbers | None = None,
+    ) -> Self:
+        """With another inertia of one link by itself, in its own frame: of a `pp.Body`, or mass, com, inertia about the com.
+
+        What is not given stays as it is; links that are welded to this one stay as they are.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").with_inertia("wrist_3_link", mass=1.0)
+        >>> robot.bodies[-1].mass
+        1.0
+        """
+        builder = Builder(self)
+        changing.with_inertia(builder, link, body, mass, com, inertia)
+        return self._built(builder)
+
+    def with_posture(self, name: str, q: Position) -> Self:
+        """With a configuration under a name, in `postures`: q, or positions by joint.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").with_posture("home", {"elbow_joint": 1.5})
+        >>> robot.postures["home"].tolist()
+        [0.0, 0.0, 1.5, 0.0, 0.0, 0.0]
+        """
+        builder, given = Builder(self), locking.configuration(self, f"posture {name!r}", q)
+        builder.posture(name, {joint.name: given[joint.q_slice].tolist() for joint in self.joints})
+        return self._built(builder)
+
+    def with_postures(self, srdf: str | os.PathLike[str]) -> Self:
+        """With the named configurations of an SRDF file (its <group_state>s), in `postures`.
+
+        >>> import psiphi as pp
+        >>> text = '<robot><group_state name="up" group="all"><joint name="elbow" value="1.5"/></group_state></robot>'
+        >>> pp.load("acrobot").with_postures(text).postures["up"].tolist()
+        [0.0, 1.5]
+        """
+        builder = Builder(self)
+        read_postures(builder, srdf)
+        return self._built(builder)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the robot to a .urdf file or an MJCF .xml file: read again it is the same to rounding, in the same order.
+
+        URDF is written link by link. What it cannot say (helical, cylindrical and universal joints) is refused by name;
+        gravity other than the Earth's and the order of the joints are kept in words of psiphi's own, which other readers pass
+        over; postures and loops are left out. MJCF has these, and has bodies with what is welded to them; helical joints are
+        refused, speed limits and meshes are left out.
+
+        >>> import psiphi as pp
+        >>> pp.load("ur5").save(folder / "ur5.urdf")  # doctest: +SKIP
+        """
+        saving.save(self, path)
+
+    def _built(self, builder: Builder, base: str = "fixed", more: Iterable[Shape] = (), loops: Iterable[Any] = ()) -> Self:
+        """The changed robot: checked again, with the shapes and loops that still have their frames."""
+        model = builder.build(base)
+        warn(line for line in model.report if line not in self.report)
+        shapes = (shape for shape in (*self.shapes, *more) if shape.link in model.frames)
+        kept = [loop for loop in (*self.loops, *loops) if {loop.first, loop.second} <= model.frames.keys()]
+        return replace(type(self).of(model, shapes), loops=tuple(kept))

@@ -1,0 +1,69 @@
+"""Joints that stand still: the place of the joint takes in its motion at a posture, and the joint is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import real
+from psiphi.editing.picking import matching
+from psiphi.errors import StateError
+from psiphi.model.builder import Builder
+from psiphi.model.definitions import joint_motion
+from psiphi.model.model import IDENTITY, Joint, Model, Pose
+from psiphi.model.places import compose
+from psiphi.model.posing import place
+from psiphi.wording import nearest, shown
+
+
+def lock(model: Model, builder: Builder, joints: Any, at: Any = None) -> None:
+    """Fix these joints at a configuration, in the builder."""
+    if isinstance(joints, Mapping):
+        if at is not None:
+            raise StateError("joints came with positions, and `at` as well", "give one of them")
+        joints, at = list(joints), joints
+    known = [joint.name for joint in model.joints]
+    q = configuration(model, "at", at)
+    for name in matching("joints", joints, known, model.name):
+        joint, record = model.joint(name), builder.joints[name]
+        still = compose(record.place, place(displacement(joint, q[joint.q_slice])))
+        builder.joints[name] = replace(record, kind="fixed", place=still, mimic=None, pitch=0.0, axis2=None, **_NOTHING)
+
+
+_NOTHING: dict[str, Any] = dict.fromkeys(("lower", "upper", "velocity", "effort", "damping", "friction", "armature"), ())
+
+
+def displacement(joint: Joint, q: np.ndarray) -> Pose:
+    """The link's pose in the joint's frame."""
+    moved = joint_motion(replace(joint, pose=IDENTITY), q, np.zeros(joint.row.nv))
+    return Pose(moved.R, moved.p)
+
+
+def configuration(model: Model, what: str, given: Any) -> np.ndarray:
+    """One configuration: None (all at zero), q, the name of a posture, or positions by joint."""
+    if given is None:
+        return model.neutral()
+    if isinstance(given, str):
+        if given not in model.postures:
+            known = nearest(given, model.postures) if model.postures else "it has none; robot.with_posture(name, q) adds one"
+            raise StateError(f"{what}: {model.name} has no posture {shown(given)}", known)
+        return np.array(model.postures[given])
+    q = by_joint(model, what, given) if isinstance(given, Mapping) else np.array(model._state(what, given, model.nq))
+    if q.ndim != 1 or not np.isfinite(q).all():
+        raise StateError(f"{what} has shape {q.shape}, or is not finite", f"give one configuration of {model.nq} numbers")
+    return model.normalize(q)
+
+
+def by_joint(model: Model, what: str, given: Mapping[str, Any]) -> np.ndarray:
+    """Positions by joint as one configuration; the others are at zero."""
+    q = model.neutral()
+    for name, value in given.items():
+        joint = model.joint(name)
+        own = real(f"{what}[{name!r}]", value, () if joint.row.nq == 1 else (joint.row.nq,), f"give {joint.row.nq} numbers")
+        if own.size != joint.row.nq:
+            raise StateError(f"{what}[{name!r}] has {own.size} numbers, expected {joint.row.nq}", "give one configuration")
+        q[joint.q_slice] = own.ravel()
+    return q

@@ -1,0 +1,198 @@
+"""A robot as MJCF text: moving bodies, their joints, frames as sites, shapes as geoms that do not collide.
+
+Welded links are parts of their bodies; their frames stay as sites. A joint of several coordinates becomes joints on one body,
+as `psiphi.interop.mujoco` has them; the first bears its name. Mimics and loops become equalities, postures keyframes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psiphi.editing.xml_writing import numbers, tag
+from psiphi.errors import ModelError
+from psiphi.model.model import IDENTITY, WORLD, Joint, Model, Pose
+from psiphi.model.places import from_quaternion
+from psiphi.spatial.rotations import quaternions
+from psiphi.wording import shown
+
+
+class OneAxis(NamedTuple):
+    """One of MuJoCo's joints: its type, its axis, and which coordinate of ours it is in q and in v."""
+
+    type: str
+    axis: np.ndarray | None
+    q: int
+    v: int
+
+
+def _planar(joint: Joint) -> list[OneAxis]:
+    x, z = np.asarray(joint.axis2), np.asarray(joint.axis)
+    return [OneAxis("slide", x, 0, 1), OneAxis("slide", np.cross(z, x), 1, 2), OneAxis("hinge", z, 2, 0)]
+
+
+PIECES = {
+    "revolute": lambda j: [OneAxis("hinge", j.axis, 0, 0)],
+    "continuous": lambda j: [OneAxis("hinge", j.axis, 0, 0)],
+    "prismatic": lambda j: [OneAxis("slide", j.axis, 0, 0)],
+    "cylindrical": lambda j: [OneAxis("hinge", j.axis, 0, 0), OneAxis("slide", j.axis, 1, 1)],
+    "universal": lambda j: [OneAxis("hinge", j.axis, 0, 0), OneAxis("hinge", j.axis2, 1, 1)],
+    "planar": _planar,
+    "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
+    "free": lambda j: [OneAxis("free", None, 0, 0)],
+}
+LOOPS = {"weld": "weld", "ball": "connect"}
+SIZES = {"box": lambda s: [x / 2 for x in s], "sphere": list, "cylinder": lambda s: [s[0], s[1] / 2]}
+SIZES["capsule"] = SIZES["cylinder"]
+
+
+def text(robot: Model, file: Path) -> str:
+    """The MJCF of a robot; what it cannot say is refused by name."""
+    children: dict[int, list[int]] = {}
+    for joint in robot.joints:
+        _check(joint)
+        children.setdefault(joint.parent, []).append(joint.index)
+    lines = [
+        tag("mujoco", {"model": robot.name}, end=">"),
+        '  <compiler angle="radian" autolimits="true"/>',
+        tag("  option", {"gravity": numbers(robot.gravity_vector)}),
+        "  <worldbody>",
+        *_marks(robot, WORLD, "    "),
+    ]
+    stack: list[tuple[int, int, bool]] = [(k, 2, False) for k in reversed(children.get(WORLD, []))]
+    while stack:  # (body, depth, whether it is to be closed): nothing recurses
+        k, depth, close = stack.pop()
+        if close:
+            lines.append("  " * depth + "</body>")
+            continue
+        chain = _chain(robot, k, children)
+        k = chain[-1].index
+        lines += _body(robot, chain, "  " * depth)
+        stack += [(k, depth, True), *((child, depth + 1, False) for child in reversed(children.get(k, [])))]
+    lines += ["  </worldbody>", *_equalities(robot), *_keyframes(robot), "</mujoco>", ""]
+    return "\n".join(lines)
+
+
+def _check(joint: Joint) -> None:
+    if joint.kind not in PIECES:
+        raise ModelError(f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it")
+    if joint.kind == "free" and joint.parent != WORLD:
+        raise ModelError(f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such", "weld it, say")
+
+
+def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
+    """The joints of one of MuJoCo's bodies: a link without mass is no body of its own, its joint is one of what it carries."""
+    chain = [robot.joints[k]]
+    while not robot.bodies[k].mass > 0.0:
+        own = {robot.bodies[k].name, robot.joints[k].name}
+        extra = [frame.name for frame in robot.frames.values() if frame.body == k and frame.name not in own]
+        if len(children.get(k, ())) != 1 or extra or robot.bodies[k].inertia.any():
+            cause = f"body {shown(robot.bodies[k].name)} moves and has no mass, which MuJoCo wants"
+            raise ModelError(cause, "give it mass: robot.with_inertia(link, mass=..., inertia=...)")
+        (k,) = children[k]
+        chain.append(robot.joints[k])
+    return chain
+
+
+def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
+    """A body on its joints: A1 M1 A2 M2 = (A1 A2) (A2⁻¹ M1 A2) M2, so an earlier joint is seen from the last one's frame."""
+    body, last = robot.bodies[chain[-1].index], chain[-1]
+    pose, seen = IDENTITY, [IDENTITY] * len(chain)  # the body's frame, and each joint's frame in it
+    for i, joint in enumerate(chain):
+        pose, seen[:i] = pose @ joint.pose, [joint.pose.inv @ own for own in seen[:i]]
+    yield tag(f"{indent}body", {"name": body.name, **_pose(pose)}, end=">")
+    inner, I = indent + "  ", body.inertia
+    full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
+    yield tag(f"{inner}inertial", {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full})
+    for joint, own in zip(chain, seen, strict=True):
+        for i, piece in enumerate(PIECES[joint.kind](joint)):
+            if piece.axis is None and not np.array_equal(own.rotation, np.eye(3)):
+                raise ModelError(f"joint {shown(joint.name)} turns every way on a link without mass", "give that link mass")
+            axis = None if piece.axis is None else own.rotation @ piece.axis
+            words = _joint(joint, piece._replace(axis=axis), joint.name if i == 0 else f"{joint.name}.{i}")
+            yield tag(f"{inner}joint", {**words, **({"pos": numbers(own.translation)} if own.translation.any() else {})})
+    yield from _marks(robot, last.index, inner)
+
+
+def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
+    words = {"name": name, "type": piece.type}
+    own = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
+    for word, values in own.items():
+        if piece.axis is None and len(set(values.tolist())) > 1:
+            raise ModelError(f"joint {shown(joint.name)} has several values of {word}: MuJoCo has one", "make them equal")
+        words[word] = repr(float(values[piece.v]))
+    if piece.axis is not None:
+        words["axis"] = numbers(piece.axis)
+        lower, upper, effort = joint.lower[piece.q], joint.upper[piece.q], joint.effort[piece.v]
+        if -inf < lower or upper < inf:
+            words["range"] = numbers(np.clip((lower, upper), -1e10, 1e10))
+        if effort < inf:
+            words["actuatorfrcrange"] = numbers((-effort, effort))
+    return words
+
+
+def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
+    """Sites and geoms of one body."""
+    own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
+    for frame in robot.frames.values():
+        if frame.body == k and frame.name not in own:
+            yield tag(f"{indent}site", {"name": frame.name, **_pose(frame.pose)})
+    for shape in getattr(robot, "shapes", ()):
+        frame = robot.frames.get(shape.link)
+        if frame is not None and frame.body == k and shape.kind in SIZES:
+            words = {"type": shape.kind, "size": numbers(SIZES[shape.kind](shape.size)), **_pose(frame.pose @ shape.pose)}
+            words |= {} if shape.color is None else {"rgba": numbers(shape.color)}
+            group = "2" if shape.role == "visual" else "3"
+            yield tag(f"{indent}geom", {**words, "contype": "0", "conaffinity": "0", "mass": "0", "group": group})
+
+
+def _equalities(robot: Any) -> Iterator[str]:
+    lines = []
+    for loop in getattr(robot, "loops", ()):
+        if loop.kind not in LOOPS:
+            raise ModelError(f"the loop of {loop.first} and {loop.second} is a {loop.kind}", "MuJoCo has balls and welds")
+        sites = {"site1": _site(robot, loop.first), "site2": _site(robot, loop.second)}
+        lines.append(tag(f"    {LOOPS[loop.kind]}", {**({"name": loop.name} if loop.name else {}), **sites}))
+    for name, mimic in robot.mimics.items():
+        words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
+        lines.append(tag("    joint", words))
+    if lines:
+        yield from ("  <equality>", *lines, "  </equality>")
+
+
+def _site(robot: Model, frame: str) -> str:
+    own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
+    if frame in own:
+        raise ModelError(f"a loop ends on {shown(frame)}, a body's own frame: MuJoCo holds sites", "name a frame there")
+    return frame
+
+
+def _keyframes(robot: Model) -> Iterator[str]:
+    if robot.postures:
+        yield "  <keyframe>"
+        for name, q in robot.postures.items():
+            yield tag("    key", {"name": name, "qpos": numbers(_qpos(robot, q))})
+        yield "  </keyframe>"
+
+
+def _qpos(robot: Model, q: np.ndarray) -> list[float]:
+    """MuJoCo's: quaternions w first, a free joint's pose in the world."""
+    out: list[float] = []
+    for joint in robot.joints:
+        own = q[joint.q_slice]
+        if joint.kind == "free":
+            pose = joint.pose @ Pose(np.reshape(from_quaternion(*own[3:].tolist()), (3, 3)), own[:3])
+            own = np.concatenate([pose.translation, quaternions(pose.rotation)])
+        if joint.row.nq != joint.row.nv:
+            own = np.concatenate([own[:-4], np.roll(own[-4:], 1)])
+        out += own.tolist()
+    return out
+
+
+def _pose(pose: Pose) -> dict[str, str]:
+    x, y, z, w = quaternions(pose.rotation).tolist()
+    return {"pos": numbers(pose.translation), "quat": numbers((w, x, y, z))}

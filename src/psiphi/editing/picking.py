@@ -1,0 +1,56 @@
+"""Which joints, links and frames are meant: by name, or by patterns like "arm_*"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from psiphi.arguments import several
+from psiphi.errors import StateError
+from psiphi.model.builder import Builder
+from psiphi.model.places import HERE, Place
+from psiphi.wording import nearest, shown
+
+
+def names(what: str, given: Any) -> list[str]:
+    """One name or pattern, or several."""
+    each = [given] if isinstance(given, str) else several(what, given, f'give {what}="name", or a list of names')
+    for name in each:
+        if not isinstance(name, str):
+            raise StateError(f"{what} holds {shown(name)}, expected names", 'give names, or patterns like "arm_*"')
+    return each
+
+
+def matching(what: str, given: Any, known: Iterable[str], on: str) -> list[str]:
+    """The known names that are named or fit a pattern, in their own order; one that fits none is an error.
+
+    >>> matching("joints", ["b*", "a"], ["a", "b1", "b2", "c"], "robot")
+    ['a', 'b1', 'b2']
+    """
+    known, found = list(known), set()
+    for pattern in names(what, given):
+        fits = {pattern} if pattern in known else {name for name in known if fnmatchcase(name, pattern)}
+        if not fits:
+            raise StateError(f"{on} has no {what} {shown(pattern)}", nearest(pattern, known))
+        found |= fits
+    return [name for name in known if name in found]
+
+
+def spot(builder: Builder, frame: Any, on: str) -> tuple[str, Place]:
+    """The link that a frame is on (or "world"), and its place there: a link, a joint (where it carries), or a named frame."""
+    if isinstance(frame, str):
+        if frame in builder.links or frame == "world":
+            return frame, HERE
+        if frame in builder.joints:
+            return builder.joints[frame].child, HERE
+        if frame in builder.frames:
+            record = builder.frames[frame]
+            return record.link, record.place
+    known = [*builder.links, *builder.joints, *builder.frames]
+    raise StateError(f"no frame {shown(frame)} on {on}", nearest(frame, known) if isinstance(frame, str) else "give its name")
+
+
+def taken(builder: Builder) -> set[str]:
+    """All names in use."""
+    return {"world", *builder.links, *builder.joints, *builder.frames}

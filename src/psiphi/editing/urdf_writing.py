@@ -1,0 +1,158 @@
+"""A robot as URDF text: every link, joint and frame by itself, numbers with all their digits.
+
+A frame becomes a link without mass on a fixed joint. A floating base is a joint of type floating on the link "world". What
+is infinite is written as the largest number, which the reader takes for infinite.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from math import atan2, cos, inf, sin
+from pathlib import Path
+
+from psiphi.editing.xml_writing import numbers, tag
+from psiphi.errors import ModelError
+from psiphi.model.builder import EARTH, Builder
+from psiphi.model.inertias import NONE
+from psiphi.model.model import Model
+from psiphi.model.places import HERE, Place, Rotation
+from psiphi.model.records import JointRecord, LinkRecord
+from psiphi.model.shapes import SIZES, Shape
+from psiphi.model.urdf import KINDS, MOMENTS, UNLIMITED
+from psiphi.wording import shown
+
+TYPES = {kind: word for word, kind in reversed(KINDS.items())}  # psiphi's kind -> URDF's type
+BOUNDED = ("revolute", "prismatic")
+
+
+def text(robot: Model, file: Path) -> str:
+    """The URDF of a robot that will stand in `file`."""
+    builder = Builder(robot)
+    hung = any(joint.parent == "world" for joint in builder.joints.values())
+    on_world = hung or any(frame.link == "world" for frame in builder.frames.values())
+    roots = set(builder.links) - {joint.child for joint in builder.joints.values()}
+    if "world" not in builder.links and (on_world or len(roots) > 1):
+        builder.body("world")
+        builder.links = {"world": builder.links.pop("world"), **builder.links}
+        for root in sorted(roots, key=list(builder.links).index):
+            builder.joint(f"world_to_{root}", "fixed", "world", root)
+    shapes: dict[str, list[Shape]] = {}
+    for shape in getattr(robot, "shapes", ()):
+        shapes.setdefault(shape.link, []).append(shape)
+    words = {"name": robot.name, "order": "given"}
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', tag("robot", words, end=">")]
+    if tuple(robot.gravity_vector.tolist()) != EARTH:
+        lines.append(tag("  gravity", {"xyz": numbers(robot.gravity_vector)}))
+    for link in builder.links.values():
+        lines += _link(link, shapes.get(link.name, ()), file)
+    for joint in builder.joints.values():
+        lines += _joint(joint)
+    for frame in builder.frames.values():
+        lines += _link(LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file)
+        lines += _joint(JointRecord(f"{frame.name}_joint", "fixed", frame.link, frame.name, frame.place))
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def rpy(R: Rotation) -> tuple[float, float, float]:
+    """Angles of R = Rz(yaw) Ry(pitch) Rx(roll), to rounding everywhere: the yaw first, then those of Rz(-yaw) R.
+
+    >>> rpy((0.0, 0.0, 1.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0))
+    (0.0, 1.5707963267948966, 0.0)
+    """
+    yaw = atan2(R[3], R[0])
+    c, s = cos(yaw), sin(yaw)
+    pitch = atan2(-R[6], c * R[0] + s * R[3])
+    roll = atan2(s * R[2] - c * R[5], c * R[4] - s * R[1])
+    return roll + 0.0, pitch + 0.0, yaw + 0.0
+
+
+def _link(link: LinkRecord, shapes: Iterable[Shape], file: Path) -> Iterator[str]:
+    inner = [*_inertial(link), *(line for shape in shapes for line in _shape(shape, file))]
+    yield tag("  link", {"name": link.name}, end=">" if inner else "/>")
+    if inner:
+        yield from inner
+        yield "  </link>"
+
+
+def _inertial(link: LinkRecord) -> Iterator[str]:
+    if link.has_mass or any(link.com):
+        yield "    <inertial>"
+        yield tag("      origin", {"xyz": numbers(link.com), "rpy": "0 0 0"})
+        yield tag("      mass", {"value": repr(link.mass)})
+        yield tag("      inertia", {word: repr(x) for word, x in zip(MOMENTS, link.inertia, strict=True)})
+        yield "    </inertial>"
+
+
+def _joint(joint: JointRecord) -> Iterator[str]:
+    if joint.kind not in TYPES:
+        raise ModelError(
+            f"joint {shown(joint.name)} is {joint.kind}, which URDF cannot say",
+            f"lock it, or save a robot whose joints are {', '.join(sorted(set(TYPES)))}",
+        )
+    yield tag("  joint", {"name": joint.name, "type": TYPES[joint.kind]}, end=">")
+    yield from _origin("    ", joint.place)
+    yield tag("    parent", {"link": joint.parent})
+    yield tag("    child", {"link": joint.child})
+    if joint.moves:
+        if joint.row.axes:
+            yield tag("    axis", {"xyz": numbers(joint.axis)})
+        yield from _limit(joint)
+        losses = {word: getattr(joint, word) for word in ("damping", "friction", "armature") if any(getattr(joint, word))}
+        if losses:
+            yield tag("    dynamics", {word: repr(_one(joint, word, x)) for word, x in losses.items()})
+    if joint.mimic:
+        leader, multiplier, offset = joint.mimic
+        yield tag("    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)})
+    yield "  </joint>"
+
+
+def _limit(joint: JointRecord) -> Iterator[str]:
+    words = {word: getattr(joint, word) for word in ("effort", "velocity")}
+    if joint.kind in BOUNDED:
+        words = {"lower": joint.lower, "upper": joint.upper, **words}
+    elif any(abs(x) < inf for x in (*joint.lower, *joint.upper)):
+        raise ModelError(
+            f"joint {shown(joint.name)} is {joint.kind} and has position limits, which URDF cannot say", "lift its limits"
+        )
+    if joint.kind in BOUNDED or any(x < inf for values in words.values() for x in values):
+        yield tag("    limit", {word: _finite(_one(joint, word, values)) for word, values in words.items()})
+
+
+def _one(joint: JointRecord, word: str, values: tuple[float, ...]) -> float:
+    """URDF has one number for all coordinates of a joint."""
+    if len(set(values)) > 1:
+        cause = f"joint {shown(joint.name)} has the {word} {shown(values)}: URDF has one number for all its coordinates"
+        raise ModelError(cause, "make them equal")
+    return values[0]
+
+
+def _finite(x: float) -> str:
+    return repr(x if abs(x) < inf else UNLIMITED if x > 0.0 else -UNLIMITED)
+
+
+def _origin(indent: str, place: Place) -> Iterator[str]:
+    if place is not HERE:
+        yield tag(f"{indent}origin", {"xyz": numbers(place[1]), "rpy": numbers(rpy(place[0]))})
+
+
+def _shape(shape: Shape, file: Path) -> Iterator[str]:
+    yield f"    <{shape.role}>"
+    yield from _origin("      ", shape.place)
+    if shape.kind == "mesh":
+        words = {"filename": _mesh(shape, file), "scale": numbers(shape.size)}
+    else:
+        words, start = {}, 0
+        for word, count in SIZES[shape.kind]:
+            words[word], start = numbers(shape.size[start : start + count]), start + count
+    yield f"      <geometry>{tag(shape.kind, words)}</geometry>"
+    if shape.color is not None:
+        yield f'      <material name="">{tag("color", {"rgba": numbers(shape.color)})}</material>'
+    yield f"    </{shape.role}>"
+
+
+def _mesh(shape: Shape, file: Path) -> str:
+    """A package's address as it is; a plain path as seen from the new file."""
+    if shape.path is None or "://" in shape.filename:
+        return shape.filename
+    return os.path.relpath(shape.path, file.absolute().parent).replace(os.sep, "/")

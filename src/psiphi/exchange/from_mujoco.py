@@ -1,0 +1,244 @@
+"""MuJoCo's compiled model as a robot. A body with joints p1 .. pn (anchors in its own frame) stands at
+
+    parent · (pos, quat) · Π_j  T(p_j) · motion_j(q_j - ref_j) · T(-p_j)
+
+Each joint becomes a joint here, in the same order, with links without mass between them; its reference position goes into its
+place, since turns about and slides along one axis commute: motion(q - ref) = motion(-ref) motion(q). So q is MuJoCo's qpos.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import ModelError
+from psiphi.exchange import mujoco_equalities, mujoco_remarks, mujoco_shapes
+from psiphi.functions.robot import Robot
+from psiphi.model.builder import Builder
+from psiphi.model.log import warn
+from psiphi.model.model import Pose
+from psiphi.model.places import HERE, UPRIGHT, Place, Rotation, Vector, compose, from_quaternion
+from psiphi.model.posing import place
+from psiphi.optional import need
+from psiphi.spatial.rotations import skew
+from psiphi.wording import shown
+
+FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+KINDS = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
+NO_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
+
+
+def from_mujoco(model: Any) -> Robot:
+    """The robot of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text.
+
+    Joints, in MuJoCo's order: hinge, slide, ball and free, several on a body, with limits, damping, frictionloss, armature,
+    and effort limits of joints and motors. Sites and bodies are frames, keyframes and qpos0 postures, connect and weld
+    `robot.loops`, couplings of two joints mimics: `pp.connect(robot, mimic=True)` makes these act.
+    `psiphi.interop.mujoco(robot, model)` converts q, v, tau; what has no counterpart is in `robot.report`.
+
+    >>> arm = '''<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
+    ...     <geom type="capsule" size="0.02" fromto="0 0 0 0 0 -1"/></body></worldbody></mujoco>'''
+    >>> from_mujoco(arm).joint_names
+    ('hinge',)
+    """
+    peer = compiled(model)
+    builder = Builder(_named(peer) or "mujoco", gravity=_gravity(peer))
+    names = Called.of(peer)
+    for body in range(1, peer.nbody):
+        _body(builder, peer, names, body)
+    for site in range(peer.nsite):
+        _site(builder, peer, names, site)
+    loops = mujoco_equalities.read(builder, peer, names)
+    _postures(builder, peer, names)
+    mujoco_remarks.note(builder, peer, names)
+    built = builder.build()
+    warn(built.report)
+    return replace(Robot.of(built, mujoco_shapes.read(peer, names)), loops=tuple(loops))
+
+
+def compiled(model: Any) -> Any:
+    """The MjModel that is given, or made from what is given by MuJoCo's own compiler."""
+    if hasattr(model, "jnt_qposadr"):
+        return model
+    mujoco = need("mujoco", "an MJCF file", "psiphi[mujoco]")
+    try:
+        if hasattr(model, "compile") and hasattr(model, "worldbody"):
+            return model.compile()
+        if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
+            return mujoco.MjModel.from_xml_string(model)
+        if isinstance(model, str | os.PathLike):
+            return mujoco.MjModel.from_xml_path(os.fsdecode(model))
+    except (ValueError, mujoco.FatalError) as error:
+        file = None if not isinstance(model, str | os.PathLike) or "<" in str(model) else str(model)
+        raise ModelError(f"MuJoCo refuses it: {' '.join(str(error).split())}", "correct the MJCF", file=file) from None
+    raise ModelError(f"{shown(model)} is no MuJoCo model", "give an MjModel, an MjSpec, or an MJCF file")
+
+
+def is_mjcf(source: Any) -> bool:
+    """Whether a file, or text, has the root element <mujoco>: comments and declarations are passed over."""
+    text = str(source)
+    if not text.lstrip("\ufeff \t\r\n").startswith("<"):
+        if not text.lower().endswith((".xml", ".mjcf")) or not os.path.isfile(text):
+            return False
+        with open(text, encoding="utf-8", errors="replace") as file:
+            text = file.read(1 << 20)
+    root = re.search(r"<([A-Za-z]\w*)", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
+    return root is not None and root[1] == "mujoco"
+
+
+@dataclass(frozen=True)
+class Called:
+    """What bodies, joints and sites are called here: as in MuJoCo, numbered where they have no name.
+
+    A joint may be called as a body is; a site may not, since both are frames."""
+
+    bodies: list[str]
+    joints: list[str]
+    sites: list[str]
+    taken: set[str]
+
+    @classmethod
+    def of(cls, peer: Any) -> Called:
+        taken = {"world"}
+        bodies = ["world", *(_once(peer.body(i).name or f"body{i}", taken) for i in range(1, peer.nbody))]
+        own: set[str] = set()
+        joints = [_once(peer.joint(i).name or f"joint{i}", own) for i in range(peer.njnt)]
+        taken |= own
+        sites = [_once(peer.site(i).name or f"site{i}", taken, "_site") for i in range(peer.nsite)]
+        return cls(bodies, joints, sites, taken)
+
+    def new(self, name: str) -> str:
+        """A name that is not in use yet."""
+        return _once(name, self.taken)
+
+
+def _once(name: str, taken: set[str], end: str = "_") -> str:
+    while name in taken:
+        name += end
+    taken.add(name)
+    return name
+
+
+def _named(peer: Any) -> str:
+    return peer.names[: peer.names.index(b"\0")].decode(errors="replace")
+
+
+def _gravity(peer: Any) -> np.ndarray:
+    return np.zeros(3) if peer.opt.disableflags & NO_GRAVITY else np.array(peer.opt.gravity)
+
+
+def placed(position: Any, quaternion: Any) -> Place:
+    """MuJoCo's position and quaternion w, x, y, z."""
+    x, y, z = (float(c) for c in position)
+    return turned(quaternion), (x, y, z)
+
+
+def turned(quaternion: Any) -> Rotation:
+    """MuJoCo's quaternion w, x, y, z."""
+    w, i, j, k = (float(c) for c in quaternion)
+    return UPRIGHT if (w, i, j, k) == (1.0, 0.0, 0.0, 0.0) else from_quaternion(i, j, k, w)
+
+
+def _body(builder: Builder, peer: Any, names: Called, i: int) -> None:
+    """A body on its joints: links without mass between them; its own frame is behind the last."""
+    name, parent = names.bodies[i], names.bodies[peer.body_parentid[i]]
+    here = placed(peer.body_pos[i], peer.body_quat[i])
+    at = HERE[1]  # where the last joint's frame is, in the body's axes
+    first, count = peer.body_jntadr[i], peer.body_jntnum[i]
+    for j in range(first, first + count):
+        anchor: Vector = tuple(peer.jnt_pos[j].tolist()) if peer.jnt_type[j] != FREE else HERE[1]  # type: ignore[assignment]
+        last = j == first + count - 1 and not any(anchor)
+        child = name if last else names.new(f"{names.joints[j]}_link")
+        if not last:
+            builder.body(child)
+        step = compose(here, (UPRIGHT, tuple(a - b for a, b in zip(anchor, at, strict=True))))  # type: ignore[arg-type]
+        _joint(builder, peer, names.joints[j], j, parent, child, step)
+        parent, here, at = child, HERE, anchor
+    if count == 0 or any(at):
+        seat = compose(here, (UPRIGHT, (-at[0], -at[1], -at[2])))
+        builder.joint(names.new(f"{name}_weld"), "fixed", parent, name, seat[1], rotation=seat[0])
+    rotation, com = placed(peer.body_ipos[i], peer.body_iquat[i])
+    xx, yy, zz = peer.body_inertia[i].tolist()
+    builder.body(name, float(peer.body_mass[i]), com, (xx, 0.0, 0.0, yy, 0.0, zz), rotation)
+
+
+def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: str, step: Place) -> None:
+    kind, v = int(peer.jnt_type[j]), int(peer.jnt_dofadr[j])
+    nv = {FREE: 6, BALL: 3}.get(kind, 1)
+    own = {
+        "damping": peer.dof_damping[v : v + nv],
+        "friction": peer.dof_frictionloss[v : v + nv],
+        "armature": peer.dof_armature[v : v + nv],
+    }
+    if kind == FREE:
+        step = HERE  # its q is the body's pose in the world
+        own = {word: np.roll(values, 3) for word, values in own.items()}  # [linear; angular] there
+        own["armature"] = np.where(np.arange(6) < 3, own["armature"], 0.0)  # a linear one has no counterpart: mujoco_remarks
+    elif kind in (SLIDE, HINGE):
+        axis = peer.jnt_axis[j]
+        step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
+        lower, upper = peer.jnt_range[j] if peer.jnt_limited[j] else (None, None)
+        own |= {"axis": axis, "lower": lower, "upper": upper, "effort": effort(peer, j)}
+    builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
+
+
+def _back(kind: int, axis: np.ndarray, ref: float) -> Place:
+    """motion(-ref)."""
+    if ref == 0.0:
+        return HERE
+    if kind == SLIDE:
+        return place(Pose(np.eye(3), -ref * axis))
+    W = skew(axis)
+    return place(Pose(np.eye(3) - np.sin(ref) * W + (1.0 - np.cos(ref)) * W @ W, np.zeros(3)))
+
+
+def effort(peer: Any, j: int) -> float | None:
+    """What the motors of a joint can do: the joint's own limit, and gear times what its actuators give together."""
+    given = [actuator for actuator in range(peer.nactuator) if _drives(peer, actuator, j)]
+    most = sum(_force(peer, actuator) * abs(float(peer.actuator_gear[actuator, 0])) for actuator in given)
+    limits = [most] if given else []
+    if peer.jnt_actfrclimited[j]:
+        limits.append(float(np.abs(peer.jnt_actfrcrange[j]).max()))
+    least = min(limits, default=np.inf)
+    return least if np.isfinite(least) else None
+
+
+def _drives(peer: Any, actuator: int, j: int) -> bool:
+    return peer.actuator_trntype[actuator] == 0 and peer.actuator_trnid[actuator, 0] == j  # mjTRN_JOINT
+
+
+def _force(peer: Any, actuator: int) -> float:
+    """The largest force of an actuator: its force range, or for a plain motor its control range times its gain."""
+    if peer.actuator_forcelimited[actuator]:
+        return float(np.abs(peer.actuator_forcerange[actuator]).max())
+    plain = (
+        peer.actuator_gaintype[actuator] == 0 and peer.actuator_biastype[actuator] == 0 and peer.actuator_dyntype[actuator] == 0
+    )
+    if plain and peer.actuator_ctrllimited[actuator]:
+        return float(np.abs(peer.actuator_ctrlrange[actuator]).max() * abs(peer.actuator_gainprm[actuator, 0]))
+    return np.inf
+
+
+def _site(builder: Builder, peer: Any, names: Called, i: int) -> None:
+    rotation, xyz = placed(peer.site_pos[i], peer.site_quat[i])
+    builder.frame(names.sites[i], names.bodies[peer.site_bodyid[i]], xyz, rotation=rotation)
+
+
+def _postures(builder: Builder, peer: Any, names: Called) -> None:
+    """qpos0, and the keyframes."""
+    given = {"qpos0": peer.qpos0} | {peer.key(i).name or f"key{i}": peer.key_qpos[i] for i in range(peer.nkey)}
+    for name, qpos in given.items():
+        builder.posture(name, {joint: _coordinates(peer, j, qpos) for j, joint in enumerate(names.joints)})
+
+
+def _coordinates(peer: Any, j: int, qpos: np.ndarray) -> list[float]:
+    start, kind = int(peer.jnt_qposadr[j]), int(peer.jnt_type[j])
+    if kind in (SLIDE, HINGE):
+        return [float(qpos[start])]
+    xyz = qpos[start : start + 3].tolist() if kind == FREE else []
+    w, *v = qpos[start + len(xyz) : start + len(xyz) + 4].tolist()
+    return [*xyz, *v, w]

@@ -1,0 +1,101 @@
+"""What of a MuJoCo model has no counterpart: a row each, with what it is about; what would change the motion is a doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psiphi.model.builder import Builder
+from psiphi.model.records import Whole
+from psiphi.wording import listed
+
+FREE, BALL = 0, 1
+
+
+class Remark(NamedTuple):
+    """`who` gives the names it is about, none where it is not there; `moves`: MuJoCo's motion depends on it."""
+
+    who: Callable[[Any, Any], Iterable[str]]
+    text: str
+    moves: bool
+
+
+def _linear_armature(peer: Any, names: Any) -> list[str]:
+    free = [j for j in range(peer.njnt) if peer.jnt_type[j] == FREE]
+    return [names.joints[j] for j in free if np.any(peer.dof_armature[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])]
+
+
+def _springs(peer: Any, names: Any) -> list[str]:
+    bent = getattr(peer, "jnt_stiffnesspoly", peer.jnt_stiffness)  # from MuJoCo 4 on
+    return [names.joints[j] for j in range(peer.njnt) if np.any(peer.jnt_stiffness[j]) or np.any(bent[j])]
+
+
+def _bent_damping(peer: Any, names: Any) -> list[str]:
+    bent = getattr(peer, "dof_dampingpoly", ())  # from MuJoCo 4 on
+    return [names.joints[int(peer.dof_jntid[d])] for d, more in enumerate(bent) if np.any(more)]
+
+
+def _round_limits(peer: Any, names: Any) -> list[str]:
+    return [names.joints[j] for j in range(peer.njnt) if peer.jnt_limited[j] and peer.jnt_type[j] == BALL]
+
+
+def _fluid(peer: Any, names: Any) -> list[str]:
+    return ["the medium"] if peer.opt.density or peer.opt.viscosity else []
+
+
+def _colliding(peer: Any, names: Any) -> list[str]:
+    geoms = np.flatnonzero((np.asarray(peer.geom_contype) != 0) | (np.asarray(peer.geom_conaffinity) != 0))
+    return [peer.geom(int(i)).name or f"geom{i}" for i in geoms]
+
+
+def _undriven(peer: Any, names: Any) -> list[str]:
+    driven = {int(peer.actuator_trnid[a, 0]) for a in range(peer.nactuator) if peer.actuator_trntype[a] == 0}
+    return [names.joints[j] for j in range(peer.njnt) if peer.nactuator and j not in driven and peer.jnt_type[j] != FREE]
+
+
+def _lively(peer: Any, names: Any) -> list[str]:
+    """Actuators that are more than a plain motor on a joint."""
+    plain = [
+        peer.actuator_trntype[a] == peer.actuator_dyntype[a] == peer.actuator_gaintype[a] == peer.actuator_biastype[a] == 0
+        for a in range(peer.nactuator)
+    ]
+    return [peer.actuator(a).name or f"actuator{a}" for a in range(peer.nactuator) if not plain[a]]
+
+
+def _each(kind: str, count: str) -> Callable[[Any, Any], list[str]]:
+    """All of a kind, by name; numbered where MuJoCo gives no names."""
+
+    def who(peer: Any, names: Any) -> list[str]:
+        named = not isinstance(getattr(peer, kind, peer.qpos0), np.ndarray)
+        known = [getattr(peer, kind)(i).name if named else "" for i in range(getattr(peer, count))]
+        return [name or f"{kind}{i}" for i, name in enumerate(known)]
+
+    return who
+
+
+REMARKS = (
+    Remark(_linear_armature, "armature of the three slides of a free joint: left out, that of its turns is kept", True),
+    Remark(_springs, "springs of joints (stiffness): left out", True),
+    Remark(_bent_damping, "damping that is not linear: its linear part is kept", True),
+    Remark(_each("tendon", "ntendon"), "tendons, with their springs, dampers and armature: left out", True),
+    Remark(_each("flex", "nflex"), "flexible bodies: left out", True),
+    Remark(_each("plugin", "nplugin"), "plugins: left out", True),
+    Remark(_fluid, "forces of wind and water: left out", True),
+    Remark(lambda p, n: [n.bodies[i] for i in np.flatnonzero(p.body_gravcomp)], "gravity compensation: left out", True),
+    Remark(_round_limits, "limits of ball joints: left out", False),
+    Remark(lambda p, n: [n.bodies[i] for i in np.flatnonzero(p.body_mocapid >= 0)], "mocap bodies: welded to the world", False),
+    Remark(_lively, "actuators with laws of their own, or not on a joint: left out", False),
+    Remark(_undriven, "joints without an actuator: name them passive where motors matter", False),
+    Remark(_colliding, "geoms that collide: there are no contacts here", False),
+)
+
+
+def note(builder: Builder, peer: Any, names: Any) -> None:
+    """The rows that apply, in the report."""
+    for row in REMARKS:
+        who = list(dict.fromkeys(row.who(peer, names)))
+        if who:
+            say = builder.notes.doubt if row.moves else builder.notes.note
+            say(Whole("MuJoCo"), f"{row.text} ({listed(who)})")

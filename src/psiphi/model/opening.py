@@ -1,0 +1,30 @@
+"""From a model back to what a builder collects: every link and joint by itself, so that it can be changed and built again."""
+
+from __future__ import annotations
+
+from psiphi.errors import ModelError
+from psiphi.model.model import Model
+from psiphi.model.records import Description
+
+
+def description(model: Model) -> Description:
+    """What the model was built from, or a ModelError where nothing is known or the model was changed since."""
+    known = model.description
+    if known is None:
+        raise ModelError(
+            f"{model.name} was not built link by link: it was joined from several mechanisms, or made from a pp.Model's fields",
+            "change the robots it was made of, then join them again",
+        )
+    if any(joint.child == "world" for joint in known.joints):
+        raise ModelError(
+            f'{model.name}: its root link is called "world" and moves, so "world" has two meanings',
+            'rename that link in the file, or load it with base="fixed" and let it fly by robot.with_base("free")',
+        )
+    return known
+
+
+def postures_by_joint(model: Model) -> dict[str, dict[str, tuple[float, ...]]]:
+    """Each posture as coordinates by joint."""
+    return {
+        name: {joint.name: tuple(q[joint.q_slice].tolist()) for joint in model.joints} for name, q in model.postures.items()
+    }

@@ -1,0 +1,57 @@
+"""Graphics cards of NVIDIA as a target: PTX, the text that their driver turns into the machine code of the card at hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from psiphi.emitters.device import Shell, device_module
+from psiphi.emitters.device_rollout import device_rollout
+from psiphi.emitters.one_tape import joined
+from psiphi.emitters.rollout import Rollout, Single
+from psiphi.errors import StateError
+from psiphi.runtime import nvptx
+from psiphi.runtime.host import FP
+from psiphi.sweeps.drive import Straight
+
+
+class Cuda:
+    """One thread a state (`device.py`); both number types; nothing but PTX that any card since Turing understands."""
+
+    shell: Shell = nvptx.Card()
+
+    def lanes(self, char: str) -> int:
+        return 1
+
+    def check_name(self, name: str) -> None:
+        """Its function is called psiphi_kernel, whatever it computes."""
+
+    def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
+        """PTX, from LLVM IR."""
+        said = f"// {about}\n" if about else ""
+        return said + nvptx.ptx(self.ir(code, char))
+
+    def ir(self, code: Any, char: str) -> str:
+        """The kernel as LLVM IR."""
+        if isinstance(code, Rollout):
+            return device_rollout(code, FP[char], self.shell)
+        code = joined(code) if isinstance(code, Single) else code
+        if not isinstance(code, Straight):
+            cause = "code that runs in loops over links has no kernel for graphics cards"
+            raise StateError(cause, "pass arrays of the host (robots of up to 64 bodies have functions on cards)")
+        return device_module(code, FP[char], self.shell)
+
+    def key(self, char: str) -> list[Any]:
+        return ["ptx", char, nvptx.CPU, nvptx.FEATURES, nvptx.llvm()]
+
+    def build(self, text: str, facts: dict[str, int]) -> bytes:
+        """The text with its facts in front: the driver assembles it, for its own card."""
+        return json.dumps(facts).encode() + b"\n" + text.encode()
+
+    def load(self, built: bytes) -> tuple[bytes, dict[str, int]]:
+        """The text as the driver takes it, and the facts."""
+        head, _, text = built.partition(b"\n")
+        return text + b"\0", json.loads(head)
+
+
+CUDA = Cuda()

@@ -1,0 +1,73 @@
+"""Memory of a card, lent to a library that takes arrays by DLPack: it gives the memory back when it is done."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+from psiphi.runtime import driver
+
+CUDA = 2  # kDLCUDA
+FLOAT = 2  # kDLFloat
+SIZE = {"d": 8, "f": 4}
+
+
+class _Tensor(ctypes.Structure):
+    """DLManagedTensor."""
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Tensor))
+_Tensor._fields_ = (
+    ("data", ctypes.c_void_p),
+    ("device_type", ctypes.c_int32),
+    ("device_id", ctypes.c_int32),
+    ("ndim", ctypes.c_int32),
+    ("code", ctypes.c_uint8),
+    ("bits", ctypes.c_uint8),
+    ("lanes", ctypes.c_uint16),
+    ("shape", ctypes.POINTER(ctypes.c_int64)),
+    ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ("byte_offset", ctypes.c_uint64),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", _Deleter),
+)
+_lent: dict[int, Lent] = {}  # by the address of what describes it, until it is given back
+
+
+class Lent:
+    """New memory (shape) of a card, to be taken once by `from_dlpack`."""
+
+    def __init__(self, shape: tuple[int, ...], char: str, device: int):
+        self.device, self.taken = device, False
+        self.pointer = driver.driver().allocate(math.prod(shape) * SIZE[char], device)
+        self._shape = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        sizes = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
+        kind = FLOAT, 8 * SIZE[char], 1
+        self._tensor = _Tensor(self.pointer, CUDA, device, len(shape), *kind, sizes, None, 0, None, _given_back)
+
+    def finish(self, stream: int) -> None:
+        """Wait for what writes to it."""
+        driver.driver().finish(stream, self.device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        """The capsule; `finish` was called, so every stream may read it."""
+        address = ctypes.addressof(self._tensor)
+        _lent[address], self.taken = self, True
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(address, b"dltensor", None)
+
+    def __del__(self):
+        if not self.taken and hasattr(self, "pointer"):
+            driver.driver().release(self.pointer, self.device)
+
+
+@_Deleter
+def _given_back(tensor: Any) -> None:
+    lent = _lent.pop(ctypes.addressof(tensor.contents), None)
+    if lent is not None:
+        driver.driver().release(lent.pointer, lent.device)

@@ -1,0 +1,169 @@
+"""A call on arrays of a graphics card: what came is looked at, results are made beside it, and the kernel goes on its stream.
+
+Nothing is copied to the host, nothing waits. Rows have to follow each other in memory; an argument has the batch axes of the
+others, or one row for all of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import on_card
+from psiphi.emitters.device import NAME, WARP, Staging
+from psiphi.emitters.llvm import Width
+from psiphi.errors import StateError
+from psiphi.runtime import cache, driver
+from psiphi.runtime.device_arrays import NAMES, View, library_of
+from psiphi.runtime.host import FP
+from psiphi.sweeps.program import Argument
+
+SIZE = {"d": 8, "f": 4}
+Arguments = Sequence[Argument]
+
+
+def launch(
+    name: str,
+    inputs: Arguments,
+    outputs: Arguments,
+    values: Sequence[Any],
+    out: Any,
+    dtype: Any,
+    kernel: Callable[[str, int], Any],
+) -> Any:
+    """The results of a kernel; `kernel(char, device)` loads the one for a number type and a card."""
+    views = views_of(name, inputs, values)
+    char, device = one_kind(name, inputs, views, dtype)
+    batch, steps = batch_of(name, inputs, views)
+    library, like = library_of(f"{name}: {inputs[0].name}", values[0]), values[0]
+    made = _results(name, library, like, outputs, batch, char, device, out)
+    n, stream = math.prod(batch), library.stream(like)
+    if out is not None:
+        _check_apart(name, inputs, views, outputs, [pointer for _, pointer in made], n * SIZE[char])
+    if n and any(arg.size for arg in outputs):
+        pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
+        warps = Staging.of(inputs, outputs, Width(FP[char], 1)).warps
+        send(kernel(char, device), warps, pointers, [*steps, n], n, stream, device)
+    results = tuple(library.ready(like, array, stream) for array, _ in made)
+    return results[0] if len(results) == 1 else results
+
+
+def loaded(text: bytes, name: str, card: int) -> Any:
+    """A kernel on a card: its machine code from the cache, by `name` and card, or assembled now."""
+    cards = driver.driver()
+    built = cache.remember(cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card))
+    return cards.load(built, NAME, card)
+
+
+def send(kernel: Any, warps: int, pointers: list[int], numbers: list[int], n: int, stream: int, device: int) -> None:
+    """Put a kernel on a stream: a thread for each of n, in blocks of so many warps."""
+    words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
+    parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
+    driver.driver().launch(kernel, math.ceil(n / (WARP * warps)), WARP * warps, parameters, stream, device)
+
+
+def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[View]:
+    """The memory of every argument, or an error that names the one that has none there."""
+    there = next(arg.name for arg, value in zip(inputs, values, strict=True) if on_card(value))
+    first = next(value for value in values if on_card(value))
+    views = []
+    for arg, value in zip(inputs, values, strict=True):
+        if not on_card(value):
+            cause = f"{name}: {arg.name} is a {type(value).__name__} on the host, and {there} is on a graphics card"
+            raise StateError(cause, f"bring {arg.name} to the card, or {there} to the host")
+        library = library_of(f"{name}: {arg.name}", value)
+        if library.name != library_of(name, first).name:
+            cause = f"{name}: {arg.name} is an array of {library.name}, and {there} of {library_of(name, first).name}"
+            raise StateError(cause, "give arrays of one library")
+        view = library.view(value)
+        _check(name, arg, view)
+        views.append(view)
+    return views
+
+
+def _check(name: str, arg: Argument, view: View) -> None:
+    shape = view.shape[max(0, len(view.shape) - len(arg.shape)) :]
+    if shape != arg.shape:
+        wanted = ", ".join(["...", *map(str, arg.shape)])
+        raise StateError(f"{name}: {arg.name} has shape {view.shape}, expected ({wanted})", "batch axes come first")
+    if view.char not in NAMES:
+        raise StateError(f"{name}: {arg.name} is of dtype {view.char}, expected float64 or float32", "convert it")
+    if not view.contiguous:
+        cause = f"{name}: {arg.name} is not contiguous: its rows do not follow each other in memory"
+        raise StateError(cause, f"give {arg.name}.contiguous() (torch) or ascontiguousarray({arg.name})")
+    if view.pointer % SIZE[view.char]:
+        raise StateError(f"{name}: {arg.name} does not begin at a multiple of {SIZE[view.char]} bytes", "copy it")
+
+
+def one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tuple[str, int]:
+    """The number type and the card, the same for all."""
+    first = views[0]
+    for arg, view in zip(inputs, views, strict=True):
+        if view.char != first.char:
+            cause = f"{name}: {arg.name} is {NAMES[view.char]}, and {inputs[0].name} {NAMES[first.char]}"
+            raise StateError(cause, "give one type on graphics cards, where nothing is converted by itself")
+        if view.device != first.device:
+            cause = f"{name}: {arg.name} is on card {view.device}, and {inputs[0].name} on card {first.device}"
+            raise StateError(cause, "bring them to one card")
+    if dtype is not None and np.dtype(dtype).char != first.char:
+        cause = f"{name}: dtype is {np.dtype(dtype)}, and the arrays are {NAMES[first.char]}"
+        raise StateError(cause, "convert the arrays; on graphics cards nothing is converted by itself")
+    return first.char, first.device
+
+
+def batch_of(name: str, inputs: Arguments, views: list[View]) -> tuple[tuple[int, ...], list[int]]:
+    """The batch axes of the call, and how far the states of each argument are apart: 0 where one row serves all."""
+    leads = [view.shape[: len(view.shape) - len(arg.shape)] for arg, view in zip(inputs, views, strict=True)]
+    try:
+        batch = np.broadcast_shapes(*leads)
+    except ValueError:
+        each = ", ".join(f"{arg.name} {lead}" for arg, lead in zip(inputs, leads, strict=True))
+        raise StateError(f"{name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    n, steps = math.prod(batch), []
+    for arg, lead, view in zip(inputs, leads, views, strict=True):
+        rows = math.prod(lead)
+        if rows not in (1, n):
+            cause = f"{name}: {arg.name} has batch axes {lead} in a call of {batch}"
+            raise StateError(cause, f"on graphics cards give {arg.name} all of them, or one row: expand, then make contiguous")
+        steps.append(arg.size * SIZE[view.char] if rows > 1 else 0)
+    return batch, steps
+
+
+def _check_apart(name: str, inputs: Arguments, views: list[View], outputs: Arguments, places: list[int], unit: int) -> None:
+    """Threads write results while others still read arguments: they may not be the same memory."""
+    taken = [(arg.name, view.pointer, math.prod(view.shape) * SIZE[view.char]) for arg, view in zip(inputs, views, strict=True)]
+    for arg, start in zip(outputs, places, strict=True):
+        for other, begin, size in taken:
+            if start < begin + size and begin < start + arg.size * unit:
+                raise StateError(f"{name}: out shares memory with {other}", "give memory of its own, or leave out= out")
+        taken.append(("another result", start, arg.size * unit))
+
+
+def _results(
+    name: str, library: Any, like: Any, outputs: Arguments, batch: tuple[int, ...], char: str, device: int, out: Any
+) -> list[tuple[Any, int]]:
+    """New arrays, or those given, with their pointers."""
+    given = out if isinstance(out, tuple) else (out,) + (None,) * (len(outputs) - 1)
+    if len(given) != len(outputs):
+        raise StateError(f"{name}: out has {len(given)} arrays, expected {len(outputs)}", "give one for each result, or none")
+    made = []
+    for arg, array in zip(outputs, given, strict=True):
+        shape = batch + arg.shape
+        if array is None:
+            made.append(library.empty(like, shape, char))
+            continue
+        if not on_card(array) or library.name == "jax":
+            raise StateError(
+                f"{name}: out is a {type(array).__name__}", f"give an array of {library.name} on the card, or none"
+            )
+        view = library.view(array)
+        if (view.shape, view.char, view.device, view.contiguous) != (shape, char, device, True):
+            cause = f"{name}: out is {view.char} {view.shape} on card {view.device}"
+            raise StateError(cause, f"give a contiguous {NAMES[char]} {shape} on card {device}, or leave it out")
+        made.append((array, view.pointer))
+    return made

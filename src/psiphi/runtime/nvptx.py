@@ -1,0 +1,96 @@
+"""LLVM's NVPTX back end: IR text -> PTX, which the driver of any card from Turing on assembles for itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from psiphi.emitters.device import NAME
+from psiphi.errors import Error
+from psiphi.runtime import jit
+
+TRIPLE = "nvptx64-nvidia-cuda"
+CPU, FEATURES = "sm_75", "+ptx70"  # the oldest card; nothing newer is asked for
+
+INTRINSICS = """\
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare void @llvm.nvvm.bar.warp.sync(i32)
+"""
+
+
+class Card:
+    """The shell of a kernel on a card."""
+
+    sync = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
+
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
+        given = [f"ptr addrspace(1) noalias {'readonly ' * x.startswith('in')}%{x}.global" for x in pointers]
+        arguments = ", ".join([*given, *(f"i64 %{x}" for x in numbers)])
+        memory = f"@stage = internal addrspace(3) global [{warps * stage} x i8] undef, align 16" if stage else ""
+        start = [
+            *(f"%{x}.array = addrspacecast ptr addrspace(1) %{x}.global to ptr" for x in pointers),
+            "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+            "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+            "%lane = and i32 %thread, 31",
+            "%warp.own = lshr i32 %thread, 5",
+            "%warp.long = zext i32 %warp.own to i64",
+            "%block.long = zext i32 %block to i64",
+            f"%warp.first = mul i64 %block.long, {warps}",
+            "%warp = add i64 %warp.first, %warp.long",
+        ]
+        if stage:
+            start += [
+                "%stage.all = addrspacecast ptr addrspace(3) @stage to ptr",
+                f"%stage.at = mul i64 %warp.long, {stage}",
+                "%stage = getelementptr i8, ptr %stage.all, i64 %stage.at",
+            ]
+        lines = "\n  ".join([*start, *body])
+        head = f"define ptx_kernel void @{NAME}({arguments}) nounwind"
+        return f'{INTRINSICS}{memory}\n{head} "nvvm.maxntid"="{32 * warps}" {{\nentry:\n  {lines}\n  ret void\n}}\n'
+
+
+def ptx(text: str) -> str:
+    """PTX of a module."""
+    binding, machine = jit.bindings(), _machine()
+    with jit.LOCK:
+        context = binding.create_context()
+        module = jit.parse(binding, text, context)
+        try:
+            module.triple, module.data_layout = TRIPLE, str(machine.target_data)
+            inline(binding, module, machine)
+            return machine.emit_assembly(module)
+        finally:
+            module.close()
+            context.close()
+
+
+def inline(binding: Any, module: Any, machine: Any) -> None:
+    """Put the functions that ask for it where they are called."""
+    passes = binding.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options()))
+
+
+def llvm() -> str:
+    """The version of LLVM."""
+    return jit.host().llvm
+
+
+def ready() -> str:
+    """The version of LLVM, once it is known that it makes PTX."""
+    return llvm() if _machine() else ""
+
+
+@lru_cache(maxsize=1)
+def _machine() -> Any:
+    binding = jit.bindings()
+    with jit.LOCK:
+        try:
+            binding.initialize_all_targets()
+            binding.initialize_all_asmprinters()
+            target = binding.Target.from_triple(TRIPLE)
+        except (RuntimeError, AttributeError) as error:
+            cause = f"this llvmlite has no NVPTX target, which makes the code of graphics cards ({str(error).strip()})"
+            raise Error(cause, "pip install --upgrade llvmlite, or pass arrays of the host") from error
+        return target.create_target_machine(cpu=CPU, features=FEATURES, opt=3)

@@ -1,0 +1,201 @@
+"""psiphi on a real graphics card, beside its own kernels on the host: `make test-gpu`.
+
+Every bundled robot, every function, both number types; torch, CuPy and JAX, whichever is installed. Skipped where there is no
+card. Without pytest: PYTHONPATH=src:tests python tests/card/test_card.py
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+import numpy as np
+
+import psiphi as pp
+from functions.doors import DOORS
+from psiphi.errors import Error, StateError
+from psiphi.runtime import driver
+
+FLOAT = {"d": 1e-12, "f": 1e-4}
+FEW = 20  # coordinates up to which every function is compared
+
+
+def has_card() -> bool:
+    try:
+        return driver.driver().count > 0
+    except Error:
+        return False
+
+
+class Torch:
+    def put(self, x: np.ndarray) -> Any:
+        import torch
+
+        return torch.from_numpy(x).cuda()
+
+    def get(self, x: Any) -> np.ndarray:
+        assert type(x).__name__ == "Tensor" and x.is_cuda
+        return x.cpu().numpy()
+
+
+class CuPy:
+    def put(self, x: np.ndarray) -> Any:
+        import cupy
+
+        return cupy.asarray(x)
+
+    def get(self, x: Any) -> np.ndarray:
+        import cupy
+
+        assert isinstance(x, cupy.ndarray)
+        return x.get()
+
+
+class Jax:
+    def put(self, x: np.ndarray) -> Any:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        return jax.device_put(x)
+
+    def get(self, x: Any) -> np.ndarray:
+        import jax
+
+        assert isinstance(x, jax.Array) and x.__dlpack_device__()[0] == 2
+        return np.asarray(x)
+
+
+LIBRARIES = {name: kind() for name, kind in (("torch", Torch), ("cupy", CuPy), ("jax", Jax)) if importlib.util.find_spec(name)}
+WITH = next(iter(LIBRARIES.values()), Torch())
+
+
+def relative(found: Any, host: Any, library: Any = WITH) -> float:
+    """The largest difference, relative to the largest number of each result; NaN is none."""
+    worst = 0.0
+    pairs = zip(*(x if isinstance(x, tuple) else (x,) for x in (found, host)), strict=True)
+    for x, y in pairs:
+        z, y = library.get(x), np.asarray(y)
+        assert z.shape == y.shape and z.dtype == y.dtype
+        assert np.array_equal(np.isnan(z), np.isnan(y))
+        worst = max(worst, float(np.nanmax(np.abs(z - y), initial=0.0) / max(np.nanmax(np.abs(y), initial=0.0), 1e-300)))
+    return worst
+
+
+def state(robot: pp.Robot, char: str, n: int = 1000) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    rest = {name: rng.standard_normal((n, robot.nv)).astype(char) for name in ("v", "a", "tau", "x")}
+    return {"q": robot.random(rng, n).astype(char), **rest}
+
+
+def compare(name: str, char: str) -> dict[str, float]:
+    """Every function of one robot: {function: difference}."""
+    robot = pp.load(name)
+    frame = list(robot.frames)[-1]
+    given, found = state(robot, char), {}
+    for door in DOORS if robot.nv <= FEW else DOORS[:4]:
+        if door.name.startswith("cent") and not robot.mass > 0.0:
+            continue
+        host = door(robot, given, frame=frame) if door.frame else door(robot, given)
+        card = {x: WITH.put(y) for x, y in given.items()}
+        found[door.name] = relative(door(robot, card, frame=frame) if door.frame else door(robot, card), host)
+    return found
+
+
+def check_robot(name: str, char: str) -> None:
+    wrong = {door: error for door, error in compare(name, char).items() if not error <= FLOAT[char]}
+    assert not wrong, f"{name} {char}: {wrong}"
+
+
+def check_derivatives(char: str) -> None:
+    for name, base in (("ur5", "fixed"), ("anymal_c", "free")):
+        robot = pp.load(name, base=base)
+        f, given = robot.function("forward_dynamics"), state(robot, char)
+        q, v, tau, x = (given[k] for k in ("q", "v", "tau", "x"))
+        for made, more in ((f.jacobian("q", "v"), ()), (f.jvp("q"), (x,)), (f.vjp("q", "tau"), (x,))):
+            host = made(q, v, tau, *more)
+            assert relative(made(*map(WITH.put, (q, v, tau, *more))), host) <= FLOAT[char], (name, made)
+        d = robot.diagonalised
+        assert relative(d.motion(*map(WITH.put, (q, v, tau))), d.motion(q, v, tau)) <= FLOAT[char]
+
+
+def check_motion(char: str) -> None:
+    """Steps and whole motions."""
+    for name in ("ur5", "anymal_c"):
+        robot = pp.load(name)
+        given = state(robot, char)
+        q, v, tau = (given[k] for k in ("q", "v", "tau"))
+        host = robot.step(q, v, tau, 1e-3)
+        assert relative(robot.step(*map(WITH.put, (q, v, tau)), 1e-3), host) <= FLOAT[char], name
+        hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
+        found = pp.rollout(robot, WITH.put(q), tau=hold, steps=30, every=10)
+        host = tuple(x.astype(char) for x in pp.rollout(robot, q, tau=hold, steps=30, every=10))
+        assert relative(found, host) <= (1e-9 if char == "d" else 1e-3), name
+
+
+def check_library(name: str) -> None:
+    """The same library's arrays come out; huge angles, one row for all, wrenches, empty batches."""
+    library, robot = LIBRARIES[name], pp.load("panda")
+    given = state(robot, "d")
+    q, v, tau, force = given["q"] * 1e6, given["v"], given["tau"][0], np.arange(6.0)
+    hand = list(robot.frames)[-1]
+    found = robot.forward_dynamics(*map(library.put, (q, v, tau)), f_ext={hand: library.put(force)})
+    assert relative(found, robot.forward_dynamics(q, v, tau, f_ext={hand: force}), library) <= 1e-9
+    assert library.get(robot.gravity(library.put(q[:0]))).shape == (0, robot.nv)
+    try:
+        robot.bias(library.put(q), v)
+    except StateError as error:
+        assert "v is a ndarray on the host, and q is on a graphics card" in str(error)
+    else:
+        raise AssertionError("host and card were mixed without a word")
+
+
+def check_graph() -> None:
+    """torch captures a call in a graph, and replays it with other numbers."""
+    import torch
+
+    robot = pp.load("ur5")
+    given = state(robot, "f")
+    q, v, tau = (torch.from_numpy(given[k]).cuda() for k in ("q", "v", "tau"))
+    robot.forward_dynamics(q, v, tau)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        a = robot.forward_dynamics(q, v, tau)
+    tau.mul_(2.0)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert relative(a, robot.forward_dynamics(given["q"], given["v"], 2 * given["tau"]), LIBRARIES["torch"]) <= 1e-4
+
+
+def checks() -> dict[str, Any]:
+    each = [(name, char) for name in pp.robots.bundled() for char in "df"]
+    found = {f"{name}-{char}": lambda name=name, char=char: check_robot(name, char) for name, char in each}
+    found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
+    found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
+    found |= {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
+    return found | ({"graph": check_graph} if "torch" in LIBRARIES else {})
+
+
+def pytest_generate_tests(metafunc: Any) -> None:
+    if "check" in metafunc.fixturenames:
+        metafunc.parametrize("check", checks() if has_card() else ["nothing"])
+
+
+def test_card(check: str) -> None:
+    if not has_card():
+        import pytest
+
+        pytest.skip("no graphics card")
+    checks()[check]()
+
+
+if __name__ == "__main__":
+    failed = []
+    for name, check in checks().items():
+        try:
+            check()
+        except Exception as error:
+            failed.append(name)
+            print(f"{name}: {type(error).__name__}: {error}", flush=True)
+    print(f"{len(checks()) - len(failed)} passed, {len(failed)} failed: {' '.join(failed)}")
+    sys.exit(bool(failed))

@@ -1,0 +1,107 @@
+"""robot.save("x.urdf"), read again: the same robot to rounding, in the same order; and read by Pinocchio."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+import zoo
+from oracles import reference
+from psiphi.editing.urdf_writing import rpy
+from psiphi.model.model import Model
+from psiphi.model.packages import descriptions
+from psiphi.model.places import from_rpy
+
+URDF_KINDS = ("revolute", "continuous", "prismatic", "spherical", "planar", "free")
+NAMES = ("talos", "anymal", "ur5_robot", "tiago", "xarm7", "pr2")
+
+
+def agree(ours: Model, again: Model, rtol: float = 1e-13) -> None:
+    assert [j.name for j in ours.joints] == [j.name for j in again.joints]
+    assert [b.name for b in ours.bodies] == [b.name for b in again.bodies]
+    assert set(ours.frames) <= set(again.frames) and ours.mimics == again.mimics
+    for name, frame in ours.frames.items():
+        assert frame.body == again.frames[name].body
+        np.testing.assert_allclose(again.frames[name].pose.matrix, frame.pose.matrix, rtol=0, atol=rtol, err_msg=name)
+    for a, b in zip(ours.bodies, again.bodies, strict=True):
+        assert a.mass == pytest.approx(b.mass, rel=rtol)
+        np.testing.assert_allclose(b.com, a.com, rtol=0, atol=rtol)
+        np.testing.assert_allclose(b.inertia, a.inertia, rtol=0, atol=rtol * max(1.0, np.abs(a.inertia).max()))
+    for a, b in zip(ours.joints, again.joints, strict=True):
+        np.testing.assert_allclose(b.pose.matrix, a.pose.matrix, rtol=0, atol=rtol)
+        for word in ("axis", "lower", "upper", "velocity", "effort", "damping", "friction", "armature"):
+            np.testing.assert_array_equal(getattr(a, word), getattr(b, word), err_msg=f"{a.name} {word}")
+        assert a.kind == b.kind
+    np.testing.assert_array_equal(ours.gravity_vector, again.gravity_vector)
+
+
+def saved(robot, tmp_path, **options) -> pp.Robot:
+    robot.save(tmp_path / "robot.urdf")
+    return pp.load(tmp_path / "robot.urdf", **options)
+
+
+@pytest.mark.parametrize("name", pp.robots.bundled())
+def test_bundled_robots_come_back(name, tmp_path):
+    robot = pp.load(name)
+    again = saved(robot, tmp_path)
+    agree(robot, again)
+    assert [(s.link, s.kind, s.size, s.color) for s in again.shapes] == sorted(
+        ((s.link, s.kind, s.size, s.color) for s in robot.shapes), key=lambda s: [x.link for x in again.shapes].index(s[0])
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_described_robots_come_back(name, tmp_path):
+    if name not in descriptions():
+        pytest.skip("example-robot-data is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot = pp.load(descriptions()[name])
+        agree(robot, saved(robot, tmp_path, allow_outside=True))
+        agree(robot.with_gravity((0.1, 0, -3)), saved(robot.with_gravity((0.1, 0, -3)), tmp_path, allow_outside=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_trees_come_back(seed, tmp_path):
+    robot = pp.Robot.of(zoo.random_tree(seed, 8, URDF_KINDS, forest=True))
+    again = saved(robot, tmp_path)
+    agree(robot, again)
+    rng = np.random.default_rng(seed)
+    q, v, a = robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+    tau = reference.inverse_dynamics(robot, q, v, a)
+    np.testing.assert_allclose(reference.inverse_dynamics(again, q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max())
+
+
+def test_an_edited_robot_comes_back_and_pinocchio_reads_it(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    robot = pp.load("panda").lock("panda_finger_*").attach(pp.Body.box(2.0, (0.1, 0.1, 0.1)), "panda_hand", (0, 0, 0.1))
+    agree(robot, saved(robot, tmp_path))
+    peer = pin.buildModelFromUrdf(str(tmp_path / "robot.urdf"))
+    layout, q = pp.interop.pinocchio(robot, peer), robot.random(seed=0)
+    theirs = pin.computeGeneralizedGravity(peer, peer.createData(), layout.to_q(q))
+    np.testing.assert_allclose(layout.to_tau(robot.gravity(q)), theirs, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["helical", "cylindrical", "universal"])
+def test_what_urdf_cannot_say_is_refused(kind, tmp_path):
+    robot = pp.robots.random_tree(1, kinds=kind)
+    with pytest.raises(pp.ModelError, match=f"'joint1' is {kind}, which URDF cannot say"):
+        robot.save(tmp_path / "robot.urdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(pp.ModelError, match="cannot write"):
+        pp.load("ur5").save(tmp_path / "none" / "robot.urdf")
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-17, 1e-9, 1e-8, 1e-4, 1.0])
+def test_angles_are_exact_where_the_pitch_is_a_quarter_turn(tilt):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        R = np.array(from_rpy(rng.uniform(-3, 3), np.pi / 2 - tilt, rng.uniform(-3, 3))).reshape(3, 3)
+        back = np.array(from_rpy(*rpy(tuple(R.ravel())))).reshape(3, 3)
+        np.testing.assert_allclose(back, R, rtol=0, atol=3e-15)

@@ -1,0 +1,158 @@
+"""Kernels of graphics cards: the same bits as the host's, run lane by lane on this processor; and PTX that assembles."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+import zoo
+from emitters import assembler
+from emitters.emulated import run
+from emitters.exact_trig import sine_and_cosine, ulps
+from emitters.kernels import batch, known, little, lowered, same_bits
+from pages import ROOT
+from psiphi.emitters import device
+from psiphi.emitters.device import NARROW, Staging
+from psiphi.emitters.llvm import Width
+from psiphi.emitters.parking import Parking
+from psiphi.errors import StateError
+from psiphi.runtime import nvptx
+from psiphi.runtime.cuda import CUDA
+from psiphi.runtime.host import has_fma
+from psiphi.sweeps.program import Argument
+
+KEPT = ROOT / "tests" / "emitters" / "golden" / "registers.json"
+BUNDLED = [("ur5", "fixed"), ("panda", "fixed"), ("iiwa14", "fixed"), ("g1", "free")]
+
+
+def alike(found: np.ndarray, host: np.ndarray) -> bool:
+    """Bit for bit; on a processor without FMA, nearly."""
+    return same_bits(found, host) if has_fma() else np.allclose(found, host, rtol=1e-4 if host.dtype == np.float32 else 1e-11)
+
+
+@pytest.mark.parametrize("char", "df")
+@pytest.mark.parametrize("model", [name for name, _ in zoo.ZOO])
+def test_the_same_bits_as_the_host(model, char):
+    code, given = lowered(model, "forward_dynamics"), batch(model, 33, char)
+    (found,) = run(code, char, given)
+    assert alike(found, known(model, "forward_dynamics", 1, char)(*given))
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 70])
+@pytest.mark.parametrize(("narrow", "wide"), [(1, NARROW + 1), (NARROW, 2 * NARROW), (3, 40)])
+def test_rows_of_every_width_and_batches_of_every_size(n, narrow, wide, rng):
+    """Two inputs and two results, staged and not; even rows stand an odd number of words apart."""
+
+    def mixed(x, y):
+        return [[a + y[0] for a in x], [b * x[0] for b in y]]
+
+    code = little([(narrow,), (wide,)], mixed)
+    staging = Staging.of(code.program.inputs, code.program.outputs, Width("double", 1))
+    assert [row.offset is None for row in (*staging.inputs, *staging.outputs)] == [True, False] * 2
+    x, y = rng.standard_normal((n, narrow)), rng.standard_normal((n, wide))
+    first, second = run(code, "d", [x, y])
+    assert same_bits(first, x + y[:, :1]) and same_bits(second, y * x[:, :1])
+    first, second = run(code, "d", [x[0], y], n)  # one row for all
+    assert same_bits(first, x[0] + y[:, :1]) and same_bits(second, y * x[0, :1])
+    first, second = run(code, "d", [x, y[0]], n)
+    assert same_bits(first, x + y[0, :1]) and same_bits(second, y[0] * x[:, :1])
+
+
+def test_rows_are_staged_while_they_fit():
+    """A result of a thousand numbers is written where it belongs at once."""
+    rows = Argument("q", (36,)), Argument("a", (35,)), Argument("M", (35, 35))
+    staging = Staging.of(rows[:1], rows[1:], Width("double", 1))
+    assert [row.offset is None for row in staging.outputs] == [False, True] and staging.inputs[0].offset is not None
+    assert staging.stage == 32 * 8 * (35 + 37) and staging.warps == 2
+    assert Staging.of((Argument("q", (6,)),), (), Width("float", 1)).stage == 0
+
+
+@pytest.mark.parametrize("registers", [3, 10, 25])
+def test_more_numbers_than_registers(registers, monkeypatch):
+    """However few are held, the bits are the same; and no more than that are: counted at every line."""
+    code, given = lowered("arm", "forward_dynamics"), batch("arm", 33, "d")
+    for table in (device.ROOM, device.REGISTERS):
+        monkeypatch.setitem(table, "double", registers)
+    (found,) = run(code, "d", given)
+    assert alike(found, known("arm", "forward_dynamics", 1, "d")(*given))
+    parking = Parking(device._segment(code), Width("double", 1), registers)
+    lines = parking.body()
+    assert parking.places > 0 and _most_alive(lines) <= registers + 6  # what one instruction reads, and its address
+    places = [int(x) for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
+    assert max(places) == 8 * (parking.places - 1)
+
+
+def _most_alive(lines: list[str]) -> int:
+    """How many registers of numbers are alive at once."""
+    last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
+    alive, most = set(), 0
+    for i, line in enumerate(lines):
+        alive |= set(re.findall(r"^(%t\d+) = (?!getelementptr|call \{)", line))
+        most = max(most, len(alive))
+        alive -= {name for name in alive if last[name] <= i}
+    return most
+
+
+def test_where_registers_suffice_nothing_is_parked():
+    code = lowered("arm", "forward_dynamics")
+    parking = Parking(device._segment(code), Width("double", 1), device.ROOM["double"])
+    assert not [line for line in parking.body() if "%park" in line] and not parking.places
+
+
+@pytest.mark.parametrize(("char", "largest"), [("d", 1.7e308), ("f", 3e38)])
+def test_huge_angles_without_a_library(char, largest, rng):
+    """Two ulp, also at the double that is nearest to a multiple of pi/2, and where numbers end."""
+    x = 10.0 ** rng.uniform(4, np.log10(largest), 200) * rng.choice([-1.0, 1.0], 200)
+    hard = [6381956970095103.0 * 2.0**797] if char == "d" else [16367173.0 * 2.0**72]
+    x = np.array([*x, *hard, 1e22, 1e4 + 1, -largest]).astype(char)
+    (found,) = run(little([(1,)], lambda x: [[x[0].sin(), x[0].cos()]]), char, [x[:, None]])
+    exact = [sine_and_cosine(float(value)) for value in x]
+    assert max(ulps(found[:, i], [pair[i] for pair in exact]) for i in range(2)) <= 2.0
+    (none,) = run(little([(1,)], lambda x: [[x[0].sin(), x[0].cos()]]), char, [np.array([[np.inf], [-np.inf], [np.nan]], char)])
+    assert np.isnan(none).all()
+
+
+@pytest.mark.parametrize("char", "df")
+def test_every_operation_is_rounded_once(char):
+    """.rn everywhere: no approximate division or root, nothing flushed to zero, no fusing but ours."""
+    text = CUDA.emit(lowered("arm", "forward_dynamics"), char)
+    numbers = re.findall(rf"^\s+((?:add|sub|mul|div|fma|sqrt|rcp)\.[\w.]*f{8 * np.dtype(char).itemsize})\b", text, re.MULTILINE)
+    assert {"rcp", "fma", "add"} <= {name.partition(".")[0] for name in numbers}
+    assert all(re.fullmatch(r"\w+\.rn\.f\d\d", name) for name in numbers), set(numbers)
+    root = CUDA.emit(little([(1,)], lambda x: [[x[0].sqrt()]]), char)
+    assert "sqrt.rn.f" in root and "approx" not in root + text and "ftz" not in root + text
+
+
+def test_loops_over_links_are_refused():
+    with pytest.raises(StateError, match="up to 64 bodies"):
+        CUDA.emit(lowered("arm", "forward_dynamics", rolls=True), "d")
+
+
+def test_without_the_target(monkeypatch):
+    """An llvmlite that was built without NVPTX says so."""
+
+    def none(triple):
+        raise RuntimeError("No available targets are compatible with triple")
+
+    import llvmlite.binding as binding
+
+    nvptx._machine.cache_clear()
+    monkeypatch.setattr(binding.Target, "from_triple", none)
+    try:
+        with pytest.raises(pp.Error, match=r"no NVPTX target.*pip install"):
+            CUDA.emit(lowered("arm", "gravity"), "d")
+    finally:
+        nvptx._machine.cache_clear()
+
+
+@pytest.mark.skipif(not assembler.found(), reason="needs nvidia-nvjitlink")
+def test_registers_and_spills_are_those_of_the_table():
+    """PTX assembled for four generations of cards; `python tests/emitters/assembler.py` writes the table anew."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    assert kept["nvjitlink"] and set(kept["kernels"]) == {assembler.label(*case) for case in assembler.CASES}
+    same = kept["nvjitlink"] == assembler.version() and kept["llvm"] == nvptx.llvm()
+    for case in assembler.CASES if same else assembler.CASES[:2]:  # another assembler: that it takes the text is enough
+        found = assembler.measured(*case)
+        assert not same or found == kept["kernels"][assembler.label(*case)], case

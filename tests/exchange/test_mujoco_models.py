@@ -1,0 +1,231 @@
+"""MJCF beside MuJoCo itself: forward dynamics, frames, closed loops, what is listed, and back into a file."""
+
+from __future__ import annotations
+
+import glob
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from exchange.scenes import FOUR_BAR, ODD, PENDULUM, SCENES, SEVERAL
+from oracles import reference
+
+mujoco = pytest.importorskip("mujoco")
+WHEEL = sorted(glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "**", "*.xml"), recursive=True))
+BIT = mujoco.mjtDisableBit
+PLAIN = int(BIT.mjDSBL_CONSTRAINT | BIT.mjDSBL_ACTUATION | BIT.mjDSBL_SPRING | BIT.mjDSBL_DAMPER)
+
+
+def of_file(path: str):
+    try:
+        return mujoco.MjModel.from_xml_path(path)
+    except ValueError as error:  # a mesh that the wheel leaves out
+        pytest.skip(str(error))
+
+
+def plain(peer):
+    """Without contacts, limits, friction, equalities, actuators, springs and dampers."""
+    peer.opt.disableflags |= PLAIN
+    peer.opt.density = peer.opt.viscosity = 0.0
+    peer.body_gravcomp[:] = 0.0
+    return peer
+
+
+def load(peer) -> pp.Robot:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pp.ModelWarning)
+        return pp.from_mujoco(peer)
+
+
+def agree(robot: pp.Robot, peer, seeds: int = 5, forward: bool = False) -> None:
+    """qacc of mj_forward, and where every body and site is."""
+    layout, data, rng = pp.interop.mujoco(robot, peer), mujoco.MjData(plain(peer)), np.random.default_rng(0)
+    for _ in range(seeds):
+        q, v, push = robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+        data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
+        data.qfrc_applied[:] = layout.to_tau(push, q)
+        mujoco.mj_forward(peer, data)
+        theirs = layout.from_a(data.qacc, data.qpos, data.qvel)
+        ours = robot.forward_dynamics(q, v, push) if forward else reference.forward_dynamics(robot, q, v, push)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * max(1.0, np.abs(theirs).max()))
+        for i in range(1, peer.nbody):
+            place = reference.frame_pose(robot, q, peer.body(i).name or f"body{i}")
+            np.testing.assert_allclose(place.translation, data.xpos[i], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(place.rotation.ravel(), data.xmat[i], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_forward_dynamics_is_mujocos(name):
+    peer = mujoco.MjModel.from_xml_string(SCENES[name])
+    agree(load(peer), peer, forward=name in ("several", "flying"))
+
+
+@pytest.mark.parametrize("path", WHEEL, ids=os.path.basename)
+def test_the_models_of_the_wheel(path):
+    peer = of_file(path)
+    if peer.nbody == 1:
+        with pytest.raises(pp.ModelError, match="no links"):
+            load(peer)
+    else:
+        agree(load(peer), peer, 2)
+
+
+def test_what_a_joint_says():
+    robot = pp.from_mujoco(PENDULUM)
+    assert robot.name == "pendulum" and robot.joint_names == ("hinge",) and {"rod", "tip", "hinge"} <= robot.frames.keys()
+    assert (robot.damping, robot.friction, robot.armature, robot.effort) == (0.1, 0.2, 0.05, 10.0)
+    assert np.rad2deg(robot.lower) == pytest.approx(-90) and np.rad2deg(robot.upper) == pytest.approx(45)
+    assert robot.postures["up"] == 1.5 and np.rad2deg(robot.postures["qpos0"]) == pytest.approx(20)
+    (shape,) = robot.shapes
+    assert (shape.kind, shape.link, shape.size) == ("box", "rod", (0.2, 0.1, 0.4))
+
+
+def test_names_are_kept_and_made_unique():
+    robot = load(SEVERAL)
+    assert robot.joint_names == ("x", "y", "yaw", "roll", "a", "b", "joint6")
+    assert "tool_site" in robot.frames and "tool" in robot.frames
+
+
+def test_files_text_specs_and_loading(tmp_path):
+    (tmp_path / "scene.xml").write_text(f"<?xml version='1.0'?>\n<!-- <robot> -->{FOUR_BAR}", encoding="utf-8")
+    by_file = pp.load(tmp_path / "scene.xml")
+    assert by_file == pp.load(FOUR_BAR) == pp.from_mujoco(mujoco.MjSpec.from_string(FOUR_BAR)) and by_file.nv == 3
+    assert pp.load(FOUR_BAR, gravity=(0, 0, 0), lock="crank", frames={"here": "rocker"}).nv == 2
+    assert pp.load(PENDULUM, base="fixed").nv == 1
+
+
+def closed(name: str):
+    peer = mujoco.MjModel.from_xml_string(SCENES[name])
+    robot = load(peer)
+    return peer, robot, pp.connect(robot, mimic=bool(robot.mimics))
+
+
+@pytest.mark.parametrize("name", ["four_bar", "welded", "coupled"])
+def test_loops_are_those_of_mujoco(name):
+    """M a + bias + J* f = tau, J a = -dJ/dt v with MuJoCo's M, bias and J; the last by differences of its J along v."""
+    peer, robot, system = closed(name)
+    layout = pp.interop.mujoco(robot, peer)
+    q = system.assemble(robot.postures["qpos0"])
+    rng = np.random.default_rng(1)
+    q, v = system.project(q, rng.standard_normal(system.nv))
+    tau = rng.standard_normal(system.nv)
+    peer.opt.disableflags |= PLAIN & ~int(BIT.mjDSBL_CONSTRAINT) | int(BIT.mjDSBL_CONTACT | BIT.mjDSBL_LIMIT)
+    peer.opt.jacobian = 0  # dense
+
+    def rows(q, v):
+        data = mujoco.MjData(peer)
+        data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
+        mujoco.mj_forward(peer, data)
+        return data, data.efc_J.reshape(data.nefc, peer.nv).copy(), data.efc_pos.copy()
+
+    data, J, error = rows(q, v)
+    assert J.size and np.abs(error).max() < 1e-10 and np.abs(J @ data.qvel).max() < 1e-10
+    h = 1e-5
+    there, J_there, _ = rows(robot.integrate(q, h * v), v)
+    back, J_back, _ = rows(robot.integrate(q, -h * v), v)
+    M = np.zeros((peer.nv, peer.nv))
+    mujoco.mj_fullM(peer, data, M)
+    rate = (J_there @ there.qvel - J_back @ back.qvel) / (2 * h) - J @ _free_rate(layout, robot, q, v)
+    push = layout.to_tau(tau, q)
+    free = np.linalg.solve(M, push - data.qfrc_bias)
+    X = J @ np.linalg.solve(M, J.T)
+    a = free + np.linalg.solve(M, J.T @ (np.linalg.pinv(X, rcond=1e-10) @ (-rate - J @ free)))
+    np.testing.assert_allclose(layout.to_a(system.forward_dynamics(q, v, tau), q, v), a, rtol=0, atol=2e-6 * np.abs(a).max())
+
+
+def _free_rate(layout, robot, q, v):
+    """d/dt of MuJoCo's velocity while ours stays: what differences of J v along v hold besides dJ/dt v."""
+    return layout.to_a(np.zeros(robot.nv), q, v)
+
+
+def test_what_has_no_counterpart_is_listed():
+    with pytest.warns(pp.ModelWarning):
+        robot = pp.from_mujoco(ODD)
+    report = "\n".join(robot.report)
+    for words in (
+        "armature of the three slides of a free joint: left out, that of its turns is kept ('fly')",
+        "springs of joints (stiffness): left out ('lead')",
+        "tendons, with their springs, dampers and armature: left out ('string')",
+        "wind and water",
+        "gravity compensation: left out ('a')",
+        "limits of ball joints: left out ('ball')",
+        "mocap bodies: welded to the world ('hand')",
+        "or not on a joint: left out ('servo')",
+        "joints without an actuator",
+        "geoms that collide",
+        "equality 'curve': couples 'bend' to 'lead' by a polynomial of higher order",
+        "equality 'still': holds joint 'lead' still",
+        "equality 'off': is not active",
+        "equality 'taut': is an equality of tendons",
+    ):
+        assert words in report, words
+    assert not robot.loops and not robot.mimics
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_saved_and_read_again(name, tmp_path):
+    robot = load(SCENES[name])
+    robot.save(tmp_path / "again.xml")
+    again = pp.load(tmp_path / "again.xml")
+    assert again.joint_names == robot.joint_names and len(again.loops) == len(robot.loops)
+    assert again.mimics.keys() == robot.mimics.keys()
+    for word in ("lower", "upper", "effort", "damping", "friction", "armature"):
+        np.testing.assert_allclose(getattr(again, word), getattr(robot, word), rtol=1e-12, atol=0)
+    for posture, q in robot.postures.items():
+        if posture != "qpos0":
+            np.testing.assert_allclose(again.postures[posture], q, atol=1e-12)
+    rng = np.random.default_rng(2)
+    q, v, a = robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+    tau = reference.inverse_dynamics(robot, q, v, a)
+    np.testing.assert_allclose(reference.inverse_dynamics(again, q, v, a), tau, rtol=0, atol=1e-9 * np.abs(tau).max())
+    peer = mujoco.MjModel.from_xml_string(SCENES[name])
+    named = [peer.body(i).name for i in range(1, peer.nbody)] + [peer.site(i).name for i in range(peer.nsite)]
+    for frame in filter(None, named):
+        ours, theirs = reference.frame_pose(robot, q, frame), reference.frame_pose(again, q, frame)
+        np.testing.assert_allclose(theirs.matrix, ours.matrix, rtol=0, atol=1e-12, err_msg=frame)
+
+
+@pytest.mark.parametrize("name", ["ur5", "panda", "g1", "free_flyer", "anymal_c"])
+def test_bundled_robots_in_mujoco(name, tmp_path):
+    robot = pp.load(name)
+    robot.save(tmp_path / "robot.xml")
+    peer = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    layout, data, rng = pp.interop.mujoco(robot, peer), mujoco.MjData(plain(peer)), np.random.default_rng(3)
+    q, v = robot.random(rng), rng.standard_normal(robot.nv)
+    data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
+    mujoco.mj_forward(peer, data)
+    a = layout.from_a(data.qacc, data.qpos, data.qvel)
+    bias = reference.bias(robot, q, v)
+    residual = reference.inverse_dynamics(robot, q, v, a)
+    np.testing.assert_allclose(residual, 0.0, atol=1e-9 * max(1.0, np.abs(bias).max()))
+    assert load(peer).joint_names == robot.joint_names
+
+
+def test_kinds_of_several_coordinates_in_mujoco(tmp_path):
+    robot = pp.robots.random_tree(6, seed=3, kinds=["planar", "universal", "cylindrical", "spherical", "prismatic"])
+    robot.save(tmp_path / "robot.xml")
+    peer = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    agree(robot, peer, 2)
+
+
+def test_what_is_refused(tmp_path):
+    for wrong, words in (
+        (lambda: pp.from_mujoco(3), "no MuJoCo model"),
+        (lambda: pp.load("<mujoco><worldbody><bod/></worldbody></mujoco>"), "MuJoCo refuses it.*bod"),
+        (lambda: pp.load(PENDULUM, repair="all"), "'repair' is of URDF files"),
+        (lambda: pp.load("<sdf/>"), "SDF.*sdf2urdf"),
+        (lambda: pp.robots.random_tree(1, kinds="helical").save(tmp_path / "x.xml"), "helical, which MuJoCo has not"),
+        (
+            lambda: (
+                pp.load("ur5")
+                .attach(pp.Body("empty"), "tool", joint=dict(kind="revolute", armature=1))
+                .save(tmp_path / "x.xml")
+            ),
+            "has no mass, which MuJoCo wants",
+        ),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            wrong()

@@ -1,0 +1,118 @@
+"""A stand-in for a machine with graphics cards: arrays that say they are on one, and a driver that runs kernels on this
+processor (`emitters/emulated.py`), parameter by parameter as the real one takes them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emitters.emulated import Emulated, Emulation
+from psiphi.emitters.device import NAME, WARP
+from psiphi.runtime import cuda, device_arrays, driver
+from psiphi.runtime.cuda import Cuda
+from psiphi.runtime.device_arrays import View
+
+
+class CardArray:
+    """A NumPy array that claims to be on a card."""
+
+    __module__ = "standin.arrays"
+
+    def __init__(self, array: Any, device: int = 0):
+        self.array, self.device = np.asarray(array), device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    def __getitem__(self, key: Any) -> CardArray:
+        return CardArray(self.array[key], self.device)
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("numbers of a card were copied to the host")
+
+
+class Standin:
+    """The row of this library."""
+
+    name = "standin"
+
+    def view(self, x: CardArray) -> View:
+        a = x.array
+        char = a.dtype.char if a.dtype.char in "df" else str(a.dtype)
+        return View(a.ctypes.data, a.shape, char, a.flags.c_contiguous, x.device)
+
+    def stream(self, x: CardArray) -> int:
+        return 7000 + x.device
+
+    def empty(self, x: CardArray, shape: tuple[int, ...], char: str) -> tuple[CardArray, int]:
+        made = np.full(shape, np.nan, char)
+        return CardArray(made, x.device), made.ctypes.data
+
+    def put(self, x: CardArray, array: np.ndarray) -> CardArray:
+        return CardArray(array.copy(), x.device)
+
+    def stack(self, arrays: Sequence[CardArray]) -> CardArray:
+        return CardArray(np.stack(np.broadcast_arrays(*(x.array for x in arrays)), axis=-2), arrays[0].device)
+
+    def ready(self, x: CardArray, made: CardArray, stream: int) -> CardArray:
+        return made
+
+
+class EmulatedCuda(Cuda):
+    """The target with the other shell: its text is the IR, and says how much memory a warp shares."""
+
+    shell = Emulated()
+
+    def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
+        text = self.ir(code, char)
+        return f"; stage {self.shell.stage}\n{text}"
+
+    def key(self, char: str) -> list[Any]:
+        return ["emulated", char]
+
+
+class StandinDriver:
+    """Two cards; `log` is what was asked of it."""
+
+    count, version = 2, 13000
+
+    def __init__(self) -> None:
+        self.log: list[tuple] = []
+
+    def card(self, number: int) -> driver.CardFacts:
+        return driver.CardFacts(number, "Stand-in", (9, 0), 4, 1 << 34)
+
+    def key(self, number: int) -> list[Any]:
+        return ["standin", number]
+
+    def assemble(self, text: bytes, number: int) -> bytes:
+        self.log.append(("assemble", number))
+        return text
+
+    def load(self, code: bytes, name: str, number: int) -> Emulation:
+        assert name == NAME
+        self.log.append(("load", number))
+        text = code.rstrip(b"\0").decode()
+        return Emulation(text, int(text.split(maxsplit=3)[2]))
+
+    def launch(self, kernel: Emulation, blocks: int, threads: int, parameters: ctypes.Array, stream: int, number: int) -> None:
+        self.log.append(("launch", blocks, threads, stream, number))
+        kernel.launch(parameters, blocks * threads // WARP)
+
+
+@pytest.fixture
+def cards(monkeypatch) -> StandinDriver:
+    """A machine with two cards, as far as psiphi can tell."""
+    here = StandinDriver()
+    monkeypatch.setattr(cuda, "CUDA", EmulatedCuda())
+    monkeypatch.setattr(driver, "driver", lambda: here)
+    monkeypatch.setitem(device_arrays.BY_MODULE, "standin", Standin())
+    return here

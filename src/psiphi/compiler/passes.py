@@ -132,8 +132,12 @@ def program(asked: Any, tree: Tree) -> Program:
 @kept
 def choose(equation: Equation) -> Form:
     """The cheapest form that has sweeps; of a large robot, the first one. What was traced to be counted is kept."""
+    gyrates = not is_large(equation.model) and any("gyro" in e.letters for e in equation.results.values())
+    own = coriolis(equation) if gyrates else None
     rewritten, too_large = rewrite(equation)
     forms = lower(equation, rewritten)
+    if own is not None and rewritten:
+        forms.append(replace(rewritten[0], name=COMPOSITES, lowered=own))
     if equation.rods:
         forms = [form for form in forms if form.lowered.rods]
     forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
@@ -182,9 +186,7 @@ def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
 def lower(equation: Equation, forms: list[Form]) -> list[Form]:
     """The forms that are made of sweeps."""
     lowered = ((form, _sweeps(equation, form)) for form in forms)
-    found = [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
-    composites = coriolis(equation) if forms and not is_large(equation.model) else None
-    return [*found, *([] if composites is None else [replace(forms[0], name=COMPOSITES, lowered=composites)])]
+    return [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
 
 
 @lru_cache(maxsize=32)

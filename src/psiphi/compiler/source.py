@@ -26,7 +26,7 @@ from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
 from psiphi.runtime.launching import launch, loaded
-from psiphi.runtime.quickcall import quickcall
+from psiphi.runtime.quickcall import on_the_host, quickcall
 from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.tape import Count
@@ -175,7 +175,7 @@ class Function:
         self.prepare()
         library = self.source.libraries["d"]
         quick = quickcall(library, self.ufunc, self.source.request.name) if "quick" in library.names else None
-        return quick or self.ufunc
+        return quick or on_the_host(self.ufunc)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

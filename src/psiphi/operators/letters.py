@@ -110,19 +110,25 @@ class Letter(str):
         return not self.row.gives and not self.row.takes and self.row.rows in (ANY, LINK) and type(self) is Letter
 
 
-class VectorLetter(Letter):
-    """A vector by its `word`, over a `space`; `given` when it is evaluated, or made of the state."""
+class WordLetter(Letter):
+    """A letter that stands for what a user calls by a `word`, over a `space`."""
 
     word: str
     space: str
+
+    @property
+    def latex(self) -> str:
+        return _upright(self.word) + "^*" * self.starred
+
+
+class VectorLetter(WordLetter):
+    """A vector; `given` when it is evaluated, or made of the state."""
+
     given: bool
 
 
-class SymbolLetter(Letter):
-    """Any block diagonal operator, by its `word`."""
-
-    word: str
-    space: str
+class SymbolLetter(WordLetter):
+    """Any block diagonal operator."""
 
 
 class FrameLetter(Letter):
@@ -256,7 +262,7 @@ LETTERS: dict[str, Letter] = {str(x): x for x in ROWS}
 
 
 def _state(word: str, space: str, side: str, meaning: str, made: tuple[str, ...] = V_) -> VectorLetter:
-    row = Row(SPACES[space], ONE, word, _upright(word), ANYWHERE, side, EITHER, meaning, made=frozenset(made))
+    row = Row(SPACES[space], ONE, word, word, ANYWHERE, side, EITHER, meaning, made=frozenset(made))
     return _pair(VectorLetter, f"vec:{word}@{space}", row, word=word, space=space, given=False)
 
 
@@ -300,7 +306,7 @@ def vector_letter(word: str, space: str) -> VectorLetter:
     side = space if space in SIDES else EITHER
     if space == "joint":
         side = MOTION if word in RATES else FORCE if word in TORQUES else EITHER
-    row = Row(SPACES[space], ONE, word, _upright(word), ANYWHERE, side, EITHER, f"a {space} vector")
+    row = Row(SPACES[space], ONE, word, word, ANYWHERE, side, EITHER, f"a {space} vector")
     return _pair(VectorLetter, f"vec:{word}@{space}", row, word=word, space=space, given=True)
 
 
@@ -308,7 +314,7 @@ def vector_letter(word: str, space: str) -> VectorLetter:
 def symbol_letter(word: str, space: str) -> SymbolLetter:
     """Any block diagonal operator over joints or links."""
     where = SPACES[space]
-    row = Row(where, where, word, _upright(word), MEMORYLESS, EITHER, EITHER, f"any block diagonal on {space}s")
+    row = Row(where, where, word, word, MEMORYLESS, EITHER, EITHER, f"any block diagonal on {space}s")
     return _pair(SymbolLetter, f"sym:{word}@{space}", row, word=word, space=space)
 
 

@@ -128,15 +128,15 @@ class Stepper:
         key = library.name, view.device, view.char
         if key not in self.there:
             self.there[key] = library.put(on_this, self.like.astype(view.char)), {}
-        like, seconds = self.there[key]
+        like, known = self.there[key]
         if not on_card(dt):
             h = read_dt(dt)
             if h.ndim:
                 raise StateError("step: dt is an array of the host", "give one number, or an array (..., 1) of the card")
-            if float(h) not in seconds:
-                seconds.clear()
-                seconds[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
-            dt = seconds[float(h)]
+            if float(h) not in known:
+                known.clear()
+                known[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
+            dt = known[float(h)]
         x = self.function.run((q, v, tau, dt, like))
         return x[..., : self.nq], x[..., self.nq :]
 

@@ -125,10 +125,9 @@ class Jax:
     name = "jax"
 
     def view(self, x: Any) -> View:
-        shown = x.block_until_ready().__cuda_array_interface__
-        device = x.__dlpack_device__()[1]
-        contiguous = shown.get("strides") is None
-        return View(shown["data"][0], tuple(shown["shape"]), CHARS.get(shown["typestr"], str(x.dtype)), contiguous, device)
+        shown = getattr(x.block_until_ready(), "__cuda_array_interface__", None) or {"data": (x.unsafe_buffer_pointer(), True)}
+        char = CHARS.get(x.dtype.str, str(x.dtype))
+        return View(shown["data"][0], tuple(x.shape), char, shown.get("strides") is None, x.__dlpack_device__()[1])
 
     def stream(self, x: Any) -> int:
         return 0
@@ -154,7 +153,8 @@ BY_MODULE: dict[str, ArrayLibrary] = {"torch": Torch(), "cupy": CuPy(), "jaxlib"
 
 def library_of(name: str, x: Any) -> ArrayLibrary:
     """The library an array on a card belongs to."""
-    found = BY_MODULE.get(type(x).__module__.partition(".")[0])
+    modules = (kind.__module__.partition(".")[0] for kind in type(x).__mro__)  # or one it is made from
+    found = next((BY_MODULE[module] for module in modules if module in BY_MODULE), None)
     if found is None:
         known = ", ".join(dict.fromkeys(library.name for library in BY_MODULE.values()))
         raise StateError(f"{name} is a {type(x).__name__} on a graphics card, expected an array of {known}", "convert it")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.emitters import quick
 from psiphi.runtime.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -36,7 +38,18 @@ class _Door:
         self.ufunc, self.method, self.library = ufunc, method, library
 
     def __call__(self, *args, **options):
-        return self.ufunc(*args, **options)
+        return on_the_host(self.ufunc)(*args, **options)
+
+
+def on_the_host(ufunc: np.ufunc) -> Callable:
+    """The gufunc, for what it reads without copying it from a graphics card: some arrays let themselves be read there."""
+
+    def call(*args, **options):
+        if any(map(on_card, args)):
+            raise TypeError("an array of a graphics card")
+        return ufunc(*args, **options)
+
+    return call
 
 
 def quickcall(library: Any, ufunc: np.ufunc, name: str) -> Any:

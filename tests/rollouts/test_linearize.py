@@ -100,8 +100,8 @@ def test_batches_float32_and_a_regulator():
     ("change", "cause"),
     [
         ({"q": [0.0] * 5}, "linearize: q "),
-        ({"dt": -1.0}, "dt is -1.0"),
-        ({"dt": 0.01, "method": "heun"}, "method is 'heun'"),
+        ({"dt": -1.0}, "linearize: dt is -1.0"),
+        ({"dt": 0.01, "method": "heun"}, "linearize: method is 'heun'"),
         ({"v": np.zeros((3, 6)), "tau": np.zeros((2, 6))}, "batch axes"),
     ],
 )

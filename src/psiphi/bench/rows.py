@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.bench import checks, closed, counts, diagonal, large, motion, speed, starts
+from psiphi.bench import checks, closed, counts, diagonal, gradients, large, motion, speed, starts
 from psiphi.bench.row import Demand
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
@@ -13,6 +13,13 @@ ROWS = (  # what takes minutes stands last
     Demand("fd-free", "forward dynamics, free base", 12, "x", speed.batch("forward_dynamics", FLOATING, "free"), at_least=True),
     Demand("one-call", "one Python call, of pinocchio.aba", 0.5, "x", speed.one_call),
     Demand("one-call-mujoco", "one Python call, of mj_forward", None, "x", speed.one_call_mujoco),
+    Demand("dfd", "d FD/d(q, v, tau), batch 4096", 30, "x", gradients.matrices("forward_dynamics", ("UR5",), "fixed"), True),
+    Demand("dfd-panda", "d FD/d(q, v, tau)", 22, "x", gradients.matrices("forward_dynamics", ("Panda",), "fixed"), True),
+    Demand("dfd-free", "d FD, free base", 12, "x", gradients.matrices("forward_dynamics", FLOATING, "free"), True),
+    Demand("did", "d ID/d(q, v, a), batch 4096", 30, "x", gradients.matrices("inverse_dynamics", ("UR5",), "fixed"), True),
+    Demand("did-panda", "d ID/d(q, v, a)", 22, "x", gradients.matrices("inverse_dynamics", ("Panda",), "fixed"), True),
+    Demand("did-free", "d ID, free base", 15, "x", gradients.matrices("inverse_dynamics", FLOATING, "free"), True),
+    Demand("one-dfd", "one Python call of d FD, of Pinocchio's", 0.2, "x", gradients.one_call),
     Demand("osim", "J M^-1 J*, batch 4096, free base", 15, "x", speed.operational_space, at_least=True),
     Demand("threads", "two threads, batch 100 000", 1.8, "x", speed.two_threads, at_least=True),
     Demand("compile", "first call, empty cache", 0.4, "s", starts.compile_time("UR5", "fixed")),

@@ -30,7 +30,7 @@ from psiphi.tape.differentiate import copied, pull, push
 from psiphi.tape.tape import Scalar, Tape
 
 Arguments = tuple[Argument, ...]
-COUNTED = 12  # joints up to which both ways are counted; beyond, sweeps of composites cost less than half
+COUNTED = 20_000  # flops of composites up to which both ways are counted; trees of long code are deep, and there these win
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Derivative(Ready):
     def _ways(self) -> list[tuple[Any, Straight]]:
         """(sweeps, code) of every way that is counted; sweeps None: the traced code, operation by operation."""
         own = self._by_operators()
-        if own and len(self.model.joints) > COUNTED:
+        if own and min(lines.count.flops for _, lines in own) > COUNTED:
             return own
         traced = code(self.of)
         if not isinstance(traced, Straight):

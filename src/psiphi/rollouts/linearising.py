@@ -22,7 +22,7 @@ from psiphi.control.law import reads
 from psiphi.errors import StateError
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.integrators import course
-from psiphi.rollouts.stepping import SINGLE, checked, seconds
+from psiphi.rollouts.stepping import SINGLE, checked, read_dt
 from psiphi.tape.differentiate import push
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
@@ -34,7 +34,7 @@ def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pai
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
     given = [_read(*row) for row in (("q", q, robot.nq), ("v", v, robot.nv), ("tau", tau, robot.nv))]
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
-    method, h = checked(method), None if dt is None else seconds(dt)
+    method, h = checked(method, "linearize"), None if dt is None else read_dt(dt, "linearize")
     try:
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in given), () if h is None else h.shape)
     except ValueError:

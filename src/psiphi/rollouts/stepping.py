@@ -103,7 +103,7 @@ class Stepper:
         q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)
-        h = seconds(dt)
+        h = read_dt(dt)
         try:
             np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape)
         except ValueError:
@@ -130,7 +130,7 @@ class Stepper:
             self.there[key] = library.put(on_this, self.like.astype(view.char)), {}
         like, known = self.there[key]
         if not on_card(dt):
-            h = seconds(dt)
+            h = read_dt(dt)
             if h.ndim:
                 raise StateError("step: dt is an array of the host", "give one number, or an array (..., 1) of the card")
             if float(h) not in known:
@@ -158,19 +158,19 @@ class Steppers(dict):
         return self.setdefault(checked(method), Stepper(self.robot, method))
 
 
-def checked(method: Any) -> str:
+def checked(method: Any, of: str = "step") -> str:
     """One of the methods that take steps of dt."""
     if not isinstance(method, str) or method not in METHODS:
-        cause = f"step: method is {shown(method)}, expected one of {', '.join(METHODS)}"
+        cause = f"{of}: method is {shown(method)}, expected one of {', '.join(METHODS)}"
         raise StateError(cause, nearest(method, tuple(METHODS)) if isinstance(method, str) else 'leave it out for "rk4"')
     return method
 
 
-def seconds(dt: Any) -> np.ndarray:
+def read_dt(dt: Any, of: str = "step") -> np.ndarray:
     h, fault = read(dt, ())
     if fault:
-        raise StateError(f"step: dt {fault}", "give seconds, 1e-3 for instance")
+        raise StateError(f"{of}: dt {fault}", "give seconds, 1e-3 for instance")
     h = h.astype(float)
     if not ((h > 0.0) & (h < np.inf)).all():
-        raise StateError(f"step: dt is {shown(dt)}, expected finite numbers above 0", "give seconds, 1e-3 for instance")
+        raise StateError(f"{of}: dt is {shown(dt)}, expected finite numbers above 0", "give seconds, 1e-3 for instance")
     return h

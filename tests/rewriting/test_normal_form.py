@@ -201,3 +201,26 @@ def test_what_holds_where_every_joint_has_one_coordinate():
     claims = lambda s: [(s.D_half.T @ s.D_rate, s.D_half @ s.D_rate), (s.D_rate.T, s.D_rate)]  # noqa: E731
     assert all(pp.prove(*claim).proved for claim in claims(arm))
     assert not any(pp.prove(*claim).proved for claim in claims(body))
+
+
+MOVES = {  # a product as the papers write it: what it is, and where that is written
+    "W H φ": (lambda s: (s.I - s.H @ s.psi @ s.K) @ s.H @ s.phi, lambda s: s.H @ s.psi, "S3 Lemma 4 (16)"),
+    "W_L H φ": (lambda s: (s.I - s.H @ s.Psi @ s.L) @ s.H @ s.phi, lambda s: s.H @ s.psi, "S0 Identity 5.1 (5.4)"),
+    "F H ψ": (lambda s: (s.I + s.H @ s.phi @ s.K) @ s.H @ s.psi, lambda s: s.H @ s.phi, "S0 A.4 (a.32)"),
+    "F_L H ψ": (lambda s: (s.I + s.H @ s.Phi @ s.L) @ s.H @ s.psi, lambda s: s.H @ s.phi, "S0 A.4 (a.32)"),
+    "F W": (lambda s: (s.I + s.H @ s.phi @ s.K) @ (s.I - s.H @ s.psi @ s.K), lambda s: s.I, "S3 Lemma 2 (12)"),
+    "W F": (lambda s: (s.I - s.H @ s.psi @ s.K) @ (s.I + s.H @ s.phi @ s.K), lambda s: s.I, "S3 Lemma 2 (12)"),
+    "F_L W_L": (lambda s: (s.I + s.H @ s.Phi @ s.L) @ (s.I - s.H @ s.Psi @ s.L), lambda s: s.I, "S0 Fact 4.2 (4.14)"),
+    "W_L F_L": (lambda s: (s.I - s.H @ s.Psi @ s.L) @ (s.I + s.H @ s.Phi @ s.L), lambda s: s.I, "S0 Fact 4.2 (4.14)"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_move_is_made_in_one_step(name):
+    """Where the papers go from product to product, so does the derivation, and says where it is written."""
+    s = pp.load("panda").operators
+    write, answer, source = MOVES[name]
+    e = write(s) @ s.D if answer(s) == s.I else write(s)
+    made = normalizer(e).chain(e).moves
+    assert [move.source for move in made] == [source]
+    assert made[-1].after == (s.D if answer(s) == s.I else answer(s))

@@ -16,6 +16,7 @@ from sound.recipes import Node, frames, letter, read, text, vector, walk
 from sound.robots import Joint, Spec
 
 TREE = Spec((Joint("universal", -1, True), Joint("prismatic", 0), Joint("helical", 0, True), Joint("spherical", 1)), 8)
+INNER = Spec((Joint("revolute"), Joint("universal", 0, True), Joint("prismatic", 1), Joint("universal", 1)), 10)
 HINGES = Spec((Joint("revolute"), Joint("revolute", 0), Joint("prismatic", 1), Joint("revolute", 1)), 9)
 DENSE = {"Om", "Om_dot", "S", "Delta_phi", "Delta_psi", "Phi", "Psi", "L"}  # between the axes of two bodies, or off a diagonal
 RATES = {"couple", "P_dot", "lambda_dot", "U_ring", "D_rate", "Pi", "P", "D_half"}  # steps with a shorter way for hinges
@@ -52,9 +53,10 @@ def test_a_letter_applied(node):
     check(node, TREE, swept=not letters_of(node) & DENSE)
 
 
+@pytest.mark.parametrize("spec", [HINGES, INNER], ids=["hinges", "universal joints on a body that moves"])
 @pytest.mark.parametrize("node", [node for node in applied() if letters_of(node) & RATES], ids=text)
-def test_a_letter_applied_on_hinges(node):
-    check(node, HINGES, swept=True)
+def test_a_letter_made_of_rates(node, spec):
+    check(node, spec, swept=True)
 
 
 @pytest.mark.parametrize("node", [node for node in applied() if not letters_of(node) & DENSE], ids=text)

@@ -60,16 +60,21 @@ PATTERNS = [(a.term.args, b.term, x.source) for x in rows(MOVE) for a, b in ((x.
 
 
 def _in_product(factors: tuple[Term, ...]) -> Found:
+    """A product the book knows, as it stands; else one that comes about within a sum."""
     for pattern, result, source in PATTERNS:
         n = len(pattern)
-        for i in range(len(factors)):
+        for i in range(len(factors) - n + 1):
             if factors[i : i + n] == pattern:
-                text = f"{UNICODE.text(Term('product', pattern))} → {UNICODE.text(result)}"
-                return product(*factors[:i], result, *factors[i + n :]), text, source
-            if i + 1 < len(factors) and (split := _over_sum(factors[i], factors[i + 1], pattern, result)):
-                text = f"{UNICODE.text(Term('product', pattern))} → {UNICODE.text(result)}"
-                return product(*factors[:i], split, *factors[i + 2 :]), text, source
+                return product(*factors[:i], result, *factors[i + n :]), _said(pattern, result), source
+    for pattern, result, source in PATTERNS:
+        for i in range(len(factors) - 1):
+            if split := _over_sum(factors[i], factors[i + 1], pattern, result):
+                return product(*factors[:i], split, *factors[i + 2 :]), _said(pattern, result), source
     return None
+
+
+def _said(pattern: tuple[Term, ...], result: Term) -> str:
+    return f"{UNICODE.text(Term('product', pattern))} → {UNICODE.text(result)}"
 
 
 def _over_sum(first: Term, second: Term, pattern: tuple[Term, ...], result: Term) -> Term | None:

@@ -21,6 +21,7 @@ from reference import reference
 
 import psiphi as pp
 from psiphi.catalogue.dynamics import CATALOGUE, METHODS, Quantity
+from psiphi.functions.identified import Identified
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,7 +56,9 @@ def functions() -> str:
     robot = pp.load("ur5")
     lines += [f"| {' | '.join(cell(x) for x in row)} |" for row in _catalogue(robot, CATALOGUE)]
     lines += ["", "Functions of functions:", "", "| | |", "|---|---|"]
-    rest = [name for name in vars(pp.Robot) if not name.startswith("_") and name not in (*CATALOGUE, "of")]
+    rest = [
+        name for name in (*vars(pp.Robot), *vars(Identified)) if not name.startswith("_") and name not in (*CATALOGUE, "of")
+    ]
     lines += [f"| `{name}` | {words(first(getattr(pp.Robot, name)))} |" for name in rest if callable(getattr(pp.Robot, name))]
     lines += [
         "",

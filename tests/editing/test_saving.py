@@ -85,6 +85,11 @@ def test_an_edited_robot_comes_back_and_pinocchio_reads_it(tmp_path):
     np.testing.assert_allclose(layout.to_tau(robot.gravity(q)), theirs, rtol=0, atol=1e-11)
 
 
+def test_names_of_frames_and_joints_do_not_meet(tmp_path):
+    robot = pp.load("ur5").with_frame("elbow", "forearm_link", (0, 0, 0.1)).with_frame("elbow_joint_", "tool")
+    agree(robot, saved(robot, tmp_path))
+
+
 @pytest.mark.parametrize("kind", ["helical", "cylindrical", "universal"])
 def test_what_urdf_cannot_say_is_refused(kind, tmp_path):
     robot = pp.robots.random_tree(1, kinds=kind)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from oracles import reference
 from psiphi.model.definitions import spatial_inertia
 
 
@@ -70,6 +71,15 @@ def test_an_arm_on_a_flying_bus():
     h = flyer.momentum(flyer.neutral(), a)  # at rest: the rate of the momentum
     np.testing.assert_allclose(h, 0.0, atol=1e-9)
     assert flyer.mass == pytest.approx(100.0 + 18.4, abs=4.0)  # with the base link, which a bolted arm does not move
+
+
+def test_a_robot_that_flies_beside_another():
+    """A floating base stays one: its free joint hangs on the frame, and moves it as it is said."""
+    both = pp.load("acrobot").attach(pp.load("ur5", base="free"), "world", (1, 0, 0), prefix="fly_")
+    assert both.nv == 2 + 12 and both.joint("fly_root_joint").parent == -1
+    riding = hanging().attach(hanging().with_gravity((0, 0, 0)), "rod", (0, 0, -1), prefix="b_")
+    q, v, a = np.array([0.3, -0.4]), np.array([1.0, 2.0]), np.array([0.5, -1.0])
+    np.testing.assert_allclose(riding.inverse_dynamics(q, v, a), reference.inverse_dynamics(riding, q, v, a), atol=1e-12)
 
 
 def test_a_tool_on_a_joint_of_its_own():

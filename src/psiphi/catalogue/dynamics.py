@@ -16,7 +16,7 @@ from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
-from psiphi.lowering import ground
+from psiphi.lowering import ground, regression
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
@@ -296,8 +296,9 @@ def _alone(row: Quantity) -> Quantity:
 
 
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
-PARTS: dict[str, Quantity] = {
+PARTS: dict[str, Quantity | TreeSum] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
+    "regressor": TreeSum("tau = Y pi", lambda tree, frames: regression.program(tree)),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from math import atan2, cos, inf, sin
 from pathlib import Path
 
+from psiphi.editing.picking import taken
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
 from psiphi.model.builder import EARTH, Builder
@@ -36,7 +37,7 @@ def text(robot: Model, file: Path) -> str:
         builder.body("world")
         builder.links = {"world": builder.links.pop("world"), **builder.links}
         for root in sorted(roots, key=list(builder.links).index):
-            builder.joint(f"world_to_{root}", "fixed", "world", root)
+            builder.joint(_unused(f"world_to_{root}", taken(builder)), "fixed", "world", root)
     shapes: dict[str, list[Shape]] = {}
     for shape in getattr(robot, "shapes", ()):
         shapes.setdefault(shape.link, []).append(shape)
@@ -48,10 +49,18 @@ def text(robot: Model, file: Path) -> str:
         lines += _link(link, shapes.get(link.name, ()), file)
     for joint in builder.joints.values():
         lines += _joint(joint)
+    names = taken(builder)
     for frame in builder.frames.values():
         lines += _link(LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file)
-        lines += _joint(JointRecord(f"{frame.name}_joint", "fixed", frame.link, frame.name, frame.place))
+        names.add(own := _unused(f"{frame.name}_joint", names))
+        lines += _joint(JointRecord(own, "fixed", frame.link, frame.name, frame.place))
     return "\n".join([*lines, "</robot>", ""])
+
+
+def _unused(name: str, names: set[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
 
 
 def rpy(R: Rotation) -> tuple[float, float, float]:

@@ -18,6 +18,7 @@ from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
 CUT = 1500  # nodes a segment
+COPIES = 100  # stores of a segment that computes nothing: LLVM's time for stores side by side grows with their square
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dic
         segments.append(Segment(f"part{r}", tape, run, stores, given | {n: ("frame", slots[n]) for n in last}))
     # results that are inputs, constants or angles themselves
     stores = [Store("frame", place, n) for n, places in outputs.items() if n not in home for place in places]
-    if stores:
-        segments.append(Segment("copies", tape, [], stores, given))
+    for n, start in enumerate(range(0, len(stores), COPIES)):
+        segments.append(Segment(f"copies{n or ''}", tape, [], stores[start : start + COPIES], given))
     return segments, frame
 
 

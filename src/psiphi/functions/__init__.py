@@ -6,5 +6,6 @@ Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays,
     expressions.py    `pp.function`                              typed.py          expressions typed as text
     differentiable.py a compiled function to be called, and its derivatives
     guard.py          reads arguments                            check.py          `check=True`
+    identification.py inertial parameters, and which of them torques tell; identified.py is its door
     by_columns.py     matrices of large robots                   operational.py    the policies at singularities
 """

@@ -13,12 +13,12 @@ from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
-from psiphi.editing.editable import Editable
 from psiphi.errors import Error, SingularError, StateError
 from psiphi.functions import by_columns, guard, operational
 from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.identified import Identified
 from psiphi.model.model import Model
 from psiphi.model.states import check_states
 from psiphi.operators import Operators
@@ -43,7 +43,7 @@ def _stepping() -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(Editable):
+class Robot(Identified):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
     `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN

@@ -8,6 +8,7 @@ computes which node). What letters do at one body are `steps/`; those that need 
     vectors.py                      results that are vectors or numbers
     gathering.py                    what no single body has: frames of several bodies, sums at the world
     matrices.py, words.py           results that are matrices, and the shapes of their words; columns.py those without one
+    regression.py                   torques by inertial parameters, which no operator says
     slopes.py, forward_slopes.py    derivatives of inverse and of forward dynamics, as matrices;
     changes.py                      of forward dynamics along a vector, and its gradients
     quasi.py                        velocities that are computed

@@ -146,6 +146,11 @@ def table(folder: Path) -> list[Call]:
         Call("dot_test", pp.dot_test, {"op": s.mass, "q": q, "rng": 0, "tolerance": 1e-9}),
         Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
         Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
+        Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
+        Call("jacobian", lambda by: robot.function("gravity").jacobian(by), {"by": "q"}),
+        Call("from_mujoco", pp.from_mujoco, {"model": MJCF}),
+        Call("from_pinocchio", pp.from_pinocchio, {"model": _peer()}),
+        *_edits(ur5, folder),
         Call("Body.capsule", pp.Body.capsule, {"mass": 1.0, "radius": 1.0, "length": 1.0, "name": "b", "com": (0, 0, 0)}),
         Call("Trajectory", pp.Trajectory, {
             "t": np.zeros(1), "q": np.zeros((1, 2)), "v": np.zeros((1, 2)), "a": None, "tau": None, "forces": None, "energy": None,
@@ -158,6 +163,44 @@ def table(folder: Path) -> list[Call]:
         Call("Trajectory.load", pp.Trajectory.load, {"path": folder / "m.npz"}),
     ]  # fmt: skip
     return calls
+
+
+MJCF = """<mujoco><worldbody><body name="a"><joint name="j"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>"""
+
+
+def _peer() -> Any:
+    import pinocchio
+
+    return pinocchio.buildSampleModelManipulator()
+
+
+def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
+    """What changes a robot, and what it says of its joints."""
+    q, v = robot.neutral(), np.ones(robot.nv)
+    joint, frame = robot.joints[-1].name, list(robot.frames)[-1]
+    body = pp.Body.box(1.0, (0.1, 0.1, 0.1), "load")
+    return [
+        Call("lock", robot.lock, {"joints": joint, "at": q}),
+        Call("subtree", robot.subtree, {"root": joint, "base": "fixed"}),
+        Call("without", robot.without, {"names": joint}),
+        Call("attach", robot.attach, {"other": body, "frame": frame, "pose": None, "joint": "fixed", "prefix": ""}),
+        Call("with_frame", robot.with_frame, {"name": "grip", "frame": frame, "pose": None}),
+        Call("with_gravity", robot.with_gravity, {"gravity": (0, 0, -1)}),
+        Call("with_base", robot.with_base, {"base": "free", "pose": None}),
+        Call("with_posture", robot.with_posture, {"name": "up", "q": q}),
+        Call("with_inertia", robot.with_inertia, {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None}),
+        Call(
+            "with_postures",
+            robot.with_postures,
+            {
+                "srdf": f"<robot name='x'><group_state name='up' group='g'><joint name='{joint}' value='1'/></group_state></robot>"
+            },
+        ),
+        Call("select", robot.select, {"joints": "*", "of": "v"}),
+        Call("save", robot.save, {"path": folder / "r.urdf"}),
+        Call("regressor", robot.regressor, {"q": q, "v": v, "a": v}),
+        Call("linearize", robot.linearize, {"q": q, "v": v, "tau": v, "dt": 1e-3, "method": "rk4"}),
+    ]
 
 
 def _motions(robot: pp.Robot) -> list[Call]:

@@ -100,7 +100,10 @@ def _seat(builder: Builder, new: Attachment, roots: list[str], link: str, seat: 
     for word in given:
         if word in OWN:
             raise StateError(f"joint has {shown(word)}, which the frame and the pose say", "leave it out")
-    if given.get("kind", "fixed") != "fixed" and len(roots) != 1:
+    kind = given.get("kind", "fixed")
+    if not isinstance(kind, str):
+        raise StateError(f"joint is {shown(kind)}, expected a kind of joints or the words of one", 'joint="revolute"')
+    if kind != "fixed" and len(roots) != 1:
         what = f"its roots are {listed(roots)}" if roots else "its joints hang on the world itself"
         raise ModelError(f"{new.builder.name} has no one link that a joint could carry: {what}", "weld it: leave joint= out")
     for root in roots:

@@ -50,7 +50,7 @@ def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, in
 
 def with_base(builder: Builder, base: Any, at: Any) -> None:
     """What is welded to the world flies, or stands at a pose; what flies is bolted down."""
-    if base not in (None, "fixed", "free"):
+    if base is not None and not (isinstance(base, str) and base in ("fixed", "free")):
         raise StateError(f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out to move the robot alone")
     if base is None and at is None:
         raise StateError("with_base came without anything to change", 'give "fixed" or "free", or pose=')

@@ -80,7 +80,7 @@ class Listed(Model):
         >>> robot.select("left_knee_*"), robot.select("left_knee_*", of="q"), robot.effort[robot.select("left_hip_*")]
         (array([9]), array([10]), array([ 88., 139.,  88.]))
         """
-        if of not in ("q", "v"):
+        if not isinstance(of, str) or of not in ("q", "v"):
             raise StateError(f"of is {shown(of)}, expected 'q' or 'v'", 'give of="q" for configurations')
         chosen = matching("joints", joints, self.joint_names, self.name)
         own = [joint.q_slice if of == "q" else joint.v_slice for joint in self.joints if joint.name in set(chosen)]

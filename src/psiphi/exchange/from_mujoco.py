@@ -72,6 +72,8 @@ def compiled(model: Any) -> Any:
             return mujoco.MjModel.from_xml_string(model)
         if isinstance(model, str | os.PathLike):
             return mujoco.MjModel.from_xml_path(os.fsdecode(model))
+    except TypeError:  # a name that is no text
+        raise ModelError(f"{shown(model)} is no name of a file", "give an MjModel, an MjSpec, or an MJCF file") from None
     except (ValueError, mujoco.FatalError) as error:
         file = None if not isinstance(model, str | os.PathLike) or "<" in str(model) else str(model)
         raise ModelError(f"MuJoCo refuses it: {' '.join(str(error).split())}", "correct the MJCF", file=file) from None

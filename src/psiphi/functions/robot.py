@@ -152,10 +152,10 @@ class Robot(Identified):
         6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As in S2 derivatives are those of body coordinates and
         gravity is a force: lambda- = [w'; v' - w x v], where FD2 and FD4 give [w'; v' - g].
         """
-        if method == "kalman":
+        if self._method(method) == "kalman":
             guard.on_host("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
-        results = self._loaded(self._method(method), state, f_ext, axes, None, dtype, check)
+        results = self._loaded(method, state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
         found = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
         return {**found, **self._gains(q, dtype)} if method == "kalman" else found

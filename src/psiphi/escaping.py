@@ -64,6 +64,19 @@ def html(text: object) -> str:
     return _html.escape(_CONTROL.sub(_shown, str(text)), quote=True)
 
 
+def xml(text: object) -> str:
+    r"""Text in a quoted attribute of XML, to be read again as it was; what XML cannot hold stands there as its code.
+
+    >>> xml('a<b "c"\n\0')
+    'a&lt;b &quot;c&quot;&#10;\\x00'
+    """
+    held = re.sub("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", _code, str(text))
+    return re.sub('[&<>"\t\n\r]', lambda m: _ENTITIES.get(m[0], f"&#{ord(m[0])};"), held)
+
+
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+
+
 def script_json(value: Any) -> str:
     r"""JSON that may stand inside <script>: no tag, comment or entity can begin in it, and it is ASCII.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from xml.sax.saxutils import quoteattr
+
+from psiphi.escaping import xml
 
 
 def tag(name: str, words: dict[str, str], end: str = "/>") -> str:
@@ -13,7 +14,7 @@ def tag(name: str, words: dict[str, str], end: str = "/>") -> str:
     '  <link name="a&lt;b"/>'
     """
     bare = name.lstrip()
-    said = " ".join(f"{key}={quoteattr(value)}" for key, value in words.items())
+    said = " ".join(f'{key}="{xml(value)}"' for key, value in words.items())
     return f"{name[: len(name) - len(bare)]}<{bare} {said}{end}"
 
 

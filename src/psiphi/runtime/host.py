@@ -15,7 +15,6 @@ from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.roll import Rolled
 
 EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # what others may call or set
-LONG = 2_000_000  # characters of IR, from which on LLVM looks less hard: a third of the time less, and code that is as fast
 FP = {"d": "double", "f": "float"}
 
 
@@ -46,7 +45,7 @@ class Host:
     def build(self, text: str, facts: dict[str, int]) -> bytes:
         names = [name for name in EXPORTS if f"@{name} = " in text or f"@{name}(" in text]
         head = json.dumps([names, facts]).encode()
-        return len(head).to_bytes(4, "little") + head + jit.compile_ir(text, opt=2 if len(text) < LONG else 1)
+        return len(head).to_bytes(4, "little") + head + jit.compile_ir(text)
 
     def load(self, built: bytes) -> tuple[jit.Library, dict[str, int]]:
         size = int.from_bytes(built[:4], "little")

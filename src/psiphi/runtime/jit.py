@@ -77,8 +77,9 @@ def host() -> Processor:
 def compile_ir(text: str, opt: int | None = None, passes: bool = False) -> bytes:
     """LLVM IR text -> relocatable object code for this processor.
 
-    `opt` (0 to 3) is the effort of instruction selection and register allocation: 2, and 1 for long texts. `passes` first runs LLVM's middle-end
-    pipeline (without loop or SLP vectorisation: the lanes are already in the text), which straight-line code rarely needs.
+    `opt` (0 to 3) is the effort of instruction selection and register allocation: 2, and 1 for long texts. `passes` first runs
+    LLVM's middle-end pipeline (without loop or SLP vectorisation: the lanes are already in the text), which straight-line code
+    rarely needs.
     """
     opt = opt if opt is not None else 2 if len(text) < LONG else 1
     binding = bindings()

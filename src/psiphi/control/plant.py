@@ -28,6 +28,11 @@ from psiphi.wording import shown
 ASKED = ("nq", "nv", "forward_dynamics")
 
 
+def parameters_of(robot: Any) -> tuple[Any, ...]:
+    """The parameters that `at` put into a robot some of whose numbers are inputs, or ()."""
+    return getattr(robot, "_more", ())
+
+
 def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The joint velocity of the robot underneath: v itself, unless the system has other velocities."""
     if isinstance(system, Model):
@@ -98,6 +103,12 @@ class Plant:
         """The joints' lower and upper limits, (nq,) each."""
         joints = self.robot.joints
         return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
+
+    def over_samples(self) -> Plant:
+        """The same system, asked about samples (..., samples, n): parameters with batch axes get one for them."""
+        if not any(np.ndim(x) > 1 for x in parameters_of(self.robot)):
+            return self
+        return Plant(self.given._over_samples())
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
         """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""

@@ -104,6 +104,8 @@ def _times(value: float) -> str:
 
 def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters:
     """From Y at random motions, interpreted: nothing is compiled."""
+    if robot.freed is not None:
+        raise StateError(f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`")
     words, rng = checked_words(more), np.random.default_rng(seed)
     names = parameter_names(robot, words)
     count = 2 + 2 * len(names) // max(1, robot.nv)

@@ -33,6 +33,7 @@ _HOME = {  # public name -> where it lives
     "from_pinocchio": "exchange.from_pinocchio",
     "load": "loading",
     "Robot": "functions.robot",
+    "FreeRobot": "functions.free",
     "Body": "model.model",
     "System": "closed",
     "Contact": "closed",
@@ -74,6 +75,7 @@ __all__ = [
     "Error",
     "Expression",
     "Frame",
+    "FreeRobot",
     "GravityCompensation",
     "Loop",
     "Model",
@@ -121,6 +123,7 @@ if TYPE_CHECKING:
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio
     from psiphi.functions.expressions import function
+    from psiphi.functions.free import FreeRobot
     from psiphi.functions.robot import Robot
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH

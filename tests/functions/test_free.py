@@ -9,6 +9,7 @@ import pytest
 
 import psiphi as pp
 import zoo
+from psiphi import cli
 from psiphi.bench.peers.pinocchio import Pin
 from psiphi.control.controllers import ComputedTorque
 from psiphi.functions.parametrised import from_pseudo_inertia, pseudo_inertia, soundness
@@ -212,3 +213,29 @@ def test_one_kernel_for_robots_that_differ_in_free_numbers_alone():
     assert one.at(one.parameters()) != one.at(two.parameters())
     again = pickle.loads(pickle.dumps(two.at(two.parameters())))
     close(again.gravity(q), other.gravity(q), 1e-12)
+
+
+def test_closed_chains_and_quasi_velocities_take_them():
+    robot = pp.load("pelican")
+    light = robot.free("inertia")
+    p = light.randomised(seed=0, spread=0.3)
+    loops, at = [pp.Loop("distance", "tool", "world", length=0.3)], states(robot, 2)
+    free, rebuilt = pp.connect(light, loops), pp.connect(light.baked(p), loops)
+    bound, one = free.at(p), [x[0] for x in at.values()]
+    for method in (None, "KKT"):
+        close(bound.forward_dynamics(*one, method=method), rebuilt.forward_dynamics(*one, method=method), 1e-9)
+    for call, words in ((lambda: free.forward_dynamics(*one), "no parameters came"), (lambda: free.at([p, p]), "one set")):
+        with pytest.raises(pp.StateError, match=words):
+            call()
+    with pytest.raises(pp.StateError, match="no number of"):
+        rebuilt.at(p)
+    many = light.randomised(2, seed=1)
+    quasi, alone = light.at(many).diagonalised, light.baked(many[1]).diagonalised
+    close(quasi.forward_dynamics(*at.values())[1], alone.forward_dynamics(*(x[1] for x in at.values())))
+    close(quasi.coriolis(at["q"], at["v"])[1], alone.coriolis(at["q"][1], at["v"][1]))
+
+
+def test_emitted_code_has_them(capsys):
+    link = pp.load("pelican").bodies[-1].name
+    assert cli.main(["emit", "pelican", "gravity", "--free", f"inertia:{link}"]) == 0
+    assert "const double *parameters" in capsys.readouterr().out

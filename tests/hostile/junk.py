@@ -199,7 +199,25 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("select", robot.select, {"joints": "*", "of": "v"}),
         Call("save", robot.save, {"path": folder / "r.urdf"}),
         Call("regressor", robot.regressor, {"q": q, "v": v, "a": v}),
+        *_free(robot, q, v),
         Call("linearize", robot.linearize, {"q": q, "v": v, "tau": v, "dt": 1e-3, "method": "rk4"}),
+    ]
+
+
+def _free(robot: pp.Robot, q: np.ndarray, v: np.ndarray) -> list[Call]:
+    """Numbers as inputs, and what makes them."""
+    light, link = robot.free("inertia"), robot.bodies[-1].name
+    p = light.parameters()
+    return [
+        Call("free", lambda word, links: robot.free(word, links=links), {"word": "mass", "links": link}),
+        Call("FreeRobot.at", light.at, {"parameters": p}),
+        Call("FreeRobot.gravity", light.gravity, {"q": q, "parameters": p}),
+        Call("FreeRobot.step", light.step, {"q": q, "v": v, "tau": v, "dt": 1e-3, "parameters": p}),
+        Call("FreeRobot.consistent", light.consistent, {"parameters": p}),
+        Call("FreeRobot.baked", light.baked, {"parameters": p}),
+        Call("FreeRobot.masses", light.masses, {"masses": {link: 1.0}}),
+        Call("FreeRobot.payload", light.payload, {"frame": link, "mass": 1.0, "com": (0, 0, 0), "inertia": np.eye(3)}),
+        Call("FreeRobot.randomised", light.randomised, {"size": 2, "spread": 0.1, "seed": 0}),
     ]
 
 

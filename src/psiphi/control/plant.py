@@ -15,6 +15,7 @@ The first row is asked of every system, the others where it has them:
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,10 @@ class Plant:
         """The same system, asked about samples (..., samples, n): parameters with batch axes get one for them."""
         if not any(np.ndim(x) > 1 for x in parameters_of(self.robot)):
             return self
-        return Plant(self.given._over_samples())
+        plant = copy(self)  # a closed chain has one set for all
+        plant.given = self.given._over_samples()
+        plant.robot = getattr(plant.given, "robot", plant.given)
+        return plant
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
         """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""

@@ -133,7 +133,10 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
 
 def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float], gauge: Pose) -> Link:
     body, joint = model.bodies[k], model.joints[k]
-    mass, moment, pseudo = _in_axes(gauge.inv, *moments(body, {}))
+    to_axes = gauge.inv
+    com = to_axes.rotation @ body.com + to_axes.translation
+    inertia = to_axes.rotation @ body.inertia @ to_axes.rotation.T
+    pseudo = 0.5 * np.trace(inertia) * np.eye(3) - inertia + body.mass * np.outer(com, com)
     return Link(
         index=k,
         parent=joint.parent,
@@ -142,9 +145,9 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
         fixed=[number for _, *numbers in placement.fixed for number in numbers],
         offset=[math.atan2(placement.offset[1], placement.offset[0]), placement.offset[2]],
         shape=[joint.pitch, *twist],
-        mass=mass,
-        moment=moment,
-        pseudo=pseudo,
+        mass=body.mass,
+        moment=[body.mass * x for x in com.tolist()],
+        pseudo=pseudo.tolist(),
         armature=joint.armature.tolist(),
     )
 
@@ -184,13 +187,13 @@ def _move_blind_inertia(links: list[Link], joints: Sequence[Joint]) -> None:
         R, l = (x.tolist() for x in link.rest_pose())
         u = [row[2] for row in R]
         if blind == "rod":
-            along = [mz * x for x in u]
-            second = _moved([[J[2][2] * (x * y) for y in u] for x in u], m, along, l)
-            first = [m * x + y for x, y in zip(l, along, strict=True)]
+            pairs = [[(l[i] * u[j] + u[i] * l[j], u[i] * u[j], l[i] * l[j]) for j in range(3)] for i in range(3)]
+            second = [[J[2][2] * uu + mz * lu + m * ll for lu, uu, ll in row] for row in pairs]
+            first = [m * x + mz * y for x, y in zip(l, u, strict=True)]
             link.mass, link.moment[2] = 0.0, 0.0
             link.pseudo = [J[0], J[1], [J[2][0], J[2][1], 0.0]]
         elif blind == "point":
-            second, first = _moved(NOTHING, m, [0.0] * 3, l), [m * x for x in l]
+            second, first = [[m * (x * y) for y in l] for x in l], [m * x for x in l]
             link.mass = 0.0
         else:
             m, second, first = 0.0, _turned(R, J), [0.0] * 3

@@ -88,8 +88,11 @@ def parameters(model: Model, name: str, given: Any) -> Any:
     """The free numbers of a call, or words where none came."""
     if given is None:
         n = model.freed.size if model.freed is not None else 0
-        cause = f"{name}: numbers of {model.name} are inputs, and no parameters came"
-        raise StateError(cause, f"give parameters=, {n} numbers in the last axis; light.parameters() are the file's own")
+        cause = f"{name}{': ' if name else ''}numbers of {model.name} are inputs, and no parameters came"
+        remedy = (
+            f"give parameters=, {n} numbers in the last axis, or use light.at(parameters); light.parameters() are the robot's"
+        )
+        raise StateError(cause, remedy)
     return given
 
 

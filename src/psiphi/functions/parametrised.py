@@ -137,24 +137,25 @@ def randomised(freed: Freed, size: Any, spread: Any, seed: Any) -> np.ndarray:
     rng = generator(seed)
     width = positive("spread", spread, "give a relative spread, 0.1 for instance", 10.0)
     lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
-    new = {}
-    for block in freed.blocks:
-        own = freed.values[block.own]
-        if block.word == "inertia":
-            S = pseudo_inertia(own)
-            radius = np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]) if S[3, 3] > 0.0 else 1.0
-            A = np.eye(4) + 0.5 * width * rng.standard_normal((*lead, 4, 4)) * (
-                [1, 1, 1, radius] / np.array([[1], [1], [1], [radius]])
-            )
-            A[..., 3, :3] = 0.0
-            new[block] = from_pseudo_inertia(A @ S @ np.swapaxes(A, -1, -2))
-        elif block.word == "com":
-            S = pseudo_inertia(ten(freed.nominal.bodies[block.index]))
-            radius = np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]) if S[3, 3] > 0.0 else 0.0
-            new[block] = own + width * radius * rng.standard_normal((*lead, len(own)))
-        else:
-            new[block] = own * np.exp(width * rng.standard_normal((*lead, len(own))))
-    return _filled(freed, new)
+    try:
+        return _filled(freed, {block: _random(freed, block, lead, width, rng) for block in freed.blocks})
+    except (ValueError, MemoryError) as error:
+        raise StateError(f"size is {shown(size)}, more than the memory holds", "make them in parts") from error
+
+
+def _random(freed: Freed, block: FreeBlock, lead: tuple[int, ...], width: float, rng: np.random.Generator) -> np.ndarray:
+    own = freed.values[block.own]
+    if block.word in ("armature", "damping", "mass"):
+        return own * np.exp(width * rng.standard_normal((*lead, len(own))))
+    S = pseudo_inertia(ten(freed.nominal.bodies[block.index]))
+    radius = np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]) if S[3, 3] > 0.0 else 1.0
+    if block.word == "com":
+        return own + width * radius * rng.standard_normal((*lead, 3))
+    shear = 0.5 * width * rng.standard_normal((*lead, 4, 4)) * [1.0, 1.0, 1.0, radius]
+    shear[..., 3, :] /= [1.0, 1.0, 1.0, radius]
+    shear[..., 3, :3] = 0.0
+    A = np.eye(4) + shear
+    return from_pseudo_inertia(A @ S @ np.swapaxes(A, -1, -2))
 
 
 def baked(freed: Freed, parameters: np.ndarray) -> Any:

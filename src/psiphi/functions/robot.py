@@ -196,7 +196,9 @@ class Robot(Identified):
         own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
         for joint in self.joints:
             own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
-        before, after, gains = self._call("kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False)
+        before, after, gains = self._over_samples()._call(
+            "kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False
+        )
         place = [(j.row.nv, j.index) for j in self.joints]
         picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
         G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
@@ -501,10 +503,14 @@ class Robot(Identified):
         """The numbers that are free; a robot that has some is a `FreeRobot`, which knows them."""
         return guard.parameters(self, name, None)
 
+    def _over_samples(self) -> Robot:
+        """The robot for arrays with one batch axis more: what has batch axes of its own gets it, too."""
+        return self
+
     @property
     def _more(self) -> tuple[Any, ...]:
         """What its functions take behind their own arguments."""
-        return () if self.freed is None else (self._parameters("this"),)
+        return () if self.freed is None else (self._parameters(""),)
 
     def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
         if self.freed is not None and PARAMETERS not in state:

@@ -107,6 +107,11 @@ class Freed:
         return [block for block in self.blocks if block.word == word]
 
 
+def nominal(model: Model) -> Model:
+    """The model with all its numbers: itself, or what it was before some were free."""
+    return model if model.freed is None else model.freed.nominal
+
+
 def freed(model: Model, words: Iterable[str], bodies: Iterable[int]) -> dict[str, Any]:
     """The fields of the model with these words of these bodies as inputs."""
     blocks, at, nominal = [], 0, model

@@ -30,7 +30,7 @@ GROUPS = {  # heading -> public names, in the order in which they are met
     "Motion": ("simulate", "rollout", "Trajectory", "viewer"),
     "Control": ("PD", "ComputedTorque", "OperationalSpace", "GravityCompensation"),
     "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
-    "Estimation and other libraries": ("estimation", "interop"),
+    "Estimation and other libraries": ("identify", "Identification", "estimation", "interop"),
     "Threads": ("set_threads", "get_threads"),
     "Errors": ("Error", "ModelError", "StateError", "SingularError", "CacheError", "SimulationError"),
     "Warnings": ("ModelWarning", "MotionWarning"),
@@ -52,9 +52,17 @@ A, F = np.zeros(cell.nv), np.zeros((2, 6))
 motion = pp.simulate(robot, q, duration=0.1)
 layout = pp.interop.pinocchio(robot)
 estimate = pp.estimation.of(robot, q, v)
+q3, v3, a3 = np.random.default_rng(0).standard_normal((3, 50, 2))
+found = pp.identify(acrobot := pp.load("acrobot"), q3, v3, a3, acrobot.inverse_dynamics(q3, v3, a3))
 """
 HOLDERS = {"Robot": "robot", "Model": "robot", "System": "cell", "Trajectory": "motion", "Expression": "s.mass"}
-HOLDERS |= {"FreeRobot": "light", "interop.Layout": "layout", "scenes.Case": "case", "estimation.Analogue": "estimate"}
+HOLDERS |= {
+    "Identification": "found",
+    "FreeRobot": "light",
+    "interop.Layout": "layout",
+    "scenes.Case": "case",
+    "estimation.Analogue": "estimate",
+}
 OWN = {"q": "q", "v": "v", "a": "a", "tau": "tau", "x": "v", "frame": '"tool"', "frames": '"tool"', "q0": "q", "q1": "q + 0.1"}
 OWN |= {
     "M": "robot.mass_matrix(q)",
@@ -71,6 +79,9 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Builder.posture": 'b.posture("up", {"hinge": 3.1})',
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
+    "pp.Identification": "isinstance(found, pp.Identification)",
+    "Identification.report": "print(found.report().splitlines()[0])",
+    "Identification.plot": 'found.plot(folder / "fit.png")',
     "pp.FreeRobot": 'isinstance(pp.load("ur5").free("mass"), pp.FreeRobot)',
     "pp.Robot": 'isinstance(pp.load("ur5"), pp.Robot)',
     "Robot.flops": 'robot.flops("gravity") > 0',

@@ -34,6 +34,8 @@ _HOME = {  # public name -> where it lives
     "load": "loading",
     "Robot": "functions.robot",
     "FreeRobot": "functions.free",
+    "identify": "identifying.identify",
+    "Identification": "identifying.findings",
     "Body": "model.model",
     "System": "closed",
     "Contact": "closed",
@@ -101,6 +103,8 @@ __all__ = [
     "function",
     "get_threads",
     "grasp",
+    "identify",
+    "Identification",
     "interop",
     "load",
     "prove",
@@ -125,6 +129,8 @@ if TYPE_CHECKING:
     from psiphi.functions.expressions import function
     from psiphi.functions.free import FreeRobot
     from psiphi.functions.robot import Robot
+    from psiphi.identifying.findings import Identification
+    from psiphi.identifying.identify import identify
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose

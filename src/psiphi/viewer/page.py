@@ -23,7 +23,7 @@ from psiphi.viewer.scene import Scene
 from psiphi.wording import counted, shown
 
 PAGE = files("psiphi.viewer") / "page"
-SCRIPTS = ("algebra.js", "solids.js", "draw.js", "page.js")
+SHARED = ("algebra.js", "solids.js", "draw.js", "camera.js")
 TRIANGLES = 18_000  # of all meshes of a page together
 
 
@@ -43,7 +43,7 @@ def page(scene: Scene) -> str:
         "facts": _facts(scene),
         "plots": "\n".join([*_figures(scene), *(f'<p class="note">{html(note)}</p>' for note in scene.notes[:20])]),
         "data": script_json(data(scene)),
-        "script": "\n".join(_file(name) for name in SCRIPTS),
+        "script": "\n".join(_file(name) for name in (*SHARED, "page.js")),
     }
     text = _file("page.html")
     pieces = text.split("{{")

@@ -146,7 +146,7 @@ def binary(pieces: Pieces, char: str = "d") -> bytes:
 
 
 def blocks_binary(frame: BlockFrame, entries: dict[str, tuple[str, ...]], char: str = "d") -> bytes:
-    """A module of many blocks over one frame at address 0, which it exports as `memory`: each entry runs its blocks in order."""
+    """A module of many blocks over one frame, exported as `memory`: each entry runs its blocks in order."""
     bodies: list[bytes] = []
     at: dict[str, int] = {}
     for name in dict.fromkeys(name for order in entries.values() for name in order):

@@ -1,11 +1,12 @@
 """A step with everything a hand can change as an input: targets, gains, gravity, damping, and a spring that pulls at a point.
 
-    tau    = motors (kp (q_ref - q) - kd v + share g(q)),    q_ref = home exp(aim)
+    tau    = motors (kp (q_ref - q) + share g(q)) - brake v,  q_ref = home exp(aim)
     F      = stiffness (hand - x) - slowing x',              x = p(k) + R(k) grip: the point of the body that is held
-    M a    = tau + (1 - weight) g(q) + J* F - b v - C v - g
+    M a    = tau + (1 - weight) g(q) + J* F - losses v - C v - g
 
-`weight` is how much of its gravity the system feels (g is linear in it), `share` how much of g the motors carry. The blocks are
-those of a rollout (`machine.py`), the law that of `pp.PD` with gravity; a live page runs them (`viewer/living.py`).
+`weight` is how much of its gravity the system feels (g is linear in it), `share` how much of g the motors carry, `brake` their
+damping (kd), which is taken as losses are: implicitly where it is stiff. The blocks are those of a rollout (`machine.py`), the
+law that of `pp.PD` with gravity; a live page runs them (`viewer/living.py`).
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class HandledMachine(Machine):
         bodies = {"R": 9 * n, "p": 3 * n, "V": 6 * n, "held": n, "stiffness": n, "slowing": n, "grip": 3, "hand": 3}
         sizes = {"h": 1, "damping": m.nv, "mobility": m.nv}
         known |= {
+            "slow": (trace("slow", {"losses": m.nv, "brake": m.nv}, lambda losses, brake: {"damping": losses + brake}), {}),
             "brace": (trace("brace", sizes, self._braced), {}),
             "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._aimed), {}),
             "poses": (parts.catalogued(robot, "link_poses"), {}),
@@ -85,6 +87,7 @@ class HandledMachine(Machine):
             "weigh": (parts.catalogued(robot, "gravity"), {"tau": "g"}),
             "load": (trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded), {}),
             "total": (known["total"][0], {"tau": "load"}),
+            "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, driving), {}),
             "kinetic": (parts.catalogued(robot, "kinetic_energy"), {"E": "kinetic"}),
             "potential": (parts.catalogued(robot, "potential_energy"), {"E": "potential"}),
             "energies": (trace("energies", {"kinetic": 1, "potential": 1, "weight": 1}, energies), {}),
@@ -103,7 +106,7 @@ class HandledMachine(Machine):
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        return ("brace", *super().order)
+        return ("slow", "brace", *super().order)
 
     def _evaluation(self, j: int, first: bool) -> list[str]:
         *law, total, dynamics = super()._evaluation(j, first)
@@ -114,7 +117,7 @@ class HandledMachine(Machine):
         """What a picture of the state needs: torques, poses, energies, contact forces."""
         law = [f"law{i}.0" for i in range(len(self.plan.law.steps))]
         forces = [name for name in ("acting", "forces") if "forces" in self.blocks]
-        return (*law, "poses", *PULL, *forces, "kinetic", "potential", "energies")
+        return (*law, "poses", *PULL, *forces, "motor", "kinetic", "potential", "energies")
 
     @cached_property
     def frame(self) -> BlockFrame:
@@ -144,6 +147,10 @@ def _cross(a: Any, b: Any) -> Any:
 
 def loaded(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:
     return {"load": tau + (1.0 - weight) * g + pulled}
+
+
+def driving(tau: Any, brake: Any, v: Any) -> Values:
+    return {"torque": tau - brake * v}
 
 
 def energies(kinetic: Any, potential: Any, weight: Any) -> Values:

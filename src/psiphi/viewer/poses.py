@@ -24,7 +24,8 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     if not len(model.bodies):
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
     tree = frame_tree(model, rods=False)
-    return interpret(sweeps_of("link_poses", tree), tree, q)
+    R, p = interpret(sweeps_of("link_poses", tree), tree, q)
+    return R, p
 
 
 def turned_to(axis) -> np.ndarray:

@@ -28,8 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="ROBOT|SCENE|MOTION", help="a robot, a scene, or an .npz or .csv file of a motion")
     parser.add_argument("--robot", help="the robot or scene of a kept motion, where it is not a bundled robot")
     base_argument(parser)
-    parser.add_argument("--html", metavar="FILE", help="write one page instead of starting the live viewer")
-    parser.add_argument("--live", metavar="FILE", help="write one page in which the robot or the scene's system runs")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--html", metavar="FILE", help="write one page instead of starting the live viewer")
+    kinds.add_argument("--live", metavar="FILE", help="write one page in which the robot or the scene's system runs")
     parser.add_argument("--no-meshes", action="store_true", help="leave mesh files alone")
     parser.add_argument(
         "--port", type=int, default=8080, help="port of the live viewer (default: %(default)s, or the next free)"

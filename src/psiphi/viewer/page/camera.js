@@ -78,7 +78,10 @@ canvas.addEventListener("pointermove", e => {
   fingers.set(e.pointerId, e); dirty = true;
 });
 canvas.addEventListener("contextmenu", e => e.preventDefault());
-canvas.addEventListener("wheel", e => { camera.far = Math.min(radius * 25, Math.max(radius * 0.1, camera.far * Math.exp(e.deltaY * 0.001))); dirty = true; e.preventDefault(); }, { passive: false });
+canvas.addEventListener("wheel", e => {  // inside another page the wheel scrolls that one until this one is clicked
+  if (window.parent !== window && document.activeElement !== canvas) return;
+  camera.far = Math.min(radius * 25, Math.max(radius * 0.1, camera.far * Math.exp(e.deltaY * 0.001))); dirty = true; e.preventDefault();
+}, { passive: false });
 canvas.addEventListener("dblclick", () => reset());
 $("reset").addEventListener("click", () => reset());
 window.addEventListener("resize", resize);

@@ -153,12 +153,13 @@ if (L.curves.length) shown.push(["joint coordinates", "rad, m", L.curves.map(x =
 if (L.torques.length) shown.push(["motor torques", "Nm, N", L.torques.map(x => x[0]), () => L.torques.map(x => F.torque[x[1]])]);
 shown.forEach((x, i) => { shown[i] = { plot: trace($("plots"), x[0], x[1], x[2], C), values: x[3] }; });
 function record() { for (const x of shown) x.plot.put(steps * h, x.values()); }
-let plotted = 0;
+let plotted = 0, seen = true;  // a page inside another one rests while nobody can see it
+new IntersectionObserver(all => { seen = all[all.length - 1].isIntersecting; }).observe(document.querySelector("main"));
 function paint(stamp) {
   const elapsed = Math.min(0.25, Math.max(0, (stamp - before) / 1000 || 0));
   before = stamp;
-  if (F && playing) { run(elapsed); dirty = true; }
-  if (F && dirty) {
+  if (F && playing && seen) { run(elapsed); dirty = true; }
+  if (F && dirty && seen) {
     dirty = false; look(); follow(); draw(items(), view()); label();
     $("clock").textContent = `${(steps * h).toFixed(2)} s`;
     if (stamp - plotted > 45 || !playing) { plotted = stamp; if (document.querySelector("main").className !== "alone") for (const x of shown) x.plot.paint(steps * h); }

@@ -111,6 +111,7 @@ grasp = e => {
   held = { body: k, hand: found.point };
   F.held.fill(0); F.held[k] = 1; F.grip.set(back(M, sub(found.point, origin(M)))); F.hand.set(turnedBack(found.point));
   if (!heard.stopped) play(true);
+  note("", "");
   return {
     move(e) {  // in the plane through the hand, across the view
       const [eye, way] = ray(e), far = dot(sub(held.hand, eye), away) / dot(way, away);

@@ -15,7 +15,9 @@ from psiphi.errors import Error, StateError
 from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
+from psiphi.runtime import lazy_arrays
 from psiphi.runtime.device_arrays import library_of
+from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -166,6 +168,8 @@ def stack_wrenches(f_ext: Mapping) -> Any:
     wrenches = []
     if f_ext and all(map(on_card, f_ext.values())):
         return library_of("f_ext", next(iter(f_ext.values()))).stack(list(f_ext.values()))
+    if any(map(is_lazy, f_ext.values())):
+        return lazy_arrays.stacked(list(f_ext.values()))
     for frame, wrench in f_ext.items():
         array, fault = read(wrench, (6,))
         if fault:

@@ -8,6 +8,7 @@ then `march.py` (the loop over steps in Python). Around them:
     adaptive.py   steps of SciPy's choosing
     fast.py       steps by a compiled kernel, in pieces
     rolling.py    the second door, `pp.rollout`: the kernel alone
+    rolled_blocks.py  the same of Dask arrays, block by block
     bar.py        how far it is, for a person who waits
     events.py     what is watched for
     failure.py    when it breaks off

@@ -158,3 +158,32 @@ def test_a_graph_keeps_its_function():
     gc.collect()
     energy.backward()
     assert torch.isfinite(q.grad).all()
+
+
+@pytest.mark.parametrize("shape", [(2,), (5, 2), (2, 5, 2)])
+def test_rollouts(shape):
+    q, v = tensors(2, 2)
+    tau = torch.tensor(np.random.default_rng(3).standard_normal(shape), requires_grad=True)
+    assert check(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5), (q, v, tau))
+    states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
+    assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
+
+
+def test_rollouts_of_a_batch_by_torch_func():
+    q, v = (x.detach() for x in tensors(2, 2))
+    tau = torch.zeros(5, 2, dtype=torch.float64)
+
+    def loss(q, v, tau):
+        return pp.rollout(ARM, q, v, tau, steps=5, dt=0.02)[0].pow(2).sum()
+
+    each = torch.func.vmap(torch.func.grad(loss, argnums=2), in_dims=(0, 0, None))(q, v, tau)
+    assert torch.allclose(each.sum(0), torch.func.grad(loss, argnums=2)(q, v, tau)) and each.shape == (2, 5, 2)
+
+
+def test_a_rollout_without_a_derivative_says_so():
+    q, v = tensors(2, 2)
+    with pytest.raises(pp.Error, match="limits=.block"):
+        pp.rollout(ARM, q, v, steps=5, limits="block")
+    (slope,) = torch.autograd.grad(pp.rollout(ARM, q, v, steps=5)[0].sum(), q, create_graph=True)
+    with pytest.raises(pp.Error, match="second derivatives"):
+        slope.sum().backward()

@@ -240,7 +240,7 @@ class Work:
     def _leaves(self, number: int, size: int) -> np.ndarray:
         return np.array([self.tape.leaf(str(number), j) for j in range(size)], dtype=object)
 
-    def _given(self, size: int) -> np.ndarray:
+    def given(self, size: int) -> np.ndarray:
         """A new input."""
         self.more += 1
         return self._leaves(self.more - 1, size)
@@ -265,7 +265,7 @@ class Work:
         """The changes of the results."""
         seeds: dict[int, Any] = {}
         for name in self.names:
-            seeds |= self._seeds(name, self._given(self._size(name)))
+            seeds |= self._seeds(name, self.given(self._size(name)))
         changes = iter(push(self.tape, self.every, seeds))
         return [[next(changes) for _ in row] for row in self.nodes.values()]
 
@@ -273,7 +273,7 @@ class Work:
         """Of the results' weighted sum, one a name."""
         weights: dict[int, Any] = {}
         for row in self.nodes.values():
-            for node, w in zip(row, self._given(len(row)), strict=True):
+            for node, w in zip(row, self.given(len(row)), strict=True):
                 weights[node] = weights[node] + w if node in weights else w
         return self._gradients(weights)
 

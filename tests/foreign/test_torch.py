@@ -182,7 +182,7 @@ def test_rollouts_of_a_batch_by_torch_func():
 
 def test_a_rollout_without_a_derivative_says_so():
     q, v = tensors(2, 2)
-    with pytest.raises(pp.Error, match="limits=.block"):
+    with pytest.raises(pp.Error, match=r"limits=.block"):
         pp.rollout(ARM, q, v, steps=5, limits="block")
     (slope,) = torch.autograd.grad(pp.rollout(ARM, q, v, steps=5)[0].sum(), q, create_graph=True)
     with pytest.raises(pp.Error, match="second derivatives"):

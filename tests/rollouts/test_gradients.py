@@ -120,7 +120,7 @@ def test_it_is_a_tuple_still():
 def test_what_has_no_derivative_says_so():
     puma = pp.robots.puma560()
     blocked = pp.rollout(puma, puma.neutral(), steps=3, limits="block")
-    with pytest.raises(pp.Error, match="limits=.block"):
+    with pytest.raises(pp.Error, match=r"limits=.block"):
         blocked.vjp(np.ones_like(blocked.q))
     motion = pp.rollout(ARM, Q, V, steps=3)
     with pytest.raises(pp.Error, match=r"q_weight has shape \(7,\), expected \(3, 4, 2\)"):

@@ -76,7 +76,7 @@ class RolledStates(tuple):
         return found
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent vector), of tau, or of a controller's numbers.
+        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent vector), of tau, of a controller's numbers.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.robots.puma560()

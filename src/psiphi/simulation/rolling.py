@@ -67,8 +67,8 @@ def rollout(
         length = whole("steps", steps), step_stride(every), step_size(dt)
         return _on_card(plant, state, *length, method, flag("hold", hold), brakes, effort, limits, out)
     if foreign := [x for x in (q0, v0, tau) if is_foreign(x)]:
-        rest = dict(every=every, hold=hold, damping=damping, friction=friction, friction_speed=friction_speed, effort=effort)
-        rest |= dict(actuated=actuated, passive=passive, limits=limits)
+        rest: dict[str, Any] = {"every": every, "hold": hold, "damping": damping, "friction": friction, "limits": limits}
+        rest |= {"friction_speed": friction_speed, "effort": effort, "actuated": actuated, "passive": passive}
         if out is not None:
             raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
         if _blocks(limits) and any(getattr(x, "requires_grad", False) for x in foreign):

@@ -36,7 +36,7 @@ Wrenches: TypeAlias = Mapping[str, Numbers]  # by the names of frames
 def owner(value: Any) -> str:
     """The library with derivatives of its own that an array (or a tracer) belongs to: "torch", "jax", or none."""
     if type(value) is not np.ndarray:
-        for library, kind in (("torch", "Tensor"),):
+        for library, kind in (("torch", "Tensor"), ("jax", "Array")):
             module = sys.modules.get(library)
             if module is not None and isinstance(value, getattr(module, kind, ())):
                 return library

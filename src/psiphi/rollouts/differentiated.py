@@ -129,7 +129,7 @@ class Along(DifferentiatedMachine):
     def rollout(self) -> Rollout:
         plan = self.machine.plan
         names = (*STATE, *self.names)
-        values = dict(zip(("q_new", "v_new", "q_dot_new", "v_dot_new"), self.work.jvp(), strict=True))
+        values: dict[str, Any] = dict(zip(("q_new", "v_new", "q_dot_new", "v_dot_new"), self.work.jvp(), strict=True))
         parts, order = self.block(self.sized(names, "{}_dot"), values)
         moving = ("q", "v", "q_dot", "v_dot")
 

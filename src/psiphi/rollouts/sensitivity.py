@@ -101,16 +101,15 @@ class Sensitivity:
         """The steps a ... b once more from (q, v) (B, n): all of them, or some checkpoints and then what lies between."""
         stride = -(-(b - a) // room)
         starts = range(a, b, stride)
-        states = tuple(np.empty((len(x), len(starts), x.shape[-1])) for x in (q, v))
-        for room_of, x in zip(states, (q, v), strict=True):
-            room_of[:, 0] = x
+        Q, V = (np.empty((len(x), len(starts), x.shape[-1])) for x in (q, v))
+        Q[:, 0], V[:, 0] = q, v
         if len(starts) > 1:
-            self.runner.advance(q, v, a, stride * (len(starts) - 1), stride, tuple(x[:, 1:] for x in states))
+            self.runner.advance(q, v, a, stride * (len(starts) - 1), stride, (Q[:, 1:], V[:, 1:]))
         if stride == 1:
-            yield a, b, *states
+            yield a, b, Q, V
             return
         for i in reversed(range(len(starts))):
-            yield from self._again(states[0][:, i], states[1][:, i], starts[i], min(b, starts[i] + stride), room)
+            yield from self._again(Q[:, i], V[:, i], starts[i], min(b, starts[i] + stride), room)
 
 
 def _in_place(x: np.ndarray, rows: int) -> np.ndarray:

@@ -84,7 +84,7 @@ class RolledPullback:
         bars = states.coordinate_gradients(*weights)
         kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
         shapes = {arg.name: arg.shape for arg in self.of.inputs}
-        found = tuple(bars[name].reshape(*lead, *shapes[name]).astype(kind, copy=False) for name in self.names)
+        found: Any = tuple(bars[name].reshape(*lead, *shapes[name]).astype(kind, copy=False) for name in self.names)
         return found if len(found) > 1 else found[0]
 
     def pullback(self, *names: str) -> Any:

@@ -187,3 +187,11 @@ def test_a_rollout_without_a_derivative_says_so():
     (slope,) = torch.autograd.grad(pp.rollout(ARM, q, v, steps=5)[0].sum(), q, create_graph=True)
     with pytest.raises(pp.Error, match="second derivatives"):
         slope.sum().backward()
+
+
+def test_parameters_of_a_robot_have_gradients():
+    light = ARM.free("mass")
+    q, v, tau = tensors(2, 2, 2)
+    masses = torch.tensor(light.parameters(), requires_grad=True)
+    assert check(lambda q, m: light.forward_dynamics(q, v, tau, parameters=m), (q, masses))
+    assert check(lambda q, m: light.at(m).step(q, v, tau, 0.01, method="euler"), (q, masses))

@@ -127,3 +127,13 @@ def test_what_has_no_derivative_says_so():
         motion.vjp(np.ones(7))
     with pytest.raises(pp.Error, match="jvp by 'kp', which drives nothing here"):
         motion.jvp(kp=1.0)
+
+
+def test_parameters():
+    light = ARM.free("mass")
+    own = light.parameters()
+
+    def run(q, v, d):
+        return pp.rollout(light.at(own + d.get("parameters", 0.0)), q, v, np.ones((6, 2)), 0.01, 6)
+
+    agree(ARM, Q, V, run, ["tau", "parameters"][1:])

@@ -15,6 +15,7 @@ from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.runner import Arrays, Runner, compiled
 from psiphi.rollouts.supply import Drive
+from psiphi.sweeps.program import PARAMETERS
 
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 Piece = tuple[int, int, np.ndarray, np.ndarray]  # steps a ... b, and the states (B, b - a, n) they begin with
@@ -30,8 +31,8 @@ class Sensitivity:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The places a derivative is taken by, besides the state: a table of torques, or the numbers of a controller."""
-        fixed = (name for name in self.plan.given if name == "tau" or name.startswith("law."))
+        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
+        fixed = (name for name in self.plan.given if name in ("tau", PARAMETERS) or name.startswith("law."))
         return (*fixed, *(name for name in self.plan.tables if name == "tau"))
 
     def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import read
+from psiphi.control.plant import parameters_of
 from psiphi.control.torques import Torque
 from psiphi.errors import StateError
 from psiphi.rollouts.sensitivity import Sensitivity
+from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest
 
 
@@ -41,12 +43,14 @@ class RolledStates(tuple):
     @property
     def places(self) -> dict[str, str]:
         """What a derivative is taken by, besides the beginning: by name, its place in the kernel."""
+        places = {place.removeprefix("law."): place for place in self.ways.names}
         if self.tau is not None and not self.tau.is_given:
-            return {}
-        return {place.removeprefix("law."): place for place in self.ways.names}
+            del places["tau"]
+        return places
 
     def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
-        """Gradients of the weighted sum of all samples: by "q" and "v" of the beginning, by "tau" or the controller's numbers.
+        """Gradients of the weighted sum of all samples: by "q" and "v" of the beginning, by "tau" or the controller's numbers,
+        by "parameters" where the robot has some (`robot.free`).
 
         Weights have the shapes of q and v (None: zero). The gradient by q is a tangent one, (..., nv), as everywhere; that by
         tau has the shape that tau was given in, summed over motions that shared it.
@@ -72,7 +76,8 @@ class RolledStates(tuple):
         bars = {name: x.reshape(*lead, *x.shape[1:]) for name, x in bars.items()}
         found = {name: bars[name] for name in ("q", "v")}
         for name, place in self.places.items():
-            found[name] = self.tau.gradient(bars[place]) if self.tau else _summed(bars[place], self._numbers(name).shape)
+            is_table = self.tau is not None and name == "tau"
+            found[name] = self.tau.gradient(bars[place]) if is_table else _summed(bars[place], self._numbers(name).shape)
         return found
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -91,16 +96,19 @@ class RolledStates(tuple):
         first, lead = self.v[..., 0, :], self.q.shape[:-2]
         changes = {"q": self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first)), "v": _shaped("v", v, first)}
         for name, given in others.items():
-            row = self.tau.change(given) if self.tau else _shaped(name, given, self._numbers(name))
+            is_table = self.tau is not None and name == "tau"
+            row = self.tau.change(given) if is_table else _shaped(name, given, self._numbers(name))
             core = 2 if self.places[name] in self.ways.plan.tables else 1
-            row = row[..., 0, :] if self.tau and core == 1 else row
+            row = row[..., 0, :] if is_table and core == 1 else row
             changes[self.places[name]] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
         flat = {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
         dq, dv = self.ways.along(flat)
         return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
 
     def _numbers(self, name: str) -> np.ndarray:
-        """A controller's, or what it follows where that does not change."""
+        """A controller's, what it follows where that does not change, or parameters of the robot."""
+        if name == PARAMETERS:
+            return np.asarray(parameters_of(self.ways.plant.robot)[0])
         return np.asarray(self.ways.drive.given()[self.places[name]])
 
 

@@ -42,6 +42,7 @@ ROOMS = [
     "control",
     "motion",
     "rollouts",
+    "reaching",
     "simulation",
     "viewer",
     "scenes",

@@ -55,6 +55,8 @@ _HOME = {  # public name -> where it lives
     "scenes": "",
     "simulate": "simulation",
     "rollout": "simulation",
+    "reach": "reaching.search",
+    "Reached": "reaching.reached",
     "Trajectory": "motion.trajectory",
     "GravityCompensation": "control.controllers",
     "PD": "control.controllers",
@@ -83,6 +85,7 @@ __all__ = [
     "OperationalSpace",
     "PD",
     "Pose",
+    "Reached",
     "Robot",
     "SimulationError",
     "SingularError",
@@ -102,6 +105,7 @@ __all__ = [
     "interop",
     "load",
     "prove",
+    "reach",
     "robots",
     "rollout",
     "scenes",
@@ -127,6 +131,8 @@ if TYPE_CHECKING:
     from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.motion.trajectory import Trajectory
     from psiphi.operators import Expression, derivative, dot_test, time_derivative, vector
+    from psiphi.reaching.reached import Reached
+    from psiphi.reaching.search import reach
     from psiphi.rewriting import prove
     from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate

@@ -92,6 +92,13 @@ def _matrices(sides) -> tuple:
     return tuple(x.m if isinstance(x, Value) else x * np.eye(n) for x in sides)
 
 
+def _two_meanings(claim: Claim) -> bool:
+    """Does one name stand for vectors over joints, links and frames at once?"""
+    nodes = {x for side in claim[1:3] for x in walk(side) if x.op in ("vector", "symbol")}
+    over = {(x.args[0], x.args[1] if x.args[1] in ("joint", "frame") else "link") for x in nodes}
+    return len(over) > len({name for name, _ in over})
+
+
 def _given(robot, claim: Claim, rng) -> dict[str, np.ndarray]:
     """Random numbers for vectors and symbols, as psiphi's `random_values` would; frame vectors belong to one frame here."""
     out = {}
@@ -302,8 +309,9 @@ def _bent(node: Node) -> Iterator[Node]:
 
 def judge(claim: Claim) -> Outcome:
     """Held against the oracle: "proved", "open", "refuted", "refused" where that is right; what went wrong otherwise."""
-    real = truth(claim)
-    if real is None and not _singular(claim):
+    ambiguous = _two_meanings(claim)
+    real = None if ambiguous else truth(claim)
+    if real is None and not ambiguous and not _singular(claim):
         return Outcome("blurred")
     robot, start = robots.build(*claim.robot), time.process_time()
     try:
@@ -320,6 +328,8 @@ def judge(claim: Claim) -> Outcome:
     seconds = time.process_time() - start
     if seconds > BUDGET:
         return Outcome("slow", f"{seconds:.1f} s", seconds)
+    if ambiguous:
+        return Outcome("wrong", "a name of two vectors was not refused", seconds)
     if real is None:
         return Outcome("wrong", "proved, though an inverse in it exists nowhere", seconds) if proof else Outcome("open")
     if proof and not real:

@@ -4,7 +4,7 @@ In: robots and the frames that are held together. Out: a `System` that answers a
 Read `coupling.py` first (the equations), then `methods.py` (the stages), `kinds.py` (a constraint is a row of a table); what
 happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
 
-    making.py, reading.py, joining.py   the ways to a closed system: what they are given, and the forest they make
+    making.py, reading.py               the ways to a closed system, and what they are given
     constraints.py, relative.py         the constraints, and where their frames are
     circuits.py, loose.py               the functions as programs, and their small solves
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do

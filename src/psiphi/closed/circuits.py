@@ -18,7 +18,6 @@ from typing import Any
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, solver
 from psiphi.closed.methods import CORRECTED, METHODS
-from psiphi.closed.relative import states
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import code, program
 from psiphi.compiler.source import Function, Request
@@ -59,7 +58,7 @@ class Circuit:
         closure = self.algebra.closure
         moving = tuple(arg for arg in self.inputs if arg.name in ("q", "v", "a"))
         stages = [
-            ProgramStage("frames", states(closure, tree, moving)),
+            ProgramStage("frames", self.algebra.whereabouts(tree, moving)),
             ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}),
         ]
         for name, what in self.stages.items():

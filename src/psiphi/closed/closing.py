@@ -20,12 +20,28 @@ STARTS = np.concatenate([[0.0], np.linspace(0.2, 2.0, 15)])  # how far from the 
 NEWTON = 8  # steps of a projection
 
 
+class Gap:
+    """e(q) and Jc(q) of a system, compiled before the first step is taken."""
+
+    def __init__(self, system: Any):
+        self._jacobian, self._residual, self._call = system._jacobian, system._residual, system._call
+        self._rest = np.zeros(system.nv)
+        for function in (self._jacobian, self._residual):
+            function.source.compile("d")
+
+    def open(self, q: np.ndarray) -> np.ndarray:
+        return self._call(self._residual, (q, self._rest))[..., 0, :]
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        return self._call(self._jacobian, (q,))
+
+
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     """min |e(q)|: dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W leaves out the held joints.
 
     An element that gets stuck starts again from its guess, shaken a little, then more.
     """
-    (q,) = system._state(q=q_guess)
+    (q,), gap = system._state(q=q_guess), Gap(system)
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = q.shape[:-1]
     with np.errstate(all="ignore"):
@@ -43,25 +59,25 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
         if not len(todo):
             break
         start = system.integrate(guess[todo], far * move * rng.standard_normal((len(todo), system.nv))) if far else guess[todo]
-        new, left = _descend(system, np.array(start), move, tolerance)
+        new, left = _descend(system, gap, np.array(start), move, tolerance)
         better = _worst(left) < _worst(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
     _check_closed(system, q, e, tolerance, lead)
     return system.normalize(q).reshape(*lead, system.nq)
 
 
-def _descend(system: Any, q: np.ndarray, move: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def _descend(system: Any, gap: Gap, q: np.ndarray, move: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
-    q, e = _off_half_turns(system, q, move)
+    q, e = _off_half_turns(system, gap, q, move)
     mu = np.full(len(q), 1e-3)
     for _ in range(STEPS):
         at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
         if not len(at):
             break
-        step = _step(system.constraint_jacobian(q[at]), e[at], mu[at], move)
+        step = _step(gap.jacobian(q[at]), e[at], mu[at], move)
         trial = system.integrate(q[at], step)
         with np.errstate(all="ignore"):
-            new = system.constraint_residual(trial)
+            new = gap.open(trial)
             better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
         q[at[better]], e[at[better]] = trial[better], new[better]
         mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
@@ -77,12 +93,12 @@ def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
 
 
-def _off_half_turns(system: Any, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _off_half_turns(system: Any, gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Errors are infinite at exactly half a turn: such guesses are nudged, always the same way."""
     rng = np.random.default_rng(0)
     for _ in range(10):
         with np.errstate(all="ignore"):
-            e = system.constraint_residual(q)
+            e = gap.open(q)
         lost = ~(_worst(e) < 1e3)
         if not lost.any():
             break

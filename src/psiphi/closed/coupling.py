@@ -12,18 +12,20 @@ are O(N) sweeps (expressions of the algebra); what is solved densely is as large
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
-from psiphi.closed.relative import Meeting, Scalars, meetings, rates
+from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
 from psiphi.compiler.equations import Equation
+from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import dot
+from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
@@ -43,6 +45,10 @@ class Algebra:
 
     closure: Closure
     added: bool = False  # a diagonal is added to D: what the algebra says must hold with rotors
+    whereabouts: Callable[[Tree, tuple[Argument, ...]], Program] = field(init=False)  # the sweep to the constrained frames
+
+    def __post_init__(self):
+        object.__setattr__(self, "whereabouts", sweep_to_frames(self.closure))
 
     @cached_property
     def s(self) -> Operators:

@@ -10,18 +10,18 @@ import numpy as np
 
 from psiphi.arguments import flag
 from psiphi.closed import circuits, saddle
-from psiphi.closed.methods import PAPER
+from psiphi.closed.methods import DENSE, method_name
 from psiphi.closed.singular import STRAIN, direction, element, least_norm
-from psiphi.errors import SingularError, StateError
+from psiphi.errors import SingularError
 from psiphi.functions import guard
 from psiphi.model.states import check_states
-from psiphi.wording import nearest, shown
 
 Found = dict[str, Any]
 
 
 def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Found:
     """a, forces, multipliers; unique, rank and solvable per element."""
+    method = method_name(method, DENSE)
     guard.check_axes(axes)
     frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext is not None else ()
     values = system._state(q=q, v=v, tau=tau)
@@ -30,10 +30,10 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
         values = guard.plain(system.robot, system.name, circuits.given(system.algebra, frames), (*values, wrenches))
     if flag("check", check):
         check_states(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
-    if isinstance(method, str) and method == "KKT":
+    if method == DENSE:
         a, lam, wrenches, strain = saddle.solve(system, values, frames, axes)
     else:
-        a, lam, wrenches, strain = system._call(system._dynamics(method_name(method), frames, axes), values)
+        a, lam, wrenches, strain = system._call(system._dynamics(method, frames, axes), values)
     lead = np.shape(strain)
     found = {"a": a, "forces": wrenches[..., : len(system.contacts), :], "multipliers": lam}
     found |= {"unique": np.ones(lead, bool), "rank": np.full(lead, system.nc), "solvable": np.ones(lead, bool)}
@@ -41,19 +41,6 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     if np.any(bad):
         _mend(system, found, bad, values, frames, axes, check)
     return found
-
-
-def method_name(method: Any) -> str:
-    """The name of a paper's method; "" leaves the choice to the compiler."""
-    if method is None:
-        return ""
-    if not isinstance(method, str):
-        raise StateError(f"method is {shown(method)}, expected a name", f"leave it out, or ask for {', '.join(PAPER)}")
-    if method in PAPER:
-        return method
-    if isinstance(method, str) and method == "KKT":
-        raise StateError("KKT is the dense system: it has no sweeps to explain or count", f"ask for {', '.join(PAPER)}")
-    raise StateError(f"no method {shown(method)} for closed chains", nearest(str(method), (*PAPER, "KKT")))
 
 
 def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, check: bool) -> None:

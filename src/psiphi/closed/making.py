@@ -11,13 +11,13 @@ import numpy as np
 from psiphi.arguments import flag
 from psiphi.closed import reading
 from psiphi.closed.constraints import Follow
-from psiphi.closed.joining import Part, join
 from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
 from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
 from psiphi.model import motors, posing
 from psiphi.model.builder import Builder
+from psiphi.model.joining import Part, join
 from psiphi.model.model import IDENTITY, Body, Model, Pose
 from psiphi.wording import shown
 
@@ -48,20 +48,21 @@ def grasp(
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
     names = _names([model.name for model, _, _ in held])
     hands = [(own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames]
-    poses = [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(reading.several("at", at))]
-    kinds = reading.several("contacts", contacts) or ["rigid"] * len(hands)
-    if not len(hands) == len(poses) == len(kinds):
+    grasps, kinds = reading.several("at", at), reading.several("contacts", contacts) or ["rigid"] * len(hands)
+    if not len(hands) == len(grasps) == len(kinds):
         raise StateError(
-            f"{len(hands)} hands, {len(poses)} grasp poses and {len(kinds)} contacts came", "give one of each for every hand"
+            f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came", "give one of each for every hand"
         )
-    body = _object(object, poses, held[0][0].gravity_vector)
-    parts = [Part(model, base, own) for own, (model, base, _) in zip(names, held, strict=True)]
-    own = body.name if body.name not in names else f"{body.name} object"
-    forest = join([*parts, Part(body, IDENTITY, own)], reading.called("name", name))
+    own = _object_name(object, names)
     grips = [
         reading.contact(i, kind, f"{hand}/{frame}", f"{own}/{GRIP}{i + 1}")
         for i, ((hand, frame), kind) in enumerate(zip(hands, kinds, strict=True))
     ]
+    bases = [posing.pose(f"the base of arms[{i}]", base) for i, (_, base, _) in enumerate(held)]
+    parts = [Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)]
+    poses = [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(grasps)]
+    body = _object(object, poses, held[0][0].gravity_vector)
+    forest = join([*parts, Part(body, IDENTITY, own)], reading.called("name", name))
     more = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
     follows = _follows(forest) if flag("mimic", mimic) else []
     idle = _idle(forest, actuated, passive, follows, f"{own}/free")
@@ -124,14 +125,14 @@ def _dressed(forest: Model, parts: Iterable[Part]) -> Robot:
     return Robot.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
 
 
-def _arm(i: int, arm) -> tuple[Model, Pose, tuple[str, ...]]:
+def _arm(i: int, arm) -> tuple[Model, Any, tuple[str, ...]]:
     if not isinstance(arm, Sequence) or len(arm) != 3 or not isinstance(arm[0], Model):
         raise StateError(f"arms[{i}] is {shown(arm)}, expected (robot, base pose, frame)", "None as a base pose is the origin")
     model, base, frames = arm
     hands = reading.names(f"the frame of arms[{i}]", frames)
     if not hands:
         raise StateError(f"arms[{i}] names no frame", 'name the hand that holds the object: (robot, pose, "tool")')
-    return model, posing.pose(f"the base of arms[{i}]", base), tuple(model.frame(hand).name for hand in hands)
+    return model, base, tuple(model.frame(hand).name for hand in hands)
 
 
 def _names(names: list[str]) -> list[str]:
@@ -147,11 +148,16 @@ def _names(names: list[str]) -> list[str]:
     return out
 
 
-def _object(body: Body, poses: list[Pose], gravity) -> Model:
+def _object_name(body: Body, names: list[str]) -> str:
+    """What the system calls the object: never as it calls an arm."""
     if not isinstance(body, Body):
         raise StateError(
             f"object is {shown(body)}, expected a pp.Body", "pp.Body(name, mass, com, inertia), or pp.Body.box(...)"
         )
+    return body.name if body.name not in names else f"{body.name} object"
+
+
+def _object(body: Body, poses: list[Pose], gravity) -> Model:
     builder = Builder(body.name, gravity=gravity)
     builder.body(body.name, mass=body.mass, com=body.com, inertia=body.inertia)
     builder.joint("free", "free", parent="world", child=body.name)

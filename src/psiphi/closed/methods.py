@@ -15,10 +15,13 @@ Where joints follow others (F of Jc = Z [J; F]), torques u on them stand beside 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from psiphi.closed.coupling import Algebra, f, u
 from psiphi.compiler.equations import Equation
+from psiphi.errors import StateError
 from psiphi.operators import Expression, Operators, vector
+from psiphi.wording import nearest, shown
 
 tau, T, e = vector("tau"), vector("T"), vector("e")
 Stages = Callable[[Algebra, tuple[str, ...], str], tuple[Equation, ...]]
@@ -111,4 +114,18 @@ def _felt(algebra: Algebra, W: Expression) -> dict[str, Expression]:
 
 METHODS: dict[str, Stages] = {"free": _free, "whole": _whole, "RCCFD1": _rccfd1, "RCCFD2": _rccfd2, "RCCFD3": _rccfd3}
 CORRECTED = ("free", "RCCFD1")  # their last stage adds to the free accelerations
-PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # what a user may name, besides "KKT"
+PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # what a user may name, besides DENSE
+DENSE = "KKT"
+
+
+def method_name(method: Any, *also: str) -> str:
+    """The name of a paper's method, or of one of `also`; "" leaves the choice to the compiler."""
+    if method is None:
+        return ""
+    if not isinstance(method, str):
+        raise StateError(f"method is {shown(method)}, expected a name", f"leave it out, or ask for {', '.join(PAPER)}")
+    if method in PAPER or method in also:
+        return method
+    if method == DENSE:
+        raise StateError("KKT is the dense system: it has no sweeps to explain or count", f"ask for {', '.join(PAPER)}")
+    raise StateError(f"no method {shown(method)} for closed chains", nearest(method, (*PAPER, DENSE)))

@@ -7,12 +7,14 @@ motion feels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.kinds import Forbidden, Relative
 from psiphi.framing.framing import Tree
-from psiphi.model.model import WORLD
+from psiphi.model.model import WORLD, Frame
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
@@ -51,10 +53,13 @@ class State:
 NUMBERS = 33  # of one State
 
 
-def states(closure: Closure, tree: Tree, inputs: tuple[Argument, ...]) -> Program:
+def sweep_to_frames(closure: Closure) -> Callable[[Tree, tuple[Argument, ...]], Program]:
     """All constrained frames, under way with the joint velocities v and accelerations a where these are inputs."""
     names = dict.fromkeys(name for c in closure.constraints for name in (c.first, c.second))
-    spots = [closure.model.frame(name) for name in names]
+    return partial(_whereabouts, [closure.model.frame(name) for name in names])
+
+
+def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -> Program:
     outputs = tuple(Argument(f"at {spot.name}", (NUMBERS,)) for spot in spots)
     marks: dict[int, dict[str, tuple]] = {}
     for spot in spots:

@@ -12,6 +12,7 @@ from psiphi.arguments import Array, Numbers, Wrenches, flag, read
 from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
+from psiphi.closed.methods import method_name
 from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
@@ -252,13 +253,12 @@ class System:
     def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
         """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
         rest = v is None
-        function = self._function("residual", lambda: circuits.residual(self.algebra))
-        found = self._call(function, self._state(q=q, v=np.zeros(self.nv) if rest else v))
+        found = self._call(self._residual, self._state(q=q, v=np.zeros(self.nv) if rest else v))
         return found[..., 0, :] if rest else found
 
     def constraint_jacobian(self, q: Numbers) -> np.ndarray:
         """Jc (..., m, nv): c = Jc v."""
-        return self._call(self._function("jacobian", lambda: circuits.jacobian(self.algebra)), self._state(q=q))
+        return self._call(self._jacobian, self._state(q=q))
 
     def assemble(self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11) -> np.ndarray:
         """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
@@ -304,16 +304,24 @@ class System:
         """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
         if not isinstance(name, str) or name != "forward_dynamics":
             raise StateError(f"no count of {shown(name)} for a closed system", "ask for forward_dynamics")
-        return self._dynamics(forward.method_name(method), (), "world").count.flops
+        return self._dynamics(method_name(method), (), "world").count.flops
 
     def explain(self, method: str | None = None) -> str:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
-        return explaining.text(self.algebra, self._circuit(forward.method_name(method), (), "world"))
+        return explaining.text(self.algebra, self._circuit(method_name(method), (), "world"))
 
     @property
     def key(self) -> str:
         """What code depends on, besides the robot."""
         return f"{self.closure.key} {self.idle.tolist()}"
+
+    @property
+    def _residual(self) -> Function:
+        return self._function("residual", lambda: circuits.residual(self.algebra))
+
+    @property
+    def _jacobian(self) -> Function:
+        return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
 
     def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> circuits.Circuit:
         if method:

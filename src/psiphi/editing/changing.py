@@ -12,14 +12,14 @@ from psiphi.model.builder import Builder
 from psiphi.model.model import Body
 from psiphi.model.places import UPRIGHT, compose
 from psiphi.model.posing import place, pose
-from psiphi.model.records import FrameRecord, JointRecord, Whole
+from psiphi.model.records import FrameRecord, JointRecord
 from psiphi.model.tree import free_joint
 from psiphi.wording import nearest, shown
 
 
 def with_frame(builder: Builder, name: Any, frame: Any, at: Any) -> None:
     """A frame more, at a pose in another."""
-    values.name(name, builder._fail_at(Whole(f"frame {shown(name)}")))
+    values.name(name, builder._fail_at("frame", name))
     if name in taken(builder):
         raise StateError(f"{builder.name} already has a link, joint or frame {shown(name)}", "give the frame its own name")
     link, here = spot(builder, frame, builder.name)
@@ -31,7 +31,7 @@ def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, in
     if not isinstance(link, str) or link not in builder.links:
         remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
         raise StateError(f"no link {shown(link)} on {builder.name}", remedy)
-    fail = builder._fail_at(Whole(f"link {shown(link)}"))
+    fail = builder._fail_at("link", link)
     if body is not None:
         if not isinstance(body, Body) or not (mass is com is inertia is None):
             raise StateError(f"body is {shown(body)}", "give a pp.Body, or mass=, com= and inertia=")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 from psiphi.arguments import Numbers
@@ -16,7 +17,6 @@ from psiphi.model import values
 from psiphi.model.builder import Builder
 from psiphi.model.log import warn
 from psiphi.model.model import Body, Model, Pose
-from psiphi.model.records import Whole
 from psiphi.model.shapes import Shape
 from psiphi.wording import shown
 
@@ -42,6 +42,13 @@ class Editable(Listed):
             raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
         loops = getattr(model, "loops", ())
         return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress, loops=loops)
+
+    @cached_property
+    def _model(self) -> Model:
+        """The model alone, of which functions are made: they must not hold the robot, which holds them."""
+        return Model(
+            **{name: getattr(self, name) for name in ("name", "bodies", "joints", "frames", "gravity_vector", "report")}
+        )
 
     def lock(self, joints: Names | Mapping[str, Numbers], at: Position | None = None) -> Self:
         """The robot with these joints fixed at `at`: q, positions by joint, or a posture's name; at their zero if left out.
@@ -124,7 +131,7 @@ class Editable(Listed):
         [0.0, 0.0, -1.62]
         """
         builder = Builder(self)
-        builder.gravity = values.triple(gravity, "gravity", builder._fail_at(Whole("robot")))
+        builder.gravity = values.triple(gravity, "gravity", builder._fail_at("robot"))
         return self._built(builder)
 
     def with_base(self, base: str | None = None, pose: Pose | Numbers | None = None) -> Self:

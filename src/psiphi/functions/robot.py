@@ -19,7 +19,6 @@ from psiphi.functions import check as checked
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
 from psiphi.functions.identified import Identified
-from psiphi.model.model import Model
 from psiphi.model.states import check_states
 from psiphi.operators import Operators
 from psiphi.optional import need
@@ -51,13 +50,6 @@ class Robot(Identified):
     """
 
     _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
-
-    @cached_property
-    def _model(self) -> Model:
-        """What the functions are made from: they must not hold the robot, which holds them."""
-        return Model(
-            **{name: getattr(self, name) for name in ("name", "bodies", "joints", "frames", "gravity_vector", "report")}
-        )
 
     @cached_property
     def _functions(self) -> dict[tuple, Differentiable]:

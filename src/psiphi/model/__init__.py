@@ -8,7 +8,7 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
 
     values.py, records.py, log.py       what a builder is given, what it remembers, and where its messages stand
     tree.py, assembly.py                from records to a tree, and from the tree to a model
-    opening.py                          from a model back to a builder's records
+    opening.py, joining.py              from a model back to a builder's records; several models as one forest
     places.py, posing.py, inertias.py   poses and inertias as plain floats; poses as they may be given
     definitions.py                      joints and bodies as 6-D matrices, as definitions are written
     states.py                           finite numbers, unit quaternions

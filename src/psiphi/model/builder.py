@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, NoReturn
 
 from psiphi.arguments import Numbers
 from psiphi.errors import ModelError
@@ -59,7 +59,7 @@ class Builder:
         self.frames: dict[str, FrameRecord] = {}
         self.postures: dict[str, dict[str, tuple[float, ...]]] = {}
         self.notes = Log(self.file)
-        fail = self._fail_at(Whole("robot"))
+        fail = self._fail_at("robot")
         self.name = values.name(name.name if isinstance(name, Model) else name, fail)
         self.gravity = EARTH
         if isinstance(name, Model):
@@ -96,7 +96,7 @@ class Builder:
 
         `rotation` is that of the inertia's axes in link axes.
         """
-        fail = self._fail_at(Whole(f"link {shown(name)}", line))
+        fail = self._fail_at("link", name, line=line)
         self._new(name, self.links, "link", fail)
         axes = UPRIGHT if rotation is None else values.rotation(None, rotation, fail)
         self.links[name] = LinkRecord(
@@ -134,7 +134,7 @@ class Builder:
         xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
         Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
         """
-        fail = self._fail_at(Whole(f"joint {shown(name)}", line))
+        fail = self._fail_at("joint", name, line=line)
         self._new(name, self.joints, "joint", fail)
         if not isinstance(kind, str) or kind not in ("fixed", *JOINTS):
             fail(f"no joint kind {shown(kind)}", nearest(kind, ("fixed", *JOINTS)))
@@ -172,13 +172,13 @@ class Builder:
         line: int | None = None,
     ) -> None:
         """Add a named place on link `body` or on "world"."""
-        fail = self._fail_at(Whole(f"frame {shown(name)}", line))
+        fail = self._fail_at("frame", name, line=line)
         self._new(name, self.frames, "frame", fail)
         self.frames[name] = FrameRecord(name, values.name(body, fail), self._place(xyz, rpy, rotation, fail), line)
 
     def posture(self, name: str, q: Mapping[str, Numbers]) -> None:
         """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
-        fail = self._fail_at(Whole(f"posture {shown(name)}"))
+        fail = self._fail_at("posture", name)
         self._new(name, {}, "posture", fail)
         for joint, value in q.items():
             if joint not in self.joints:
@@ -212,8 +212,13 @@ class Builder:
         joints = tuple(joint for joint, _ in walk.spots if joint is not None)
         return Description(tuple(links[link.name] for _, link in walk.spots), joints, tuple(self.frames.values()), self.file)
 
-    def _fail_at(self, at: Whole) -> values.Fail:
-        return partial(Log(self.file).fail, at)
+    def _fail_at(self, what: str, *name: Any, line: int | None = None) -> values.Fail:
+        """How to say that this element is wrong, in words that are made when it is."""
+
+        def fail(cause: str, remedy: str) -> NoReturn:
+            Log(self.file).fail(Whole(" ".join([what, *map(shown, name)]), line), cause, remedy)
+
+        return fail
 
     def _new(self, name, known: dict, what: str, fail: values.Fail) -> None:
         values.name(name, fail)

@@ -17,7 +17,7 @@ from psiphi.operators.terms import Poly, Term, Word, add, adjoint_poly, expand, 
 from psiphi.rewriting.budget import TooLarge, share, spend
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
-from psiphi.rewriting.inverses import known_inverse, ratio
+from psiphi.rewriting.inverses import known_inverses, ratio
 from psiphi.rewriting.moves import moves
 from psiphi.rewriting.rules import Axiom, Rule, Rules, reduce, walk
 from psiphi.rewriting.systems import rules_for
@@ -44,7 +44,7 @@ class Normalizer:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self):
-        self.base = self.rules
+        self.known_inverse = known_inverses(self.rules)
         for n, term in enumerate(self.under):
             self.resolve(inverse_letter(n), term)
 
@@ -69,7 +69,7 @@ class Normalizer:
     def resolve(self, letter: InverseLetter, term: Term) -> None:
         """Find out what the inverse of a term is: known, a product of known ones, one seen before, or nothing known."""
         p = self.reduce(self.polynomial(term))
-        answer = known_inverse(p, self.base) or self._product(term)
+        answer = self.known_inverse(p) or self._product(term)
         if answer is not None:
             self.known[term] = answer
             self._rewrite(letter, self.polynomial(answer[0]), answer[1])
@@ -80,7 +80,7 @@ class Normalizer:
         """(t u)⁻¹ = u⁻¹ t⁻¹, when t and u are square and their inverses are known."""
         if term.op != "product" or not all(fits(*spaces(x)) for x in term.args):
             return None
-        known = [known_inverse(self.reduce(self.polynomial(x)), self.base) for x in term.args]
+        known = [self.known_inverse(self.reduce(self.polynomial(x))) for x in term.args]
         inverted = [x[0] for x in reversed(known) if x is not None]
         return (product(*inverted), "(A B)⁻¹ = B⁻¹ A⁻¹") if len(inverted) == len(known) else None
 

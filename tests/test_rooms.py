@@ -32,6 +32,7 @@ ROOMS = [
     "compiler",
     "catalogue",
     "functions",
+    "symbols",
     "closed",
     "exchange",
     "estimation",
@@ -52,7 +53,7 @@ ROOMS = [
 ]
 AT_THE_DOOR = {"demo", "bench", "cli"}  # use the library as its users do: `import psiphi`
 HARD = {"numpy", "llvmlite"}
-OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser"}
+OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser", "sympy", "casadi"}
 HEAVY = OPTIONAL | {"llvmlite", "scipy"}
 TYPES = "for types alone"
 EXEMPT = {"__init__", "__main__"}  # the package's own front: may import every room

@@ -119,7 +119,7 @@ def test_the_reference_has_every_public_name_with_types_and_an_example():
 
 
 NOT_THERE = ("path", "study", "identify", "embed", "Beam")
-NOT_ROBOTS = ("symbolic", "to_casadi", "free")
+NOT_ROBOTS = ("free",)
 
 
 def test_what_psiphi_does_not_do_is_not_there():

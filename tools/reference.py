@@ -72,6 +72,8 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
     "pp.Robot": 'isinstance(pp.load("ur5"), pp.Robot)',
+    "Robot.symbolic": 'robot.symbolic("gravity")',
+    "Robot.to_casadi": 'robot.to_casadi("gravity")',
     "Robot.flops": 'robot.flops("gravity") > 0',
     "Robot.function": 'robot.function("mass_matrix").count.flops > 0',
     "Robot.forward_dynamics_details": 'sorted(robot.forward_dynamics_details(q, v, tau, "FD2"))',

@@ -147,6 +147,8 @@ def table(folder: Path) -> list[Call]:
         Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
         Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
+        Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
+        Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
         Call("reach", pp.reach, {
             "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,
             "weights": None, "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,

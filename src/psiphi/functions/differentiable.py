@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
+from psiphi.arguments import flag, on_card
 from psiphi.compiler.derivatives import Derivative
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.model.model import TINY
+from psiphi.optional import need
 from psiphi.wording import nearest, shown
 
 
@@ -68,6 +69,14 @@ class Differentiable(Function):
     def hessian(self, *names: str) -> Differentiable:
         """f(arguments, weights) -> (..., n, n): the derivative of the gradient that `vjp` gives, all names in a row."""
         return self._derivative("hessian", names)
+
+    def symbolic(self, parameters: bool = False) -> Any:
+        """This function as SymPy expressions: `Robot.symbolic`."""
+        return need("psiphi.symbols.symbolic", "symbolic", "psiphi").symbolic(self, flag("parameters", parameters))
+
+    def to_casadi(self) -> Any:
+        """This function as a `casadi.Function`: `Robot.to_casadi`."""
+        return need("psiphi.symbols.casadi_bridge", "to_casadi", "psiphi").to_casadi(self)
 
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         known = [arg.name for arg in self.source.inputs]

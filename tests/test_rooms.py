@@ -44,6 +44,7 @@ ROOMS = [
     "motion",
     "rollouts",
     "reaching",
+    "following",
     "simulation",
     "viewer",
     "scenes",

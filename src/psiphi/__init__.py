@@ -56,6 +56,8 @@ _HOME = {  # public name -> where it lives
     "simulate": "simulation",
     "rollout": "simulation",
     "reach": "reaching.search",
+    "path": "following.laying",
+    "TimedPath": "following.timed_path",
     "Reached": "reaching.reached",
     "Trajectory": "motion.trajectory",
     "GravityCompensation": "control.controllers",
@@ -90,6 +92,7 @@ __all__ = [
     "SimulationError",
     "SingularError",
     "StateError",
+    "TimedPath",
     "Trajectory",
     "System",
     "connect",
@@ -104,6 +107,7 @@ __all__ = [
     "grasp",
     "interop",
     "load",
+    "path",
     "prove",
     "reach",
     "robots",
@@ -124,6 +128,8 @@ if TYPE_CHECKING:
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio
+    from psiphi.following.laying import path
+    from psiphi.following.timed_path import TimedPath
     from psiphi.functions.expressions import function
     from psiphi.functions.robot import Robot
     from psiphi.loading import Builder, from_dh, load

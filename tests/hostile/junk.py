@@ -149,6 +149,10 @@ def table(folder: Path) -> list[Call]:
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
         Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
         Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
+        Call("path", pp.path, {
+            "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
+        }),
+        Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {
             "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,
             "weights": None, "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,

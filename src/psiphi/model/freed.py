@@ -151,8 +151,8 @@ def moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
     """(m, m c, J) about the link's origin, of any scalars: the free numbers in place of the body's. J = tr(I) 1 / 2 - I."""
     if "inertia" in parts:
         m, mx, my, mz, xx, xy, xz, yy, yz, zz = parts["inertia"]
-        x, y, z = 0.5 * (yy + zz - xx), 0.5 * (xx + zz - yy), 0.5 * (xx + yy - zz)
-        return m, [mx, my, mz], [[x, -xy, -xz], [-xy, y, -yz], [-xz, -yz, z]]
+        half = 0.5 * (xx + yy + zz)
+        return m, [mx, my, mz], [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
     (m,) = parts.get("mass", [body.mass])
     c = list(parts.get("com", body.com.tolist()))
     about = (0.5 * np.trace(body.inertia) * np.eye(3) - body.inertia).tolist()

@@ -21,6 +21,8 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     >>> link_poses(b.build(), [0.5])[1].tolist()
     [[0.0, 0.0, 1.0]]
     """
+    if model.freed is not None and not model.freed.every("offsets"):  # masses do not move links
+        model = model.freed.nominal
     tree, n = frame_tree(model, rods=False), len(model.bodies)
     q = np.asarray(q, dtype=float)
     if not n:

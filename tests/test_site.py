@@ -100,6 +100,16 @@ def test_the_front_page_has_pictures(site):
     assert all(path.stat().st_size < 150_000 for path in (DOCS / "pictures").iterdir())
 
 
+def test_robots_run_in_the_pages_of_the_site(site):
+    """One live page for each bundled robot and scene, made by the hook; what pages show of them is there."""
+    there = {path.stem: path for path in (site / "live").glob("*.html")}
+    assert set(there) == {*pp.robots.bundled(), *pp.scenes.names()}
+    assert all(path.stat().st_size < 1_500_000 for path in there.values())
+    for name in ("index", "closed", "live"):
+        shown = re.findall(r'(?:src|href)="(live/[^"#]+)', (site / f"{name}.html").read_text(encoding="utf-8"))
+        assert shown and all((site / path).is_file() for path in shown), name
+
+
 def test_the_reference_has_every_public_name_with_types_and_an_example():
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     sections = {part.split("`", 2)[1]: part for part in re.split(r"^#{3,5} ", text, flags=re.MULTILINE)[1:]}

@@ -137,6 +137,11 @@ def table(folder: Path) -> list[Call]:
             "thing": ur5, "q": np.zeros(2), "t": None, "shapes": None, "meshes": False, "title": None, "element": 0, "frames": 10,
         }),
         Call("viewer.html", viewer.html, {"thing": ur5, "path": folder / "x.html", "title": None, "q": np.zeros(2)}),
+        Call("viewer.html live", viewer.html, {
+            "thing": ur5, "path": folder / "x.html", "live": True, "title": None, "q": np.zeros(2), "v": np.zeros(2), "dt": 1e-3,
+            "method": "rk4",
+        }),
+        Call("robot.html", ur5.html, {"path": folder / "x.html", "live": True}),
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
         Call("scenes.load", scenes.load, {"source": "four_bar"}),
         Call("set_threads", pp.set_threads, {"n": None}),

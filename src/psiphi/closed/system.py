@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -130,6 +132,10 @@ class System:
 
     def __hash__(self) -> int:
         return hash((self.robot, self.key))
+
+    def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
+        """Write one page that opens in any browser; with `live` the chain runs in it, and can be pulled (`pp.viewer.html`)."""
+        return need("psiphi.viewer", "the viewer", "psiphi").html(self, path, live, **options)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a picture, and a row a joint."""

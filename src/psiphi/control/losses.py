@@ -22,6 +22,7 @@ from psiphi.compiler.passes import UNROLLED
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
+from psiphi.spatial.choices import less
 from psiphi.spatial.screws import root
 from psiphi.wording import shown
 
@@ -41,6 +42,11 @@ def resisted(tau: Any, v: Any, damping: Any = None, friction: Any = None, floor:
     """tau - b(v) v."""
     force = tau if damping is None else tau - damping * v
     return force if friction is None else force - friction * (v / root(v * v + floor))
+
+
+def is_stiff(method: str, h: Any, b: Any, mobility: Any) -> Any:
+    """1 where a loss of b(0) is taken implicitly, else 0; `mobility` is (M^-1)_kk."""
+    return less(0.0, b) if method in ALWAYS else less(SOFT, h * b * mobility)
 
 
 @dataclass(frozen=True)
@@ -78,11 +84,8 @@ class Losses:
             return self
         most = slope(np.zeros(plant.nv), **self.acting)
         most = most.reshape(-1, plant.nv).max(axis=0, initial=0.0)  # of all parameters
-        if method in ALWAYS:
-            return replace(self, stiff=np.where(most > 0.0, 1.0, 0.0))
         with np.errstate(all="ignore"):
-            soft = (most == 0.0) | (h * most * mobility(plant.robot) <= SOFT)
-        return replace(self, stiff=np.where(soft, 0.0, 1.0))
+            return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)))
 
     def words(self, robot: Any) -> list[str]:
         """The joints whose losses are taken implicitly."""

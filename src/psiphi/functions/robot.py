@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -66,6 +68,10 @@ class Robot(Identified):
     def _repr_html_(self) -> str:
         """What a notebook shows: a picture, and a row a joint."""
         return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
+
+    def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
+        """Write one page that opens in any browser; with `live` the robot runs in it, and can be pulled (`pp.viewer.html`)."""
+        return need("psiphi.viewer", "the viewer", "psiphi").html(self, path, live, **options)
 
     @property
     def diagonalised(self) -> Diagonalised:

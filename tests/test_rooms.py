@@ -35,6 +35,7 @@ ROOMS = [
     "closed",
     "exchange",
     "estimation",
+    "identifying",
     "robots",
     "counting",
     "loading",

@@ -24,13 +24,13 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 [moment; force] by the names of frames. What is refused is a [`psiphi.Error`](errors.md).
 """
 GROUPS = {  # heading -> public names, in the order in which they are met
-    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "robots"),
+    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "FreeRobot", "robots"),
     "Models": ("Model", "Body", "Frame", "Pose"),
     "Closed chains": ("grasp", "connect", "Contact", "Loop", "System", "scenes"),
     "Motion": ("simulate", "rollout", "Trajectory", "viewer"),
     "Control": ("PD", "ComputedTorque", "OperationalSpace", "GravityCompensation"),
     "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
-    "Estimation and other libraries": ("estimation", "interop"),
+    "Estimation and other libraries": ("identify", "Identification", "estimation", "interop"),
     "Threads": ("set_threads", "get_threads"),
     "Errors": ("Error", "ModelError", "StateError", "SingularError", "CacheError", "SimulationError"),
     "Warnings": ("ModelWarning", "MotionWarning"),
@@ -43,6 +43,7 @@ import numpy as np
 import psiphi as pp
 folder = pathlib.Path(tempfile.mkdtemp())
 robot = pp.load("ur5")
+light = robot.free("inertia")
 q, v, a, tau = robot.random(seed=0), np.ones(6), np.ones(6), np.ones(6)
 s = robot.operators
 case = pp.scenes.load("two_arms")
@@ -51,9 +52,17 @@ A, F = np.zeros(cell.nv), np.zeros((2, 6))
 motion = pp.simulate(robot, q, duration=0.1)
 layout = pp.interop.pinocchio(robot)
 estimate = pp.estimation.of(robot, q, v)
+q3, v3, a3 = np.random.default_rng(0).standard_normal((3, 50, 2))
+found = pp.identify(acrobot := pp.load("acrobot"), q3, v3, a3, acrobot.inverse_dynamics(q3, v3, a3))
 """
 HOLDERS = {"Robot": "robot", "Model": "robot", "System": "cell", "Trajectory": "motion", "Expression": "s.mass"}
-HOLDERS |= {"interop.Layout": "layout", "scenes.Case": "case", "estimation.Analogue": "estimate"}
+HOLDERS |= {
+    "Identification": "found",
+    "FreeRobot": "light",
+    "interop.Layout": "layout",
+    "scenes.Case": "case",
+    "estimation.Analogue": "estimate",
+}
 OWN = {"q": "q", "v": "v", "a": "a", "tau": "tau", "x": "v", "frame": '"tool"', "frames": '"tool"', "q0": "q", "q1": "q + 0.1"}
 OWN |= {
     "M": "robot.mass_matrix(q)",
@@ -70,12 +79,19 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Builder.posture": 'b.posture("up", {"hinge": 3.1})',
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
+    "pp.Identification": "isinstance(found, pp.Identification)",
+    "Identification.report": "print(found.report().splitlines()[0])",
+    "Identification.plot": 'found.plot(folder / "fit.png")',
+    "pp.FreeRobot": 'isinstance(pp.load("ur5").free("mass"), pp.FreeRobot)',
     "pp.Robot": 'isinstance(pp.load("ur5"), pp.Robot)',
     "Robot.flops": 'robot.flops("gravity") > 0',
     "Robot.function": 'robot.function("mass_matrix").count.flops > 0',
     "Robot.forward_dynamics_details": 'sorted(robot.forward_dynamics_details(q, v, tau, "FD2"))',
     "Robot.mass_matrix_factors": "L, D = robot.mass_matrix_factors(q)",
     "Robot.factor_product": "Lx, Dx = robot.factor_product(q, v)",
+    "FreeRobot.of": "pp.FreeRobot.of(light) == light",
+    "FreeRobot.parameters": "light.parameters().shape",
+    "FreeRobot.consistent": "light.consistent(light.parameters()).shape",
     "Robot.of": "pp.Robot.of(robot) == robot",
     "Model.frame": 'robot.frame("tool").body',
     "Model.joint": 'robot.joint("elbow_joint").kind',

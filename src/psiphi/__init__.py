@@ -33,6 +33,9 @@ _HOME = {  # public name -> where it lives
     "from_pinocchio": "exchange.from_pinocchio",
     "load": "loading",
     "Robot": "functions.robot",
+    "FreeRobot": "functions.free",
+    "identify": "identifying.identify",
+    "Identification": "identifying.findings",
     "Body": "model.model",
     "System": "closed",
     "Contact": "closed",
@@ -74,6 +77,7 @@ __all__ = [
     "Error",
     "Expression",
     "Frame",
+    "FreeRobot",
     "GravityCompensation",
     "Loop",
     "Model",
@@ -99,6 +103,8 @@ __all__ = [
     "function",
     "get_threads",
     "grasp",
+    "identify",
+    "Identification",
     "interop",
     "load",
     "prove",
@@ -121,7 +127,10 @@ if TYPE_CHECKING:
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio
     from psiphi.functions.expressions import function
+    from psiphi.functions.free import FreeRobot
     from psiphi.functions.robot import Robot
+    from psiphi.identifying.findings import Identification
+    from psiphi.identifying.identify import identify
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose

@@ -21,7 +21,7 @@ from psiphi.model.model import WORLD, Model, Pose
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps import world_poses
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep, with_parameters
 
 Results = dict[str, Expression]
 F = TypeVar("F", bound=Function)
@@ -194,7 +194,11 @@ class TreeSum:
     rods: bool = False
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
-        return TreeSumOf(self.equation, model, lambda tree: self.make(tree, frames))
+        def made(tree: Tree) -> Program:
+            program = self.make(tree, frames)
+            return replace(program, inputs=with_parameters(program.inputs, model))
+
+        return TreeSumOf(self.equation, model, made)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ examples:
   psiphi emit ur5 gravity --files ctrl --type float --trig own    floats; sines and cosines without a C library
   psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external and acados, with its Jacobian
   psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
+  psiphi emit ur5 gravity --free inertia:wrist_3_link the inertia of a link as an input, ten numbers
   psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
   psiphi emit ur5 gravity --target ptx                what it gives to graphics cards
 
@@ -35,6 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
     parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c, casadi, wasm, llvm or ptx (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
+    inputs = "numbers that become inputs: inertia, mass, com or armature, of all links or of one; may be repeated"
+    parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
     kinds = parser.add_mutually_exclusive_group()
@@ -48,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
     check(args)
-    robot = load(args.robot, args.base)
+    robot = freed(load(args.robot, args.base), args.free)
     function = asked(robot, args)
     if args.files is not None:
         return write_files(robot, function, args)
@@ -69,6 +72,15 @@ def check(args: argparse.Namespace) -> None:
         raise Error("--trig came without --files", "add --files FOLDER")
     if args.files is not None and (args.target != "c" or args.output is not None):
         raise Error("--files writes C into a folder", "leave out --target and -o")
+
+
+def freed(robot, free: list[str]):
+    """The robot with these numbers as inputs."""
+    if not free:
+        return robot
+    words, links = zip(*(text.partition(":")[::2] for text in free), strict=True)
+    named = [link for link in links if link]
+    return robot.free(*dict.fromkeys(words), links=list(dict.fromkeys(named)) or None)
 
 
 def asked(robot, args: argparse.Namespace):
@@ -127,7 +139,7 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
     folder, name, rng, cases = Path(args.files), args.name or args.function, np.random.default_rng(0), []
     straight = straight_code(function.source.code)
     for _ in range(3):
-        given = [robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.shape) for arg in function.inputs]
+        given = [_state(robot, arg, rng) for arg in function.inputs]
         answers = function.ufunc(*given)
         cases.append((given, answers if isinstance(answers, tuple) else (answers,)))
     about = f"{function.source.text} of {robot.name}"
@@ -140,3 +152,10 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
         raise Error(f"cannot write into {args.files}: {error.strerror}", "name another folder") from error
     print(f"wrote {', '.join(made)} into {folder}: cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out")
     return 0
+
+
+def _state(robot, arg: Any, rng: Any) -> Any:
+    """Numbers for one argument: a configuration, the robot's own parameters, anything."""
+    if arg.name == "parameters":
+        return robot.parameters()
+    return robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.shape)

@@ -389,7 +389,31 @@ class System:
             self._functions[key] = make().compiled()
         return self._functions[key]
 
+    def at(self, parameters: Numbers) -> System:
+        """The system with the free numbers of its mechanisms, (n,): one mechanism's after the other's, as they were named.
+
+        One set for all states: batches of parameters are for robots.
+
+        >>> import psiphi as pp
+        >>> light = pp.load("pelican").free("mass")
+        >>> loop = pp.connect(light, [pp.Loop("ball", light.bodies[-1].name, "world")])
+        >>> heavy = loop.at(2.0 * light.parameters())
+        >>> round(float(heavy.robot.mass / loop.at(light.parameters()).robot.mass), 9)
+        2.0
+        """
+        robot: Any = self.robot
+        if robot.freed is None:
+            raise StateError(f"no number of {self.name} is free", 'free some of a mechanism: robot.free("inertia")')
+        bound = robot.at(parameters)
+        if np.ndim(bound.given) != 1:
+            cause = f"parameters of shape {np.shape(bound.given)} came for a closed system, expected one set"
+            raise StateError(cause, "call it for one set after the other")
+        made = System(bound, self.closure.constraints, self.closure.follows, self.passive, self.object)
+        made._functions, made._methods = self._functions, self._methods
+        return made
+
     def _call(self, function: Function, values) -> Any:
+        values = (*values, *self.robot._more)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)

@@ -16,23 +16,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from psiphi.emitters.llvm import Width
+from psiphi.emitters.llvm import Emitter, Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import BASE, Parking
-from psiphi.emitters.reduction import beyond, huge
-from psiphi.emitters.segments import Segment, Store
-from psiphi.emitters.trig import sincos
+from psiphi.emitters.reduction import fewer_turns, sincos_of_any
+from psiphi.emitters.segments import Places, Segment, Store, angles_first
+from psiphi.emitters.trig import tame_sincos
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
-from psiphi.tape.ops import Op
+from psiphi.tape.ops import BINARY, Op
+from psiphi.tape.tape import Tape
 
 NAME = "psiphi_kernel"
 WARP = 32  # threads that run in step
 WARPS = 4  # of a block, at most
 NARROW = 8  # numbers a row, up to which a thread reads and writes its own
 SHARED = 48 * 1024  # bytes a block may share without being asked for
+STAGE = 20 * 1024  # of them a warp: what is shared is missing in the cache, where parked numbers stand
 ROOM = {"double": 120, "float": 240}  # numbers that fit into the registers of a thread, 255 of 32 bits,
-REGISTERS = {"double": 80, "float": 120}  # and, where they do not, how many we hold: the assembler wants the rest to look ahead
+REGISTERS = {
+    "double": 100,
+    "float": 200,
+}  # and, where they do not, how many we hold: the assembler wants the rest to look ahead
 AT_ONCE = 16  # loads under way before the first is stored
 
 
@@ -82,7 +87,7 @@ class Staging:
         rows, stage = {}, 0
         for arg, name in named:
             size = WARP * (arg.size | 1) * width.bytes
-            staged = arg.size > NARROW and stage + size <= SHARED
+            staged = arg.size > NARROW and stage + size <= STAGE
             rows[name] = ArrayRow(arg, name, stage if staged else None)
             stage += size if staged else 0
         ins, outs = (tuple(row for row in rows.values() if row.name.startswith(kind)) for kind in ("in", "out"))
@@ -97,24 +102,18 @@ def device_module(code: Straight, fp: str, shell: Shell) -> str:
     numbers = [*(f"{row.name}.step" for row in staging.inputs), "n"]
     has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in _live(code))
     kernel = shell.kernel(pointers, numbers, _body(code, staging, w, shell.sync), staging.warps, staging.stage)
-    return "\n".join([*arithmetic(w, has_trig), kernel])
+    trig = [] if not has_trig else [sincos_of_any(w)] if isinstance(code, JoinedTape) else [fewer_turns(w), tame_sincos(w)]
+    return "\n".join([arithmetic(w), *trig, kernel])
 
 
-def arithmetic(w: Width, has_trig: bool) -> list[str]:
+def arithmetic(w: Width) -> str:
     """What tapes call."""
-    lines = [f"declare {w.type} @llvm.{name}.{w.suffix}({', '.join([w.type] * n)})" for name, n in (("fma", 3), ("sqrt", 1))]
-    if has_trig:
-        lines += ["declare double @llvm.fma.f64(double, double, double)"] if w.fp == "float" else []
-        lines += [huge(), sincos(w, beyond, "alwaysinline ")]
-    return lines
+    kinds = [("fma", w, 3), ("sqrt", w, 1), *([("fma", Width("double", 1), 3)] if w.fp == "float" else [])]
+    return "\n".join(f"declare {x.type} @llvm.{name}.{x.suffix}({', '.join([x.type] * n)})" for name, x, n in kinds)
 
 
 def staging_of(code: Straight, width: Width) -> Staging:
     return Staging.of(code.program.inputs, code.program.outputs, width)
-
-
-def _live(code: Straight) -> list[int]:
-    return code.tape.live(node for *_, node in code.stores)
 
 
 def _body(code: Straight, staging: Staging, w: Width, sync: str) -> list[str]:
@@ -125,12 +124,17 @@ def _body(code: Straight, staging: Staging, w: Width, sync: str) -> list[str]:
         lines += _move(row, w, inwards=True)
     lines += [sync] if staged_in else []
     settled = code.fused if isinstance(code, JoinedTape) else None
-    parking = Parking(_segment(code), w, ROOM[w.fp], settled)
-    own = parking.body()
-    if parking.places:
-        parking = Parking(_segment(code), w, REGISTERS[w.fp], settled)
-        own = parking.body()
-    lines += own
+    first, segment, angles = _segments(code)
+    before = _Angles(first, w)
+    lines += before.body()
+    known = {leaf: before.names[store.node] for leaf, store in zip(angles, first.stores, strict=True)}
+    for table in (ROOM, REGISTERS):
+        parking = Parking(segment, w, table[w.fp], settled, known=known)
+        parking.count = before.count
+        parking.body()
+        if not parking.places:
+            break
+    lines += parking.lines
     if parking.places:
         lines.insert(0, f"%{BASE} = alloca [{parking.places * w.bytes} x i8], align {w.bytes}")
     lines += [sync] if staged_out else []
@@ -215,10 +219,61 @@ def _cell(row: ArrayRow, w: Width, k: int) -> list[str]:
     ]
 
 
-def _segment(code: Straight) -> Segment:
-    """The whole tape as one run of nodes, its leaves in the rows of the inputs."""
-    tape, live = code.tape, _live(code)
-    given = {i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
-    nodes = [i for i in live if tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-    stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
-    return Segment("tape", tape, nodes, stores, given)
+class _Angles(Emitter):
+    """The angles of a tape. Where one is beyond the reach of the quick way, those that are get smaller by whole turns, aside of
+    the straight road; no other line of the kernel asks."""
+
+    def body(self) -> list[str]:
+        """The lines; `names` has the angles then."""
+        super().body()
+        w = self.width
+        angles, beyond = [self.value(store.node) for store in self.segment.stores], "false"
+        for x in angles:
+            one, both = self.fresh(), self.fresh()
+            self.lines.append(f"{one} = call i1 @psiphi.beyond.{w.suffix}({w.type} {x})")
+            self.lines.append(f"{both} = or i1 {beyond}, {one}")
+            beyond = both
+        if not angles:
+            return self.lines
+        less = [self.fresh() for _ in angles]
+        self.lines += ["br label %angles", "angles:", f"br i1 {beyond}, label %far, label %near", "far:"]
+        self.lines += [f"{y} = call {w.type} @psiphi.less.{w.suffix}({w.type} {x})" for x, y in zip(angles, less, strict=True)]
+        self.lines += ["br label %near", "near:"]
+        for store, x, y in zip(self.segment.stores, angles, less, strict=True):
+            self.names[store.node] = self.fresh()
+            self.lines.append(f"{self.names[store.node]} = phi {w.type} [ {x}, %angles ], [ {y}, %far ]")
+        return self.lines
+
+    def _store(self, store: Store) -> None:
+        self.value(store.node)
+
+
+def _live(code: Straight) -> list[int]:
+    return code.tape.live(node for *_, node in code.stores)
+
+
+def _segments(code: Straight) -> tuple[Segment, Segment, list[int]]:
+    """The tape in two runs of nodes: its angles (a store each), and the rest, in which each is a leaf of its own, listed.
+    Leaves stand in the rows of the inputs. Of several blocks that became one tape angles follow from other angles: none is
+    known before, and all is one run."""
+    tape, live, own = code.tape, _live(code), Tape()
+    place: Places = {i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
+    if isinstance(code, JoinedTape):
+        stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
+        nodes = [i for i in live if tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
+        return Segment("angles", tape, [], [], place), Segment("tape", tape, nodes, stores, place), []
+    first, _ = angles_first(tape, live, place, "", 0)
+    angles = {store.node: own.node(Op.LEAF, "angle", n) for n, store in enumerate(first.stores)}
+    here: dict[int, int] = {}
+    for i in live:
+        op, a, b = tape.nodes[i]
+        if op in (Op.SIN, Op.COS):
+            here[i] = own.node(op, angles[a])
+        elif op in (Op.LEAF, Op.CONST):
+            here[i] = own.node(op, a, b)
+        else:
+            here[i] = own.node(op, here[a], here[b] if op in BINARY else None)
+    stores = [Store(f"out{number}", index, here[node]) for number, index, node in code.stores]
+    given = {here[i]: at for i, at in place.items()}
+    nodes = [i for i in own.live(store.node for store in stores) if own.nodes[i][0] not in (Op.LEAF, Op.CONST)]
+    return first, Segment("tape", own, nodes, stores, given), list(angles.values())

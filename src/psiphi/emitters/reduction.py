@@ -11,30 +11,66 @@ from functools import lru_cache
 from itertools import pairwise
 
 from psiphi.emitters.llvm import Width
-from psiphi.emitters.trig import PI_HALF, Text, turned
+from psiphi.emitters.trig import LIMIT, PI_HALF, Text, sincos, turned
 
 WORDS = 20  # of 2/pi: the exponent of an infinity asks for the bits of words 16 to 19
 FIRST = 1013  # biased exponent of the number whose bits begin with the table
 HALF = 1 << 125  # a half, where 2^126 is one quarter turn
 NAME = "psiphi.huge"
-DECLARATIONS = "declare i64 @llvm.fshl.i64(i64, i64, i64)\ndeclare i128 @llvm.ctlz.i128(i128, i1)"
+DECLARATIONS = """declare i64 @llvm.fshl.i64(i64, i64, i64)
+declare i128 @llvm.ctlz.i128(i128, i1)
+declare double @llvm.fabs.f64(double)"""
 
 
-def huge() -> str:
-    """`{double, double} @psiphi.huge(double x)`: (sin x, cos x) for |x| > 1e4; NaN where x is no finite number."""
-    words = ", ".join(f"i64 {word}" for word in two_over_pi())
+def sincos_of_any(width: Width) -> str:
+    """`@psiphi.sincos.<suffix>` of `trig.sincos`, with `{double, double} @psiphi.huge(double x)`, (sin x, cos x) for |x| > 1e4,
+    which serves both types, since a double holds a float exactly. NaN where x is no finite number."""
     t = Text(Width("double", 1))
-    t.answer(*_sine_and_cosine(t))
-    return f"""{DECLARATIONS}
-@{NAME}.table = internal constant [{WORDS} x i64] [{words}]
-define internal {t.pair} @{NAME}(double %x) noinline nounwind {{
+    k, r, finite = _quadrant(t, "%x")
+    s, c = turned(t, r, k)
+    none = t.op("fsub", "%x", "%x")
+    t.answer(t.select(finite, s, none), t.select(finite, c, none))
+    return (
+        _tables()
+        + f"""define internal {t.pair} @{NAME}(double %x) noinline nounwind {{
   {t.cut()}
 }}
+{sincos(width, _beyond, "alwaysinline ")}"""
+    )
+
+
+def fewer_turns(width: Width) -> str:
+    """`T @psiphi.less.<suffix>(T x)`: x up to 1e4; beyond, an angle of the same sine and cosine in [-3 pi/4, 5 pi/4]. It is
+    rounded, by less than a thousandth of the distance from x to its neighbours. NaN where x is no finite number."""
+    t, single = Text(Width("double", 1)), width.fp == "float"
+    tame = t.line(f"fcmp ole double {t.line('call double @llvm.fabs.f64(double %x)')}, {t.w.constant(LIMIT)}")
+    k, r, finite = _quadrant(t, t.select(tame, t.w.constant(2 * LIMIT), "%x"))
+    quarter = t.iop("sub", t.iop("and", t.iop("add", k, "1"), "3"), "1")  # -1, 0, 1, 2
+    turns = t.line(f"sitofp i64 {quarter} to double")
+    near, rest, _ = (t.w.constant(part) for part in PI_HALF["double"])
+    x = t.fma(turns, near, t.fma(turns, rest, r))
+    x = t.select(tame, "%x", t.select(finite, x, t.op("fsub", "%x", "%x")))
+    t.lines.append(f"ret double {x}")
+    own, wide = ("%single", "%x = fpext float %single to double\n  ") if single else ("%x", "")
+    text = t.cut()
+    if single:
+        text = text.replace(f"ret double {x}", f"%back = fptrunc double {x} to float\n  ret float %back")
+    return (
+        _tables()
+        + f"""define internal {width.type} @psiphi.less.{width.suffix}({width.type} {own}) noinline nounwind {{
+  {wide}{text}
+}}
 """
+    )
 
 
-def beyond(t: Text) -> tuple[str, str]:
-    """What `trig.sincos` does with huge angles: the same function for float, which a double holds exactly."""
+def _tables() -> str:
+    words = ", ".join(f"i64 {word}" for word in two_over_pi())
+    return f"{DECLARATIONS}\n@{NAME}.table = internal constant [{WORDS} x i64] [{words}]\n"
+
+
+def _beyond(t: Text) -> tuple[str, str]:
+    """What `trig.sincos` does with huge angles."""
     single = t.w.fp == "float"
     x = t.line("fpext float %x to double") if single else "%x"
     both = t.line(f"call {{ double, double }} @{NAME}(double {x})")
@@ -43,17 +79,15 @@ def beyond(t: Text) -> tuple[str, str]:
     return s, c
 
 
-def _sine_and_cosine(t: Text) -> tuple[str, str]:
-    bits = t.line("bitcast double %x to i64")
+def _quadrant(t: Text, x: str) -> tuple[str, str, str]:
+    """(k, r) with x = k pi/2 + r, and whether x is finite, for a double |x| > 1e4."""
+    bits = t.line(f"bitcast double {x} to i64")
     exponent = t.iop("and", t.iop("lshr", bits, "52"), "2047")
     m = t.iop("or", t.iop("and", bits, str((1 << 52) - 1)), str(1 << 52))
     quadrant, r = _reduced(t, m, t.iop("sub", exponent, str(FIRST)))
     below = t.line(f"icmp slt i64 {bits}, 0")
     k = t.line(f"select i1 {below}, i64 {t.iop('sub', '0', quadrant)}, i64 {quadrant}")
-    s, c = turned(t, t.select(below, t.line(f"fneg double {r}"), r), k)
-    finite = t.line(f"icmp ne i64 {exponent}, 2047")
-    none = t.op("fsub", "%x", "%x")
-    return t.select(finite, s, none), t.select(finite, c, none)
+    return k, t.select(below, t.line(f"fneg double {r}"), r), t.line(f"icmp ne i64 {exponent}, 2047")
 
 
 def _reduced(t: Text, m: str, place: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from psiphi.sweeps.program import Argument
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
+Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
 CUT = 1500  # nodes a segment
 COPIES = 100  # stores of a segment that computes nothing: LLVM's time for stores side by side grows with their square
 
@@ -79,27 +80,32 @@ def cut(straight: Straight, size: int = CUT) -> Pieces:
     tape, layout = straight.tape, FrameLayout.of(straight.program.inputs, straight.program.outputs)
     live = tape.live(node for *_, node in straight.stores)
     place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
-    angles = list(dict.fromkeys(tape.nodes[i][1] for i in live if tape.nodes[i][0] in (Op.SIN, Op.COS)))
-    base, free = layout.size, layout.size + 3 * len(angles)
-    prologue = _prologue(tape, angles, base, place)
-    given = dict(place)
-    for i in live:
-        op, a, _ = tape.nodes[i]
-        if op in (Op.SIN, Op.COS):
-            given[i] = ("frame", base + 3 * angles.index(a) + (1 if op is Op.SIN else 2))
+    base = layout.size
+    prologue, given = angles_first(tape, live, place, "frame", base)
+    angles = len(prologue.stores)
     outputs: dict[int, list[int]] = {}
     for number, index, node in straight.stores:
         outputs.setdefault(node, []).append(layout.outputs[number] + index)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
-    segments, frame = _chop(tape, body, outputs, given, free, size)
-    return Pieces(layout, prologue, len(angles), base, segments, frame)
+    segments, frame = _chop(tape, body, outputs, given, base + 3 * angles, size)
+    return Pieces(layout, prologue, angles, base, segments, frame)
 
 
-def _prologue(tape: Tape, angles: list[int], base: int, place: dict) -> Segment:
+def angles_first(tape: Tape, live: Iterable[int], place: Places, base: str, first: int) -> tuple[Segment, Places]:
+    """The arguments of all sines and cosines, which are of none themselves: angle i goes to cell `first + 3 i` of `base`, where
+    a loop puts its sine and cosine behind it. And where numbers stand then: leaves, sines and cosines."""
+    trig = {i: tape.nodes[i] for i in live if tape.nodes[i][0] in (Op.SIN, Op.COS)}
+    angles = {a: first + 3 * n for n, a in enumerate(dict.fromkeys(a for _, a, _ in trig.values()))}
+    return _prologue(tape, angles, base, place), place | {
+        i: (base, angles[a] + (1 if op is Op.SIN else 2)) for i, (op, a, _) in trig.items()
+    }
+
+
+def _prologue(tape: Tape, angles: dict[int, int], base: str, place: Places) -> Segment:
     nodes = [i for i in tape.live(angles) if i not in place and tape.nodes[i][0] is not Op.CONST] if angles else []
     if any(tape.nodes[i][0] in (Op.SIN, Op.COS) for i in nodes):
         raise NotImplementedError("a sine or cosine of a sine or cosine")
-    stores = [Store("frame", base + 3 * n, node) for n, node in enumerate(angles)]
+    stores = [Store(base, cell, node) for node, cell in angles.items()]
     return Segment("angles", tape, nodes, stores, place)
 
 

@@ -108,6 +108,22 @@ slow:
 """
 
 
+def tame_sincos(width: Width) -> str:
+    """`@psiphi.sincos.<suffix>` for angles within the limit; whether one is beyond says `i1 @psiphi.beyond.<suffix>(T x)`."""
+    t, w = Text(width), width
+    t.answer(*_fast(t))
+    fast = t.cut()
+    _, some = _huge(t)
+    return f"""define internal {t.pair} @psiphi.sincos.{w.suffix}({w.type} %x) alwaysinline nounwind {{
+  {fast}
+}}
+define internal i1 @psiphi.beyond.{w.suffix}({w.type} %x) alwaysinline nounwind {{
+  {t.cut()}
+  ret i1 {some}
+}}
+"""
+
+
 def _huge(t: Text) -> tuple[str, str]:
     """Which lanes are beyond the limit, infinite or NaN, and whether any is; by their bits: comparing a NaN raises a flag."""
     w = t.w

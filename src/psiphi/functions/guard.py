@@ -86,6 +86,18 @@ def plain(model: Model, name: str, inputs: Sequence[Argument], values: Iterable[
     )
 
 
+def parameters(model: Model, name: str, given: Any) -> Any:
+    """The free numbers of a call, or words where none came."""
+    if given is None:
+        n = model.freed.size if model.freed is not None else 0
+        cause = f"{name}{': ' if name else ''}numbers of {model.name} are inputs, and no parameters came"
+        remedy = (
+            f"give parameters=, {n} numbers in the last axis, or use light.at(parameters); light.parameters() are the robot's"
+        )
+        raise StateError(cause, remedy)
+    return given
+
+
 def launched(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:
     """A call whose arrays, or some of them, are on a graphics card."""
     if check is not False:

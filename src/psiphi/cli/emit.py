@@ -12,6 +12,7 @@ from psiphi.cli.simulate import writable
 from psiphi.cli.text import nearest
 from psiphi.errors import Error
 
+TARGET = "c, casadi, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
 EXAMPLES = """\
 examples:
   psiphi emit ur5 forward_dynamics                    C99 on the screen
@@ -20,6 +21,7 @@ examples:
   psiphi emit ur5 forward_dynamics --jacobian q,v     da_dq and da_dv; --vjp and --jvp likewise
   psiphi emit ur5 forward_dynamics --files ctrl       forward_dynamics.h, .c, and a test program that knows the right numbers
   psiphi emit ur5 gravity --files ctrl --type float --trig own    floats; sines and cosines without a C library
+  psiphi emit ur5 forward_dynamics --files ctrl --target cortex-m7    a static library; also aarch64, riscv64, x86-64
   psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external and acados, with its Jacobian
   psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
   psiphi emit ur5 gravity --free inertia:wrist_3_link the inertia of a link as an input, ten numbers
@@ -34,7 +36,7 @@ comment lists the arguments. Compile with `cc -O2 -c file.c`.
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser, metavar="ROBOT")
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
-    parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c, casadi, wasm, llvm or ptx (default: %(default)s)")
+    parser.add_argument("--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
     inputs = "numbers that become inputs: inertia, mass, com or armature, of all links or of one; may be repeated"
     parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
@@ -44,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for kind in ("jacobian", "jvp", "vjp"):
         kinds.add_argument(f"--{kind}", metavar="NAMES", help=f"its {kind} by these arguments, as q,v")
     parser.add_argument("--trig", choices=("libm", "own"), help="with --files: whose sines and cosines (default: libm)")
-    parser.add_argument("--files", metavar="FOLDER", help="C as a header, a source and a test program")
+    parser.add_argument("--files", metavar="FOLDER", help="header, source or static library, and a test program")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead of on the screen")
 
 
@@ -68,10 +70,17 @@ def run(args: argparse.Namespace) -> int:
 
 def check(args: argparse.Namespace) -> None:
     """Options that do not go together."""
+    from psiphi.runtime.objects import MACHINES
+
     if args.files is None and args.trig is not None:
         raise Error("--trig came without --files", "add --files FOLDER")
-    if args.files is not None and (args.target != "c" or args.output is not None):
-        raise Error("--files writes C into a folder", "leave out --target and -o")
+    machine = args.target in MACHINES
+    if args.files is not None and (not (machine or args.target == "c") or args.output is not None):
+        raise Error("--files writes C or a library into a folder", f"leave out -o, and take --target c, {', '.join(MACHINES)}")
+    if machine and (args.files is None or args.trig is not None):
+        raise Error(
+            f"a library for {args.target} is several files, with sines of its own", "add --files FOLDER, without --trig"
+        )
 
 
 def freed(robot, free: list[str]):
@@ -86,13 +95,14 @@ def freed(robot, free: list[str]):
 def asked(robot, args: argparse.Namespace):
     """The function, once every word is understood."""
     from psiphi.catalogue.dynamics import EVERY
+    from psiphi.runtime.objects import MACHINES
     from psiphi.runtime.target import TARGETS
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
-    if args.target not in TARGETS:
-        raise Error(f"there is no target {args.target!r}", nearest(args.target, TARGETS))
-    TARGETS[args.target].check_name(args.name or args.function)
+    if args.target not in (*TARGETS, *MACHINES):
+        raise Error(f"there is no target {args.target!r}", nearest(args.target, (*TARGETS, *MACHINES)))
+    TARGETS["c" if args.target in MACHINES else args.target].check_name(args.name or args.function)
     try:
         function = robot.function(args.function, tuple(args.frame))
     except Error as error:
@@ -130,11 +140,12 @@ def slopes_of(robot, function) -> tuple[Any, str]:
 
 
 def write_files(robot, function, args: argparse.Namespace) -> int:
-    """Header, source, test program."""
+    """Header, source or library, test program."""
     import numpy as np
 
     from psiphi.emitters.c import straight_code
     from psiphi.emitters.c_files import c_files
+    from psiphi.runtime.objects import MACHINES, object_code, static_library
 
     folder, name, rng, cases = Path(args.files), args.name or args.function, np.random.default_rng(0), []
     straight = straight_code(function.source.code)
@@ -143,14 +154,19 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
         answers = function.ufunc(*given)
         cases.append((given, answers if isinstance(answers, tuple) else (answers,)))
     about = f"{function.source.text} of {robot.name}"
-    made = c_files(straight, name, about, cases, args.type[0], args.trig or "libm")
+    made: dict[str, str | bytes] = {**c_files(straight, name, about, cases, args.type[0], args.trig or "libm")}
+    built, how = f"{name}.c", f"cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out"
+    if args.target in MACHINES:
+        del made[built]
+        built, how = f"lib{name}.a", f"its compiler takes {name}_test.c, lib{name}.a and -lm"
+        made[built] = static_library(name, object_code(straight, name, args.target, args.type[0]))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in made.items():
-            (folder / file).write_text(text, encoding="utf-8")
+            (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
     except OSError as error:
         raise Error(f"cannot write into {args.files}: {error.strerror}", "name another folder") from error
-    print(f"wrote {', '.join(made)} into {folder}: cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out")
+    print(f"wrote {', '.join(made)} into {folder}: {how}")
     return 0
 
 

@@ -130,6 +130,8 @@ def _shape(arg: Argument) -> str:
 def _body(straight: Straight, real: str, suffix: str, called: dict[Op, str]) -> Iterator[str]:
     tape, inputs, outputs = straight.tape, straight.program.inputs, straight.program.outputs
     text: dict[int, str] = {}
+    read = {int(tape.nodes[n][1]) for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] is Op.LEAF}
+    yield from (f"(void){arg.name};" for i, arg in enumerate(inputs) if i not in read)  # a strict compiler asks
     for node in tape.live(node for *_, node in straight.stores):
         op, a, b = tape.nodes[node]
         if op is Op.LEAF:

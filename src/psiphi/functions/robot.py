@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, is_foreign
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
@@ -133,7 +133,7 @@ class Robot(Identified):
         """
         if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
             try:
-                if q.ndim == 1:  # type: ignore[union-attr]  # one state: control loops come here a thousand times a second
+                if type(q) is _ndarray and q.ndim == 1:  # one state: control loops come here a thousand times a second
                     a = self._one_step(q, v, tau)
                     if type(a) is _ndarray:  # a table would have lined its labels up
                         return a
@@ -513,8 +513,8 @@ class Robot(Identified):
         function, values = self.function(name, frames, axes), tuple(state.values())
         for value in values:
             if type(value) is not _ndarray or not self.joints:
-                if any(map(on_card, values)):
-                    return guard.launched(function, values, out, dtype, check)
+                if any(map(is_foreign, values)):
+                    return guard.entered(function, values, out, dtype, check)
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":

@@ -66,7 +66,7 @@ def parametrised(function: Function) -> tuple[Straight, dict[str, float]]:
     numbers, tape = frame_tree(source.model, rods=False), Tape()
     names = ParameterNames(tape)
     links = tuple(_named(names, numbers, link) for link in numbers.links)
-    tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, _down(names, numbers.gravity))
+    tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity))
     program = passes.program(source.asked, tree)
     inputs = {arg.name: [tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(program.inputs)}
     written = drive(program, tree, inputs)

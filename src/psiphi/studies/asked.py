@@ -38,7 +38,8 @@ CHUNK = 8192  # motions: about a second of one core
 ROWS = 32  # chunks hold a multiple of so many
 LAWS = ("none", "hold", "pd", "computed")
 ROLLED = ("method", "hold", "damping", "friction", "effort", "limits", "actuated", "passive")
-LARGEST = 1 << 62  # motions
+LARGEST = 10**12  # motions
+DEEPEST = 8  # levels of tables and lists
 
 
 @dataclass(frozen=True)
@@ -110,15 +111,17 @@ def read_study(source: Any, changes: Mapping[str, Any]) -> Asked:
     return asked
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: Any, depth: int = 0) -> Any:
     """Python's values as TOML's: arrays become lists."""
+    if depth > DEEPEST:
+        raise StateError(f"{name} holds lists or tables that lie too deep in each other", "a study has two or three levels")
     if isinstance(value, Mapping):
-        if strange := next((key for key in value if not isinstance(key, str)), None):
-            raise StateError(f"{name} has the key {shown(strange)}, expected text", "name it as in docs/studies.md")
-        return {key: _plain(key, x) for key, x in value.items()}
+        if strange := [key for key in value if not isinstance(key, str)]:
+            raise StateError(f"{name} has the key {shown(strange[0])}, expected text", "name it as in docs/studies.md")
+        return {key: _plain(key, x, depth + 1) for key, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    return [_plain(name, x) for x in value] if isinstance(value, list | tuple) and len(str(value)) < 1 << 20 else value
+    return [_plain(name, x, depth + 1) for x in value] if isinstance(value, list | tuple) else value
 
 
 def _asked(top: Table, folder: Path) -> Asked:
@@ -145,8 +148,9 @@ def _asked(top: Table, folder: Path) -> Asked:
     if not levels or not all(0.0 <= x <= 1.0 for x in levels):
         keep.fail("quantiles", f"is {shown(levels)}, expected numbers from 0 to 1", "write quantiles = [0.05, 0.5, 0.95]")
     limits, speed = fail.flag("limits", False), fail.number("speed", math.inf, 0.0)
-    keep.done(), fail.done()
-    title = top.text("title", f"{robot.name}: {motions} motions")
+    keep.done()
+    fail.done()
+    title = top.text("title", robot.name)
     spec = _spec(top, system, q0, v0, motions, seed, chunk, dt, steps)
     return Asked(
         title, system, q0, v0, tau, law, motions, seed, chunk, steps, dt, options, variations, every, tuple(sorted(levels)),

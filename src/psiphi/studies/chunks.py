@@ -61,7 +61,7 @@ class Chunk:
         starts = self.starter.starts(numbers)
         q, v = self._rolled(starts, 1)
         with np.errstate(invalid="ignore"):
-            faults = [(DIVERGED, ~(np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1)), np.abs(v))]
+            faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~sane(q, v), np.abs(v))]
             if asked.fail_limits:
                 lower, upper = Plant(asked.system).limits
                 outside = (q < lower) | (q > upper)
@@ -103,4 +103,4 @@ class Chunk:
 def sane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Whether states are finite, and slower than 1e9."""
     with np.errstate(invalid="ignore"):
-        return np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1)
+        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1))

@@ -39,7 +39,7 @@ class Kept:
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The rows of a motion, by name: shape and type."""
         robot, rows = self.asked.robot, self.asked.samples
-        sizes = {"final_q": ((robot.nq,), "f8"), "final_v": ((robot.nv,), "f8")}
+        sizes: dict[str, tuple[tuple[int, ...], str]] = {"final_q": ((robot.nq,), "f8"), "final_v": ((robot.nv,), "f8")}
         sizes |= {"cause": ((), "u1"), "joint": ((), "i4"), "time": ((), "f8")}
         return sizes | ({"q": ((rows, robot.nq), "f8"), "v": ((rows, robot.nv), "f8")} if rows else {})
 

@@ -88,7 +88,13 @@ class Study:
         return [StudyFailure(int(i), CAUSES[cause[i]], names[joint[i]] if joint[i] >= 0 else "", float(time[i])) for i in each]
 
     def quantiles(self, levels: Any = None) -> States:
-        """Of the final states that there are: q (levels, nq), v (levels, nv); the study's own levels when none are given."""
+        """Of the final states that there are: q (levels, nq), v (levels, nv); the study's own levels when none are given.
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> study.quantiles([0.25, 0.75]).v.shape
+        (2, 2)
+        """
         wanted, fault = read(self.asked.quantiles if levels is None else levels, None)
         if fault or wanted.ndim > 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
             raise StateError(f"levels is {shown(levels)}, expected numbers from 0 to 1", "give [0.05, 0.5, 0.95]")
@@ -99,11 +105,24 @@ class Study:
         return States(*(np.quantile(x[alive], wanted, axis=0) for x in (final.q, final.v)))
 
     def drawn(self, numbers: Any) -> dict[str, np.ndarray]:
-        """What varied, as it was drawn for these motions: by "word:name:coordinate"."""
+        """What varied, as it was drawn for these motions: by "word:name:coordinate".
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> list(study.drawn(range(4)))
+        ['v:shoulder:0', 'v:elbow:0']
+        """
         return Starter(self.asked).drawn(self._numbers(numbers))
 
     def motion(self, i: int, quiet: bool = False) -> Trajectory:
-        """Motion i again, alone: the same numbers to the last bit, with every step; `quiet`: no warning where it diverges."""
+        """Motion i again, alone: the same numbers to the last bit, with every step; `quiet`: no warning where it diverges.
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> motion = study.motion(3)
+        >>> len(motion), bool((motion.final.q == study.final.q[3]).all())
+        (11, True)
+        """
         asked = self.asked
         starts = Starter(asked).alone(int(self._numbers([i])[0]))
         if not starts.sound:
@@ -116,18 +135,38 @@ class Study:
             return simulate(starts.system, starts.q, starts.v, starts.tau, compiled=True, **time, **options)
 
     def report(self, path: str | os.PathLike[str], worst: int = 5) -> Path:
-        """Write a page: distributions, quantiles, failures by cause, and the `worst` motions, each with a page of its own."""
+        """Write a page: distributions, quantiles, failures by cause, and the `worst` motions, each with a page of its own.
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study.report(pathlib.Path(folder) / "study.html", worst=1).stat().st_size > 1000
+        True
+        """
         return need("psiphi.studies.study_page", "a report", "psiphi").report(self, path, worst)
 
     def summary(self) -> str:
-        """How many motions there are, and how they ended, in a sentence."""
+        """How many motions there are, and how they ended, in a sentence.
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> study.summary()
+        'acrobot: 4 motions; none failed'
+        """
         failed = self.failures
         many = Counter(failure.cause for failure in failed)
         told = ", ".join(f"{n} {cause}" for cause, n in many.most_common()) or "none failed"
         return f"{self.title}: {counted(self.motions, 'motion')}; {told}"
 
     def worst(self, count: int = 5) -> list[int]:
-        """Motions to look at: failures first, by time, then those whose end lies farthest out, in quartile distances."""
+        """Motions to look at: failures first, by time, then those whose end lies farthest out, in quartile distances.
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> len(study.worst(2))
+        2
+        """
         count, failed = whole("count", count), self.failures
         early = [failure.motion for failure in sorted(failed, key=lambda x: (x.time, x.motion))[:count]]
         return [*early, *self._outer(count - len(early), {failure.motion for failure in failed})]
@@ -135,7 +174,7 @@ class Study:
     def _outer(self, count: int, without: set[int]) -> list[int]:
         final = self.final
         x = np.concatenate([final.q, final.v], axis=-1)
-        alive = np.isfinite(x).all(axis=-1)
+        alive = np.asarray(np.isfinite(x).all(axis=-1))
         if count <= 0 or not alive.any():
             return []
         low, middle, high = np.quantile(x[alive], [0.25, 0.5, 0.75], axis=0)
@@ -145,7 +184,13 @@ class Study:
         return [int(i) for i in order if alive[i] and int(i) not in without][:count]
 
     def labels(self) -> dict[str, list[str]]:
-        """The names of the coordinates of q and v."""
+        """The names of the coordinates of q and v.
+
+        >>> import psiphi as pp
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> study.labels()
+        {'q': ['shoulder', 'elbow'], 'v': ['shoulder', 'elbow']}
+        """
         return coordinates(self.asked.robot)
 
     def _numbers(self, given: Any) -> np.ndarray:

@@ -58,7 +58,7 @@ class Starter:
         system, sound = self.asked.system, np.ones(len(numbers), dtype=bool)
         if self.light is not None:
             system = self.light.at(self._parameters(drawn, len(numbers)))
-            sound = np.isfinite(np.asarray(system.given)).all(axis=-1)
+            sound = np.asarray(np.isfinite(np.asarray(system.given)).all(axis=-1))
         return Starts(system, q, v, self._law(system, drawn), sound)
 
     def alone(self, number: int) -> Starts:

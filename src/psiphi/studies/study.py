@@ -50,13 +50,13 @@ def default_folder(source: Any) -> Path:
 
 def run(asked: Asked, kept: Kept, scheduler: Any = None, progress: bool = False) -> None:
     """All chunks that are not there yet."""
+    chunk, done = Chunk(asked), set(kept.done)
+    if len(done) < asked.chunks:
+        chunk.run(np.arange(1))  # what cannot run is said before anything is made; the kernels are in the cache
     kept.begin()
-    done = set(kept.done)
-    wanted = [number for number in range(asked.chunks) if number not in done]
-    if not wanted:
+    if len(done) == asked.chunks:
         return
-    chunk = Chunk(asked)
-    chunk.run(np.arange(1))  # what cannot run is said now, and the kernels are in the cache
+    wanted = (number for number in range(asked.chunks) if number not in done)
     before = count = kept.motions
     with CountingBar(asked.motions, before, always=progress) as bar:
         for number, rows in computed(chunk, wanted, scheduler):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import islice
@@ -28,7 +29,7 @@ AHEAD = 2  # chunks in work here: one is drawn or written while the kernel has t
 PATIENCE = 20  # seconds a scheduler may take to answer
 
 
-def computed(chunk: Chunk, wanted: list[int], scheduler: Any) -> Iterator[tuple[int, Rows]]:
+def computed(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, Rows]]:
     """(number, rows) of the wanted chunks, in the order in which they are ready."""
     if scheduler is None:
         yield from _here(chunk, wanted)
@@ -36,7 +37,7 @@ def computed(chunk: Chunk, wanted: list[int], scheduler: Any) -> Iterator[tuple[
         yield from _there(chunk, wanted, scheduler)
 
 
-def _here(chunk: Chunk, wanted: list[int]) -> Iterator[tuple[int, Rows]]:
+def _here(chunk: Chunk, wanted: Iterable[int]) -> Iterator[tuple[int, Rows]]:
     left = iter(wanted)
     with ThreadPoolExecutor(min(AHEAD, get_threads()), thread_name_prefix="psiphi-study") as pool:
         running: dict[Any, int] = {}
@@ -54,7 +55,7 @@ def _here(chunk: Chunk, wanted: list[int]) -> Iterator[tuple[int, Rows]]:
                 future.cancel()
 
 
-def _there(chunk: Chunk, wanted: list[int], scheduler: Any) -> Iterator[tuple[int, Rows]]:
+def _there(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, Rows]]:
     distributed = need("distributed", "a study on a cluster", EXTRA)
     with _client(distributed, scheduler) as client:
         sent = pickle.dumps(chunk)  # some kB with every task: what lies on a worker is lost with it
@@ -96,7 +97,7 @@ def _client(distributed: Any, scheduler: Any) -> Any:
     """A client of one's own, or of the scheduler at an address."""
     if isinstance(scheduler, distributed.Client):
         return _Borrowed(scheduler)
-    if not isinstance(scheduler, str):
+    if not isinstance(scheduler, str) or not re.fullmatch(r"\w+://\S+", scheduler):
         raise Error(f"scheduler is {shown(scheduler)}, expected an address or a Client", 'give "tcp://host:8786"')
     try:
         return distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)

@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
     parser.add_argument("--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
-    inputs = "numbers that become inputs: inertia, mass, com or armature, of all links or of one; may be repeated"
+    inputs = "numbers that become inputs: inertia, mass, com, armature, offsets, of all links or of one; may be repeated"
     parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")

@@ -446,6 +446,13 @@ def test_view_writes_a_page(tmp_path, capsys):
     assert page.stat().st_size > 10_000 and page.name in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("what", ["acrobot", "four_bar"])
+def test_view_writes_a_live_page(tmp_path, capsys, what):
+    page = tmp_path / "live.html"
+    assert cli.main(["view", what, "--live", str(page)]) == 0
+    assert '"code":"AGFzb' in page.read_text(encoding="utf-8") and page.name in capsys.readouterr().out
+
+
 def test_view_of_a_kept_motion(tmp_path, capsys):
     kept, page = tmp_path / "m.npz", tmp_path / "m.html"
     assert cli.main(["simulate", "acrobot", "--duration", "0.1", "-o", str(kept)]) == 0

@@ -41,7 +41,7 @@ def test_the_example_runs_and_its_comments_are_true(tmp_path, monkeypatch):
     with contextlib.redirect_stdout(printed):
         exec(compile(motion, "README.md", "exec"), here)
     assert here["motion"].final.t == 2.0 and not here["motion"].events and here["held"].residual.max() < 1e-11
-    assert {path.name for path in tmp_path.iterdir()} == {"motion.npz", "motion.html"}
+    assert {path.name for path in tmp_path.iterdir()} == {"motion.npz", "motion.html", "robot.html"}
 
 
 def test_the_commands_exist():

@@ -36,6 +36,7 @@ ROOMS = [
     "closed",
     "exchange",
     "estimation",
+    "identifying",
     "robots",
     "counting",
     "loading",

@@ -100,6 +100,16 @@ def test_the_front_page_has_pictures(site):
     assert all(path.stat().st_size < 150_000 for path in (DOCS / "pictures").iterdir())
 
 
+def test_robots_run_in_the_pages_of_the_site(site):
+    """One live page for each bundled robot and scene, made by the hook; what pages show of them is there."""
+    there = {path.stem: path for path in (site / "live").glob("*.html")}
+    assert set(there) == {*pp.robots.bundled(), *pp.scenes.names()}
+    assert all(path.stat().st_size < 1_500_000 for path in there.values())
+    for name in ("index", "closed", "live"):
+        shown = re.findall(r'(?:src|href)="(live/[^"#]+)', (site / f"{name}.html").read_text(encoding="utf-8"))
+        assert shown and all((site / path).is_file() for path in shown), name
+
+
 def test_the_reference_has_every_public_name_with_types_and_an_example():
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     sections = {part.split("`", 2)[1]: part for part in re.split(r"^#{3,5} ", text, flags=re.MULTILINE)[1:]}
@@ -118,13 +128,12 @@ def test_the_reference_has_every_public_name_with_types_and_an_example():
     assert [name for name, part in called.items() if untyped.search(part)] == []
 
 
-NOT_THERE = ("study", "identify", "embed", "Beam")
-NOT_ROBOTS = ("free",)
+NOT_THERE = ("study", "embed", "Beam")
 
 
 def test_what_psiphi_does_not_do_is_not_there():
     """docs/limits.md says what is missing: where one of these has come, that page has to say so."""
-    come = [name for name in NOT_THERE if name in pp.__all__] + [name for name in NOT_ROBOTS if hasattr(pp.Robot, name)]
+    come = [name for name in NOT_THERE if name in pp.__all__]
     assert not come, f"docs/limits.md says that psiphi has no {come}"
     for name in re.findall(r"`pp\.(\w+)", (DOCS / "limits.md").read_text(encoding="utf-8")):
         assert hasattr(pp, name), f"and what it names instead is there: {name}"

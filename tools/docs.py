@@ -1,8 +1,8 @@
 """The pages of docs/ that are made from the code: `python tools/docs.py` writes them anew; the tests keep them equal.
 
-functions.md from the catalogue of quantities, reference.md from the public names, robots.md and its pictures from the bundled
-tables, examples.md from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json. Needs
-psiphi, pandas, xarray and matplotlib.
+functions.md from the catalogue of quantities, reference.md from the public names, robots.md, live.md and their pictures from
+the bundled tables, examples.md from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json.
+Needs psiphi, pandas, xarray and matplotlib.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from charts import agreement, speed
-from drawings import picture
+from drawings import picture, scene_picture
 from reference import reference
 
 import psiphi as pp
@@ -139,6 +140,35 @@ def robots() -> str:
     return text
 
 
+# -- live.md ------------------------------------------------------------------------------------------------------------------
+
+LIVE = """# Live robots
+
+Each of these is one file, in which the robot itself runs: its equations of motion, compiled by psiphi to WebAssembly, a
+thousand steps a second. Pull a link, move the targets of its motors, switch them off, turn gravity down. Save the file, mail
+it, open it years later.
+`robot.html("robot.html", live=True)` writes one of yours ([how](viewer.md#live-pages-the-robot-runs-in-the-file)).
+
+<iframe class="live" src="live/iiwa14.html#alone" title="a KUKA iiwa that runs in this page: pull it" loading="lazy"></iframe>
+
+<div class="cards">
+CARDS
+</div>
+
+Arms stand fixed and hold themselves against gravity; the humanoid, the quadruped and the satellite float, and start
+weightless: there is no contact with a floor in these pages. The last two are [closed chains](closed.md), with the forces in
+their loops.
+"""
+
+
+def live() -> str:
+    """A card for each page that `tools/live_pages.py` writes."""
+    titles = {name: pp.robots.source(name)["title"] for name in pp.robots.bundled()}
+    titles |= {name: pp.scenes.load(name).title for name in pp.scenes.names()}
+    cards = [f'<a href="live/{n}.html"><img src="robots/{n}.svg" alt="">{escape(title)}</a>' for n, title in titles.items()]
+    return LIVE.replace("CARDS", "\n".join(cards))
+
+
 # -- examples.md ----------------------------------------------------------------------------------------------------------
 
 EXAMPLES = """# Examples
@@ -208,8 +238,10 @@ def pages() -> dict[str, str]:
     """Every file that is made, by its path."""
     rows = results()["rows"]
     made = {"functions.md": functions(), "robots.md": robots(), "examples.md": examples(), "benchmarks.md": benchmarks()}
+    made["live.md"] = live()
     made["reference.md"] = reference()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
+    made |= {f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()}
     return made | {f"robots/{name}.svg": picture(pp.load(name)) for name in pp.robots.bundled()}
 
 

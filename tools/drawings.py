@@ -33,3 +33,8 @@ def posture(robot) -> np.ndarray:
 def picture(robot) -> str:
     """The robot as SVG text."""
     return still(scene(robot, q=posture(robot)))
+
+
+def scene_picture(case) -> str:
+    """The start of a scene as SVG text."""
+    return still(scene(case.system, q=case.q0))

@@ -24,14 +24,14 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 [moment; force] by the names of frames. What is refused is a [`psiphi.Error`](errors.md).
 """
 GROUPS = {  # heading -> public names, in the order in which they are met
-    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "robots"),
+    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "FreeRobot", "robots"),
     "Models": ("Model", "Body", "Frame", "Pose"),
     "Closed chains": ("grasp", "connect", "Contact", "Loop", "System", "scenes"),
     "Inverse kinematics and paths": ("reach", "Reached", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "viewer"),
     "Control": ("PD", "ComputedTorque", "OperationalSpace", "GravityCompensation"),
     "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
-    "Estimation and other libraries": ("estimation", "interop"),
+    "Estimation and other libraries": ("identify", "Identification", "estimation", "interop"),
     "Threads": ("set_threads", "get_threads"),
     "Errors": ("Error", "ModelError", "StateError", "SingularError", "CacheError", "SimulationError"),
     "Warnings": ("ModelWarning", "MotionWarning"),
@@ -44,6 +44,7 @@ import numpy as np
 import psiphi as pp
 folder = pathlib.Path(tempfile.mkdtemp())
 robot = pp.load("ur5")
+light = robot.free("inertia")
 q, v, a, tau = robot.random(seed=0), np.ones(6), np.ones(6), np.ones(6)
 s = robot.operators
 case = pp.scenes.load("two_arms")
@@ -52,9 +53,17 @@ A, F = np.zeros(cell.nv), np.zeros((2, 6))
 motion = pp.simulate(robot, q, duration=0.1)
 layout = pp.interop.pinocchio(robot)
 estimate = pp.estimation.of(robot, q, v)
+q3, v3, a3 = np.random.default_rng(0).standard_normal((3, 50, 2))
+found = pp.identify(acrobot := pp.load("acrobot"), q3, v3, a3, acrobot.inverse_dynamics(q3, v3, a3))
 """
 HOLDERS = {"Robot": "robot", "Model": "robot", "System": "cell", "Trajectory": "motion", "Expression": "s.mass"}
-HOLDERS |= {"interop.Layout": "layout", "scenes.Case": "case", "estimation.Analogue": "estimate"}
+HOLDERS |= {
+    "Identification": "found",
+    "FreeRobot": "light",
+    "interop.Layout": "layout",
+    "scenes.Case": "case",
+    "estimation.Analogue": "estimate",
+}
 OWN = {"q": "q", "v": "v", "a": "a", "tau": "tau", "x": "v", "frame": '"tool"', "frames": '"tool"', "q0": "q", "q1": "q + 0.1"}
 OWN |= {
     "M": "robot.mass_matrix(q)",
@@ -71,6 +80,10 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Builder.posture": 'b.posture("up", {"hinge": 3.1})',
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
+    "pp.Identification": "isinstance(found, pp.Identification)",
+    "Identification.report": "print(found.report().splitlines()[0])",
+    "Identification.plot": 'found.plot(folder / "fit.png")',
+    "pp.FreeRobot": 'isinstance(pp.load("ur5").free("mass"), pp.FreeRobot)',
     "pp.Robot": 'isinstance(pp.load("ur5"), pp.Robot)',
     "Robot.symbolic": 'robot.symbolic("gravity")',
     "Robot.to_casadi": 'robot.to_casadi("gravity")',
@@ -79,6 +92,9 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Robot.forward_dynamics_details": 'sorted(robot.forward_dynamics_details(q, v, tau, "FD2"))',
     "Robot.mass_matrix_factors": "L, D = robot.mass_matrix_factors(q)",
     "Robot.factor_product": "Lx, Dx = robot.factor_product(q, v)",
+    "FreeRobot.of": "pp.FreeRobot.of(light) == light",
+    "FreeRobot.parameters": "light.parameters().shape",
+    "FreeRobot.consistent": "light.consistent(light.parameters()).shape",
     "Robot.of": "pp.Robot.of(robot) == robot",
     "Model.frame": 'robot.frame("tool").body',
     "Model.joint": 'robot.joint("elbow_joint").kind',
@@ -112,6 +128,9 @@ EXAMPLES = {  # where arguments by their names do not make one
     "System.random": "cell.random(size=3)",
     "pp.scenes.Case": "case.title",
     "scenes.Case.check": "case.check(duration=1.0)",
+    "scenes.Case.html": 'case.html(folder / "two_arms.html").name',
+    "Robot.html": 'robot.html(folder / "ur5.html", live=True).name',
+    "System.html": 'cell.html(folder / "cell.html", live=True, q=Q).name',
     "scenes.Case.run": "case.run(duration=0.01)",
     "pp.scenes.load": 'pp.scenes.load("four_bar").system.nv',
     "Trajectory.at": "motion.at(0.05).q",

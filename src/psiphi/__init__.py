@@ -33,6 +33,9 @@ _HOME = {  # public name -> where it lives
     "from_pinocchio": "exchange.from_pinocchio",
     "load": "loading",
     "Robot": "functions.robot",
+    "FreeRobot": "functions.free",
+    "identify": "identifying.identify",
+    "Identification": "identifying.findings",
     "Body": "model.model",
     "System": "closed",
     "Contact": "closed",
@@ -78,6 +81,7 @@ __all__ = [
     "Error",
     "Expression",
     "Frame",
+    "FreeRobot",
     "GravityCompensation",
     "Loop",
     "Model",
@@ -105,6 +109,8 @@ __all__ = [
     "function",
     "get_threads",
     "grasp",
+    "identify",
+    "Identification",
     "interop",
     "load",
     "path",
@@ -131,7 +137,10 @@ if TYPE_CHECKING:
     from psiphi.following.laying import path
     from psiphi.following.timed_path import TimedPath
     from psiphi.functions.expressions import function
+    from psiphi.functions.free import FreeRobot
     from psiphi.functions.robot import Robot
+    from psiphi.identifying.findings import Identification
+    from psiphi.identifying.identify import identify
     from psiphi.loading import Builder, from_dh, load
     from psiphi.model.dh import DH
     from psiphi.model.model import Body, Frame, Model, Pose

@@ -137,6 +137,11 @@ def table(folder: Path) -> list[Call]:
             "thing": ur5, "q": np.zeros(2), "t": None, "shapes": None, "meshes": False, "title": None, "element": 0, "frames": 10,
         }),
         Call("viewer.html", viewer.html, {"thing": ur5, "path": folder / "x.html", "title": None, "q": np.zeros(2)}),
+        Call("viewer.html live", viewer.html, {
+            "thing": ur5, "path": folder / "x.html", "live": True, "title": None, "q": np.zeros(2), "v": np.zeros(2), "dt": 1e-3,
+            "method": "rk4",
+        }),
+        Call("robot.html", ur5.html, {"path": folder / "x.html", "live": True}),
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
         Call("scenes.load", scenes.load, {"source": "four_bar"}),
         Call("set_threads", pp.set_threads, {"n": None}),
@@ -212,7 +217,43 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("select", robot.select, {"joints": "*", "of": "v"}),
         Call("save", robot.save, {"path": folder / "r.urdf"}),
         Call("regressor", robot.regressor, {"q": q, "v": v, "a": v}),
+        Call("wrench_regressor", robot.wrench_regressor, {"q": q, "v": v, "a": v, "link": robot.bodies[-1].name}),
+        Call("energy_regressor", robot.energy_regressor, {"q": q, "v": v}),
+        Call("excitation", robot.excitation, {"q": np.ones((9, robot.nv)), "v": v, "a": v}),
+        *_free(robot, q, v),
+        *_identified(robot, folder),
         Call("linearize", robot.linearize, {"q": q, "v": v, "tau": v, "dt": 1e-3, "method": "rk4"}),
+    ]
+
+
+def _identified(robot: pp.Robot, folder: Path) -> list[Call]:
+    q, v, a = np.random.default_rng(0).standard_normal((3, 30, robot.nv))
+    data = {"q": q, "v": v, "a": a, "tau": robot.inverse_dynamics(q, v, a)}
+    found = pp.identify(robot, **data)
+    return [
+        Call(
+            "identify",
+            lambda **o: pp.identify(**o),
+            {"robot": robot, **data, "more": (), "wrenches": None, "sigma": None, "consistent": True},
+        ),
+        Call("Identification.plot", found.plot, {"path": folder / "fit.png"}),
+    ]
+
+
+def _free(robot: pp.Robot, q: np.ndarray, v: np.ndarray) -> list[Call]:
+    """Numbers as inputs, and what makes them."""
+    light, link = robot.free("inertia"), robot.bodies[-1].name
+    p = light.parameters()
+    return [
+        Call("free", lambda word, links: robot.free(word, links=links), {"word": "mass", "links": link}),
+        Call("FreeRobot.at", light.at, {"parameters": p}),
+        Call("FreeRobot.gravity", light.gravity, {"q": q, "parameters": p}),
+        Call("FreeRobot.step", light.step, {"q": q, "v": v, "tau": v, "dt": 1e-3, "parameters": p}),
+        Call("FreeRobot.consistent", light.consistent, {"parameters": p}),
+        Call("FreeRobot.baked", light.baked, {"parameters": p}),
+        Call("FreeRobot.masses", light.masses, {"masses": {link: 1.0}}),
+        Call("FreeRobot.payload", light.payload, {"frame": link, "mass": 1.0, "com": (0, 0, 0), "inertia": np.eye(3)}),
+        Call("FreeRobot.randomised", light.randomised, {"size": 2, "spread": 0.1, "seed": 0}),
     ]
 
 

@@ -17,11 +17,11 @@ from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.lowering import ground, regression
-from psiphi.model.model import WORLD, Model
+from psiphi.model.model import WORLD, Model, Pose
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps import world_poses
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep, with_parameters
 
 Results = dict[str, Expression]
 F = TypeVar("F", bound=Function)
@@ -163,6 +163,12 @@ def _jacobian(s: Operators, _, place) -> Results:
     return {"J": s.J(*frames, axes=axes)}
 
 
+def _borne(s: Operators, _, place) -> Results:
+    """What wrenches on frames ask of the joints."""
+    frames, axes = place
+    return {"tau": s.H @ s.phi @ s.B(*frames, axes=axes) @ vector("f_ext", "frame")}
+
+
 def _momentum_matrix(s: Operators, at: Expression) -> Expression:
     """Momentum by joint rates: what the bodies have, summed at the world; rotors are no bodies."""
     return at @ s.phi @ s.M @ s.phi.T @ s.H.T
@@ -188,7 +194,11 @@ class TreeSum:
     rods: bool = False
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
-        return TreeSumOf(self.equation, model, lambda tree: self.make(tree, frames))
+        def made(tree: Tree) -> Program:
+            program = self.make(tree, frames)
+            return replace(program, inputs=with_parameters(program.inputs, model))
+
+        return TreeSumOf(self.equation, model, made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +228,6 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
         site.write("T", 0, values)
 
     place = tree.place(spot.body, spot.pose)
-    mark = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
     return Program(
         "frame_pose",
         (_q(tree.model),),
@@ -227,7 +236,23 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
         world_poses.world_origin,
         still if spot.body == WORLD else None,
         bodies=tree.path_to(spot.body),
-        marks={spot.body: mark},
+        marks={spot.body: _mark(place)},
+    )
+
+
+def _mark(place: Pose) -> tuple:
+    return tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
+
+
+def _link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
+    n = len(tree.links)
+    return Program(
+        "link_poses",
+        (_q(tree.model),),
+        (Argument("R", (n, 3, 3)), Argument("p", (n, 3))),
+        (Sweep(BASE_TO_TIP, world_poses.write_link_pose),),
+        world_poses.world_origin,
+        marks={k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)},  # from the working axes to the public link frames
     )
 
 
@@ -298,6 +323,9 @@ def _alone(row: Quantity) -> Quantity:
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
 PARTS: dict[str, Quantity | TreeSum] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
+    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
+    "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
+    "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", lambda tree, frames: regression.program(tree)),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},

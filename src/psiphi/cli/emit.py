@@ -16,6 +16,7 @@ examples:
   psiphi emit ur5 jacobian --frame tool -o jac.c      of a frame, into a file
   psiphi emit panda inverse_dynamics --name panda_id  under another name
   psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
+  psiphi emit ur5 gravity --free inertia:wrist_3_link the inertia of a link as an input, ten numbers
   psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
   psiphi emit ur5 gravity --target ptx                what it gives to graphics cards
 
@@ -29,6 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
     parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c, wasm, llvm or ptx (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
+    inputs = "numbers that become inputs: inertia, mass, com or armature, of all links or of one; may be repeated"
+    parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead of on the screen")
@@ -36,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
-    robot = load(args.robot, args.base)
+    robot = freed(load(args.robot, args.base), args.free)
     source = asked(robot, args)
     if args.output is not None:
         writable(Path(args.output))
@@ -47,6 +50,15 @@ def run(args: argparse.Namespace) -> int:
     Path(args.output).write_text(text, encoding="utf-8")
     print(f"wrote {args.output}")
     return 0
+
+
+def freed(robot, free: list[str]):
+    """The robot with these numbers as inputs."""
+    if not free:
+        return robot
+    words, links = zip(*(text.partition(":")[::2] for text in free), strict=True)
+    named = [link for link in links if link]
+    return robot.free(*dict.fromkeys(words), links=list(dict.fromkeys(named)) or None)
 
 
 def asked(robot, args: argparse.Namespace):

@@ -14,6 +14,7 @@ EXAMPLES = """\
 examples:
   psiphi view panda                    live in the browser, with a slider for every joint
   psiphi view panda --html panda.html  one file that opens in any browser; needs nothing else
+  psiphi view panda --live panda.html  one file in which the robot runs: pull it with the mouse, steer its motors
   psiphi view arm.urdf --no-meshes     drawn from its kinematics and simple shapes
   psiphi view two_arms                 a scene: simulated, then replayed
   psiphi view ur5.npz                  a motion that `psiphi simulate` has kept (--robot FILE where it is not a bundled robot)
@@ -27,7 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="ROBOT|SCENE|MOTION", help="a robot, a scene, or an .npz or .csv file of a motion")
     parser.add_argument("--robot", help="the robot or scene of a kept motion, where it is not a bundled robot")
     base_argument(parser)
-    parser.add_argument("--html", metavar="FILE", help="write one page instead of starting the live viewer")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--html", metavar="FILE", help="write one page instead of starting the live viewer")
+    kinds.add_argument("--live", metavar="FILE", help="write one page in which the robot or the scene's system runs")
     parser.add_argument("--no-meshes", action="store_true", help="leave mesh files alone")
     parser.add_argument(
         "--port", type=int, default=8080, help="port of the live viewer (default: %(default)s, or the next free)"
@@ -41,6 +44,9 @@ def run(args: argparse.Namespace) -> int:
     from psiphi.viewer.live import read_port
 
     port, thing = read_port(args.port), _read(args)
+    if args.live is not None:
+        writable(Path(args.live))
+        return _wrote(viewer.html(thing, args.live, live=True, meshes=not args.no_meshes), args.open)
     live = args.html is None and importlib.util.find_spec("viser") is not None
     page = Path(f"{Path(args.target).stem}.html" if args.html is None else args.html)
     if not live:
@@ -55,9 +61,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.html is None:
         print("the live viewer is not installed (pip install 'psiphi[viewer]'); a page does as well", file=sys.stderr)
-    path = viewer.html(thing, page, **options)
+    return _wrote(viewer.html(thing, page, **options), args.open)
+
+
+def _wrote(path: Path, shown: bool) -> int:
     print(f"wrote {path}: open it in any browser")
-    if args.open:
+    if shown:
         _open(path.resolve().as_uri())
     return 0
 

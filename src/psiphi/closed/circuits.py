@@ -24,7 +24,7 @@ from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.spatial.screws import add
-from psiphi.sweeps.program import ADDED, Argument, Program, ProgramStage
+from psiphi.sweeps.program import ADDED, Argument, Program, ProgramStage, with_parameters
 from psiphi.tape.tape import Count
 
 Places = dict[str, Any]
@@ -52,7 +52,7 @@ class Circuit:
         return self.algebra.closure.model
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        return self.inputs, self.outputs
+        return with_parameters(self.inputs, self.model), self.outputs
 
     def program(self, tree: Tree) -> Program:
         closure = self.algebra.closure
@@ -64,7 +64,7 @@ class Circuit:
         for name, what in self.stages.items():
             at = {own: place for (stage, own), place in self.named.items() if stage == name}
             stages.append(ProgramStage(name, program(what, tree) if isinstance(what, Equation) else what, at))
-        return Program(self.name, self.inputs, self.outputs, (), stages=tuple(stages), local=False)
+        return Program(self.name, *self.arguments(), (), stages=tuple(stages), local=False)
 
     def compiled(self) -> Function:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""

@@ -14,6 +14,7 @@ from psiphi.closed.constraints import Follow
 from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
 from psiphi.errors import ModelError, StateError
+from psiphi.functions.free import FreeRobot
 from psiphi.functions.robot import Robot
 from psiphi.model import motors, posing
 from psiphi.model.builder import Builder
@@ -122,7 +123,8 @@ def _idle(forest: Model, actuated: Any, passive: Any, follows: list[Follow], *al
 def _dressed(forest: Model, parts: Iterable[Part]) -> Robot:
     """The forest with its functions, and with the shapes of its parts, for viewers."""
     shapes = ((part, shape) for part in parts for shape in getattr(part.model, "shapes", ()))
-    return Robot.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
+    kind = Robot if forest.freed is None else FreeRobot
+    return kind.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
 
 
 def _arm(i: int, arm) -> tuple[Model, Any, tuple[str, ...]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -130,6 +132,10 @@ class System:
 
     def __hash__(self) -> int:
         return hash((self.robot, self.key))
+
+    def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
+        """Write one page that opens in any browser; with `live` the chain runs in it, and can be pulled (`pp.viewer.html`)."""
+        return need("psiphi.viewer", "the viewer", "psiphi").html(self, path, live, **options)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a picture, and a row a joint."""
@@ -383,7 +389,31 @@ class System:
             self._functions[key] = make().compiled()
         return self._functions[key]
 
+    def at(self, parameters: Numbers) -> System:
+        """The system with the free numbers of its mechanisms, (n,): one mechanism's after the other's, as they were named.
+
+        One set for all states: batches of parameters are for robots.
+
+        >>> import psiphi as pp
+        >>> light = pp.load("pelican").free("mass")
+        >>> loop = pp.connect(light, [pp.Loop("ball", light.bodies[-1].name, "world")])
+        >>> heavy = loop.at(2.0 * light.parameters())
+        >>> round(float(heavy.robot.mass / loop.at(light.parameters()).robot.mass), 9)
+        2.0
+        """
+        robot: Any = self.robot
+        if robot.freed is None:
+            raise StateError(f"no number of {self.name} is free", 'free some of a mechanism: robot.free("inertia")')
+        bound = robot.at(parameters)
+        if np.ndim(bound.given) != 1:
+            cause = f"parameters of shape {np.shape(bound.given)} came for a closed system, expected one set"
+            raise StateError(cause, "call it for one set after the other")
+        made = System(bound, self.closure.constraints, self.closure.follows, self.passive, self.object)
+        made._functions, made._methods = self._functions, self._methods
+        return made
+
     def _call(self, function: Function, values) -> Any:
+        values = (*values, *self.robot._more)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)

@@ -17,7 +17,7 @@ from psiphi.operators.expression import Expression
 from psiphi.operators.letters import FormLetter, Letter, VectorLetter, vector_letter
 from psiphi.operators.sides import ends, settled
 from psiphi.rewriting.budget import SECONDS
-from psiphi.sweeps.program import ADDED, Argument
+from psiphi.sweeps.program import ADDED, Argument, with_parameters
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
 
@@ -66,7 +66,8 @@ class Equation:
         return all(e.rows.name == e.cols.name == "one" for e in self.results.values())
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        """Inputs and outputs of the function: q, then v where a or b need it, then the vectors by first appearance."""
+        """Inputs and outputs of the function: q, then v where a or b need it, then the vectors by first appearance, then the
+        numbers of the model that are free."""
         model = self.model
         vectors = {x.word: x.bare for x in self.letters if isinstance(x, VectorLetter) and x.given}
         names = [name for name in (*self.given, *vectors) if name in vectors]
@@ -79,7 +80,7 @@ class Equation:
             inputs.append(self._argument(name, vectors.get(name) or vector_letter(name, "joint")))
         if self.added:
             inputs.append(Argument(ADDED, (model.nv,), "v"))
-        return tuple(inputs), tuple(self._output(n, e) for n, e in self.results.items())
+        return with_parameters(tuple(inputs), model), tuple(self._output(n, e) for n, e in self.results.items())
 
     def _argument(self, name: str, vector: Letter) -> Argument:
         space = vector.rows.name

@@ -30,6 +30,7 @@ from psiphi.operators.letters import VectorLetter, vector_letter
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge
+from psiphi.sweeps.program import PARAMETERS
 from psiphi.tape.tape import Count
 
 Values = Mapping[str, np.ndarray]
@@ -288,7 +289,7 @@ class AroundInverses:
         return total
 
     def _value(self, term: Term, values: Values) -> np.ndarray:
-        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v"}
+        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v", PARAMETERS}
         return self.parts[term]({name: x for name, x in values.items() if name in names}, np.float64)
 
     def _product(self, segments: list[Term], values: Values) -> np.ndarray:

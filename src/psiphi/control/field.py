@@ -44,6 +44,7 @@ class Field:
         tau = self.torque(self.step, t, q, v)
         return tau if self.effort is None else within(tau, self.effort)
 
-    def total(self, tau: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Less what the joints lose at the velocity u."""
-        return resisted(tau, u, **self.acting)
+    def total(self, tau: np.ndarray, u: np.ndarray, samples: bool = False) -> np.ndarray:
+        """Less what the joints lose at the velocity u; of `samples` (..., samples, nv), too."""
+        more = {name: x[..., None, :] for name, x in self.acting.items() if samples and x.ndim > 1}
+        return resisted(tau, u, **(self.acting | more))

@@ -19,9 +19,10 @@ import numpy as np
 from psiphi.arguments import coefficients, real
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
+from psiphi.spatial.choices import less
 from psiphi.spatial.screws import root
 from psiphi.wording import shown
 
@@ -41,6 +42,11 @@ def resisted(tau: Any, v: Any, damping: Any = None, friction: Any = None, floor:
     """tau - b(v) v."""
     force = tau if damping is None else tau - damping * v
     return force if friction is None else force - friction * (v / root(v * v + floor))
+
+
+def is_stiff(method: str, h: Any, b: Any, mobility: Any) -> Any:
+    """1 where a loss of b(0) is taken implicitly, else 0; `mobility` is (M^-1)_kk."""
+    return less(0.0, b) if method in ALWAYS else less(SOFT, h * b * mobility)
 
 
 @dataclass(frozen=True)
@@ -77,11 +83,9 @@ class Losses:
         if self.none or not isinstance(plant.given, Robot | System):
             return self
         most = slope(np.zeros(plant.nv), **self.acting)
-        if method in ALWAYS:
-            return replace(self, stiff=np.where(most > 0.0, 1.0, 0.0))
+        most = most.reshape(-1, plant.nv).max(axis=0, initial=0.0)  # of all parameters
         with np.errstate(all="ignore"):
-            soft = (most == 0.0) | (h * most * mobility(plant.robot) <= SOFT)
-        return replace(self, stiff=np.where(soft, 0.0, 1.0))
+            return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)))
 
     def words(self, robot: Any) -> list[str]:
         """The joints whose losses are taken implicitly."""
@@ -90,8 +94,8 @@ class Losses:
 
 @lru_cache(maxsize=64)
 def mobility(robot: Robot) -> np.ndarray:
-    """(nv,): the largest (M^-1)_kk among some configurations; infinite for robots too large to ask."""
-    if len(robot.joints) > UNROLLED:
+    """(nv,): the largest (M^-1)_kk among some configurations; infinite for robots too large to ask, or of many parameters."""
+    if len(robot.joints) > UNROLLED or any(np.ndim(x) > 1 for x in parameters_of(robot)):
         return np.full(robot.nv, np.inf)
     q = np.concatenate([robot.neutral()[None], robot.random(0, SEEN - 1)])[:, None, :]
     unit, rest = np.concatenate([np.zeros((1, robot.nv)), np.eye(robot.nv)]), np.zeros(robot.nv)
@@ -109,11 +113,20 @@ def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losse
     return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth))
 
 
+def _own(robot: Any, name: str) -> np.ndarray:
+    """The model's numbers, (nv,), or (..., nv) where they are parameters with batch axes."""
+    row = np.concatenate([getattr(joint, name) for joint in robot.joints] or [np.zeros(0)])
+    for block in robot.freed.every(name) if robot.freed is not None else ():
+        (parameters,) = parameters_of(robot)
+        row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
+        row[..., robot.joints[block.index].v_slice] = parameters[..., block.own]
+    return row
+
+
 def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
     if isinstance(given, bool | np.bool_):
-        own = [getattr(joint, name) for joint in system.robot.joints] if given else []
-        row = np.concatenate(own) if own else np.zeros(system.nv)
-        if row.shape != (system.nv,):
+        row = _own(system.robot, name) if given else np.zeros(system.nv)
+        if row.shape[-1:] != (system.nv,):
             raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
         return row
     return coefficients(name, given, system.nv)

@@ -15,6 +15,7 @@ The first row is asked of every system, the others where it has them:
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,11 @@ from psiphi.model.model import Model
 from psiphi.wording import shown
 
 ASKED = ("nq", "nv", "forward_dynamics")
+
+
+def parameters_of(robot: Any) -> tuple[Any, ...]:
+    """The parameters that `at` put into a robot some of whose numbers are inputs, or ()."""
+    return getattr(robot, "_more", ())
 
 
 def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -98,6 +104,15 @@ class Plant:
         """The joints' lower and upper limits, (nq,) each."""
         joints = self.robot.joints
         return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
+
+    def over_samples(self) -> Plant:
+        """The same system, asked about samples (..., samples, n): parameters with batch axes get one for them."""
+        if not any(np.ndim(x) > 1 for x in parameters_of(self.robot)):
+            return self
+        plant = copy(self)  # a closed chain has one set for all
+        plant.given = self.given._over_samples()
+        plant.robot = getattr(plant.given, "robot", plant.given)
+        return plant
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
         """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from psiphi.editing.picking import spot, taken
 from psiphi.errors import ModelError, StateError
 from psiphi.model import values
 from psiphi.model.builder import Builder
-from psiphi.model.model import Body
+from psiphi.model.model import Body, Model
 from psiphi.model.places import UPRIGHT, compose
 from psiphi.model.posing import place, pose
 from psiphi.model.records import FrameRecord, JointRecord
@@ -46,6 +47,14 @@ def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, in
     if not new:
         raise StateError("with_inertia came without anything to change", "give a pp.Body, or some of mass=, com=, inertia=")
     builder.links[link] = replace(builder.links[link], **new)
+
+
+def with_bodies(builder: Builder, model: Model, bodies: Mapping[int, Body]) -> None:
+    """Other inertias of whole bodies: the link that the joint carries gets them, those welded to it none."""
+    for k, body in bodies.items():
+        for name in [name for name in builder.links if name in model.frames and model.frames[name].body == k]:
+            builder.links[name] = replace(builder.links[name], mass=0.0, inertia=(0.0,) * 6)
+        with_inertia(builder, model.bodies[k].name, body, None, None, None)
 
 
 def with_base(builder: Builder, base: Any, at: Any) -> None:

@@ -46,9 +46,8 @@ class Editable(Listed):
     @cached_property
     def _model(self) -> Model:
         """The model alone, of which functions are made: they must not hold the robot, which holds them."""
-        return Model(
-            **{name: getattr(self, name) for name in ("name", "bodies", "joints", "frames", "gravity_vector", "report")}
-        )
+        kept = ("name", "bodies", "joints", "frames", "gravity_vector", "report", "freed")
+        return Model(**{name: getattr(self, name) for name in kept})
 
     def lock(self, joints: Names | Mapping[str, Numbers], at: Position | None = None) -> Self:
         """The robot with these joints fixed at `at`: q, positions by joint, or a posture's name; at their zero if left out.

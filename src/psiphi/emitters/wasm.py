@@ -18,6 +18,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from psiphi.emitters.joined import BlockFrame, PlacedBlock
 from psiphi.emitters.segments import Pieces, Segment, cut
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
@@ -139,15 +140,45 @@ def _apart(inputs: Iterable[Argument], outputs: Iterable[Argument]) -> list[Argu
 
 def binary(pieces: Pieces, char: str = "d") -> bytes:
     """A module that exports `run` and its `memory`, the frame at address 0."""
-    number = NUMBERS[char]
-    bodies = [_piece(pieces.prologue, char), _angles(pieces, char), *(_piece(segment, char) for segment in pieces.segments)]
-    bodies.append(_body(b"".join(CALL + whole(OWN + i) for i in range(len(bodies))), 0, char))
-    pages = 1 + number.size * pieces.frame // PAGE
+    bodies = _pieces((pieces.prologue, *pieces.segments), pieces, char)
+    bodies.append(_calls(range(OWN, OWN + len(bodies)), char))
+    return _module(bodies, {"run": OWN + len(bodies) - 1}, pieces.frame, char)
+
+
+def blocks_binary(frame: BlockFrame, entries: dict[str, tuple[str, ...]], char: str = "d") -> bytes:
+    """A module of many blocks over one frame, exported as `memory`: each entry runs its blocks in order."""
+    bodies: list[bytes] = []
+    at: dict[str, int] = {}
+    for name in dict.fromkeys(name for order in entries.values() for name in order):
+        block = frame.blocks[name]
+        if not isinstance(block, PlacedBlock):
+            raise StateError(f"{name} runs in loops over links, and WebAssembly has none", "take a robot of up to 64 bodies")
+        parts = _pieces(block.segments, block, char)
+        bodies += [*parts, _calls(range(OWN + len(bodies), OWN + len(bodies) + len(parts)), char)]
+        at[name] = OWN + len(bodies) - 1
+    first = OWN + len(bodies)
+    bodies += [_calls((at[name] for name in order), char) for order in entries.values()]
+    return _module(bodies, {name: first + i for i, name in enumerate(entries)}, frame.size, char)
+
+
+def _module(bodies: list[bytes], entries: dict[str, int], frame: int, char: str) -> bytes:
+    """Functions of no arguments over one frame; some of them are exported, and the memory."""
+    pages = 1 + NUMBERS[char].size * frame // PAGE
     types = [b"\x60" + vector([b"\x7c"]) + vector([b"\x7c"]), b"\x60" + vector([]) + vector([])]
     imports = [text("m") + text(name) + b"\x00\x00" for name in ("sin", "cos")]
-    exports = [text("run") + b"\x00" + whole(OWN + len(bodies) - 1), text("memory") + b"\x02\x00"]
+    exports = [*(text(name) + b"\x00" + whole(i) for name, i in entries.items()), text("memory") + b"\x02\x00"]
     sections = {1: types, 2: imports, 3: [b"\x01"] * len(bodies), 5: [b"\x00" + whole(pages)], 7: exports, 10: bodies}
     return b"\0asm\1\0\0\0" + b"".join(bytes([i]) + sized(vector(items)) for i, items in sections.items())
+
+
+def _pieces(segments: Iterable[Segment], block: Pieces | PlacedBlock, char: str) -> list[bytes]:
+    """The arguments of sines and cosines, these, then the rest."""
+    first, *rest = (_piece(segment, char) for segment in segments)
+    return [first, _angles(block, char), *rest]
+
+
+def _calls(functions: Iterable[int], char: str) -> bytes:
+    return _body(b"".join(CALL + whole(i) for i in functions), 0, char)
 
 
 def _piece(segment: Segment, char: str) -> bytes:
@@ -178,7 +209,7 @@ def _piece(segment: Segment, char: str) -> bytes:
     return _body(b"".join((*code, *stores)), len(local), char)
 
 
-def _angles(pieces: Pieces, char: str) -> bytes:
+def _angles(pieces: Pieces | PlacedBlock, char: str) -> bytes:
     """Sine and cosine behind every angle of the frame."""
     number, code = NUMBERS[char], b""
     for i in range(pieces.angles):

@@ -16,25 +16,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from psiphi.framing.decompose import Placement, place
 from psiphi.framing.link import Link
+from psiphi.model.freed import Freed, moments
 from psiphi.model.model import WORLD, Axes, Joint, Model, Pose, canonical_axes
+from psiphi.spatial import small
+from psiphi.spatial.screws import add
 
+NOTHING = [[0.0] * 3] * 3
 ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A framed model: links in order, their children, and the pose of each link's axes in its public link frame."""
+    """A framed model: links in order, their children, and the pose of each link's axes in its public link frame.
+
+    Where numbers of the model are inputs (`freed`) the links lack them: `at` puts them in."""
 
     model: Model
     links: tuple[Link, ...]
     children: tuple[tuple[int, ...], ...]
     gauge: tuple[Pose, ...]
+    freed: Freed | None = None
+    moves: bool = field(default=False)  # whether the inertias that joints do not feel change sides
 
     @property
     def parent(self) -> tuple[int, ...]:
@@ -57,6 +66,20 @@ class Tree:
         """A pose given in body's public link frame, in the body's working axes."""
         return pose if body == WORLD else self.gauge[body].inv @ pose
 
+    def at(self, parameters: Sequence[Any]) -> Tree:
+        """The tree with the free numbers in place, floats, arrays or tape scalars."""
+        if self.freed is None:
+            return self
+        links = [replace(link, moment=list(link.moment), pseudo=[list(row) for row in link.pseudo]) for link in self.links]
+        for k, link in enumerate(links):
+            parts = self.freed.parts(k, parameters)
+            link.armature = list(parts.get("armature", link.armature))
+            if {"inertia", "mass", "com"} & parts.keys():
+                link.mass, link.moment, link.pseudo = _in_axes(self.gauge[k].inv, *moments(self.model.bodies[k], parts))
+        if self.moves:
+            _move_blind_inertia(links, self.model.joints)
+        return replace(self, links=tuple(links), freed=None)
+
     def path_to(self, body: int) -> list[int]:
         """The bodies from the base to `body`."""
         path: list[int] = []
@@ -76,9 +99,10 @@ def frame_tree(model: Model, rods: bool = True) -> Tree:
     placed = _place_all(model, children, canonical)
     gauge = tuple(Pose(axes.after, np.zeros(3)) @ z_screw(p.gauge) for axes, p in zip(canonical, placed, strict=True))
     links = [_link(model, k, placed[k], canonical[k].twist, gauge[k]) for k in range(len(model.joints))]
-    if rods and _depth(model) <= ROD_DEPTH:
+    moves = rods and _depth(model) <= ROD_DEPTH
+    if moves and model.freed is None:
         _move_blind_inertia(links, model.joints)
-    return Tree(model, tuple(links), tuple(map(tuple, children)), gauge)
+    return Tree(model, tuple(links), tuple(map(tuple, children)), gauge, model.freed, moves)
 
 
 def z_screw(turn_and_length: tuple[float, float, float]) -> Pose:
@@ -128,6 +152,24 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
     )
 
 
+def _in_axes(to: Pose, m: Any, mc: list, J: list) -> tuple[Any, list, list]:
+    """Mass, first and second moment about other axes: R mc + m t,  R J R* + t (R mc)* + (R mc) t* + m t t*."""
+    R, t = to.rotation.tolist(), to.translation.tolist()
+    first = small.apply(R, mc)
+    return m, [x + m * y for x, y in zip(first, t, strict=True)], _moved(_turned(R, J), m, first, t)
+
+
+def _turned(R: list, J: list) -> list:
+    """R J R*."""
+    return small.transpose([small.apply(R, row) for row in small.transpose([small.apply(R, row) for row in J])])
+
+
+def _moved(J: list, m: Any, first: list, t: list) -> list:
+    """J + t first* + first t* + m t t*."""
+    rows = [[J[i][j] + (t[i] * first[j] + first[i] * t[j]) + m * (t[i] * t[j]) for j in range(i, 3)] for i in range(3)]
+    return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
+
+
 def _depth(model: Model) -> int:
     depth = [0] * len(model.joints)
     for joint in model.joints:
@@ -141,21 +183,23 @@ def _move_blind_inertia(links: list[Link], joints: Sequence[Joint]) -> None:
         blind = joints[link.index].row.blind
         if not blind:
             continue
-        m, mz, J = link.mass, link.moment[2], np.array(link.pseudo)
-        R, l = link.rest_pose()
-        u = R[:, 2]
+        m, mz, J = link.mass, link.moment[2], link.pseudo  # floats, or tape scalars
+        R, l = (x.tolist() for x in link.rest_pose())
+        u = [row[2] for row in R]
         if blind == "rod":
-            second = J[2, 2] * np.outer(u, u) + mz * (np.outer(l, u) + np.outer(u, l)) + m * np.outer(l, l)
-            first = m * l + mz * u
-            link.mass, link.moment[2], link.pseudo[2][2] = 0.0, 0.0, 0.0
+            pairs = [[(l[i] * u[j] + u[i] * l[j], u[i] * u[j], l[i] * l[j]) for j in range(3)] for i in range(3)]
+            second = [[J[2][2] * uu + mz * lu + m * ll for lu, uu, ll in row] for row in pairs]
+            first = [m * x + mz * y for x, y in zip(l, u, strict=True)]
+            link.mass, link.moment[2] = 0.0, 0.0
+            link.pseudo = [J[0], J[1], [J[2][0], J[2][1], 0.0]]
         elif blind == "point":
-            second, first = m * np.outer(l, l), m * l
+            second, first = [[m * (x * y) for y in l] for x in l], [m * x for x in l]
             link.mass = 0.0
         else:
-            m, second, first = 0.0, R @ J @ R.T, np.zeros(3)
-            link.pseudo = np.zeros((3, 3)).tolist()
+            m, second, first = 0.0, _turned(R, J), [0.0] * 3
+            link.pseudo = NOTHING
         if link.parent != WORLD:
             target = links[link.parent]
-            target.mass += m
-            target.moment = [x + y for x, y in zip(target.moment, first.tolist(), strict=True)]
-            target.pseudo = (np.array(target.pseudo) + second).tolist()
+            target.mass = target.mass + m
+            target.moment = add(target.moment, first)
+            target.pseudo = [add(x, y) for x, y in zip(target.pseudo, second, strict=True)]

@@ -21,7 +21,9 @@ def after(robot: Any, name: str, source: Any, values: Sequence[Any], result: Any
         lead = np.shape(array)[: np.ndim(array) - len(arg.shape)]
         which = place[: len(lead)]
         one = [_one(value, core, lead, which) for core, value in zip(source.inputs, values, strict=True)]
-        cause, remedy = _singular(robot, one[0]) or _overflow(source.inputs, one)
+        cause, remedy = _singular(robot, one[0], *([one[-1]] if robot.freed is not None else [])) or _overflow(
+            source.inputs, one
+        )
         raise SingularError(f"{name} is {np.asarray(array)[place]}{element(which)} of a finite state: {cause}", remedy)
 
 
@@ -30,7 +32,7 @@ def _one(value: Any, arg: Argument, lead: tuple[int, ...], which: tuple[int, ...
     return np.broadcast_to(np.asarray(value, dtype=float), lead + arg.shape)[which]
 
 
-def _singular(robot: Any, q: np.ndarray) -> tuple[str, str] | None:
+def _singular(robot: Any, q: np.ndarray, *parameters: np.ndarray) -> tuple[str, str] | None:
     """The outermost joint whose D(k) is not positive definite: all joints beyond it are sound, and yet it resists nothing.
 
     The columns of all D(k) at once: x_i is the i-th unit vector in every joint.
@@ -40,7 +42,7 @@ def _singular(robot: Any, q: np.ndarray) -> tuple[str, str] | None:
         own = range(joint.v_slice.start, joint.v_slice.stop)
         x[range(len(own)), own] = 1.0
     with np.errstate(all="ignore"):
-        _, columns = robot.function("factor_product").ufunc(q, x)
+        _, columns = robot.function("factor_product").ufunc(q, x, *parameters)
     for joint in reversed(robot.joints):
         D = columns[: joint.row.nv, joint.v_slice]
         if not np.isfinite(D).all():

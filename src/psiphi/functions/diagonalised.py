@@ -181,7 +181,8 @@ class Diagonalised:
     def coriolis(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
         each = [value[..., None, :] for value in self._state("coriolis", q, nu, check)]
-        columns = self._call("coriolis_product", dict(q=each[0], nu=each[1], x=np.eye(self.nv)), None, dtype, False)
+        state = dict(q=each[0], nu=each[1], x=np.eye(self.nv))
+        columns = self._over_samples()._call("coriolis_product", state, None, dtype, False)
         return np.swapaxes(columns, -1, -2)
 
     def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
@@ -277,6 +278,9 @@ class Diagonalised:
     def integrate(self, q: Numbers, nu: Numbers) -> Array:
         """q after unit time at the constant joint velocity that nu is at q."""
         return self.robot.integrate(q, self.rates(q, nu))
+
+    def _over_samples(self) -> Diagonalised:
+        return Diagonalised(self.robot._over_samples(), self.normalised)
 
     def _call(self, verb: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
         return self.robot._call(self.name(verb), state, out, dtype, check, frames, axes)

@@ -26,6 +26,8 @@ ON_FRAMES = {  # how many; 0: as many as you like
     "frame_acceleration": 1,
     "jacobian": 1,
     "operational_compliance": 0,
+    "frame_velocities": 0,
+    "borne": 0,
     **{name: 1 for name, quantity in DIAGONAL.items() if quantity.on_frame},
 }
 LOADED = tuple(name for name, quantity in DIAGONAL.items() if quantity.loaded)
@@ -82,6 +84,18 @@ def plain(model: Model, name: str, inputs: Sequence[Argument], values: Iterable[
     return tuple(
         value if _has_protocol(value) else _read(model, name, arg, value) for arg, value in zip(inputs, values, strict=True)
     )
+
+
+def parameters(model: Model, name: str, given: Any) -> Any:
+    """The free numbers of a call, or words where none came."""
+    if given is None:
+        n = model.freed.size if model.freed is not None else 0
+        cause = f"{name}{': ' if name else ''}numbers of {model.name} are inputs, and no parameters came"
+        remedy = (
+            f"give parameters=, {n} numbers in the last axis, or use light.at(parameters); light.parameters() are the robot's"
+        )
+        raise StateError(cause, remedy)
+    return given
 
 
 def launched(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:

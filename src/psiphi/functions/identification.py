@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import several
 from psiphi.errors import StateError
 from psiphi.model.definitions import spatial_inertia
 from psiphi.model.model import Model, frozen
 from psiphi.sweeps.interpreter import interpret
-from psiphi.wording import nearest
+from psiphi.wording import nearest, shown
 
 WORDS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 MORE = ("armature", "damping", "friction")
@@ -52,10 +53,10 @@ def more_columns(words: tuple[str, ...], v: np.ndarray, a: np.ndarray) -> list[n
 
 def checked_words(more: Any) -> tuple[str, ...]:
     """Some of armature, damping, friction."""
-    words = (more,) if isinstance(more, str) else tuple(more)
+    words = (more,) if isinstance(more, str) else tuple(several("more", more, f"name some of {', '.join(MORE)}"))
     for word in words:
-        if word not in MORE:
-            raise StateError(f"the regressor has no columns of {word!r}", nearest(word, MORE))
+        if not isinstance(word, str) or word not in MORE:
+            raise StateError(f"the regressor has no columns of {shown(word)}", nearest(word, MORE))
     return words
 
 
@@ -104,6 +105,8 @@ def _times(value: float) -> str:
 
 def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters:
     """From Y at random motions, interpreted: nothing is compiled."""
+    if robot.freed is not None:
+        raise StateError(f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`")
     words, rng = checked_words(more), np.random.default_rng(seed)
     names = parameter_names(robot, words)
     count = 2 + 2 * len(names) // max(1, robot.nv)
@@ -112,9 +115,13 @@ def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters
     source = robot.function("regressor").source
     (Y,) = interpret(source.program, source.tree, q, v, a)
     Y = np.concatenate([Y, *more_columns(words, v, a)], axis=-1).reshape(-1, len(names))
+    return base_of(names, Y, np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)]))
+
+
+def base_of(names: tuple[str, ...], Y: np.ndarray, own: np.ndarray) -> BaseParameters:
+    """The base parameters of rows Y at random motions; `own` are the robot's parameters."""
     columns, matrix, gap = independent(Y)
-    own = [getattr(robot, word) for word in words]
-    return BaseParameters(names, columns, matrix, frozen(matrix @ np.concatenate([parameters(robot), *own])), gap)
+    return BaseParameters(names, columns, matrix, frozen(matrix @ own), gap)
 
 
 def independent(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:

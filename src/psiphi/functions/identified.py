@@ -11,7 +11,8 @@ import numpy as np
 from psiphi.arguments import Array, DType, Numbers, Out
 from psiphi.editing.editable import Editable
 from psiphi.errors import StateError
-from psiphi.functions import identification
+from psiphi.functions import guard, identification
+from psiphi.wording import nearest, shown
 
 
 class Identified(Editable):
@@ -50,6 +51,68 @@ class Identified(Editable):
             return Y
         extra = identification.more_columns(words, np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype))
         return np.concatenate([Y, *(np.broadcast_to(x, (*Y.shape[:-1], self.nv)) for x in extra)], axis=-1)
+
+    def wrench_regressor(self, q: Numbers, v: Numbers, a: Numbers, link: str) -> Array:
+        """W with W pi = the spatial force [moment; force] through the joint that carries `link`, as `joint_forces` gives it, at
+        the link's origin in link axes. -> (..., 6, 10 bodies)
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("ur5")
+        >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
+        >>> W = robot.wrench_regressor(q, v, a, "wrist_1_link")
+        >>> bool(np.allclose(W @ robot.inertial_parameters, robot.joint_forces(q, v, a)[3]))
+        True
+        """
+        known = [body.name for body in self.bodies]
+        if not isinstance(link, str) or link not in known:
+            raise StateError(f"wrench_regressor: {shown(link)} is no moving link", nearest(link, known))
+        columns = self._by_units("joint_forces", dict(q=q, v=v, a=a))
+        return np.moveaxis(columns[..., known.index(link), :], -2, -1)
+
+    def energy_regressor(self, q: Numbers, v: Numbers) -> Array:
+        """e with e . pi = kinetic and potential energy, but for the rotors'. -> (..., 10 bodies)
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("ur5")
+        >>> q, v = robot.random(seed=0), np.ones(6)
+        >>> bool(np.isclose(robot.energy_regressor(q, v) @ robot.inertial_parameters, robot.energy(q, v)))
+        True
+        """
+        return self._by_units("energy", dict(q=q, v=v))
+
+    def excitation(self, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()) -> float:
+        """How well motions (..., n) tell the base parameters apart: the condition number of their columns of Y, each scaled to
+        length one. 1 is best; above some hundreds noise decides; infinite where a combination is not told at all.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot, rng = pp.load("acrobot"), np.random.default_rng(0)
+        >>> q, v, a = rng.standard_normal((3, 100, 2))
+        >>> robot.excitation(q, v, a) < 10 < robot.excitation(q, 0 * v, 1e-3 * a)
+        True
+        """
+        base = self.base_parameters(more=more)
+        Y = self.regressor(q, v, a, more=more)[..., base.columns].reshape(-1, base.rank)
+        size = np.linalg.norm(Y, axis=0)
+        if not np.isfinite(Y).all() or not size.all() or len(Y) < base.rank:
+            return np.inf
+        w = np.linalg.svd(np.linalg.qr(Y / size, mode="r"), compute_uv=False)
+        return float(w[0] / w[-1]) if w[-1] > 0.0 else np.inf
+
+    def _by_units(self, name: str, state: dict[str, Any]) -> Array:
+        """What is linear in all inertias, of each of their numbers alone: a batch axis more, behind the others."""
+        light = self._with_free_inertia
+        inputs = light.function(name).source.inputs[:-1]
+        arrays = {
+            arg.name: np.asarray(x)[..., None, :]
+            for arg, x in zip(inputs, guard.plain(self, name, inputs, state.values()), strict=True)
+        }
+        found = light._call(name, arrays | {"parameters": np.eye(light.freed.size)}, None, None, False)
+        rest = light._call(name, arrays | {"parameters": np.zeros(light.freed.size)}, None, None, False)
+        return found - rest  # rotors have inertia of their own
+
+    @cached_property
+    def _with_free_inertia(self) -> Any:
+        return self.free("inertia")  # type: ignore[attr-defined]
 
     @cached_property
     def inertial_parameters(self) -> Array:

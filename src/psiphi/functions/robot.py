@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,8 +26,11 @@ from psiphi.operators import Operators
 from psiphi.optional import need
 from psiphi.spatial.choices import on_tape
 from psiphi.sweeps.interpreter import interpret, interpret_on_tape
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import shown
+
+if TYPE_CHECKING:
+    from psiphi.functions.free import FreeRobot
 
 _ndarray, _WORLD = np.ndarray, "world"
 
@@ -63,6 +68,10 @@ class Robot(Identified):
     def _repr_html_(self) -> str:
         """What a notebook shows: a picture, and a row a joint."""
         return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
+
+    def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
+        """Write one page that opens in any browser; with `live` the robot runs in it, and can be pulled (`pp.viewer.html`)."""
+        return need("psiphi.viewer", "the viewer", "psiphi").html(self, path, live, **options)
 
     @property
     def diagonalised(self) -> Diagonalised:
@@ -104,6 +113,23 @@ class Robot(Identified):
         """
         return self.function(name, frames, axes).to_casadi()
 
+    def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
+        """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
+
+        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature" and "damping"; `links` names or
+        patterns, all moving ones when left out. Nothing is compiled again for other numbers.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("ur5")
+        >>> light = robot.free("inertia", links="wrist_3_link")
+        >>> q, v, tau = robot.random(seed=0), np.zeros(6), np.zeros(6)
+        >>> heavier = light.parameters() * np.linspace(1.0, 2.0, 5)[:, None]
+        >>> a = light.forward_dynamics(q, v, tau, parameters=heavier)
+        >>> a.shape, bool(np.allclose(a[0], robot.forward_dynamics(q, v, tau)))
+        ((5, 6), True)
+        """
+        return need("psiphi.functions.free", "parameters", "psiphi").free(self, words, links)
+
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops
@@ -143,7 +169,7 @@ class Robot(Identified):
             a = self._loaded(BY_METHOD[self._method(method)], dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
             return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
-        if self.nv and "_one_step" not in self.__dict__:
+        if self.nv and "_one_step" not in self.__dict__ and self.freed is None:
             self.__dict__["_one_step"] = guard.upright(self._model, self.function("forward_dynamics").single())
         return result
 
@@ -191,7 +217,9 @@ class Robot(Identified):
         own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
         for joint in self.joints:
             own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
-        before, after, gains = self._call("kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False)
+        before, after, gains = self._over_samples()._call(
+            "kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False
+        )
         place = [(j.row.nv, j.index) for j in self.joints]
         picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
         G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
@@ -492,7 +520,22 @@ class Robot(Identified):
             return self._call(name, dict(q=q), out, dtype, check)
         return by_columns.matrix(self, name, q, out, dtype, check)
 
+    def _parameters(self, name: str) -> Any:
+        """The numbers that are free; a robot that has some is a `FreeRobot`, which knows them."""
+        return guard.parameters(self, name, None)
+
+    def _over_samples(self) -> Robot:
+        """The robot for arrays with one batch axis more: what has batch axes of its own gets it, too."""
+        return self
+
+    @property
+    def _more(self) -> tuple[Any, ...]:
+        """What its functions take behind their own arguments."""
+        return () if self.freed is None else (self._parameters(""),)
+
     def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
+        if self.freed is not None and PARAMETERS not in state:
+            state = {**state, PARAMETERS: self._parameters(name)}
         function, values = self.function(name, frames, axes), tuple(state.values())
         for value in values:
             if type(value) is not _ndarray or not self.joints:

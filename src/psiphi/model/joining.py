@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from psiphi.errors import ModelError
+from psiphi.model.freed import FreeBlock, Freed, nominal
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Mimic, Model, Pose
 
 MARK = "/"  # between a mechanism's name and its own names: "left/tool"
@@ -43,7 +44,21 @@ def join(parts: Sequence[Part], name: str) -> Model:
             frames[own] = Frame(own, WORLD if fixed else frame.body + first, pose)
     gravity = parts[0].model.gravity_vector
     report = tuple(f"{part.name}: {line}" if part.name else line for part in parts for line in part.model.report)
-    return Model(name, tuple(bodies), tuple(joints), frames, gravity, report)
+    return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, freed=_all_free(parts, name))
+
+
+def _all_free(parts: Sequence[Part], name: str) -> Freed | None:
+    """The numbers that are free of all parts, one part after the other."""
+    if all(part.model.freed is None for part in parts):
+        return None
+    blocks: list[FreeBlock] = []
+    first = 0
+    for part in parts:
+        at = blocks[-1].stop if blocks else 0
+        for word, k, start, stop in () if part.model.freed is None else part.model.freed.blocks:
+            blocks.append(FreeBlock(word, k + first, start + at, stop + at))
+        first += len(part.model.joints)
+    return Freed(tuple(blocks), join([replace(part, model=nominal(part.model)) for part in parts], name))
 
 
 def _moved(part: Part, joint: Joint, first: int, nq: int, nv: int) -> Joint:

@@ -23,6 +23,7 @@ from psiphi.model.motors import coordinates, idle
 from psiphi.wording import nearest, shown
 
 if TYPE_CHECKING:
+    from psiphi.model.freed import Freed
     from psiphi.model.records import Description
 
 WORLD = -1  # the parent index of a body that hangs on the world
@@ -268,6 +269,7 @@ class Model(Immutable):
     report: tuple[str, ...] = ()
     postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # configurations by name
     description: Description | None = None  # what it was built from, link by link: where edits start
+    freed: Freed | None = None  # which of its numbers are inputs: see `freed.py`
 
     def __post_init__(self):
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
@@ -445,4 +447,6 @@ def _digest(model: Model) -> str:
         sha.update(json.dumps([frame.name, frame.body]).encode())
         sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())
     sha.update(model.gravity_vector.tobytes())
+    if model.freed is not None:
+        sha.update(json.dumps(model.freed.key).encode())
     return sha.hexdigest()

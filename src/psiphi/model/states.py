@@ -19,7 +19,7 @@ def check_states(model: Model, name: str, inputs: Sequence[Any], values: Sequenc
         array = np.asarray(value)
         place = first(~np.isfinite(array)) if array.dtype.kind == "f" else None
         if place is not None:
-            whose = f"frame {frames[place[-2]]!r}" if arg.name == "f_ext" else f"joint {_joint(model, arg, place[-1]).name!r}"
+            whose = _whose(model, arg, place, frames)
             where = f"{arg.name}{list(place)}: {whose}{element(place[: len(place) - len(arg.shape)])}"
             raise StateError(f"{name}: {where} has {array[place]}, expected finite numbers", "look at where it came from")
         if arg.per_joint == "q":
@@ -47,6 +47,15 @@ def first(wrong: np.ndarray) -> tuple[int, ...] | None:
 def element(place: tuple[int, ...]) -> str:
     """A batch element, in words; nothing where there is no batch."""
     return f" in batch element {place[0] if len(place) == 1 else place}" if place else ""
+
+
+def _whose(model: Model, arg: Any, place: tuple[int, ...], frames: Sequence[str]) -> str:
+    """Whose number it is, in words."""
+    if arg.name == "f_ext":
+        return f"frame {frames[place[-2]]!r}"
+    if arg.name == "parameters" and model.freed is not None:
+        return repr(model.freed.names[place[-1]])
+    return f"joint {_joint(model, arg, place[-1]).name!r}"
 
 
 def _joint(model: Model, arg: Any, index: int) -> Joint:

@@ -28,6 +28,11 @@ def evaluate(
     term: Term, model: Model, q, v, vectors: Mapping[str, Any], inverse: Callable[[np.ndarray], np.ndarray] = inverse_or_error
 ) -> np.ndarray:
     """The matrix (..., rows, cols) of a term; a missing column or row side is left out. `inverse` says what A⁻¹ is."""
+    if model.freed is not None:
+        cause = f"{UNICODE.text(term)}: numbers of {model.name} are inputs, and matrices by definition do not know them"
+        raise StateError(
+            cause, "write it with the robot before `free`, or as something that has sweeps: pp.function takes them"
+        )
     q = model._state("q", q, model.nq)
     rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
     given = dict(vectors) if v is None else {"v": rates, **vectors}

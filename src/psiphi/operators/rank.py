@@ -30,7 +30,7 @@ def check_invertible(term: Term, model: Model | None, most: int = SMALL) -> None
     """Refuse t⁻¹ where t is singular at every state that is tried."""
     if model is None or len(model.bodies) > most or term in REGULAR:
         return
-    rank = _deficient(term, model)
+    rank = _deficient(term, model if model.freed is None else model.freed.nominal)
     if rank is not None:
         text = UNICODE.text(term)
         raise StateError(

@@ -12,5 +12,6 @@ first (what a step is), then
     on_cards.py      the same on a graphics card
     mending.py       what a kernel could not solve, again in Python
     stepping.py      one step alone, as a function: `robot.step`
+    handled.py       a step with everything a hand can change as an input: what runs in a live page
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
 """

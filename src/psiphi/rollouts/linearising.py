@@ -36,7 +36,7 @@ def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pai
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
     method, h = checked(method, "linearize"), None if dt is None else read_dt(dt, "linearize")
     try:
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given), () if h is None else h.shape)
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in (*given, *robot._more)), () if h is None else h.shape)
     except ValueError:
         shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in zip(("q", "v", "tau"), given, strict=True))
         raise StateError(f"linearize: the batch axes do not fit together: {shapes}", "make them equal or 1") from None
@@ -56,7 +56,7 @@ def _read(name: str, given: Any, size: int) -> np.ndarray:
 
 def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """[a_q a_v a_tau]."""
-    return np.concatenate(robot.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau), axis=-1)
+    return np.concatenate(robot.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau, *robot._more), axis=-1)
 
 
 def _at_once(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:

@@ -23,8 +23,9 @@ from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
 from psiphi.rollouts.integrators import course, rules
 from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.program import PARAMETERS
 
-SHARED = ("q", "v", "tau", "strain")  # places a law has in common with the rest of a step
+SHARED = ("q", "v", "tau", "strain", PARAMETERS)  # places a law has in common with the rest of a step
 
 
 def place(name: str, j: int = 0) -> str:
@@ -49,6 +50,7 @@ class Recipe:
     stops: Stops | None = None  # joints that end at their limits
     closure: str = ""  # what holds a closed chain together
     project: bool = False  # back onto the constraints after each step
+    free: bool = False  # whether numbers of the model are given
 
     @property
     def key(self) -> list:
@@ -72,6 +74,7 @@ class Recipe:
     def given(self) -> tuple[str, ...]:
         """Packed once."""
         brakes = (*self.losses, *["stiff"] * self.implicit, *["effort"] * self.effort)
+        brakes = (*brakes, *[PARAMETERS] * self.free)
         return ("q", "v", "h", *brakes, *map(place, (*self.keeps, *(() if self.timed else self.law.followed))))
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.emitters.device import WARPS
 from psiphi.emitters.joined import Named
 from psiphi.errors import StateError
@@ -27,7 +27,7 @@ from psiphi.runtime import cache, cuda
 from psiphi.runtime.device_arrays import library_of
 from psiphi.runtime.launching import SIZE, batch_of, loaded, one_kind, send, views_of
 from psiphi.sweeps.drive import Straight
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 
 _kept: dict[tuple[str, int], Any] = {}  # kernels, by name and card
 
@@ -54,7 +54,11 @@ def run(plant: Plant, drive: Drive, plan: Recipe, dt: float, state: dict[str, An
     like = next(iter(state.values()))
     library = library_of("rollout: q0", like)
     places = {name: (view.pointer, stride, 0) for name, view, stride in zip(state, views, strides, strict=True)}
-    rest = drive.given() | {"h": np.array([dt]), **({} if "v" in state else {"v": np.zeros(plant.nv)})}
+    rest = (
+        drive.given()
+        | dict(zip([PARAMETERS], parameters_of(plant.robot), strict=False))
+        | {"h": np.array([dt]), **({} if "v" in state else {"v": np.zeros(plant.nv)})}
+    )
     tables = drive.tables(plan, 0, steps, dt)
     alive = []
     for name, x, core in [*((n, x, 1) for n, x in rest.items() if n not in places), *((n, x, 2) for n, x in tables.items())]:

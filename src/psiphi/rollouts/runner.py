@@ -18,7 +18,7 @@ import numpy as np
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
 from psiphi.compiler import source
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.machine import Machine, Recipe
@@ -26,6 +26,7 @@ from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache
 from psiphi.runtime.host import HOST
 from psiphi.runtime.threads import GRAIN, ROWS, SLICES, get_threads, together
+from psiphi.sweeps.program import PARAMETERS
 
 ROOMS = (*source.ROOMS, "control", "rollouts")  # whose code decides what comes out
 KEPT = 64  # compiled rollouts a process holds on to
@@ -106,6 +107,8 @@ class Runner:
         self.code = compiled(plant.given, plan)
         self.width = plant.nq + plant.nv
         self.given = {name: self._constant(x) for name, x in drive.given().items()} | {"h": self._constant(np.array([dt]))}
+        for x in parameters_of(plant.robot):
+            self.given[PARAMETERS] = self._constant(x)
         for x in drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ():
             self._table(x)  # does not fit: said before anything runs
 
@@ -146,5 +149,5 @@ class Runner:
                 return np.broadcast_to(x, (self.count, *core))
             return np.broadcast_to(x, (*self.batch, *core)).reshape(self.count, *core)
         except ValueError:
-            cause = f"the torque or its reference has batch axes {x.shape[:-2]}, the initial state {self.batch}"
+            cause = f"the torque, its reference or parameters have batch axes {x.shape[:-2]}, the initial state {self.batch}"
             raise StateError(cause, "give the initial state all batch axes") from None

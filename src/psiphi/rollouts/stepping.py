@@ -30,7 +30,7 @@ from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
 from psiphi.runtime.device_arrays import library_of
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument, with_parameters
 from psiphi.wording import nearest, shown
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -54,7 +54,7 @@ class MethodStep(Ready):
         m = self.model
         state = (m.nq + m.nv,)
         inputs = Argument("q", (m.nq,), "q"), Argument("v", (m.nv,), "v"), Argument("tau", (m.nv,), "v"), Argument("h", (1,))
-        return (*inputs, Argument("like", state)), (Argument("x", state),)
+        return (*with_parameters(inputs, m), Argument("like", state)), (Argument("x", state),)
 
     def ready(self) -> Single:
         machine = Machine(Robot.of(self.model), Recipe(self.method, Law(), timed=False, hold=False))
@@ -72,12 +72,15 @@ class Stepper:
         self.like = np.zeros(self.nq + self.nv)
         self.quick: Any = None  # after the first call
         self.there: dict[tuple, Any] = {}  # `like` and dt on graphics cards
+        self.more, self.functions = robot._more, robot._functions
         self.turns = tuple(robot.quaternions)  # where their last numbers stand: of one that is 0 all four are looked at
 
     @cached_property
     def function(self) -> Function:
-        """Its name in the cache tells of the rules it is made from."""
-        return Function(Request(f"step {self.method}", (sources(ROOMS),)), MethodStep(self.model, self.method))
+        """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
+        request = Request(f"step {self.method}", (sources(ROOMS),))
+        key = request.name, request.frames, ""
+        return self.functions.setdefault(key, Function(request, MethodStep(self.model, self.method)))
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (
@@ -87,7 +90,7 @@ class Stepper:
             and q.dtype is DOUBLE
             and not (self.turns and self._may_be_zero(q))
         ):
-            x = self.quick(q, v, tau, self.h, self.like)
+            x = self.quick(q, v, tau, self.h, *self.more, self.like)
             if x.ndim == 1 and x.dtype is DOUBLE:
                 return x[: self.nq], x[self.nq :]
         return self.careful(q, v, tau, dt)
@@ -105,13 +108,15 @@ class Stepper:
         self.model.upright("step", q)
         h = read_dt(dt)
         try:
-            np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape)
+            np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape, *(x.shape[:-1] for x in self.more))
         except ValueError:
-            shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in (("q", q), ("v", v), ("tau", tau)))
+            given = ("q", q), ("v", v), ("tau", tau), *((PARAMETERS, x) for x in self.more)
+            shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in given)
             raise StateError(
                 f"step: the batch axes do not fit together: {shapes}, dt {h.shape}", "make them equal or 1"
             ) from None
-        given = (*(x.astype(kind, copy=False) for x in (q, v, tau)), h[..., None].astype(kind), self.like.astype(kind))
+        more = (x.astype(kind, copy=False) for x in self.more)
+        given = (*(x.astype(kind, copy=False) for x in (q, v, tau)), h[..., None].astype(kind), *more, self.like.astype(kind))
         with np.errstate(all="ignore"):
             x = self.function.run(given)
         if not h.ndim and self.quick is None:
@@ -137,7 +142,7 @@ class Stepper:
                 known.clear()
                 known[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
             dt = known[float(h)]
-        x = self.function.run((q, v, tau, dt, like))
+        x = self.function.run((q, v, tau, dt, *self.more, like))
         return x[..., : self.nq], x[..., self.nq :]
 
     def _read(self, name: str, given: Any, size: int) -> np.ndarray:

@@ -71,6 +71,7 @@ class Drive:
         cut = "effort" in self.brakes
         losses = tuple(self.losses.acting), self.losses.implicit
         plan = Recipe(method, self.law, self.timed, hold, keeps, *losses, cut, stops or None)
+        plan = replace(plan, free=plant.robot.freed is not None)
         if not isinstance(plant.given, System):
             return plan
         return replace(plan, closure=plant.given.key, project=plant.project is not None)
@@ -124,7 +125,7 @@ class Drive:
             steps = np.minimum(np.rint(t / dt).astype(int), rows - 1)
             return np.broadcast_to(self.torque.table[..., steps, :], shape)
         if not self.law.followed:
-            tau = self.controller(0.0, q, v)
+            tau = np.moveaxis(self.controller(0.0, front(q), front(v)), 0, -2)
         else:
             rows = map(front, self.references(t)) if self.timed else self.controller.reference(0.0)
             tau = np.moveaxis(self.controller.torque(front(q), front(v), *rows), 0, -2)

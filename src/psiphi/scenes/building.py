@@ -22,6 +22,7 @@ from psiphi.scenes.placing import Placed, pose, read_placed
 from psiphi.scenes.steering import CONTROLLERS, controller
 from psiphi.simulation.simulate import read_start, simulate
 from psiphi.spatial.rotations import quaternions
+from psiphi.viewer import html
 from psiphi.wording import nearest, shown
 
 DATA = files("psiphi.scenes") / "data"
@@ -42,6 +43,10 @@ class Case:
     def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
         return simulate(self.system, **self._with(options))
+
+    def html(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a live page: the scene's system runs in it from the scene's start, and can be pulled (`pp.viewer.html`)."""
+        return html(self, path, live=True, **options)
 
     def check(self, **options: Any) -> None:
         """Refuse a start, a duration or steps that `run` would refuse; nothing is computed."""

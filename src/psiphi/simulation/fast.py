@@ -158,6 +158,6 @@ class Fast(Run):
                 tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
                 gone = np.isnan(q).any(axis=-1, keepdims=True) & ~self.watch.alive[..., None, None]
                 tau = np.where(gone, np.nan, tau)
-                a, forces = self.plant.forces(q, v, self.field.total(tau, v))
+                a, forces = self.plant.over_samples().forces(q, v, self.field.total(tau, v, samples=True))
                 rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
         return finish(self.plant, rows, self.watch.events, self.task.info)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import real, whole
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.model.states import check_states
 from psiphi.simulation.memory import free_memory
@@ -26,9 +26,10 @@ def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarra
     q = real("q0", q0, (plant.nq,), f"give nq = {plant.nq} numbers; robot.neutral() shows a q")
     v = np.zeros(plant.nv) if v0 is None else real("v0", v0, (plant.nv,), f"give nv = {plant.nv} numbers")
     try:
-        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], *(x.shape[:-1] for x in parameters_of(plant.robot)))
     except ValueError:
-        cause = f"the batch axes of q0 {q.shape[:-1]} and v0 {v.shape[:-1]} do not fit together"
+        of = "".join(f" and the parameters {x.shape[:-1]}" for x in parameters_of(plant.robot))
+        cause = f"the batch axes of q0 {q.shape[:-1]} and v0 {v.shape[:-1]}{of} do not fit together"
         raise StateError(cause, "make them equal, 1, or absent") from None
     arguments = (Argument("q0", (plant.nq,), "q"), Argument("v0", (plant.nv,), "v"))
     check_states(plant.robot, "the initial state", arguments, (q, v))

@@ -35,6 +35,15 @@ def write_pose(site: Site) -> None:
         site.write("T", 12, [0.0, 0.0, 0.0, 1.0])
 
 
+def write_link_pose(site: Site) -> None:
+    """At every body: R (3, 3) and p of its link frame, which `site.mark` is."""
+    world_pose(site)
+    R, p = frame_at(site)
+    for i, row in enumerate(R):
+        site.write("R", 9 * site.link.index + 3 * i, row)
+    site.write("p", 3 * site.link.index, p)
+
+
 def spatial_velocity(site: Site) -> None:
     """Base to tip: V = phi* V(p) + H* v."""
     site.keep(V=add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v"))))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi.model.model import WORLD
-from psiphi.sweeps.program import ADDED, BASE_TO_TIP, Direction, Program, Site, Sweep, merge
+from psiphi.sweeps.program import ADDED, BASE_TO_TIP, PARAMETERS, Direction, Program, Site, Sweep, merge
 from psiphi.tape.tape import Count, Tape
 
 
@@ -51,6 +51,8 @@ def drive(
     program: Program, tree: Any, inputs: Mapping[str, Any], under: type[ProgramRun] = ProgramRun
 ) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
+    if getattr(tree, "freed", None) is not None:  # once: stages run on the tree with its numbers
+        tree = tree.at(inputs[PARAMETERS])
     run = under(program, tree, inputs)
     if program.stages:
         return _staged(run, under)

@@ -28,6 +28,7 @@ class Direction(Enum):
 
 
 BASE_TO_TIP, TIP_TO_BASE = Direction.BASE_TO_TIP, Direction.TIP_TO_BASE
+PARAMETERS = "parameters"  # the input (n,) of programs of a tree some of whose numbers are inputs
 ADDED = "added"  # the input (nv,) that stands beside the rotors' inertia, in programs that have it
 
 
@@ -53,6 +54,11 @@ class Argument:
         for n in self.shape:
             size *= n
         return size
+
+
+def with_parameters(inputs: tuple[Argument, ...], model: Any) -> tuple[Argument, ...]:
+    """The inputs, and the numbers of the model that are free behind them."""
+    return inputs if model.freed is None else (*inputs, Argument(PARAMETERS, (model.freed.size,)))
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import real
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.motion.summary import facts
 from psiphi.viewer.plots import Plot, joint_names, sampled
 from psiphi.viewer.poses import link_poses
 
+GUESSES = 8  # random starts from which a closed chain is assembled
 SEVERAL = 12  # most curves of a plot
 
 
@@ -107,6 +108,21 @@ def resting(model: Model) -> np.ndarray:
         if joint.row.nq == 1 and not low[0] < q[joint.q_slice.start] < high[0]:
             q[joint.q_slice] = (low + high) / 2 if np.isfinite(low + high).all() else np.clip(0.0, low, high)
     return q
+
+
+def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
+    """A configuration that closes the loops of a closed chain; None for a robot."""
+    assemble = getattr(system, "assemble", None)
+    if assemble is None:
+        return None
+    reason: Error | None = None
+    for guess in (resting(model), *model.random(seed=0, size=GUESSES)):
+        try:
+            return assemble(guess)
+        except Error as error:
+            reason = reason or error
+    cause = "" if reason is None else reason.cause
+    raise StateError(f"no configuration of {model.name} was found: {cause}", "give one: q=...") from reason
 
 
 def _one(values, element: int, dims: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from psiphi.viewer.scene import Scene
 from psiphi.wording import counted, shown
 
 PAGE = files("psiphi.viewer") / "page"
-SCRIPTS = ("algebra.js", "solids.js", "draw.js", "page.js")
+SHARED = ("algebra.js", "solids.js", "draw.js", "camera.js")
 TRIANGLES = 18_000  # of all meshes of a page together
 
 
@@ -38,25 +38,29 @@ def page(scene: Scene) -> str:
     """
     parts = {
         "title": html(scene.title),
-        "words": html(_words(scene)),
-        "style": _file("page.css"),
+        "words": html(words(scene)),
+        "style": file("page.css"),
         "facts": _facts(scene),
         "plots": "\n".join([*_figures(scene), *(f'<p class="note">{html(note)}</p>' for note in scene.notes[:20])]),
         "data": script_json(data(scene)),
-        "script": "\n".join(_file(name) for name in SCRIPTS),
+        "script": "\n".join(file(name) for name in (*SHARED, "page.js")),
     }
-    text = _file("page.html")
-    pieces = text.split("{{")
+    return filled("page.html", parts)
+
+
+def filled(template: str, parts: dict[str, str]) -> str:
+    """A template of this room with its parts."""
+    pieces = file(template).split("{{")
     return pieces[0] + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:]))
 
 
-def write(scene: Scene, path: str | os.PathLike[str]) -> Path:
-    """Write the page; the file appears whole or not at all. A pipe or device is written to, never replaced."""
+def write(made: Scene | str, path: str | os.PathLike[str]) -> Path:
+    """Write the page of a scene, or its text: whole or not at all. A pipe or device is written to, never replaced."""
     target = Path(arguments.path("the file", path, "a path", 'give a name like "motion.html"'))
     try:
         if target.is_dir():
             raise StateError(f"{shown(path)} is a folder, expected a file to write", "name a file that ends in .html")
-        _put(page(scene), target)
+        _put(made if isinstance(made, str) else page(made), target)
     except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
         if isinstance(error, Error):
             raise
@@ -80,8 +84,20 @@ def _put(text: str, target: Path) -> None:
 
 def data(scene: Scene) -> dict:
     """What the page's program reads."""
+    up = scene.upright
+    return solid_data(scene) | {
+        "t": _round(scene.t),
+        "poses": _seven(up @ scene.rotation, scene.position @ up.T, flat=True),
+        "arrows": _arrows(scene),
+        "plots": [[_numbers(row) for row in np.atleast_2d(plot.values)] for plot in scene.motion.plots],
+        "margins": [LEFT, RIGHT, WIDTH],
+    }
+
+
+def solid_data(scene: Scene) -> dict:
+    """What is drawn, on which body; the page's z is up, whatever gravity's axis."""
     center, radius = scene.extent
-    up = scene.upright  # the page's z is up, whatever gravity's axis
+    up = scene.upright
     meshes: list[dict] = []
     own = {id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None}  # pieces of one mesh share it
     solid, places = sum(len(mesh.faces) for mesh in own.values()), {}
@@ -99,22 +115,17 @@ def data(scene: Scene) -> dict:
         pieces.append(row)
     return {
         "title": scene.title,
-        "t": _round(scene.t),
         "bodies": [body.name for body in scene.model.bodies],
-        "poses": _seven(up @ scene.rotation, scene.position @ up.T, flat=True),
         "pieces": pieces,
         "meshes": meshes,
         "frames": [{"name": f.name, "body": f.body, "at": _seven(*_on(f.body, f.pose, up))} for f in scene.frames],
-        "arrows": _arrows(scene),
-        "plots": [[_numbers(row) for row in np.atleast_2d(plot.values)] for plot in scene.motion.plots],
-        "margins": [LEFT, RIGHT, WIDTH],
         "ground": None if scene.ground is None else round(scene.ground, 5),
         "center": _round(up @ center),
         "radius": round(radius, 5),
     }
 
 
-def _words(scene: Scene) -> str:
+def words(scene: Scene) -> str:
     seconds = f", {scene.t[-1] - scene.t[0]:.3g} s" if len(scene.t) > 1 else ""
     return f"{counted(len(scene.model.bodies), 'body', 'bodies')}, {scene.freedom}{seconds}"
 
@@ -175,5 +186,5 @@ def _packed(mesh: Mesh) -> dict:
     return {**text, "low": low.tolist(), "step": step.tolist()}
 
 
-def _file(name: str) -> str:
+def file(name: str) -> str:
     return (PAGE / name).read_text(encoding="utf-8")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.framing.framing import frame_tree
 from psiphi.model.model import Model
-from psiphi.steps.world_poses import world_origin, world_pose
 from psiphi.sweeps.interpreter import interpret
-from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 
 def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
@@ -21,24 +20,12 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     >>> link_poses(b.build(), [0.5])[1].tolist()
     [[0.0, 0.0, 1.0]]
     """
-    tree, n = frame_tree(model, rods=False), len(model.bodies)
     q = np.asarray(q, dtype=float)
-    if not n:
+    if not len(model.bodies):
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
-    outputs = Argument("R", (n, 3, 3)), Argument("p", (n, 3))
-    sweeps = (Sweep(BASE_TO_TIP, _write_pose),)
-    R, p = interpret(Program("link_poses", (Argument("q", (model.nq,), "q"),), outputs, sweeps, world_origin), tree, q)
-    back = [gauge.inv for gauge in tree.gauge]  # from the working axes to the public link frames
-    turn, shift = np.array([pose.rotation for pose in back]), np.array([pose.translation for pose in back])
-    return R @ turn, p + np.einsum("...kij,kj->...ki", R, shift)
-
-
-def _write_pose(site: Site) -> None:
-    world_pose(site)
-    k = site.link.index
-    for i, row in enumerate(site.kept["R"]):
-        site.write("R", 9 * k + 3 * i, row)
-    site.write("p", 3 * k, site.kept["p"])
+    tree = frame_tree(model, rods=False)
+    R, p = interpret(sweeps_of("link_poses", tree), tree, q)
+    return R, p
 
 
 def turned_to(axis) -> np.ndarray:

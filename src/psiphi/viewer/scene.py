@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import Numbers, whole
-from psiphi.errors import Error, StateError
+from psiphi.errors import StateError
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals
 from psiphi.viewer.looks import dressed
-from psiphi.viewer.motions import Recording, of_configurations, of_trajectory, resting
+from psiphi.viewer.motions import Recording, closed_configuration, of_configurations, of_trajectory
 from psiphi.viewer.pieces import Piece
 from psiphi.viewer.plots import sampled
 from psiphi.viewer.poses import link_poses, turned_from
@@ -24,7 +24,6 @@ from psiphi.wording import counted, shown
 
 FRAMES = 900  # most pictures of an animation
 RATE = 60.0  # and at most so many a second
-GUESSES = 8  # random starts from which a closed chain is assembled
 POSES = 14_000  # poses of bodies, in all pictures together
 
 
@@ -110,7 +109,7 @@ def scene(
         motion = of_trajectory(thing, model, element)
     else:
         system, model = thing, model_of(thing)
-        motion = of_configurations(model, _closed(system, model) if q is None else q, t)
+        motion = of_configurations(model, closed_configuration(system, model) if q is None else q, t)
     frames = whole("frames", frames)
     span = float(motion.t[-1] - motion.t[0])
     most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
@@ -136,21 +135,6 @@ def model_of(thing) -> Model:
     if thing is None:
         raise StateError("the trajectory does not know its system", "load it with Trajectory.load(path, system=robot)")
     raise StateError(f"{shown(thing)} cannot be shown", "give a robot, a closed chain or a trajectory")
-
-
-def _closed(system, model: Model) -> np.ndarray | None:
-    """A configuration that closes the loops of a closed chain; None for a robot."""
-    assemble = getattr(system, "assemble", None)
-    if assemble is None:
-        return None
-    reason: Error | None = None
-    for guess in (resting(model), *model.random(seed=0, size=GUESSES)):
-        try:
-            return assemble(guess)
-        except Error as error:
-            reason = reason or error
-    cause = "" if reason is None else reason.cause
-    raise StateError(f"no configuration of {model.name} was found: {cause}", "give one: q=...") from reason
 
 
 def _freedom(system, model: Model) -> str:

@@ -1,0 +1,217 @@
+"""A robot with numbers that are inputs: `robot.free("inertia")`. Its functions take `parameters=`, or it is given them once, by
+`at`, and is a robot like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import Array, Numbers, on_card, read, several
+from psiphi.compiler.passes import UNROLLED
+from psiphi.editing.picking import matching
+from psiphi.errors import StateError
+from psiphi.functions import guard, parametrised
+from psiphi.functions.robot import Robot
+from psiphi.model.freed import FREE, freed
+from psiphi.model.model import Model
+from psiphi.sweeps.program import PARAMETERS
+from psiphi.wording import nearest, shown
+
+FORGOTTEN = ("_one_step", "_steppers", "mass")  # what was computed of other parameters
+
+
+def free(robot: Robot, words: Sequence[Any], links: Any) -> FreeRobot:
+    """The robot with these words of these links as inputs."""
+    if robot.freed is not None:
+        raise StateError(f"numbers of {robot.name} are free already", "free all at once, from the robot itself")
+    known = [body.name for body in robot.bodies]
+    named = known if links is None else matching("moving link", links, known, robot.name)
+    chosen = several("words", words, f"name some of {', '.join(FREE)}")
+    for word in chosen:
+        if not isinstance(word, str) or word not in FREE:
+            raise StateError(f"free: {shown(word)} is nothing that can be free", nearest(word, FREE))
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise StateError(f"free: {shown(tuple(chosen))} came", f"name some of {', '.join(FREE)}, each once")
+    if len(robot.joints) > UNROLLED:
+        cause = f"{robot.name} has {len(robot.joints)} bodies, and its code runs in loops that keep their numbers"
+        raise StateError(cause, f"numbers can be free on robots of up to {UNROLLED} bodies")
+    kept = {f.name: getattr(robot, f.name) for f in fields(Robot)}
+    own = {**kept, **freed(robot, chosen, [known.index(name) for name in named]), "description": None}
+    return FreeRobot(**own)
+
+
+def taking(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a robot, with `parameters=`."""
+
+    @wraps(method)
+    def of(self: FreeRobot, *args: Any, parameters: Any = None, **options: Any) -> Any:
+        return method(self if parameters is None else self._given(parameters), *args, **options)
+
+    return of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeRobot(Robot):
+    """A robot some of whose numbers are inputs: see `robot.free`. `given` are those that `at` put in."""
+
+    given: Any = None
+
+    @classmethod
+    def of(cls, model: Model, shapes: Any = None) -> Any:
+        """A robot of this model; with the same numbers free where the model has some."""
+        return super().of(model, shapes) if model.freed is not None else Robot.of(model, shapes)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The parameters by name: "forearm.m", "forearm.mx", ..., "elbow.armature"."""
+        return self._free.names
+
+    def parameters(self) -> Array:
+        """The robot's own numbers, (n,): what they were before they were free."""
+        return self._free.values
+
+    def at(self, parameters: Numbers) -> FreeRobot:
+        """This robot with these parameters (..., n): every function uses them, batch axes as those of all arguments.
+
+        One set that no body can have is refused; in a batch, such elements become NaN.
+
+        >>> import psiphi as pp
+        >>> light = pp.load("ur5").free("mass")
+        >>> heavy = light.at(2.0 * light.parameters())
+        >>> round(heavy.mass / light.at(light.parameters()).mass, 9)
+        2.0
+        """
+        if on_card(parameters):
+            return self._given(parameters)
+        return self._given(self.consistent(parameters))
+
+    def consistent(self, parameters: Numbers) -> Array:
+        """The parameters (..., n), where bodies can have them: mass and moments of a density that is nowhere negative.
+
+        One set that none can have is an error that names what is wrong; elements of a batch become NaN.
+        """
+        return parametrised.consistent(self._free, self._read(parameters))
+
+    def masses(self, masses: Mapping[str, Numbers]) -> Array:
+        """Parameters (..., n) with other masses of some links: where "inertia" is free, of the same shape and density scaled.
+
+        >>> import psiphi as pp
+        >>> light = pp.load("ur5").free("inertia", links="wrist_3_link")
+        >>> light.masses({"wrist_3_link": [0.1, 0.2, 0.4]}).shape
+        (3, 10)
+        """
+        return parametrised.masses(self._free, masses)
+
+    def payload(self, frame: str, mass: Numbers, com: Numbers = (0.0, 0.0, 0.0), inertia: Numbers | None = None) -> Array:
+        """Parameters (..., n) with a load on a frame: mass (...), com (..., 3) and inertia about it (..., 3, 3) in its axes.
+
+        >>> import numpy as np, psiphi as pp
+        >>> light = pp.load("ur5").free("inertia", links="wrist_3_link")
+        >>> light.payload("tool", np.linspace(0.0, 5.0, 11), com=(0, 0, 0.1)).shape
+        (11, 10)
+        """
+        return parametrised.payload(self, self._free, frame, mass, com, inertia)
+
+    def randomised(self, size: int | tuple[int, ...] = (), spread: float = 0.1, seed: Any = None) -> Array:
+        """Random parameters (*size, n) that bodies can have, about the robot's own; `spread` is relative.
+
+        >>> import psiphi as pp
+        >>> light = pp.load("ur5").free("inertia")
+        >>> light.at(light.randomised(100, seed=0)).mass_matrix(light.neutral()).shape
+        (100, 6, 6)
+        """
+        return parametrised.randomised(self._free, size, spread, seed)
+
+    def baked(self, parameters: Numbers | None = None) -> Robot:
+        """A robot with nothing free, one set of parameters (those of `at`, if none are given) in its links and joints.
+
+        >>> import psiphi as pp
+        >>> light = pp.load("ur5").free("mass", links="wrist_3_link")
+        >>> light.baked([0.5]).bodies[-1].mass
+        0.5
+        """
+        given = guard.parameters(self, "baked", self.given) if parameters is None else self.consistent(parameters)
+        if np.ndim(given) != 1:
+            raise StateError(f"baked: parameters of shape {np.shape(given)} came, expected one set", "give parameters[i]")
+        return parametrised.baked(self._free, np.asarray(given, dtype=float))
+
+    @property
+    def mass(self) -> Any:  # type: ignore[override]
+        """The mass of all moving bodies, of the parameters that `at` put in."""
+        return parametrised.total_mass(self, self._free, guard.parameters(self, "mass", self.given))
+
+    @property
+    def _free(self) -> Any:
+        return self.freed
+
+    def _read(self, parameters: Any) -> np.ndarray:
+        array, fault = read(parameters, (self._free.size,))
+        if fault:
+            cause = f"parameters {fault}"
+            raise StateError(cause, f"give {self._free.size} numbers in the last axis; light.parameters() are the robot's own")
+        return array
+
+    def _given(self, parameters: Any) -> FreeRobot:
+        """The same robot, compiled functions included, with parameters."""
+        made, known = object.__new__(type(self)), dict(self.__dict__, _functions=self._functions, _model=self._model)
+        known["given"] = parameters if on_card(parameters) else self._read(parameters)
+        made.__dict__.update({name: x for name, x in known.items() if name not in FORGOTTEN})
+        return made
+
+    def _over_samples(self) -> FreeRobot:
+        """For arrays (..., samples, n): parameters with batch axes get one for the samples."""
+        return self if np.ndim(self.given) < 2 else self._given(self.given[..., None, :])
+
+    def _parameters(self, name: str) -> Any:
+        return guard.parameters(self, name, self.given)
+
+    def _heavy(self, name: str, remedy: str) -> None:
+        """Whether there is mass is a question of the parameters: where there is none the answer is NaN."""
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = self.given, getattr(other, "given", None)
+        same = mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs))
+        return super().__eq__(other) and same
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    forward_dynamics = taking(Robot.forward_dynamics)
+    forward_dynamics_details = taking(Robot.forward_dynamics_details)
+    inverse_dynamics = taking(Robot.inverse_dynamics)
+    bias = taking(Robot.bias)
+    gravity = taking(Robot.gravity)
+    coriolis = taking(Robot.coriolis)
+    coriolis_product = taking(Robot.coriolis_product)
+    link_accelerations = taking(Robot.link_accelerations)
+    joint_forces = taking(Robot.joint_forces)
+    mass_log_det = taking(Robot.mass_log_det)
+    mass_matrix = taking(Robot.mass_matrix)
+    mass_matrix_inverse = taking(Robot.mass_matrix_inverse)
+    mass_matrix_factors = taking(Robot.mass_matrix_factors)
+    mass_product = taking(Robot.mass_product)
+    factor_product = taking(Robot.factor_product)
+    mass_solve = taking(Robot.mass_solve)
+    frame_pose = taking(Robot.frame_pose)
+    frame_velocity = taking(Robot.frame_velocity)
+    frame_acceleration = taking(Robot.frame_acceleration)
+    jacobian = taking(Robot.jacobian)
+    operational_space_inertia = taking(Robot.operational_space_inertia)
+    operational_compliance = taking(Robot.operational_compliance)
+    operational_space_bias = taking(Robot.operational_space_bias)
+    energy = taking(Robot.energy)
+    kinetic_energy = taking(Robot.kinetic_energy)
+    potential_energy = taking(Robot.potential_energy)
+    center_of_mass = taking(Robot.center_of_mass)
+    momentum = taking(Robot.momentum)
+    centroidal_momentum = taking(Robot.centroidal_momentum)
+    centroidal_momentum_matrix = taking(Robot.centroidal_momentum_matrix)
+    regressor = taking(Robot.regressor)
+    step = taking(Robot.step)
+
+
+assert PARAMETERS == "parameters"  # as `taking` calls them

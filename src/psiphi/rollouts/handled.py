@@ -1,0 +1,157 @@
+"""A step with everything a hand can change as an input: targets, gains, gravity, damping, and a spring that pulls at a point.
+
+    tau    = motors (kp (q_ref - q) + share g(q)) - brake v,  q_ref = home exp(aim)
+    F      = stiffness (hand - x) - slowing x',              x = p(k) + R(k) grip: the point of the body that is held
+    M a    = tau + (1 - weight) g(q) + J* F - losses v - C v - g
+
+`weight` is how much of its gravity the system feels (g is linear in it), `share` how much of g the motors carry, `brake` their
+damping (kd), which is taken as losses are: implicitly where it is stiff. The blocks are those of a rollout (`machine.py`), the
+law that of `pp.PD` with gravity; a live page runs them (`viewer/living.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.compiler.passes import UNROLLED
+from psiphi.control.controllers import driven, floating_feedback
+from psiphi.control.law import Law, Step, Values
+from psiphi.control.losses import is_stiff
+from psiphi.emitters.joined import BlockFrame, Named
+from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.rollouts import parts
+from psiphi.rollouts.constrained import only
+from psiphi.rollouts.machine import Machine, Recipe
+from psiphi.rollouts.parts import trace
+
+
+def shared(m, g, share) -> Values:
+    return {"g": share * g}
+
+
+LAW = (Step("gravity", {"tau": "g"}), Step(shared), Step(floating_feedback))
+KEEPS = ("kp", "kd", "share", "q_ref", "v_ref")
+PULL = ("rates", "pull", "borne", "weigh", "load")  # after the law, before the losses
+
+
+def handled(system: Robot | System, method: str) -> HandledMachine:
+    """The blocks of such a step."""
+    if len(system.joints) > UNROLLED:
+        cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
+        raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
+    closed = isinstance(system, System)
+    law = Law(LAW if closed else (*LAW, Step(driven)), ())
+    recipe = Recipe(
+        method,
+        law,
+        timed=False,
+        hold=False,
+        keeps=KEEPS if closed else (*KEEPS, "motors"),
+        losses=("damping",),
+        implicit=True,
+        closure=system.key if closed else "",
+        project=closed,
+    )
+    return HandledMachine(system, recipe)
+
+
+@dataclass(frozen=True, eq=False)
+class HandledMachine(Machine):
+    """The machine of a rollout, with a hand at it."""
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """The link frames by their names."""
+        return tuple(body.name for body in self.robot.bodies)
+
+    @cached_property
+    def blocks(self) -> Named:
+        m, robot, n = self.manifold, self.robot, len(self.robot.bodies)
+        known = super().blocks
+        bodies = {"R": 9 * n, "p": 3 * n, "V": 6 * n, "held": n, "stiffness": n, "slowing": n, "grip": 3, "hand": 3}
+        sizes = {"h": 1, "damping": m.nv, "mobility": m.nv}
+        known |= {
+            "slow": (trace("slow", {"losses": m.nv, "brake": m.nv}, lambda losses, brake: {"damping": losses + brake}), {}),
+            "brace": (trace("brace", sizes, self._braced), {}),
+            "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._aimed), {}),
+            "poses": (parts.catalogued(robot, "link_poses"), {}),
+            "rates": (parts.catalogued(robot, "frame_velocities", self.frames), {"V": "rates"}),
+            "pull": (trace("pull", bodies, partial(pulled, n)), {"V": "rates"}),
+            "borne": (parts.catalogued(robot, "borne", self.frames), {"tau": "pulled"}),
+            "weigh": (parts.catalogued(robot, "gravity"), {"tau": "g"}),
+            "load": (trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded), {}),
+            "total": (known["total"][0], {"tau": "load"}),
+            "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, driving), {}),
+            "kinetic": (parts.catalogued(robot, "kinetic_energy"), {"E": "kinetic"}),
+            "potential": (parts.catalogued(robot, "potential_energy"), {"E": "potential"}),
+            "energies": (trace("energies", {"kinetic": 1, "potential": 1, "weight": 1}, energies), {}),
+        }
+        if isinstance(self.system, System) and self.system.contacts:
+            known["acting"] = parts.total(m, ("damping",), implicit=False), {"tau": "load"}
+            known["forces"] = only(self.system._motion, "forces"), {"tau": "force"}
+        return known
+
+    def _braced(self, h: Any, damping: Any, mobility: Any) -> Values:
+        return {"stiff": is_stiff(self.plan.method, h, damping, mobility)}
+
+    def _aimed(self, home: Any, aim: Any) -> Values:
+        m = self.manifold
+        return {"law.q_ref": m.unit(m.exp(home, aim))}
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        return ("slow", "brace", *super().order)
+
+    def _evaluation(self, j: int, first: bool) -> list[str]:
+        *law, total, dynamics = super()._evaluation(j, first)
+        return [*law, "poses", *PULL, total, dynamics]
+
+    @property
+    def look(self) -> tuple[str, ...]:
+        """What a picture of the state needs: torques, poses, energies, contact forces."""
+        law = [f"law{i}.0" for i in range(len(self.plan.law.steps))]
+        forces = [name for name in ("acting", "forces") if "forces" in self.blocks]
+        return (*law, "poses", *PULL, *forces, "motor", "kinetic", "potential", "energies")
+
+    @cached_property
+    def frame(self) -> BlockFrame:
+        return BlockFrame(self.blocks)
+
+    @property
+    def entries(self) -> dict[str, tuple[str, ...]]:
+        """What a page calls, by name: blocks in order."""
+        return {"begin": ("start", "aimed"), "aim": ("aimed",), "step": self.order, "look": self.look}
+
+
+def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any) -> Values:
+    """The wrenches [x F; F] on all links: of those that are held (1, others 0)."""
+    wrenches, point, force = [], np.zeros(3), np.zeros(3)
+    for k in range(n):
+        arm = R[9 * k : 9 * k + 9].reshape(3, 3) @ grip
+        x, (w, u) = p[3 * k : 3 * k + 3] + arm, V[6 * k : 6 * k + 6].reshape(2, 3)
+        F = held[k] * (stiffness[k] * (hand - x) - slowing[k] * (u + _cross(w, arm)))
+        wrenches += [_cross(arm, F), F]
+        point, force = point + held[k] * x, force + F
+    return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
+
+
+def _cross(a: Any, b: Any) -> Any:
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def loaded(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:
+    return {"load": tau + (1.0 - weight) * g + pulled}
+
+
+def driving(tau: Any, brake: Any, v: Any) -> Values:
+    return {"torque": tau - brake * v}
+
+
+def energies(kinetic: Any, potential: Any, weight: Any) -> Values:
+    return {"energy": kinetic + weight * potential, "kinetic_energy": 1.0 * kinetic, "potential_energy": weight * potential}

@@ -1,0 +1,152 @@
+"""A live page: the robot itself, compiled to WebAssembly, in one HTML file.
+
+The page's program calls `step` and `look` of the compiled blocks (`rollouts/handled.py`), draws what they answer and takes what
+the user wants; of dynamics it knows nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.singular import STRAIN
+from psiphi.closed.system import System
+from psiphi.control.law import Controller
+from psiphi.control.plant import Plant
+from psiphi.emitters.wasm import blocks_binary
+from psiphi.errors import StateError
+from psiphi.escaping import html, script_json
+from psiphi.functions.robot import Robot
+from psiphi.model.model import WORLD
+from psiphi.rollouts.handled import HandledMachine, handled
+from psiphi.rollouts.stepping import checked
+from psiphi.simulation.start import check_closed, initial_state, step_size
+from psiphi.viewer import page
+from psiphi.viewer.handling import STRETCH, numbers, sliders
+from psiphi.viewer.motions import SEVERAL, closed_configuration, contact_frame, contacts, resting
+from psiphi.viewer.picture import picture
+from psiphi.viewer.plots import COLORS, joint_names, sampled
+from psiphi.viewer.scene import Scene, is_trajectory, scene
+from psiphi.wording import shown
+
+FINEST, COARSEST = 1e-6, 0.05  # seconds: steps that a page can take in real time, or nearly
+ROOM = 1.3  # how much farther than its first posture a robot reaches
+INPUTS = ("q", "v", "h", "home", "aim", "law.kp", "law.share", "law.motors", "brake", "losses", "mobility")
+HAND = ("weight", "held", "grip", "hand", "stiffness", "slowing")
+ANSWERS = ("Q", "V", "S", "torque", "R", "p", "point", "pull", "energy", "kinetic_energy", "potential_energy", "forces")
+
+
+@dataclass(frozen=True, eq=False)
+class Living:
+    """What runs in the page: a system, where it starts, and its steps."""
+
+    system: Robot | System
+    q0: np.ndarray
+    v0: np.ndarray
+    h: float
+    method: str
+
+    @property
+    def robot(self) -> Robot:
+        return self.system.robot if isinstance(self.system, System) else self.system
+
+    @cached_property
+    def machine(self) -> HandledMachine:
+        return handled(self.system, self.method)
+
+    @cached_property
+    def motors(self) -> np.ndarray:
+        """1 where there is a motor, else 0."""
+        return Controller(self.system).motors
+
+
+def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4") -> Living:
+    """A robot, a closed chain, a scene or the start of a motion, with the steps it takes."""
+    if is_trajectory(thing):
+        q, v = (thing.q[..., 0, :] if q is None else q), (thing.v[..., 0, :] if v is None else v)
+    elif hasattr(thing, "q0") and hasattr(thing, "system"):  # a scene
+        q, v = (thing.q0 if q is None else q), (thing.v0 if v is None else v)
+    system = getattr(thing, "system", thing)
+    plant = Plant(system)
+    if not isinstance(plant.given, Robot | System) or not plant.given.joints:
+        raise StateError(f"{shown(thing)} cannot run in a page", "give a robot that moves, a closed chain or a scene")
+    if q is None:
+        own = closed_configuration(plant.given, plant.robot)
+        q = resting(plant.robot) if own is None else own
+    start = initial_state(plant, q, v)
+    if start[0].ndim > 1:
+        raise StateError(
+            f"q has the shape {start[0].shape}, expected ({plant.nq},)", "a live page starts from one configuration"
+        )
+    check_closed(plant, *start)
+    h = step_size(dt)
+    if not FINEST <= h <= COARSEST:
+        raise StateError(f"dt is {h:g}, expected {FINEST:g} to {COARSEST:g} in a live page", "leave it out for 1e-3")
+    return Living(plant.given, *start, h, checked(method, "a live page"))
+
+
+def of(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4", **options: Any) -> str:
+    """The text of a live page; further options are those of `scene`."""
+    alive = living(thing, q, v, dt, method)
+    title = options.pop("title", None)
+    title = getattr(thing, "title", None) if title is None else title
+    return text(alive, scene(alive.system, q=alive.q0, title=title, **options))
+
+
+def text(alive: Living, shown: Scene) -> str:
+    """The page of a scene that lives."""
+    center, radius = shown.extent
+    return page.filled(
+        "live.html",
+        {
+            "title": html(shown.title),
+            "words": html(f"{page.words(shown)} · {alive.method}, {1.0 / alive.h:.4g} steps a second"),
+            "style": page.file("page.css") + page.file("live.css"),
+            "still": picture(shown, size=480),
+            "notes": "\n".join(f'<p class="note">{html(note)}</p>' for note in shown.notes[:20]),
+            "data": script_json(page.solid_data(shown) | {"radius": round(ROOM * radius, 5), "live": data(alive, shown)}),
+            "script": "\n".join(page.file(name) for name in (*page.SHARED, "grip.js", "traces.js", "live.js")),
+        },
+    )
+
+
+def data(alive: Living, shown: Scene) -> dict:
+    """What the page's program needs to know of the robot, its code among it."""
+    machine, robot, frame = alive.machine, alive.robot, alive.machine.frame
+    known = [name for name in (*INPUTS, *HAND, *ANSWERS) if name in frame.sizes]
+    curves = joint_names(robot, "q")
+    curves = [curves[k] for k in sampled(len(curves), SEVERAL)] if curves else []
+    floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(alive.system, System)
+    pull = sum(body.mass for body in robot.bodies) * 10.0 / (STRETCH * shown.extent[1])
+    return {
+        "code": base64.b64encode(blocks_binary(frame, machine.entries)).decode(),
+        "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
+        "h": alive.h,
+        "start": {"q": alive.q0.tolist(), "v": alive.v0.tolist()},
+        "motors": alive.motors.tolist(),
+        "gravity": float(np.linalg.norm(robot.gravity_vector)),
+        "floats": floats,
+        "joints": sliders(robot, alive.motors, alive.q0),
+        "curves": [[name, i] for name, i in curves],
+        "torques": [[name, i] for name, i in joint_names(robot, "v") if alive.motors[i]][:SEVERAL],
+        "colors": list(COLORS),
+        "contacts": _contacts(alive) if "forces" in frame.sizes else [],
+        "strain": STRAIN,
+        "pull": pull,
+        "up": shown.upright.tolist(),
+        **numbers(machine, alive.motors, alive.q0, alive.h, shown.pieces),
+    }
+
+
+def _contacts(alive: Living) -> list[dict]:
+    """Where contact forces act: a point of a body."""
+    out = []
+    for i, contact in enumerate(contacts(alive.system)):
+        frame = contact_frame(alive.robot, contact)
+        body, at = (WORLD, [0.0] * 3) if frame is None else (frame.body, np.asarray(frame.pose.translation).tolist())
+        out.append({"name": str(getattr(contact, "name", "")) or f"contact {i + 1}", "body": body, "at": at})
+    return out

@@ -1,0 +1,241 @@
+"""Numbers of a robot as inputs: beside robots rebuilt with these numbers, and beside Pinocchio."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+import zoo
+from psiphi import cli
+from psiphi.bench.peers.pinocchio import Pin
+from psiphi.control.controllers import ComputedTorque
+from psiphi.functions.parametrised import from_pseudo_inertia, pseudo_inertia, soundness
+from psiphi.sweeps.interpreter import interpret
+
+CALLS = {
+    "forward_dynamics": "q v tau",
+    "inverse_dynamics": "q v tau",
+    "mass_matrix": "q",
+    "mass_matrix_inverse": "q",
+    "mass_matrix_factors": "q",
+    "coriolis": "q v",
+    "gravity": "q",
+    "joint_forces": "q v tau",
+    "energy": "q v",
+    "center_of_mass": "q",
+    "centroidal_momentum_matrix": "q",
+    "mass_log_det": "q",
+}
+
+
+def states(robot, size: int, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    q = robot.random(rng, (size,))
+    v, tau = rng.standard_normal((2, size, robot.nv))
+    return {"q": q, "v": v, "tau": tau}
+
+
+def close(x, y, tolerance: float = 1e-10) -> None:
+    for a, b in zip(x if isinstance(x, tuple) else (x,), y if isinstance(y, tuple) else (y,), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max()))
+
+
+def interpreted(robot, name: str, *arrays) -> np.ndarray:
+    source = robot.function(name).source
+    return interpret(source.program, source.tree, *arrays)[0]
+
+
+@pytest.mark.parametrize("kind", zoo.KINDS)
+def test_a_robot_rebuilt_with_these_numbers_says_the_same(kind):
+    robot = pp.Robot.of(zoo.random_tree(3, 5, [kind, "revolute"], armature=True))
+    for words in (("inertia", "armature"), ("mass", "com")):
+        light = robot.free(*words)
+        p = light.randomised(seed=1, spread=0.3)
+        rebuilt, at = light.baked(p), states(robot, 2)
+        for name in ("forward_dynamics", "inverse_dynamics"):
+            found = interpreted(light, name, at["q"], at["v"], at["tau"], p)
+            close(found, interpreted(rebuilt, name, at["q"], at["v"], at["tau"]), 1e-9)
+
+
+def test_every_function_of_the_catalogue_takes_them_with_batch_axes_of_their_own():
+    robot = pp.Robot.of(zoo.random_tree(5, 3, ["revolute", "prismatic"]))
+    names, at = [body.name for body in robot.bodies], states(robot, 2)
+    light = robot.free("inertia", "armature", links=names[1:])
+    assert light.freed.size == 22 and light.parameter_names[10] == f"{names[2]}.m"
+    p = light.randomised(2, seed=0, spread=0.3)
+    rebuilt = light.baked(p[1])
+    for name, wanted in CALLS.items():
+        given = [at[x] for x in wanted.split()]
+        found = getattr(light, name)(*given, parameters=p)
+        alone = getattr(rebuilt, name)(*(x[1] for x in given))
+        close(tuple(x[1] for x in found) if isinstance(found, tuple) else found[1], alone)
+        close(getattr(light.at(p), name)(*given), found, 0.0)
+    state, one, tip = list(at.values()), [x[1] for x in at.values()], names[-1]
+    wrench = {tip: np.arange(6.0)}
+    loaded = light.forward_dynamics(*state, f_ext=wrench, parameters=p)
+    close(loaded[1], rebuilt.forward_dynamics(*one, f_ext=wrench))
+    close(light.jacobian(at["q"], tip, parameters=p), robot.jacobian(at["q"], tip))
+    short = light.forward_dynamics(*(x.astype(np.float32) for x in state), parameters=p.astype(np.float32))
+    assert short.dtype == np.float32
+    close(short[1], rebuilt.forward_dynamics(*one), 1e-3)
+
+
+@pytest.mark.parametrize("name", ["ur5", "anymal_c"])
+def test_pinocchio_with_these_inertias_agrees(name):
+    robot = pp.load(name)
+    light, at = robot.free("inertia"), states(robot, 3)
+    p = light.randomised(3, seed=2, spread=0.2)
+    a, tau = (getattr(light, f)(*at.values(), parameters=p) for f in ("forward_dynamics", "inverse_dynamics"))
+    for i in range(3):
+        peer, row = Pin(light.baked(p[i])), [x[i] for x in at.values()]
+        close(a[i], peer.forward_dynamics(*row), 1e-8)
+        close(tau[i], peer.inverse_dynamics(*row), 1e-10)
+
+
+def test_expressions_and_derivatives_take_them_last():
+    robot = pp.load("ur5")
+    light, at = robot.free("inertia", links="wrist_*"), states(robot, 2)
+    s, p = light.operators, light.randomised(2, seed=3)
+    e = [f.operators for f in map(light.baked, p)]
+    f = pp.function(s.J("tool") @ s.mass.inv @ s.J("tool").T)
+    for i, own in enumerate(e):
+        close(f(at["q"], p)[i], (own.J("tool") @ own.mass.inv @ own.J("tool").T).dense(at["q"][i]))
+    around = pp.function((s.mass + s.I).inv @ s.vector("tau"))  # an inverse by numbers
+    close(around(at["q"], at["tau"], p)[1], ((e[1].mass + e[1].I).inv @ e[1].vector("tau")).dense(at["q"][1], tau=at["tau"][1]))
+    F, x, h = light.function("forward_dynamics"), [row[0] for row in at.values()], 1e-6
+    dp = np.random.default_rng(0).standard_normal(p.shape[-1]) * np.abs(p[0])
+    a, da = F.jvp("parameters")(*x, p[0], dp)
+    ahead, behind = (light.forward_dynamics(*x, parameters=p[0] + t * h * dp) for t in (1, -1))
+    close(da, (ahead - behind) / (2 * h), 1e-5)
+    w = np.arange(6.0)
+    _, p_bar = F.vjp("parameters")(*x, p[0], w)
+    assert abs(p_bar @ dp - w @ da) < 1e-9 * abs(w @ da)
+    by_q = F.jacobian("q")(*x, p[0])
+    close(by_q, light.baked(p[0]).function("forward_dynamics").jacobian("q")(*x), 1e-9)
+    tau_by_p = light.function("inverse_dynamics").jacobian("parameters")(*x, p[0])
+    close(tau_by_p, robot.regressor(*x)[:, -30:], 1e-12)  # torques are linear in them
+
+
+def test_steps_rollouts_and_simulations_take_them():
+    robot = pp.load("ur5")
+    light, at = robot.free("mass", "damping", links="wrist_*"), states(robot, 3)
+    q, v, tau = at.values()
+    p = light.parameters() * np.linspace(1.0, 2.0, 3)[:, None] + [0, 0, 0, 0.1, 0.2, 0.3]
+    bound, rebuilt = light.at(p), [light.baked(row) for row in p]
+    for x, y in zip(light.step(q, v, tau, 1e-3, parameters=p), rebuilt[2].step(q[2], v[2], tau[2], 1e-3), strict=True):
+        close(x[2], y)
+    found = pp.rollout(bound, q, v, tau, steps=20)
+    one = pp.rollout(rebuilt[1], q[1], v[1], tau[1], steps=20)
+    close((found[0][1], found[1][1]), one)
+    assert pp.rollout(bound, q[0], steps=3)[0].shape == (3, 4, 6), "one state, parameters of their own"
+    for damping in (False, True):
+        motions = [pp.simulate(bound, q, v, tau, duration=0.03, damping=damping, compiled=flag) for flag in (True, False)]
+        alone = pp.simulate(rebuilt[2], q[2], v[2], tau[2], duration=0.03, damping=damping, compiled=False)
+        for motion in motions:
+            close((motion.q[2], motion.energy[2]), (alone.q, alone.energy), 1e-8 if damping else 1e-12)
+            close(motion.a[2], alone.a, 1e-6)
+    control = ComputedTorque(bound, robot.neutral(), kp=10, kd=5)
+    motions = [pp.simulate(bound, q, v, control, duration=0.02, compiled=flag) for flag in (True, False)]
+    close((motions[0].q, motions[0].tau), (motions[1].q, motions[1].tau), 1e-12)
+
+
+def test_helpers_make_parameters_that_bodies_can_have():
+    robot = pp.load("ur5")
+    light, own = robot.free("inertia", links="wrist_3_link"), pp.load("ur5").bodies[-1]
+    assert (light.parameters() == robot.inertial_parameters[-10:]).all()
+    heavy = light.masses({"wrist_3_link": [0.5, 1.0]})
+    np.testing.assert_allclose(heavy, light.parameters() / own.mass * [[0.5], [1.0]])
+    box = pp.Body.box(2.0, (0.1, 0.2, 0.3))
+    loaded = light.payload("tool", box.mass, com=(0, 0.1, 0.2), inertia=box.inertia)
+    attached = robot.attach(box, "tool", (0, 0.1, 0.2))
+    np.testing.assert_allclose(loaded, attached.inertial_parameters[-10:], atol=1e-14)
+    p = robot.free("inertia").randomised(50, seed=0, spread=0.5).reshape(50, 6, 10)
+    assert soundness(p).min() > 0.0
+    np.testing.assert_allclose(from_pseudo_inertia(pseudo_inertia(p)), p, atol=1e-12)
+    assert light.at(heavy).mass.tolist() == pytest.approx([robot.mass - own.mass + m for m in (0.5, 1.0)])
+
+
+def test_what_no_body_has_is_an_error_or_nan_in_its_element():
+    light = pp.load("ur5").free("inertia")
+    p, at = light.parameters(), states(light, 3)
+    thin = p.copy()
+    thin[4] = -1.0  # Ixx
+    with pytest.raises(pp.StateError, match="no body has the inertia of link 'shoulder_link'"):
+        light.at(thin)
+    with pytest.raises(pp.StateError, match=r"shoulder_link\.m is -"):
+        light.at(-p)
+    a = light.at([p, thin, p]).forward_dynamics(*at.values())
+    assert np.isnan(a[1]).all() and np.isfinite(a[[0, 2]]).all()
+    with pytest.raises(pp.StateError, match=r"parameters.*'shoulder_link\.mx' has nan"):
+        light.forward_dynamics(*at.values(), parameters=np.where(np.arange(60) == 1, np.nan, p), check=True)
+
+
+def test_baked_numbers_are_never_taken_for_free_ones():
+    robot = pp.load("ur5")
+    light = robot.free("inertia", links="forearm_link")
+    q = robot.neutral()
+    refused = [
+        (lambda: light.gravity(q), "no parameters came"),
+        (lambda: light.gravity(q, parameters=np.ones(9)), "parameters has shape"),
+        (lambda: pp.Robot.of(light).gravity(q), "no parameters came"),
+        (lambda: pp.simulate(light, q), "no parameters came"),
+        (lambda: light.step(q, q, q, 1e-3), "no parameters came"),
+        (lambda: light.operators.mass.dense(q), "are inputs"),
+        (lambda: light.lock("elbow_joint"), "change the robot first"),
+        (lambda: light.with_inertia("forearm_link", mass=1.0), "change the robot first"),
+        (lambda: light.free("mass"), "free already"),
+        (lambda: robot.free("inertia", "mass"), "part of it"),
+        (lambda: robot.free("mess"), "nothing that can be free"),
+        (lambda: robot.free(), "name some of"),
+        (lambda: robot.free("mass", links="wrist_9"), "no moving link 'wrist_9'"),
+        (lambda: pp.robots.chain(70).free("mass"), "up to 64 bodies"),
+        (lambda: light.base_parameters(), "are inputs"),
+        (lambda: light.masses({"wrist_1_link": 1.0}), "is not free"),
+        (lambda: light.baked(np.ones((2, 10))), "expected one set|cannot be|no body"),
+    ]
+    for call, words in refused:
+        with pytest.raises(pp.Error, match=words):
+            call()
+
+
+def test_one_kernel_for_robots_that_differ_in_free_numbers_alone():
+    robot = pp.load("ur5")
+    other = robot.with_inertia("forearm_link", mass=5.0)
+    one, two = (x.free("inertia", links="forearm_link") for x in (robot, other))
+    assert robot != other and one.digest == two.digest != robot.digest
+    assert one.digest != robot.free("mass", links="forearm_link").digest
+    assert (one.parameters() != two.parameters()).any()
+    q, v, tau = (x[0] for x in states(robot, 1).values())
+    close(two.at(two.parameters()).forward_dynamics(q, v, tau), other.forward_dynamics(q, v, tau), 1e-12)
+    assert one.at(one.parameters()) != one.at(two.parameters())
+    again = pickle.loads(pickle.dumps(two.at(two.parameters())))
+    close(again.gravity(q), other.gravity(q), 1e-12)
+
+
+def test_closed_chains_and_quasi_velocities_take_them():
+    robot = pp.load("pelican")
+    light = robot.free("inertia")
+    p = light.randomised(seed=0, spread=0.3)
+    loops, at = [pp.Loop("distance", "tool", "world", length=0.3)], states(robot, 2)
+    free, rebuilt = pp.connect(light, loops), pp.connect(light.baked(p), loops)
+    bound, one = free.at(p), [x[0] for x in at.values()]
+    for method in (None, "KKT"):
+        close(bound.forward_dynamics(*one, method=method), rebuilt.forward_dynamics(*one, method=method), 1e-9)
+    for call, words in ((lambda: free.forward_dynamics(*one), "no parameters came"), (lambda: free.at([p, p]), "one set")):
+        with pytest.raises(pp.StateError, match=words):
+            call()
+    with pytest.raises(pp.StateError, match="no number of"):
+        rebuilt.at(p)
+    many = light.randomised(2, seed=1)
+    quasi, alone = light.at(many).diagonalised, light.baked(many[1]).diagonalised
+    close(quasi.forward_dynamics(*at.values())[1], alone.forward_dynamics(*(x[1] for x in at.values())))
+    close(quasi.coriolis(at["q"], at["v"])[1], alone.coriolis(at["q"][1], at["v"][1]))
+
+
+def test_emitted_code_has_them(capsys):
+    link = pp.load("pelican").bodies[-1].name
+    assert cli.main(["emit", "pelican", "gravity", "--free", f"inertia:{link}"]) == 0
+    assert "const double *parameters" in capsys.readouterr().out

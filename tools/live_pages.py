@@ -1,0 +1,43 @@
+"""A hook of mkdocs: the live pages of the site, made when it is built. Each bundled robot and scene is one, live/NAME.html.
+
+`python tools/live_pages.py FOLDER` writes them elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from drawings import posture
+
+import psiphi as pp
+from psiphi.viewer import living
+
+
+def pages() -> dict[str, str]:
+    """{name: text} of every live page."""
+    made = {}
+    for name in pp.robots.bundled():
+        robot = pp.load(name)
+        made[name] = living.of(robot, q=posture(robot), title=pp.robots.source(name)["title"])
+    return made | {name: living.of(pp.scenes.load(name)) for name in pp.scenes.names()}
+
+
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """What mkdocs calls once it knows the files of docs/."""
+    from mkdocs.structure.files import File
+
+    for name, text in pages().items():
+        files.append(File.generated(config, f"live/{name}.html", content=text))
+    return files
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+        print(folder / f"{name}.html")

@@ -121,6 +121,14 @@ def test_limits_hold_or_do_not(panda):
     assert within(panda, kept.q)
 
 
+def test_a_limit_on_one_side():
+    rows = [pp.DH(a=a, mass=1.0, inertia=0.1 * np.eye(3), lower=0.0) for a in (0.0, 1.0)]
+    arm = pp.from_dh(rows).with_frame("tip", "link2", pp.Pose(np.eye(3), np.array([0.7, 0.0, 0.0])))
+    wanted = arm.frame_pose([0.4, 1.1], "tip")[:3, 3]
+    found = pp.reach(arm, {"tip": wanted}, near=[1.0, 0.0])
+    np.testing.assert_allclose(found.q, [0.4, 1.1], atol=1e-6)  # the other elbow is below its limit
+
+
 def test_all_solutions_of_a_puma():
     """Shoulder left or right, elbow up or down, wrist flipped or not: eight (Pieper 1968)."""
     robot = pp.load("puma560")

@@ -40,13 +40,20 @@ def test_random_reachable_poses_of_a_panda(panda, rng):
     assert repr(again) == f"Reached(converged, error {float(again.error):.2g})" and "of 2000 converged" in repr(found)
 
 
-@pytest.mark.parametrize("kind", zoo.KINDS)
-def test_chains_of_every_joint_reach_two_frames(kind, rng):
-    robot = Robot.of(zoo.chain(kind, [kind, "revolute", kind, "spherical"], seed=5))
+CHAINS = [["revolute", "helical", "spherical"], ["prismatic", "universal", "planar"], ["cylindrical", "continuous", "free"]]
+
+
+def test_every_joint_is_in_a_chain():
+    assert set(zoo.KINDS) == {kind for kinds in CHAINS for kind in kinds}
+
+
+@pytest.mark.parametrize("kinds", CHAINS, ids=["-".join(kinds) for kinds in CHAINS])
+def test_chains_of_every_joint_reach_two_frames(kinds, rng):
+    robot = Robot.of(zoo.chain("mixed", kinds, seed=5))
     aim = robot.random(rng, size=6)
     wanted = {"tool": robot.frame_pose(aim, "tool"), "elbow": robot.frame_pose(aim, "elbow")[:, :3, 3]}
     found, peer = pp.reach(robot, wanted), Pin(robot)
-    assert found.converged.all(), (kind, found)
+    assert found.converged.all(), (kinds, found)
     assert missed(peer, found.q, "tool", wanted["tool"]) < 1.5e-6
     assert np.abs(peer.frame_pose(found.q, "elbow")[:, :3, 3] - wanted["elbow"]).max() < 1.5e-6
 

@@ -36,8 +36,8 @@ def path(
     "smooth"    minimum jerk, int |q'''|^2 dt, as fast as the limits let the whole of it be
 
     `speed` and `torque` are the robot's own (`velocity_limit`, `effort`) unless given, `acceleration` has no limit; `np.inf`
-    takes one away. Torques are those of the robot's dynamics, M a + C v + g. The answer is a function of time, (q, v, a):
-    a reference for `pp.ComputedTorque` and the others.
+    takes one away. Torques are those of the robot's dynamics, M a + C v + g. The answer is a function of time, (q, v, a), and
+    so a reference for `pp.ComputedTorque` and the others.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.load("ur5")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, is_foreign
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
@@ -87,6 +87,23 @@ class Robot(Identified):
         key = request.name, request.frames, request.axes
         return self._functions.setdefault(key, catalogued(self._model, request, kind=Differentiable))
 
+    def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
+        """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
+
+        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature", "damping" and "offsets" (where
+        joints are); `links` names or patterns, all moving ones when left out. Nothing is compiled again for other numbers.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("ur5")
+        >>> light = robot.free("inertia", links="wrist_3_link")
+        >>> q, v, tau = robot.random(seed=0), np.zeros(6), np.zeros(6)
+        >>> heavier = light.parameters() * np.linspace(1.0, 2.0, 5)[:, None]
+        >>> a = light.forward_dynamics(q, v, tau, parameters=heavier)
+        >>> a.shape, bool(np.allclose(a[0], robot.forward_dynamics(q, v, tau)))
+        ((5, 6), True)
+        """
+        return need("psiphi.functions.free", "parameters", "psiphi").free(self, words, links)
+
     def symbolic(self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False) -> Any:
         """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
 
@@ -112,23 +129,6 @@ class Robot(Identified):
         True
         """
         return self.function(name, frames, axes).to_casadi()
-
-    def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
-        """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
-
-        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature" and "damping"; `links` names or
-        patterns, all moving ones when left out. Nothing is compiled again for other numbers.
-
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.load("ur5")
-        >>> light = robot.free("inertia", links="wrist_3_link")
-        >>> q, v, tau = robot.random(seed=0), np.zeros(6), np.zeros(6)
-        >>> heavier = light.parameters() * np.linspace(1.0, 2.0, 5)[:, None]
-        >>> a = light.forward_dynamics(q, v, tau, parameters=heavier)
-        >>> a.shape, bool(np.allclose(a[0], robot.forward_dynamics(q, v, tau)))
-        ((5, 6), True)
-        """
-        return need("psiphi.functions.free", "parameters", "psiphi").free(self, words, links)
 
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
@@ -159,7 +159,7 @@ class Robot(Identified):
         """
         if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
             try:
-                if q.ndim == 1:  # type: ignore[union-attr]  # one state: control loops come here a thousand times a second
+                if type(q) is _ndarray and q.ndim == 1:  # one state: control loops come here a thousand times a second
                     a = self._one_step(q, v, tau)
                     if type(a) is _ndarray:  # a table would have lined its labels up
                         return a
@@ -539,8 +539,8 @@ class Robot(Identified):
         function, values = self.function(name, frames, axes), tuple(state.values())
         for value in values:
             if type(value) is not _ndarray or not self.joints:
-                if any(map(on_card, values)):
-                    return guard.launched(function, values, out, dtype, check)
+                if any(map(is_foreign, values)):
+                    return guard.entered(function, values, out, dtype, check)
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":

@@ -30,8 +30,10 @@ ROOMS = [
     "emitters",
     "runtime",
     "compiler",
+    "foreign",
     "catalogue",
     "functions",
+    "symbols",
     "closed",
     "exchange",
     "estimation",
@@ -43,6 +45,8 @@ ROOMS = [
     "control",
     "motion",
     "rollouts",
+    "reaching",
+    "following",
     "simulation",
     "viewer",
     "scenes",
@@ -52,7 +56,7 @@ ROOMS = [
 ]
 AT_THE_DOOR = {"demo", "bench", "cli"}  # use the library as its users do: `import psiphi`
 HARD = {"numpy", "llvmlite"}
-OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser"}
+OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser", "torch", "jax", "sympy", "casadi"}
 HEAVY = OPTIONAL | {"llvmlite", "scipy"}
 TYPES = "for types alone"
 EXEMPT = {"__init__", "__main__"}  # the package's own front: may import every room
@@ -150,7 +154,7 @@ def test_no_class_name_has_two_meanings():
     assert len(where) > 200 and not twice, f"one name, one meaning: {twice}"
 
 
-MIDDLE = "runtime", "compiler", "catalogue", "functions"
+MIDDLE = "runtime", "compiler", "foreign", "catalogue", "functions"
 FRONT = "spatial", "model", "editing", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
 BACK = "closed", "exchange", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
 

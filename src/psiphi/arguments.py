@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -32,8 +33,25 @@ DType: TypeAlias = "DTypeLike | None"  # float64, float32, or as the arguments a
 Wrenches: TypeAlias = Mapping[str, Numbers]  # by the names of frames
 
 
+def owner(value: Any) -> str:
+    """The library with derivatives of its own that an array (or a tracer) belongs to: "torch", "jax", or none."""
+    if type(value) is not np.ndarray:
+        for library, kind in (("torch", "Tensor"), ("jax", "Array")):
+            module = sys.modules.get(library)
+            if module is not None and isinstance(value, getattr(module, kind, ())):
+                return library
+    return ""
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether an array takes a way of its own (`foreign/entering.py`): it is of torch or JAX, or on a graphics card."""
+    return type(value) is not np.ndarray and (owner(value) != "" or on_card(value))
+
+
 def on_card(value: Any) -> bool:
     """Whether the numbers are in the memory of a graphics card (CuPy, torch, JAX): by DLPack's own word."""
+    if owner(value) == "torch":
+        return value.is_cuda
     ask = None if type(value) is np.ndarray else getattr(type(value), "__dlpack_device__", None)
     if ask is None:
         return False

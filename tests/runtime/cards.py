@@ -59,6 +59,9 @@ class Standin:
     def put(self, x: CardArray, array: np.ndarray) -> CardArray:
         return CardArray(array.copy(), x.device)
 
+    def full(self, x: CardArray, size: int, value: float) -> CardArray:
+        return CardArray(np.full(size, value, x.array.dtype), x.device)
+
     def stack(self, arrays: Sequence[CardArray]) -> CardArray:
         return CardArray(np.stack(np.broadcast_arrays(*(x.array for x in arrays)), axis=-2), arrays[0].device)
 

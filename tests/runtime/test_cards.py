@@ -171,7 +171,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "normalised_kinetic_energy: an arg|kinetic_energy: an arg": lambda: robot.diagonalised.kinetic_energy(CardArray(q), v),
         "on a graphics card": lambda: robot.integrate(CardArray(q), v),
         "v is a ndarray on the host, and q is": lambda: robot.step(CardArray(q), v, v, 1e-3),
-        "dt is an array of the host": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
+        "dt is an array of NumPy": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
         'limits="block" is not for graphics cards': lambda: pp.rollout(robot, CardArray(q), limits="block"),

@@ -7,12 +7,16 @@
     hessian    the derivative of that gradient: second derivatives contracted with the weights
 
 Changes of q are tangent vectors, as v is: dq/dt = rate(q, v) for a change v. A curved joint has so many as it has velocities.
+Libraries that differentiate by the numbers of an array ask for two others, in which q is nq numbers, and the value is left out:
+
+    pushforward   the change of the results for changes of some arguments
+    pullback      the gradients of the results' weighted sum
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +25,8 @@ import numpy as np
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import Ready, code, frame, is_large, kept, unrolled
 from psiphi.compiler.recognised import derivatives
+from psiphi.emitters.one_tape import joined
+from psiphi.emitters.rollout import Single
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators.variations import derivative
@@ -63,7 +69,28 @@ class Derivative(Ready):
         return KINDS[self.kind](self.model, inputs, outputs, self.names)
 
     def ready(self) -> Straight:
+        if self.kind in TANGENT:
+            return self._by_coordinates()
         return min(self._ways(), key=lambda way: way[1].count.flops)[1]
+
+    def _by_coordinates(self) -> Straight:
+        """What its tangent sibling gives, without the values; by the tape where q is more than a vector."""
+        if "q" in self.names and not self.model.manifold.is_flat:
+            return self._by_tape(self._traced())
+        whole = Derivative(self.of, TANGENT[self.kind], self.names).ready()
+        inputs, outputs = self.arguments()
+        values = len(whole.program.outputs) - len(outputs)
+        stores = tuple((number - values, index, node) for number, index, node in whole.stores if number >= values)
+        return Straight(replace(whole.program, inputs=inputs, outputs=outputs), whole.tape, stores)
+
+    def _traced(self) -> Straight:
+        """The code of what is differentiated, on one tape."""
+        traced = code(self.of)
+        traced = joined(traced) if isinstance(traced, Single) else traced
+        if not isinstance(traced, Straight):
+            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and its code runs in loops"
+            raise StateError(cause, "derivatives are written out for robots of up to 64 bodies")
+        return traced
 
     @kept
     def _ways(self) -> list[tuple[Any, Straight]]:
@@ -71,10 +98,7 @@ class Derivative(Ready):
         own = self._by_operators()
         if own and min(lines.count.flops for _, lines in own) > COUNTED:
             return own
-        traced = code(self.of)
-        if not isinstance(traced, Straight):
-            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and its code runs in loops"
-            raise StateError(cause, "derivatives are written out for robots of up to 64 bodies")
+        traced = self._traced()
         inputs, outputs = self.arguments()
         rows = sum(arg.size // arg.shape[-1] for arg in outputs[:: len(self.names)]) if self.kind == "jacobian" else 0
         few = rows and rows < sum(tangent(self.model, arg, arg.name).size for arg in _chosen(inputs, self.names))
@@ -115,7 +139,7 @@ class Derivative(Ready):
 
     def _by_tape(self, traced: Straight, way: str = "") -> Straight:
         """The traced code, differentiated operation by operation."""
-        work = Work(self.model, traced, self.names)
+        work = Work(self.model, traced, self.names, self.kind in TANGENT)
         values = getattr(work, way or self.kind)()
         inputs, outputs = self.arguments()
         stores = tuple(
@@ -155,7 +179,33 @@ def _hessian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[s
     return _vjp(model, inputs, outputs, names)[0], (Argument("hessian", (total, total)),)
 
 
-KINDS = {"jvp": _jvp, "vjp": _vjp, "jacobian": _jacobian, "hessian": _hessian}
+def _pushforward(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
+    changes = tuple(_fresh(inputs, arg, "_dot") for arg in _chosen(inputs, names))
+    return (*inputs, *changes), tuple(_fresh((), arg, "_dot") for arg in outputs)
+
+
+def _pullback(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
+    weights = tuple(_fresh(inputs, arg, "_weight") for arg in outputs)
+    return (*inputs, *weights), tuple(_fresh((), arg, "_bar") for arg in _chosen(inputs, names))
+
+
+def _fresh(taken: Arguments, arg: Argument, more: str) -> Argument:
+    """An argument like another, under a name that none of `taken` has; q is nq numbers, which are no configuration."""
+    name = arg.name + more
+    while any(name == other.name for other in taken):
+        name += more
+    return Argument(name, arg.shape, "" if arg.per_joint == "q" else arg.per_joint)
+
+
+KINDS = {
+    "jvp": _jvp,
+    "vjp": _vjp,
+    "jacobian": _jacobian,
+    "hessian": _hessian,
+    "pushforward": _pushforward,
+    "pullback": _pullback,
+}
+TANGENT = {"pushforward": "jvp", "pullback": "vjp"}  # in which q changes by tangent vectors
 
 
 def _chosen(inputs: Arguments, names: tuple[str, ...]) -> list[Argument]:
@@ -165,8 +215,9 @@ def _chosen(inputs: Arguments, names: tuple[str, ...]) -> list[Argument]:
 class Work:
     """The tape of some code, on its way to a derivative: `args` are its inputs, `results` its outputs, as arrays."""
 
-    def __init__(self, model: Model, traced: Straight, names: tuple[str, ...]):
+    def __init__(self, model: Model, traced: Straight, names: tuple[str, ...], by_coordinates: bool = False):
         self.model, self.names, self.program = model, names, traced.program
+        self.flat = by_coordinates or model.manifold.is_flat  # whether a change of q is one of its numbers
         self.tape: Tape = copied(traced.tape)
         self.nodes: dict[int, list[int]] = {number: [] for number in range(len(self.program.outputs))}
         for number, _, node in sorted(traced.stores):
@@ -189,17 +240,17 @@ class Work:
     def _leaves(self, number: int, size: int) -> np.ndarray:
         return np.array([self.tape.leaf(str(number), j) for j in range(size)], dtype=object)
 
-    def _given(self, size: int) -> np.ndarray:
+    def given(self, size: int) -> np.ndarray:
         """A new input."""
         self.more += 1
         return self._leaves(self.more - 1, size)
 
     def _size(self, name: str) -> int:
-        return self.model.nv if name == "q" else self.program.inputs[self.numbers[name]].size
+        return self.model.nv if name == "q" and not self.flat else self.program.inputs[self.numbers[name]].size
 
     def _seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
         """What the leaves of an input change by, for a change of it."""
-        if name == "q":
+        if name == "q" and not self.flat:
             change = self.model.manifold.rate(self.q, change)
         leaves = self._leaves(self.numbers[name], len(change))
         return {leaf.index: x for leaf, x in zip(leaves, change, strict=True)}
@@ -208,17 +259,21 @@ class Work:
         return list(np.eye(self._size(name)).astype(object))
 
     def jvp(self) -> list[list[Any]]:
+        return [*self.values, *self.pushforward()]
+
+    def pushforward(self) -> list[list[Any]]:
+        """The changes of the results."""
         seeds: dict[int, Any] = {}
         for name in self.names:
-            seeds |= self._seeds(name, self._given(self._size(name)))
+            seeds |= self._seeds(name, self.given(self._size(name)))
         changes = iter(push(self.tape, self.every, seeds))
-        return [*self.values, *([next(changes) for _ in row] for row in self.nodes.values())]
+        return [[next(changes) for _ in row] for row in self.nodes.values()]
 
-    def gradients(self) -> list[list[Any]]:
+    def pullback(self) -> list[list[Any]]:
         """Of the results' weighted sum, one a name."""
         weights: dict[int, Any] = {}
         for row in self.nodes.values():
-            for node, w in zip(row, self._given(len(row)), strict=True):
+            for node, w in zip(row, self.given(len(row)), strict=True):
                 weights[node] = weights[node] + w if node in weights else w
         return self._gradients(weights)
 
@@ -228,13 +283,13 @@ class Work:
         for name in self.names:
             leaves = self._leaves(self.numbers[name], self.program.inputs[self.numbers[name]].size)
             own = [bar.get(leaf.index, 0.0) for leaf in leaves]
-            if name == "q" and not self.model.manifold.is_flat:
+            if name == "q" and not self.flat:
                 own = [_dot(self.model.manifold.rate(self.q, unit), own) for unit in self._units("q")]
             found.append(own)
         return found
 
     def vjp(self) -> list[list[Any]]:
-        return [*self.values, *self.gradients()]
+        return [*self.values, *self.pullback()]
 
     def jacobian(self) -> list[list[Any]]:
         columns = {
@@ -256,7 +311,7 @@ class Work:
         return found
 
     def hessian(self) -> list[list[Any]]:
-        gradient = [self.tape.operand(x) for row in self.gradients() for x in row]
+        gradient = [self.tape.operand(x) for row in self.pullback() for x in row]
         columns = [push(self.tape, gradient, self._seeds(name, unit)) for name in self.names for unit in self._units(name)]
         return [[column[i] for i in range(len(gradient)) for column in columns]]
 

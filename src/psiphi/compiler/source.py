@@ -151,6 +151,7 @@ class Function:
 
     def __init__(self, request: Request, asked: Any, target: Host = HOST):
         self.source = Source(request, asked, target)
+        self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
 
     @cached_property
     def ufunc(self) -> np.ufunc:

@@ -80,7 +80,7 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
     if len(undriven) and array[..., undriven].any():
         cause = f"tau acts on {', '.join(system.idle)}, which have no motor"
         raise StateError(cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone")
-    by_step, by_element = _fits(array, batch, steps), _broadcasts(array.shape[:-1], batch)
+    by_step, by_element = fits_steps(array.shape, batch, steps), _broadcasts(array.shape[:-1], batch)
     if by_step and by_element and array.ndim > 1 and array.shape[-2] != 1:
         cause = f"tau of shape {array.shape} may be one row a step or one a batch element: there are {steps} of both"
         raise StateError(cause, "give (..., 1, nv) for constant torques or (1, steps, nv) for the same steps everywhere")
@@ -92,8 +92,9 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
     raise StateError(f"tau has shape {array.shape}, expected {want}", "one row a step of dt, or one for all steps")
 
 
-def _fits(array: np.ndarray, batch: Batch, steps: int) -> bool:
-    return array.ndim > 1 and array.shape[-2] in (1, steps) and _broadcasts(array.shape[:-2], batch)
+def fits_steps(shape: Batch, batch: Batch, steps: int) -> bool:
+    """Whether an array of this shape is a row a step, or one for all steps."""
+    return len(shape) > 1 and shape[-2] in (1, steps) and _broadcasts(shape[:-2], batch)
 
 
 def _broadcasts(lead: Batch, batch: Batch) -> bool:

@@ -54,8 +54,8 @@ class Tree:
         return self.model.nv
 
     @property
-    def gravity(self) -> np.ndarray:
-        return self.model.gravity_vector
+    def gravity(self) -> list:
+        return self.model.gravity_vector.tolist()
 
     def slices(self, k: int) -> dict[str, slice]:
         """Where body k's numbers are in arrays over configurations, velocities and links."""

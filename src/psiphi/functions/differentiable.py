@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
+from psiphi.arguments import flag, is_foreign
 from psiphi.compiler.derivatives import Derivative
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.model.model import TINY
+from psiphi.optional import need
 from psiphi.wording import nearest, shown
 
 
@@ -36,9 +37,11 @@ class Differentiable(Function):
         if len(values) != len(source.inputs):
             names = ", ".join(arg.name for arg in source.inputs)
             raise StateError(f"{name}: {len(values)} arguments came, expected ({names})", "give them in this order")
-        if any(map(on_card, values)):
-            return guard.launched(self, values, out, dtype)
-        arrays = guard.plain(source.model, name, source.inputs, values)
+        arrays: Any = values
+        if any(type(value) is not np.ndarray for value in values):
+            if any(map(is_foreign, values)):
+                return guard.entered(self, values, out, dtype)
+            arrays = guard.plain(source.model, name, source.inputs, values)
         if source.model.quaternions and source.inputs[0].per_joint == "q" and type(arrays[0]) is np.ndarray:
             last = list(source.model.quaternions)  # a quaternion of zeros has no direction, and so no derivative
             for q in arrays[0].reshape(-1, source.model.nq)[(np.abs(arrays[0][..., last]) < TINY).any(axis=-1).ravel()]:
@@ -69,7 +72,26 @@ class Differentiable(Function):
         """f(arguments, weights) -> (..., n, n): the derivative of the gradient that `vjp` gives, all names in a row."""
         return self._derivative("hessian", names)
 
+    def pushforward(self, *names: str) -> Differentiable:
+        """f(arguments, changes) -> changes of the results: as `jvp`, but by the nq numbers of q, and without the values."""
+        return self._derivative("pushforward", names)
+
+    def pullback(self, *names: str) -> Differentiable:
+        """f(arguments, weights) -> gradients, one a name: as `vjp`, but by the nq numbers of q, and without the values."""
+        return self._derivative("pullback", names)
+
+    def symbolic(self, parameters: bool = False) -> Any:
+        """This function as SymPy expressions: `Robot.symbolic`."""
+        return need("psiphi.symbols.symbolic", "symbolic", "psiphi").symbolic(self, flag("parameters", parameters))
+
+    def to_casadi(self) -> Any:
+        """This function as a `casadi.Function`: `Robot.to_casadi`."""
+        return need("psiphi.symbols.casadi_bridge", "to_casadi", "psiphi").to_casadi(self)
+
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+        made = self.__dict__.setdefault("_derivatives", {})
+        if (found := made.get((kind, names)) if names else None) is not None:
+            return found
         known = [arg.name for arg in self.source.inputs]
         for name in names:
             if not isinstance(name, str) or name not in known:
@@ -78,7 +100,6 @@ class Differentiable(Function):
             raise StateError(f"{kind} by {shown(names)}, one of them twice", "name every argument once")
         chosen = names or tuple(known)
         key = kind, chosen
-        made = self.__dict__.setdefault("_derivatives", {})
         if key not in made:
             request = self.source.request
             named = Request(f"{request.name}: {kind} by {', '.join(chosen)}", request.frames, request.axes)

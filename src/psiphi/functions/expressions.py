@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, on_card, positive
+from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, positive
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import choose
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
@@ -94,10 +94,20 @@ class ExpressionFunction:
         """f(arguments, weights) -> the derivative of that gradient."""
         return self._swept().hessian(*names)
 
+    def symbolic(self, parameters: bool = False) -> Any:
+        """This function as SymPy expressions: `Robot.symbolic`."""
+        return self._swept().symbolic(parameters)
+
+    def to_casadi(self) -> Any:
+        """This function as a `casadi.Function`: `Robot.to_casadi`."""
+        return self._swept().to_casadi()
+
     def _swept(self) -> Differentiable:
         if isinstance(self.plan, Sweeps):
             return self.function
-        raise StateError(f"{self.expression} is not one compiled function, and has no derivatives", "look at explain()")
+        raise StateError(
+            f"{self.expression} is not one compiled function, and has no derivatives or symbols", "look at explain()"
+        )
 
     @property
     def count(self) -> Count:
@@ -121,8 +131,8 @@ class ExpressionFunction:
             raise StateError(
                 f"{self.expression}: {1 + len(vectors)} arguments came, expected ({names})", "give them in this order"
             )
-        if any(map(on_card, (q, *vectors))):
-            return guard.launched(self.compiled, (q, *vectors), out, dtype)
+        if any(map(is_foreign, (q, *vectors))):
+            return guard.entered(self.compiled, (q, *vectors), out, dtype)
         values = guard.plain(self.model, "function", inputs, (q, *vectors))
         if isinstance(self.plan, Sweeps):
             return self._compiled(values, out, dtype)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, on_card, read, several
+from psiphi.arguments import Array, Numbers, is_foreign, read, several
 from psiphi.compiler.passes import UNROLLED
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
@@ -86,7 +86,7 @@ class FreeRobot(Robot):
         >>> round(heavy.mass / light.at(light.parameters()).mass, 9)
         2.0
         """
-        if on_card(parameters):
+        if is_foreign(parameters):
             return self._given(parameters)
         return self._given(self.consistent(parameters))
 
@@ -159,7 +159,7 @@ class FreeRobot(Robot):
     def _given(self, parameters: Any) -> FreeRobot:
         """The same robot, compiled functions included, with parameters."""
         made, known = object.__new__(type(self)), dict(self.__dict__, _functions=self._functions, _model=self._model)
-        known["given"] = parameters if on_card(parameters) else self._read(parameters)
+        known["given"] = parameters if is_foreign(parameters) else self._read(parameters)
         made.__dict__.update({name: x for name, x in known.items() if name not in FORGOTTEN})
         return made
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card, read
+from psiphi.arguments import is_foreign, on_card, owner, read
 from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
 from psiphi.errors import Error, StateError
+from psiphi.foreign.entering import enter, stacked
 from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
-from psiphi.runtime.device_arrays import library_of
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -98,20 +98,20 @@ def parameters(model: Model, name: str, given: Any) -> Any:
     return given
 
 
-def launched(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:
-    """A call whose arrays, or some of them, are on a graphics card."""
-    if check is not False:
-        name = function.source.request.name
-        raise StateError(f"{name}: check=True looks at numbers, and these are on a graphics card", "check them on the host")
-    check_dtype(function.source.request.name, dtype)
-    return function.run(values, out, dtype)
+def entered(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:
+    """A call whose arrays, or some of them, are of another library or on a graphics card."""
+    check_dtype(function.name, dtype)
+    return enter(function, values, out, dtype, check)
 
 
 def on_host(name: str, *values: Any) -> None:
-    """Refuse arrays of a graphics card where a part of the work is NumPy's."""
+    """Refuse arrays of a graphics card, and of other libraries, where a part of the work is NumPy's."""
     if any(map(on_card, values)):
         cause = f"{name}: an argument is on a graphics card, and a part of this is computed on the host"
         raise StateError(cause, "give arrays of the host: x.cpu() (torch), x.get() (CuPy), numpy.asarray(x) (JAX)")
+    if foreign := [owner(value) for value in values if is_foreign(value)]:
+        cause = f"{name}: an argument is an array of {foreign[0]}, and a part of this is computed by NumPy"
+        raise StateError(cause, "give NumPy arrays: x.detach().numpy() (torch), numpy.asarray(x) (JAX)")
 
 
 def _has_protocol(value: Any) -> bool:
@@ -164,8 +164,8 @@ def mapping(f_ext: Any) -> Mapping:
 def stack_wrenches(f_ext: Mapping) -> Any:
     """(..., frames, 6) from {frame: (..., 6)}."""
     wrenches = []
-    if f_ext and all(map(on_card, f_ext.values())):
-        return library_of("f_ext", next(iter(f_ext.values()))).stack(list(f_ext.values()))
+    if f_ext and all(map(is_foreign, f_ext.values())):
+        return stacked(list(f_ext.values()))
     for frame, wrench in f_ext.items():
         array, fault = read(wrench, (6,))
         if fault:

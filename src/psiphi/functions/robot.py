@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, on_card
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, is_foreign
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function
@@ -104,6 +104,32 @@ class Robot(Identified):
         """
         return need("psiphi.functions.free", "parameters", "psiphi").free(self, words, links)
 
+    def symbolic(self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False) -> Any:
+        """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
+
+        The answer has `shared` and `results`, as `sympy.cse` gives them, `matrix` (written out), `textbook()` and `latex()`;
+        `parameters=True` makes masses, centres, inertias, lengths and gravity symbols, m1, c1x, I1zz, l1, g.
+
+        >>> import psiphi as pp
+        >>> arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0)), pp.DH(a=1.0, mass=1.0, com=(0.5, 0, 0))])
+        >>> arm.symbolic("mass_matrix", parameters=True).textbook()[0, 1]
+        c2x**2*m2 + c2x*l1*m2*cos(q2)
+        """
+        return self.function(name, frames, axes).symbolic(parameters)
+
+    def to_casadi(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a `casadi.Function` on SX, with CasADi's exact derivatives (extra `casadi`).
+
+        Vectors are columns; CasADi's derivatives by q are by its nq numbers, quaternions among them.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> f = robot.to_casadi("gravity")
+        >>> bool(np.allclose(np.array(f(np.ones(6))).ravel(), robot.gravity(np.ones(6))))
+        True
+        """
+        return self.function(name, frames, axes).to_casadi()
+
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops
@@ -133,7 +159,7 @@ class Robot(Identified):
         """
         if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
             try:
-                if q.ndim == 1:  # type: ignore[union-attr]  # one state: control loops come here a thousand times a second
+                if type(q) is _ndarray and q.ndim == 1:  # one state: control loops come here a thousand times a second
                     a = self._one_step(q, v, tau)
                     if type(a) is _ndarray:  # a table would have lined its labels up
                         return a
@@ -513,8 +539,8 @@ class Robot(Identified):
         function, values = self.function(name, frames, axes), tuple(state.values())
         for value in values:
             if type(value) is not _ndarray or not self.joints:
-                if any(map(on_card, values)):
-                    return guard.launched(function, values, out, dtype, check)
+                if any(map(is_foreign, values)):
+                    return guard.entered(function, values, out, dtype, check)
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":

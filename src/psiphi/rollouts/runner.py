@@ -36,17 +36,17 @@ Arrays = tuple[np.ndarray, ...]
 _kept: dict[str, Compiled] = {}
 
 
-class Compiled:
-    """Machine code of one plan on one robot."""
+class StepLoop:
+    """The machine code of a loop over steps."""
 
-    def __init__(self, system: Robot | System, plan: Recipe, key: str):
-        library, facts = HOST.load(cache.remember(key, lambda: _built(Machine(system, plan))))
-        self.plan, self.flops = plan, facts["flops"]
+    def __init__(self, built: bytes):
+        library, facts = HOST.load(built)
+        self.flops = facts["flops"]
         self.address = library.address("rollout")
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
     def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
-        """arrays (B, rows, n) in the plan's order, the results last; B motions of `steps` steps."""
+        """arrays (B, rows, n) in the order of the loop, the results last; B motions of `steps` steps."""
         count = len(arrays[-1])
         work = self.flops * steps
         threads = min(get_threads(), max(1, count * work // GRAIN), max(1, count // ROWS))
@@ -70,24 +70,32 @@ class Compiled:
         words = [stop - start, steps, every]
         for array in arrays:
             outer, row, column = array.strides
-            words += [array.ctypes.data + start * outer, outer, row, column]
+            words += [array.__array_interface__["data"][0] + start * outer, outer, row, column]
         block = np.array(words, dtype=np.int64)
         self.call(block.ctypes.data)
 
 
-def compiled(system: Robot | System, plan: Recipe) -> Compiled:
-    """The kernel, from this process, from the disk, or made now."""
-    what = [*plan.key, *Machine(system, plan).foreign, HOST.key("d")]
-    robot = system.robot if isinstance(system, System) else system
-    key = cache.key(cache.sources(ROOMS), robot.digest, "rollout", json.dumps(what), np.__version__)
+class Compiled(StepLoop):
+    """Machine code of one plan on one robot, or of a derivative of it."""
+
+    def __init__(self, machine: Any, plan: Recipe, key: str):
+        super().__init__(cache.remember(key, lambda: _built(machine)))
+        self.plan = plan
+
+
+def compiled(system: Robot | System, plan: Recipe, kind: Any = None, names: tuple[str, ...] = ()) -> Compiled:
+    """The kernel, from this process, from the disk, or made now; of a `kind` of derivative by the places `names`, if any."""
+    machine = Machine(system, plan)
+    what = [*plan.key, *machine.foreign, HOST.key("d"), *([kind.__name__, names] if kind else [])]
+    key = cache.key(cache.sources(ROOMS), machine.robot.digest, "rollout", json.dumps(what), np.__version__)
     if key not in _kept:
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        _kept[key] = Compiled(system, plan, key)
+        _kept[key] = Compiled(kind(machine, names) if kind else machine, plan, key)
     return _kept[key]
 
 
-def _built(machine: Machine) -> bytes:
+def _built(machine: Any) -> bytes:
     return HOST.build(HOST.emit(machine.rollout), {"flops": machine.flops})
 
 
@@ -102,7 +110,7 @@ class Runner:
         for x in parameters_of(plant.robot):
             self.given[PARAMETERS] = self._constant(x)
         for x in drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ():
-            self._table(x)  # does not fit: said before anything runs
+            self.table(x)  # does not fit: said before anything runs
 
     @property
     def count(self) -> int:
@@ -122,7 +130,7 @@ class Runner:
         plan = self.code.plan
         tables = self.drive.tables(plan, start, steps, self.dt)
         state = {"q": q[:, None, :], "v": v[:, None, :]} | self.given
-        arrays = [state[name] for name in plan.given] + [self._table(tables[name]) for name in plan.tables]
+        arrays = [state[name] for name in plan.given] + [self.table(tables[name]) for name in plan.tables]
         strain = [np.zeros((self.count, steps // every, 1))] if plan.closure else []
         self.code.run([*arrays, *out, *strain], steps, every)
         if not strain:
@@ -131,9 +139,9 @@ class Runner:
         return sound & ~(strain[0][..., 0] < STRAIN)
 
     def _constant(self, x: np.ndarray) -> np.ndarray:
-        return self._table(np.asarray(x, dtype=float)[..., None, :])
+        return self.table(np.asarray(x, dtype=float)[..., None, :])
 
-    def _table(self, x: np.ndarray) -> np.ndarray:
+    def table(self, x: np.ndarray) -> np.ndarray:
         """(..., rows, n) as (B, rows, n), without copies where there is one table for all."""
         core = x.shape[-2:]
         try:

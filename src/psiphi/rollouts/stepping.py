@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card, read
+from psiphi.arguments import is_foreign, read
 from psiphi.compiler.passes import Ready
-from psiphi.compiler.source import Function, Request
+from psiphi.compiler.source import Request
 from psiphi.control.law import Law
 from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Single
 from psiphi.errors import StateError
+from psiphi.foreign.entering import enter, full
+from psiphi.functions.differentiable import Differentiable
 from psiphi.functions.guard import TINY
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Model
@@ -29,7 +31,6 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
-from psiphi.runtime.device_arrays import library_of
 from psiphi.sweeps.program import PARAMETERS, Argument, with_parameters
 from psiphi.wording import nearest, shown
 
@@ -71,16 +72,15 @@ class Stepper:
         self.dt, self.h = 0.0, np.zeros(1)
         self.like = np.zeros(self.nq + self.nv)
         self.quick: Any = None  # after the first call
-        self.there: dict[tuple, Any] = {}  # `like` and dt on graphics cards
         self.more, self.functions = robot._more, robot._functions
         self.turns = tuple(robot.quaternions)  # where their last numbers stand: of one that is 0 all four are looked at
 
     @cached_property
-    def function(self) -> Function:
+    def function(self) -> Differentiable:
         """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
         request = Request(f"step {self.method}", (sources(ROOMS),))
         key = request.name, request.frames, ""
-        return self.functions.setdefault(key, Function(request, MethodStep(self.model, self.method)))
+        return self.functions.setdefault(key, Differentiable(request, MethodStep(self.model, self.method)))
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (
@@ -101,8 +101,8 @@ class Stepper:
 
     def careful(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         """Anything that reads as arrays; float32 out where q, v and tau all are."""
-        if any(map(on_card, (q, v, tau, dt))):
-            return self._on_card(q, v, tau, dt)
+        if any(map(is_foreign, (q, v, tau, dt))):
+            return self._foreign(q, v, tau, dt)
         q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)
@@ -125,24 +125,11 @@ class Stepper:
             self.dt, self.h = float(h), h.reshape(1).copy()
         return x[..., : self.nq], x[..., self.nq :]
 
-    def _on_card(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
-        """Arrays of a graphics card; one dt of the host, or one an element, (..., 1), of the card."""
-        on_this = next(x for x in (q, v, tau) if on_card(x))
-        library = library_of("step", on_this)
-        view = library.view(on_this)
-        key = library.name, view.device, view.char
-        if key not in self.there:
-            self.there[key] = library.put(on_this, self.like.astype(view.char)), {}
-        like, known = self.there[key]
-        if not on_card(dt):
-            h = read_dt(dt)
-            if h.ndim:
-                raise StateError("step: dt is an array of the host", "give one number, or an array (..., 1) of the card")
-            if float(h) not in known:
-                known.clear()
-                known[float(h)] = library.put(on_this, h.reshape(1).astype(view.char))
-            dt = known[float(h)]
-        x = self.function.run((q, v, tau, dt, *self.more, like))
+    def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
+        """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
+        first = next(x for x in (q, v, tau, dt) if is_foreign(x))
+        h = dt if is_foreign(dt) else full(first, 1, seconds(dt))
+        x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
 
     def _read(self, name: str, given: Any, size: int) -> np.ndarray:
@@ -169,6 +156,18 @@ def checked(method: Any, of: str = "step") -> str:
         cause = f"{of}: method is {shown(method)}, expected one of {', '.join(METHODS)}"
         raise StateError(cause, nearest(method, tuple(METHODS)) if isinstance(method, str) else 'leave it out for "rk4"')
     return method
+
+
+def seconds(dt: Any) -> float:
+    """One dt beside arrays of another library."""
+    h = read_dt(dt)
+    if h.ndim:
+        cause = "step: dt is an array of NumPy, and other arguments are not"
+        raise StateError(cause, "give one number, or an array (..., 1) of the same library")
+    return float(h)
+
+
+seconds._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
 
 
 def read_dt(dt: Any, of: str = "step") -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.errors import StateError
 from psiphi.runtime.dlpack import Lent
 
@@ -49,6 +50,10 @@ class ArrayLibrary(Protocol):
         """Numbers of the host, copied to x's card."""
         ...
 
+    def full(self, x: Any, size: int, value: float) -> Any:
+        """So many equal numbers beside x, in its type: nothing is copied from the host."""
+        ...
+
     def stack(self, arrays: Sequence[Any]) -> Any:
         """Arrays (..., 6), broadcast, as one (..., len, 6)."""
         ...
@@ -81,6 +86,9 @@ class Torch:
     def put(self, x: Any, array: np.ndarray) -> Any:
         return sys.modules["torch"].from_numpy(array).to(x.device)
 
+    def full(self, x: Any, size: int, value: float) -> Any:
+        return x.new_full((size,), value)
+
     def stack(self, arrays: Sequence[Any]) -> Any:
         torch = sys.modules["torch"]
         return torch.stack(torch.broadcast_tensors(*arrays), dim=-2)
@@ -111,6 +119,11 @@ class CuPy:
         with cupy.cuda.Device(x.device.id):
             return cupy.asarray(array)
 
+    def full(self, x: Any, size: int, value: float) -> Any:
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(x.device.id):
+            return cupy.full(size, value, x.dtype)
+
     def stack(self, arrays: Sequence[Any]) -> Any:
         cupy = sys.modules["cupy"]
         return cupy.stack(cupy.broadcast_arrays(*arrays), axis=-2)
@@ -138,6 +151,10 @@ class Jax:
 
     def put(self, x: Any, array: np.ndarray) -> Any:
         return sys.modules["jax"].device_put(array, x.device)
+
+    def full(self, x: Any, size: int, value: float) -> Any:
+        where = {"device": x.device} if on_card(x) else {}  # a tracer lies nowhere
+        return sys.modules["jax"].numpy.full(size, value, x.dtype, **where)
 
     def stack(self, arrays: Sequence[Any]) -> Any:
         jnp = sys.modules["jax"].numpy

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
+from psiphi.arguments import is_foreign
 from psiphi.emitters import quick
 from psiphi.runtime.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -42,11 +42,11 @@ class _Door:
 
 
 def on_the_host(ufunc: np.ufunc) -> Callable:
-    """The gufunc, for what it reads without copying it from a graphics card: some arrays let themselves be read there."""
+    """The gufunc, for what it reads by itself: arrays of other libraries let themselves be read, and lose what they know."""
 
     def call(*args, **options):
-        if any(map(on_card, args)):
-            raise TypeError("an array of a graphics card")
+        if any(map(is_foreign, args)):
+            raise TypeError("an array of torch or JAX, or of a graphics card")
         return ufunc(*args, **options)
 
     return call

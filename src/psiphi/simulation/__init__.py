@@ -7,7 +7,8 @@ then `march.py` (the loop over steps in Python). Around them:
     running.py    a simulation as it was asked for, and what every way of running it shares
     adaptive.py   steps of SciPy's choosing
     fast.py       steps by a compiled kernel, in pieces
-    rolling.py    the second door, `pp.rollout`: the kernel alone
+    rolling.py    the second door, `pp.rollout`: the kernel alone; rolled_states.py: what it gives, with derivatives;
+                  rolled_arrays.py: the same of arrays of torch and JAX
     bar.py        how far it is, for a person who waits
     events.py     what is watched for
     failure.py    when it breaks off

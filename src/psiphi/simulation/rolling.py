@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, on_card, whole
+from psiphi.arguments import flag, is_foreign, on_card, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
@@ -15,9 +15,13 @@ from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts import on_cards
+from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
+from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.simulation.rolled_arrays import rolled
+from psiphi.simulation.rolled_states import GivenTorque, RolledStates
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
 from psiphi.wording import shown
 
@@ -41,11 +45,12 @@ def rollout(
     passive: Any = None,
     limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Any:
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
-    `control/traced.py`). `out` takes the results.
+    `control/traced.py`). `out` takes the results. The answer's `vjp` and `jvp` are the motion's derivatives; tensors of
+    torch have gradients.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -61,6 +66,18 @@ def rollout(
         state, brakes = {"q": q0, "v": v0, "tau": tau}, (damping, friction, friction_speed)
         length = whole("steps", steps), step_stride(every), step_size(dt)
         return _on_card(plant, state, *length, method, flag("hold", hold), brakes, effort, limits, out)
+    if foreign := [x for x in (q0, v0, tau) if is_foreign(x)]:
+        rest: dict[str, Any] = {"every": every, "hold": hold, "damping": damping, "friction": friction, "limits": limits}
+        rest |= {"friction_speed": friction_speed, "effort": effort, "actuated": actuated, "passive": passive}
+        if out is not None:
+            raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
+        if _blocks(limits) and any(getattr(x, "requires_grad", False) for x in foreign):
+            raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+
+        def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
+            return rollout(robot, q, v, tau, dt, steps, method, **rest)
+
+        return rolled(run, plant, {"q": q0, "v": v0, "tau": tau}, foreign[0], whole("steps", steps), step_stride(every))
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
@@ -79,14 +96,18 @@ def rollout(
     runner = Careful(plant, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
-    states = tuple(x.reshape(runner.count, *x.shape[-2:]) for x in (q_out, v_out))
+    states = q_out.reshape(runner.count, *q_out.shape[-2:]), v_out.reshape(runner.count, *v_out.shape[-2:])
     for state, first in zip(states, flat, strict=True):
         state[:, 0] = first
     try:
         _fill(runner, states, every)
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
-    return q_out, v_out
+    ways = Sensitivity(plant, drive, plan, runner, states, every)
+    given = (
+        None if callable(tau) else GivenTorque(torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, cut)
+    )
+    return RolledStates.of((q_out, v_out), ways, given)
 
 
 def _on_card(

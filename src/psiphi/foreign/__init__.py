@@ -1,0 +1,13 @@
+"""Arrays of other libraries: torch and JAX come in, the same go out, with derivatives; so do arrays on graphics cards.
+
+Comes in: a compiled function and the arrays of a call. Goes out: its results, in the arrays' library. Read `entering.py` first:
+every door sends here what is not NumPy's.
+
+    entering.py          whose arrays these are, and the way they take
+    torch_operators.py   functions as operators of torch: autograd, torch.compile, torch.func
+    jax_primitives.py    functions as primitives of JAX: jit, grad, vmap
+    xla_handlers.py      a function as XLA calls it: machine code that reads XLA's call frame
+
+A function here is anything with `inputs` and `outputs` (`Argument`s), `name`, a call on NumPy arrays, and the two derivatives
+that such libraries ask for, `pullback(*names)` and `pushforward(*names)`, which are functions again.
+"""

@@ -1,0 +1,96 @@
+"""The one door for arrays that are not NumPy's: torch, JAX, and whatever lies on a graphics card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psiphi.arguments import on_card, owner, read
+from psiphi.errors import StateError
+from psiphi.optional import need
+from psiphi.runtime.device_arrays import BY_MODULE, library_of
+
+WAYS = {"torch": "psiphi.foreign.torch_operators", "jax": "psiphi.foreign.jax_primitives"}
+_entered: dict[str, Any] = {}
+
+
+def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = None, check: Any = False) -> Any:
+    """The results of a function for arrays some of which are foreign (`arguments.is_foreign`)."""
+    name, library = function.name, _owner(values)
+    there = [on_card(value) for value in values]
+    if check is not False:
+        where = "on a graphics card" if any(there) else f"of {library}"
+        raise StateError(f"{name}: check=True looks at numbers, and these are {where}", "check NumPy arrays on the host")
+    if library == "torch" and out is None and dtype is None and (all(there) or not any(there)):
+        return _import("torch") and _entered["torch"](function, values)
+    if any(there):
+        return function.run(values, out, dtype)
+    if out is not None or dtype is not None:
+        word = "out" if out is not None else "dtype"
+        raise StateError(
+            f"{name}: {word}= is for NumPy arrays, and these are of {library}", f"leave it out; {library} converts"
+        )
+    return _import("jax") and _entered["jax"](function, values)
+
+
+def _import(library: str) -> bool:
+    """The file that knows a library, imported when the first of its arrays comes."""
+    if library not in _entered:
+        _entered[library] = need(WAYS[library], f"an array of {library}", f"psiphi[{library}]").call
+    return True
+
+
+_import._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile asks once, and does not look inside
+
+
+def stacked(values: Sequence[Any]) -> Any:
+    """Arrays (..., 6), one of them foreign, as one (..., len, 6) of their library."""
+    library = _owner(values)
+    return (BY_MODULE[library] if library else library_of("f_ext", values[0])).stack(values)
+
+
+def full(like: Any, size: int, value: float) -> Any:
+    """So many equal numbers in the library of `like`, where it lies, in its type."""
+    name = owner(like)
+    return (BY_MODULE[name] if name else library_of("like", like)).full(like, size, value)
+
+
+def numbers(function: Any, index: int, value: Any) -> Any:
+    """An argument that is not foreign, beside others that are: as NumPy's numbers, or an error."""
+    arg = function.inputs[index]
+    array, fault = read(value, arg.shape)
+    if fault:
+        wanted = ", ".join(["...", *map(str, arg.shape)])
+        raise StateError(f"{function.name}: {arg.name} {fault}", f"give real numbers ({wanted})")
+    return array
+
+
+def check_kind(function: Any, index: int, shape: Sequence[Any], kind: str) -> None:
+    """The shape and the type of one argument, or an error that names it."""
+    arg = function.inputs[index]
+    if kind not in ("float64", "float32"):
+        raise StateError(f"{function.name}: {arg.name} is of dtype {kind}, expected float64 or float32", "convert it")
+    if tuple(shape[len(shape) - len(arg.shape) :]) != arg.shape or len(shape) < len(arg.shape):
+        wanted = ", ".join(["...", *map(str, arg.shape)])
+        cause = f"{function.name}: {arg.name} has shape {tuple(shape)}, expected ({wanted})"
+        raise StateError(cause, "batch axes come first")
+
+
+def leads(function: Any, shapes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """The batch axes of every argument."""
+    return [tuple(shape[: len(shape) - len(arg.shape)]) for arg, shape in zip(function.inputs, shapes, strict=True)]
+
+
+def unfit(function: Any, shapes: Sequence[Sequence[Any]]) -> StateError:
+    """What is said of batch axes that do not fit together."""
+    pairs = zip(function.inputs, leads(function, shapes), strict=True)
+    each = ", ".join(f"{arg.name} {lead}" for arg, lead in pairs)
+    return StateError(f"{function.name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent")
+
+
+def _owner(values: Sequence[Any]) -> str:
+    """The library that most of the arrays belong to; empty where they are of a card alone. Two are refused."""
+    found = {owner(value) for value in values} - {""}
+    if len(found) > 1:
+        raise StateError(f"arrays of {' and '.join(sorted(found))} came in one call", "give arrays of one library")
+    return found.pop() if found else ""

@@ -1,0 +1,215 @@
+"""Functions as primitives of JAX: jit, grad, jvp, vmap, derivatives of any order.
+
+    psiphi          the function itself
+    psiphi_linear   its pushforward, linear in the changes; its transpose is the function's pullback
+
+XLA calls the function's loop itself (`xla_handlers.py`); where its version of the FFI is another one, and for what is more than
+one loop (a rollout), Python is called back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.foreign import xla_handlers
+from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.optional import need
+
+jax: Any = need("jax", "an array of JAX", "psiphi[jax]")
+jnp: Any = need("jax.numpy", "an array of JAX", "psiphi[jax]")
+core: Any = need("jax.extend.core", "an array of JAX", "psiphi[jax]")
+ad, batching, mlir = (need(f"jax.interpreters.{name}", "JAX", "psiphi[jax]") for name in ("ad", "batching", "mlir"))
+
+value_p = core.Primitive("psiphi")
+linear_p = core.Primitive("psiphi_linear")
+value_p.multiple_results = linear_p.multiple_results = True
+ShapedArray = need("jax.core", "JAX", "psiphi[jax]").ShapedArray
+CHARS = {"float64": "d", "float32": "f"}
+
+
+def call(function: Any, values: Sequence[Any]) -> Any:
+    """The results as arrays of JAX: traced where an argument is."""
+    kinds = {x.dtype for x in values if isinstance(x, jax.Array)}
+    kind = next(iter(kinds)) if len(kinds) == 1 else jnp.result_type(*kinds, jnp.float32)
+    arrays = []
+    for index, x in enumerate(values):
+        x = x if isinstance(x, jax.Array) else jnp.asarray(numbers(function, index, x), kind)
+        check_kind(function, index, x.shape, str(x.dtype))
+        arrays.append(x if x.dtype == kind else x.astype(kind))
+    results = _bound(function, arrays)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _bound(function: Any, arrays: Sequence[Any]) -> list[Any]:
+    return value_p.bind(*_rows(function.inputs, function, arrays), function=function)
+
+
+def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[Any]:
+    """Every argument with all batch axes, or with one row for all."""
+    each = [x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, inputs, strict=True)]
+    try:
+        batch = np.broadcast_shapes(*each)
+    except ValueError:
+        raise unfit(function, [x.shape for x in arrays]) from None
+    whole = [math.prod(lead) in (1, math.prod(batch)) for lead in each]
+    return [x if fits else jnp.broadcast_to(x, batch + arg.shape) for x, arg, fits in zip(arrays, inputs, whole, strict=True)]
+
+
+def _shapes(function: Any, avals: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """What the results look like."""
+    batch = np.broadcast_shapes(*leads(function, [x.shape for x in avals[: len(function.inputs)]]))
+    return [ShapedArray(batch + arg.shape, avals[0].dtype) for arg in outputs]
+
+
+# -- the function itself ------------------------------------------------------------------------------------------------------
+
+
+@value_p.def_abstract_eval
+def _value_shapes(*avals: Any, function: Any) -> list[Any]:
+    return _shapes(function, avals, function.outputs)
+
+
+@value_p.def_impl
+def _evaluate(*arrays: Any, function: Any) -> list[Any]:
+    """Outside of jit: a program of this one call, or NumPy's views."""
+    if hasattr(function, "source"):
+        known = vars(function)
+        if "jax_program" not in known:
+            known["jax_program"] = jax.jit(partial(value_p.bind, function=function))
+        return known["jax_program"](*arrays)
+    results = function(*map(np.asarray, arrays))
+    return [jnp.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
+
+
+def _lower(ctx: Any, *operands: Any, function: Any) -> Any:
+    """XLA calls the loop, or calls back."""
+    if not hasattr(function, "source") or not _has_handler():
+        return mlir.lower_fun(partial(_called_back, function), multiple_results=True)(ctx, *operands)
+    char = CHARS[str(ctx.avals_in[0].dtype)]
+    each = leads(function, [x.shape for x in ctx.avals_in])
+    n = math.prod(np.broadcast_shapes(*each))
+    address = xla_handlers.block(function, char, each, n)
+    lowering = jax.ffi.ffi_lowering(xla_handlers.TARGET)
+    return lowering(ctx, *operands, block=np.int64(address), key=function.source.key(char))
+
+
+def _called_back(function: Any, *arrays: Any) -> Any:
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shapes(function, arrays, function.outputs)]
+
+    def run(*values: Any) -> list[Any]:
+        results = function(*map(np.asarray, values))
+        return [np.asarray(x, arrays[0].dtype) for x in (results if isinstance(results, tuple) else (results,))]
+
+    return jax.pure_callback(run, shapes, *arrays)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, function: Any) -> tuple[list[Any], list[Any]]:
+    """The change by those arguments that change."""
+    names = [arg.name for arg, t in zip(function.inputs, tangents, strict=True) if type(t) is not ad.Zero]
+    changes = [t for t in tangents if type(t) is not ad.Zero]
+    values = value_p.bind(*primals, function=function)
+    return values, linear_p.bind(*primals, *changes, function=function, names=tuple(names))
+
+
+def _batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any) -> tuple[list[Any], list[int]]:
+    results = _bound(function, _with_axis(function.inputs, arrays, axes))
+    return results, [0] * len(results)
+
+
+def _with_axis(inputs: Sequence[Any], arrays: Sequence[Any], axes: Sequence[Any]) -> list[Any]:
+    """vmap: one more batch axis, in front of all others."""
+    rows = list(zip(arrays, inputs, axes, strict=True))
+    most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in rows)
+    moved = []
+    for x, arg, axis in rows:
+        if axis is not None:
+            x = jnp.moveaxis(x, axis, 0)
+            lead = x.ndim - len(arg.shape) - 1
+            x = x.reshape(x.shape[0], *(1,) * (most - lead), *x.shape[1:])
+        moved.append(x)
+    return moved
+
+
+# -- its change, which is linear ----------------------------------------------------------------------------------------------
+
+
+def _split(arrays: Sequence[Any], function: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    return arrays[: len(function.inputs)], arrays[len(function.inputs) :]
+
+
+@linear_p.def_abstract_eval
+def _linear_shapes(*avals: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
+    return _shapes(function, avals, function.outputs)
+
+
+@linear_p.def_impl
+def _push(*arrays: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
+    return _evaluate(*arrays, function=function.pushforward(*names))
+
+
+def _linear_lower(ctx: Any, *operands: Any, function: Any, names: tuple[str, ...]) -> Any:
+    return _lower(ctx, *operands, function=function.pushforward(*names))
+
+
+def _linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
+    """The pushforward is a function too: of the arguments, and of the changes."""
+    return _jvp(primals, tangents, function=function.pushforward(*names))
+
+
+def _linear_transpose(weights: Sequence[Any], *arrays: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
+    """The pullback, summed over axes along which an argument was repeated."""
+    primals, changes = _split(arrays, function)
+    if any(ad.is_undefined_primal(x) for x in primals):
+        raise StateError(f"{function.name}: JAX transposes a change by arguments that are not linear", "report it")
+    batch = np.broadcast_shapes(*leads(function, [x.shape for x in primals]))
+    full = [
+        jnp.zeros(batch + arg.shape, primals[0].dtype) if type(w) is ad.Zero else w
+        for w, arg in zip(weights, function.outputs, strict=True)
+    ]
+    found = iter(_bound(function.pullback(*names), [*primals, *full]))
+    return [None] * len(primals) + [
+        ad.Zero(x.aval) if not ad.is_undefined_primal(x) else _summed(g, x.aval.shape)
+        for x, g in zip(changes, found, strict=True)
+    ]
+
+
+def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
+    if gradient.shape == shape:
+        return gradient
+    gradient = gradient.sum(tuple(range(gradient.ndim - len(shape))))
+    return gradient.sum(tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1), keepdims=True)
+
+
+def _linear_batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
+    inputs = [*function.inputs, *(next(arg for arg in function.inputs if arg.name == name) for name in names)]
+    moved = _rows(inputs, function, _with_axis(inputs, arrays, axes))
+    results = linear_p.bind(*moved, function=function, names=names)
+    return results, [0] * len(results)
+
+
+# -- as JAX knows them --------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _has_handler() -> bool:
+    """Whether XLA takes the handler: tried once, on the smallest call there is."""
+    try:
+        jax.ffi.register_ffi_target(xla_handlers.TARGET, xla_handlers.handler(), platform="cpu")
+        with jax.ensure_compile_time_eval():
+            same = jax.ffi.ffi_call(xla_handlers.TARGET, jax.ShapeDtypeStruct((), jnp.float32))
+            return float(same(jnp.float32(0.5), block=np.int64(xla_handlers.probe()), key="probe")) == 0.5
+    except Exception:  # another version of the FFI, or none
+        return False
+
+
+mlir.register_lowering(value_p, _lower)
+mlir.register_lowering(linear_p, _linear_lower)
+ad.primitive_jvps[value_p], ad.primitive_jvps[linear_p] = _jvp, _linear_jvp
+ad.primitive_transposes[linear_p] = _linear_transpose
+batching.primitive_batchers[value_p], batching.primitive_batchers[linear_p] = _batch, _linear_batch

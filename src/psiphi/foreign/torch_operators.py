@@ -1,0 +1,183 @@
+"""Functions as operators of torch, with autograd, fake and vmap rules: gradients of any order, torch.compile, torch.func.
+
+    psiphi::call_3_1(int function, Tensor x0, Tensor x1, Tensor x2) -> Tensor
+
+is every function of three arguments and one result: `function` is its number. Its backward is the operator of the function's
+own `pullback`, a function again. Tensors of the host are read where they are, as NumPy's views; those of a card go to a kernel.
+
+torch.compile sees the operator. Outside of it the same rules stand around it as an `autograd.Function`: `torch.func.grad` knows
+rules of that kind alone, and they cost less. Where nobody watches, the dispatcher is not asked at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from psiphi.errors import StateError
+from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.optional import need
+
+torch: Any = need("torch", "a tensor", "psiphi[torch]")
+
+KINDS = torch.float64, torch.float32
+_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)  # of the dispatcher, which are to see the operator
+_transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)  # of torch.func
+_library = torch.library.Library("psiphi", "FRAGMENT")
+_functions: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_numbers = count()
+
+
+def call(function: Any, values: Sequence[Any]) -> Any:
+    """The results as tensors: what autograd, torch.compile and vmap follow."""
+    tensors = _tensors(function, values)
+    index, wanted = number(function), torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    if torch.compiler.is_compiling():
+        return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
+    if _transforms() or (_modes() and wanted):
+        return _Watched.apply(index, *tensors)
+    if _modes():
+        return _sent(index, *tensors)
+    return (_Call.apply if wanted else _run)(index, *tensors)
+
+
+def _sent(index: int, *tensors: Any) -> Any:
+    return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
+
+
+def number(function: Any) -> int:
+    """By which operators know a function, as long as it lives."""
+    known = vars(function)
+    if "torch_number" not in known:
+        known["torch_number"] = next(_numbers)
+        _functions[known["torch_number"]] = function
+    return known["torch_number"]
+
+
+number._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
+    """All arguments as tensors of one type: float32 where all tensors are; what is no tensor follows them."""
+    kinds = {x.dtype for x in values if isinstance(x, torch.Tensor)}
+    kind = next(iter(kinds)) if len(kinds) == 1 else torch.float64
+    tensors = []
+    for index, (x, arg) in enumerate(zip(values, function.inputs, strict=True)):
+        if not isinstance(x, torch.Tensor):
+            x = torch.as_tensor(numbers(function, index, x), dtype=kind)
+        if x.dtype not in KINDS or x.shape[x.ndim - len(arg.shape) :] != arg.shape:
+            check_kind(function, index, x.shape, str(x.dtype).removeprefix("torch."))
+        tensors.append(x if x.dtype == kind else x.to(kind))
+    return tensors
+
+
+def _named(index: int) -> Any:
+    try:
+        return _functions[index]
+    except KeyError:
+        raise StateError(f"function {index} of psiphi is gone with its robot", "keep the robot as long as its graphs") from None
+
+
+def operator(index: int) -> str:
+    """The name of a function's operator: one for all with so many arguments and results."""
+    function = _named(index)
+    return _registered(len(function.inputs), len(function.outputs))
+
+
+operator._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+@cache
+def _registered(takes: int, gives: int) -> str:
+    """Its name, registered when it is first asked for."""
+    name = f"call_{takes}_{gives}"
+    taken = "".join(f", Tensor x{i}" for i in range(takes))
+    _library.define(f"{name}(int function{taken}) -> {'Tensor' if gives == 1 else '(' + ', '.join(['Tensor'] * gives) + ')'}")
+    full = f"psiphi::{name}"
+    torch.library.impl(full, ("CPU", "CUDA"), _run, lib=_library)
+    torch.library.register_fake(full, _shapes, lib=_library)
+    torch.library.register_autograd(full, _backward, setup_context=_keep, lib=_library)
+    torch.library.register_vmap(full, _batched, lib=_library)
+    return name
+
+
+def _run(index: int, *tensors: Any) -> Any:
+    """On the host by views, on a card by its kernel."""
+    function = _named(index)
+    if tensors[0].is_cuda:
+        return function.run([x.contiguous() for x in tensors])
+    results = function(*(x.numpy(force=True) for x in tensors))
+    if isinstance(results, tuple):
+        return tuple(torch.from_numpy(np.asarray(x)) for x in results)
+    return torch.from_numpy(np.asarray(results))
+
+
+def _shapes(index: int, *tensors: Any) -> Any:
+    """What the results look like."""
+    function, shapes = _named(index), [x.shape for x in tensors]
+    try:
+        batch = torch.broadcast_shapes(*leads(function, shapes))
+    except RuntimeError:
+        raise unfit(function, shapes) from None
+    results = tuple(tensors[0].new_empty((*batch, *arg.shape)) for arg in function.outputs)
+    return results[0] if len(results) == 1 else results
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.function = _named(inputs[0])
+    ctx.save_for_backward(*inputs[1:])
+
+
+def _backward(ctx: Any, *weights: Any) -> Any:
+    """The function's own gradients, by the arguments that want one; summed over axes along which these were repeated."""
+    function, tensors, wanted = ctx.function, ctx.saved_tensors, ctx.needs_input_grad[1:]
+    names = [arg.name for arg, wants in zip(function.inputs, wanted, strict=True) if wants]
+    found = call(function.pullback(*names), (*tensors, *weights)) if names else ()
+    each = iter(found if isinstance(found, tuple) else (found,))
+    return None, *(_summed(next(each), x.shape) if wants else None for x, wants in zip(tensors, wanted, strict=True))
+
+
+def _summed(gradient: Any, shape: Any) -> Any:
+    return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
+
+
+def _batched(info: Any, axes: Any, index: int, *tensors: Any) -> Any:
+    """vmap: one more batch axis, in front of all others."""
+    function = _named(index)
+    most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in _rows(function, tensors, axes))
+    moved = []
+    for x, arg, axis in _rows(function, tensors, axes):
+        if axis is not None:
+            x = x.movedim(axis, 0)
+            lead = x.ndim - len(arg.shape) - 1
+            x = x.reshape(x.shape[0], *(1,) * (most - lead), *x.shape[1:])
+        moved.append(x)
+    results = call(function, moved)
+    return results, tuple(0 for _ in results) if isinstance(results, tuple) else 0
+
+
+class _Watched(torch.autograd.Function):
+    """The rules, for transforms of torch.func and modes of the dispatcher."""
+
+    forward, setup_context = staticmethod(_sent), staticmethod(_keep)
+    backward, vmap = staticmethod(_backward), staticmethod(_batched)
+
+
+class _Call(torch.autograd.Function):
+    """The rules, where nobody watches."""
+
+    backward = staticmethod(_backward)
+
+    @staticmethod
+    def forward(ctx: Any, index: int, *tensors: Any) -> Any:
+        _keep(ctx, (index, *tensors), None)
+        return _run(index, *tensors)
+
+
+def _rows(function: Any, tensors: Sequence[Any], axes: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
+    return list(zip(tensors, function.inputs, axes[1:], strict=True))

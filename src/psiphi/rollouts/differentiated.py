@@ -1,0 +1,153 @@
+"""A rollout's derivatives as rollouts: the tape of one step, differentiated, in the same loop over steps.
+
+    x_k+1 = f(x_k, p_k)              one step from the state x = (q, v), with the torques and numbers p
+
+    along       dx_k+1 = f_x dx_k + f_p dp_k                     beside the motion
+    backwards   λ_k = f_x* (λ_k+1 + w_k+1),  p̄_k = f_p* (...)     over the states x_k in reverse, w the weights of the samples
+
+p̄ of what stays the same is summed over the steps. q counts by its nq numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from psiphi.compiler.derivatives import Work
+from psiphi.emitters.joined import BlockFrame, Named
+from psiphi.emitters.layers import layers
+from psiphi.emitters.one_tape import joined
+from psiphi.emitters.rollout import Rollout, Single
+from psiphi.errors import StateError
+from psiphi.rollouts.machine import Machine
+from psiphi.rollouts.parts import trace
+from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.program import Argument, Program
+from psiphi.tape.tape import Count
+
+STATE = ("q", "v")
+NO_SLOPE = 'limits="block" stops joints at once, where a motion has no derivative'
+
+
+@dataclass(frozen=True, eq=False)
+class DifferentiatedMachine:
+    """A rollout and the places, besides the state, that its derivative is taken by: `once` given, or anew each step."""
+
+    machine: Machine
+    names: tuple[str, ...]
+
+    @property
+    def once(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name in self.machine.plan.given)
+
+    @property
+    def anew(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name in self.machine.plan.tables)
+
+    @cached_property
+    def step(self) -> Straight:
+        """One step from (q, v) to (Q, V), on one tape."""
+        m, plan = self.machine, self.machine.plan
+        if m.plan.stops is not None:
+            raise StateError(NO_SLOPE, 'leave limits="ignore"')
+        if plan.closure:
+            raise StateError("motions of closed chains have no derivatives yet", "take a robot without loops")
+        frame = BlockFrame(m.blocks)
+        inputs = tuple(Argument(name, (frame.sizes[name],), "q" if name == "q" else "") for name in (*plan.given, *plan.tables))
+        outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))
+        return joined(Single(frame, ("start", *m.order), inputs, outputs))
+
+    @cached_property
+    def work(self) -> Work:
+        return Work(self.machine.robot, self.step, (*STATE, *self.names), True)
+
+    def sized(self, names: Any, form: str = "{}") -> dict[str, int]:
+        """{place: size}, named by a form."""
+        sizes = {arg.name: arg.size for arg in self.step.program.inputs}
+        return {form.format(name): sizes[name] for name in names}
+
+    def block(self, added: dict[str, int], results: dict[str, list[Any]]) -> tuple[Named, tuple[str, ...]]:
+        """The differentiated step in layers: more inputs than the step has, and named results."""
+        inputs = (*self.step.program.inputs, *(Argument(name, (size,)) for name, size in added.items()))
+        outputs = tuple(Argument(name, (len(row),)) for name, row in results.items())
+        tape = self.work.tape
+        rows = enumerate(results.values())
+        stores = tuple((number, i, tape.operand(x)) for number, row in rows for i, x in enumerate(row))
+        return layers(Straight(Program("step", inputs, outputs, ()), tape, stores), "part")
+
+    @property
+    def flops(self) -> int:
+        """Operations of one step, sines at forty each."""
+        count = sum((code.count for code, _ in self.rollout.frame.named.values()), Count())
+        return count.flops + 40 * count.trig
+
+    @property
+    def rollout(self) -> Rollout:
+        raise NotImplementedError
+
+
+class Backwards(DifferentiatedMachine):
+    """Steps in reverse: arrays are given last row first."""
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        plan, n = self.machine.plan, self.sized(STATE)
+        bars = dict(zip((*STATE, *self.names), self.work.pullback(), strict=True))
+        before = {name: self.work.given(size) for name, size in self.sized(self.once).items()}
+        results = {f"{name}_new": bars[name] for name in STATE}
+        results |= {f"{name}_bar": bars[name] for name in self.anew}
+        results |= {f"{name}_new": [a + b for a, b in zip(before[name], bars[name], strict=True)] for name in self.once}
+        parts, order = self.block({"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results)
+        held = (*STATE, *self.once)  # what goes on from step to step
+
+        def start(**at: Any) -> dict[str, Any]:
+            return {f"{name}_bar": at[f"{name}_first"] for name in held}
+
+        def meet(**at: Any) -> dict[str, Any]:
+            return {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
+
+        def hand(**at: Any) -> dict[str, Any]:
+            return {f"{name}_bar": at[f"{name}_new"] for name in held}
+
+        weighted = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight")
+        blocks: Named = parts | {
+            "start": (trace("start", self.sized(held, "{}_first"), start), {}),
+            "meet": (trace("meet", weighted, meet), {}),
+            "hand": (trace("hand", self.sized(held, "{}_new"), hand), {}),
+        }
+        once = (*(name for name in plan.given if name not in STATE), *(f"{name}_first" for name in held))
+        each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE))
+        sample = tuple(f"{name}_bar" for name in (*held, *self.anew))
+        return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
+
+
+class Along(DifferentiatedMachine):
+    """Steps with their changes."""
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        plan = self.machine.plan
+        names = (*STATE, *self.names)
+        values: dict[str, Any] = dict(zip(("q_new", "v_new", "q_dot_new", "v_dot_new"), self.work.jvp(), strict=True))
+        parts, order = self.block(self.sized(names, "{}_dot"), values)
+        moving = ("q", "v", "q_dot", "v_dot")
+
+        def start(**at: Any) -> dict[str, Any]:
+            return {name: at[f"{name}_first"] for name in moving}
+
+        def hand(**at: Any) -> dict[str, Any]:
+            return {name: at[f"{name}_new"] for name in moving}
+
+        def sizes(form: str) -> dict[str, int]:
+            n = self.sized(STATE)
+            return {form.format(name): n[name[0]] for name in moving}
+
+        blocks: Named = parts | {
+            "start": (trace("start", sizes("{}_first"), start), {}),
+            "hand": (trace("hand", sizes("{}_new"), hand), {}),
+        }
+        once = (*(f"{name}_first" for name in moving), *(name for name in plan.given if name not in STATE))
+        once = (*once, *(f"{name}_dot" for name in self.once))
+        each = (*plan.tables, *(f"{name}_dot" for name in self.anew))
+        return Rollout(BlockFrame(blocks), (*order, "hand"), once, each, moving)

@@ -1,0 +1,118 @@
+"""Derivatives of a motion that has run: backwards for gradients, once more alongside for the effect of changes.
+
+Backwards every step needs the state it began with. Samples of every step have them; otherwise the steps from one sample to
+the next run again, as many at once as fit into ROOM, from checkpoints in between where even one stretch does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from psiphi.control.plant import Plant
+from psiphi.rollouts.differentiated import STATE, Along, Backwards
+from psiphi.rollouts.machine import Recipe
+from psiphi.rollouts.runner import Arrays, Runner, compiled
+from psiphi.rollouts.supply import Drive
+from psiphi.sweeps.program import PARAMETERS
+
+ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
+Piece = tuple[int, int, np.ndarray, np.ndarray]  # steps a ... b, and the states (B, b - a, n) they begin with
+
+
+class Sensitivity:
+    """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps."""
+
+    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, runner: Runner, states: Arrays, every: int):
+        self.plant, self.drive, self.plan, self.runner, self.every = plant, drive, plan, runner, every
+        self.q, self.v = states
+        self.steps = every * (self.q.shape[1] - 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
+        fixed = (name for name in self.plan.given if name in ("tau", PARAMETERS) or name.startswith("law."))
+        return (*fixed, *(name for name in self.plan.tables if name == "tau"))
+
+    def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
+        """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
+        code = compiled(self.plant.given, self.plan, Backwards, self.names)
+        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in self.names}
+        rows = [name for name in self.names if name in self.plan.tables]
+        bar = {name: np.zeros((self.runner.count, 1, n)) for name, n in sizes.items() if name not in rows}
+        table = {name: np.empty((self.runner.count, self.steps, sizes[name])) for name in rows}
+        for a, b, q, v in self._pieces():
+            tables = self.drive.tables(self.plan, a, b - a, self.runner.dt)
+            each = [q, v, *(self.runner.table(tables[name]) for name in self.plan.tables)]
+            each += [self._weights(w, a, b) for w in (q_weight, v_weight)]
+            ends = {name: np.empty_like(x) for name, x in bar.items()}
+            out = [_in_place(x, b - a) for x in ends.values()] + [x[:, a:b][:, ::-1] for x in table.values()]
+            given = [self.runner.given[name] for name in self.plan.given if name not in STATE]
+            code.run([*given, *bar.values(), *(x[:, ::-1] for x in each), *out], b - a, 1)
+            bar = ends
+        bar["q"] = bar["q"] + q_weight[:, :1]
+        bar["v"] = bar["v"] + v_weight[:, :1]
+        return {name: x[:, 0] for name, x in bar.items()} | table
+
+    def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
+        """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
+        names = tuple(name for name in self.names if name in changes)
+        code = compiled(self.plant.given, self.plan, Along, names)
+        found = tuple(np.empty_like(x) for x in (self.q, self.v))
+        for room, name in zip(found, STATE, strict=True):
+            room[:, 0] = changes[name]
+        tables = self.drive.tables(self.plan, 0, self.steps, self.runner.dt)
+        given = [self.q[:, :1], self.v[:, :1], *(x[:, :1] for x in found)]
+        given += [self.runner.given[name] for name in self.plan.given if name not in STATE]
+        given += [changes[name][:, None] for name in names if name not in self.plan.tables]
+        each = [self.runner.table(tables[name]) for name in self.plan.tables]
+        each += [changes[name] for name in names if name in self.plan.tables]
+        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in (self.q, self.v)]
+        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
+        if self.steps and self.runner.count:
+            code.run([*given, *each, *out], self.steps, self.every)
+        return found
+
+    def _size(self, name: str) -> int:
+        return self.plant.nv if name == "tau" else self.runner.given[name].shape[-1]
+
+    def _weights(self, weights: np.ndarray, a: int, b: int) -> np.ndarray:
+        """Of the states that the steps a ... b end with, (B, b - a, n): zero between samples."""
+        if self.every == 1:
+            return weights[:, a + 1 : b + 1]
+        ends = np.arange(a + 1, b + 1)
+        on = ends % self.every == 0
+        out = np.zeros((len(weights), b - a, weights.shape[-1]))
+        out[:, on] = weights[:, ends[on] // self.every]
+        return out
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The last first."""
+        room = max(1, ROOM // max(1, 2 * self.runner.count * self.runner.width))
+        length = max(1, room // self.every) * self.every
+        for b in range(self.steps if self.runner.count else 0, 0, -length):
+            a = max(0, b - length)
+            if self.every == 1:
+                yield a, b, self.q[:, a:b], self.v[:, a:b]
+            else:
+                yield from self._again(self.q[:, a // self.every], self.v[:, a // self.every], a, b, room)
+
+    def _again(self, q: np.ndarray, v: np.ndarray, a: int, b: int, room: int) -> Iterator[Piece]:
+        """The steps a ... b once more from (q, v) (B, n): all of them, or some checkpoints and then what lies between."""
+        stride = -(-(b - a) // room)
+        starts = range(a, b, stride)
+        Q, V = (np.empty((len(x), len(starts), x.shape[-1])) for x in (q, v))
+        Q[:, 0], V[:, 0] = q, v
+        if len(starts) > 1:
+            self.runner.advance(q, v, a, stride * (len(starts) - 1), stride, (Q[:, 1:], V[:, 1:]))
+        if stride == 1:
+            yield a, b, Q, V
+            return
+        for i in reversed(range(len(starts))):
+            yield from self._again(Q[:, i], V[:, i], starts[i], min(b, starts[i] + stride), room)
+
+
+def _in_place(x: np.ndarray, rows: int) -> np.ndarray:
+    """(B, 1, n) as (B, rows, n): every row is the same memory, in which the last one remains."""
+    return np.lib.stride_tricks.as_strided(x, (x.shape[0], rows, x.shape[2]), (x.strides[0], 0, x.strides[2]))

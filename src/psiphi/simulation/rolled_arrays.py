@@ -1,0 +1,95 @@
+"""`pp.rollout` of arrays of torch or JAX: the motion as a function of where it begins and of its torques (`foreign/`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from psiphi.control.plant import Plant
+from psiphi.control.torques import fits_steps
+from psiphi.errors import StateError
+from psiphi.foreign.entering import enter, full
+from psiphi.simulation.rolled_states import RolledStates
+from psiphi.sweeps.program import Argument
+
+
+def rolled(run: Callable[..., RolledStates], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
+    """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array."""
+    inputs, values = [], []
+    for name, size in (("q", plant.nq), ("v", plant.nv)):
+        inputs.append(Argument(name, (size,), name))
+        values.append(full(like, size, 0.0) if given[name] is None else given[name])
+    tau, law = given["tau"], None
+    if tau is None or callable(tau):
+        law = tau
+    else:
+        shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
+        inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
+        values.append(tau)
+    return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every), values)
+
+
+class RolledFunction:
+    """The samples of a motion as a function of q, v and tau."""
+
+    name = "rollout"
+
+    def __init__(self, run: Callable, inputs: tuple[Argument, ...], law: Any, sizes: tuple[int, int], rows: int):
+        self.run_states, self.inputs, self.law = run, inputs, law
+        self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
+        self.last: Any = None  # what ran, on which arrays: gradients need not run it again
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        kind = np.result_type(np.float32, *arrays)
+        return tuple(x.astype(kind, copy=False) for x in self.states(arrays))
+
+    def states(self, arrays: tuple[np.ndarray, ...]) -> RolledStates:
+        """Where it ran; every motion of its own, so that every one has gradients of its own."""
+        which = [(x.ctypes.data, x.shape, x.strides) for x in arrays]
+        if self.last is None or self.last[0] != which:
+            leads = [x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)]
+            try:
+                batch = np.broadcast_shapes(*leads)
+            except ValueError:
+                each = ", ".join(f"{arg.name} {lead}" for arg, lead in zip(self.inputs, leads, strict=True))
+                cause = f"rollout: the batch axes do not fit together: {each}"
+                raise StateError(cause, "make them equal, 1, or absent") from None
+            q, v, *tau = (np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True))
+            torque = self.law if not tau else tau[0] if len(self.inputs[2].shape) == 2 else tau[0][..., None, :]
+            self.last = which, self.run_states(q, v, torque)
+        return self.last[1]
+
+    def pullback(self, *names: str) -> RolledPullback:
+        return RolledPullback(self, names)
+
+    def pushforward(self, *names: str) -> Any:
+        raise StateError("rollout: forward mode is not there for arrays of other libraries", "take motion.jvp of NumPy arrays")
+
+
+class RolledPullback:
+    """The gradients of a motion, by the numbers of its arguments."""
+
+    name = "rollout: pullback"
+
+    def __init__(self, of: RolledFunction, names: tuple[str, ...]):
+        self.of, self.names = of, names
+        self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
+        self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        states = self.of.states(arrays[: len(self.of.inputs)])
+        weights = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(self.of.inputs) :], states, strict=True))
+        bars = states.coordinate_gradients(*weights)
+        kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
+        shapes = {arg.name: arg.shape for arg in self.of.inputs}
+        found: Any = tuple(bars[name].reshape(*lead, *shapes[name]).astype(kind, copy=False) for name in self.names)
+        return found if len(found) > 1 else found[0]
+
+    def pullback(self, *names: str) -> Any:
+        raise StateError(
+            "rollout: second derivatives of a motion are not there", "take first ones, or robot.step, which has both"
+        )
+
+    pushforward = pullback

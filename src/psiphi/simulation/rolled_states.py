@@ -1,0 +1,166 @@
+"""What `pp.rollout` gives: the states, and the derivatives of the motion by where it began and by what drove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import read
+from psiphi.control.plant import parameters_of
+from psiphi.control.torques import Torque
+from psiphi.errors import StateError
+from psiphi.rollouts.sensitivity import Sensitivity
+from psiphi.sweeps.program import PARAMETERS
+from psiphi.wording import nearest
+
+
+class RolledStates(tuple):
+    """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives."""
+
+    ways: Sensitivity
+    tau: GivenTorque | None
+
+    @classmethod
+    def of(cls, states: tuple[np.ndarray, np.ndarray], ways: Sensitivity, tau: GivenTorque | None) -> RolledStates:
+        self = cls(states)
+        self.ways, self.tau = ways, tau
+        return self
+
+    def __reduce__(self) -> Any:
+        """A copy in another process is the states alone."""
+        return tuple, (tuple(self),)
+
+    @property
+    def q(self) -> np.ndarray:
+        return self[0]
+
+    @property
+    def v(self) -> np.ndarray:
+        return self[1]
+
+    @property
+    def places(self) -> dict[str, str]:
+        """What a derivative is taken by, besides the beginning: by name, its place in the kernel."""
+        places = {place.removeprefix("law."): place for place in self.ways.names}
+        if self.tau is not None and not self.tau.is_given:
+            del places["tau"]
+        return places
+
+    def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
+        """Gradients of the weighted sum of all samples: by "q" and "v" of the beginning, by "tau" or the controller's numbers,
+        by "parameters" where the robot has some (`robot.free`).
+
+        Weights have the shapes of q and v (None: zero). The gradient by q is a tangent one, (..., nv), as everywhere; that by
+        tau has the shape that tau was given in, summed over motions that shared it.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> motion = pp.rollout(robot, robot.neutral(), tau=np.zeros((50, 6)), steps=50)
+        >>> last = np.zeros_like(motion.q)
+        >>> last[-1, 0] = 1.0  # where the first joint ends
+        >>> motion.vjp(last)["tau"].shape
+        (50, 6)
+        """
+        bars = self.coordinate_gradients(q_weight, v_weight)
+        first, rate = self.q[..., 0, :], self.ways.plant.manifold.rate
+        units = (np.broadcast_to(x, self.v[..., 0, :].shape) for x in np.eye(self.ways.plant.nv))
+        return bars | {"q": np.stack([(rate(first, unit) * bars["q"]).sum(axis=-1) for unit in units], axis=-1)}
+
+    def coordinate_gradients(self, q_weight: Any, v_weight: Any) -> dict[str, np.ndarray]:
+        """The same by the nq numbers of q."""
+        weights = _shaped("q_weight", q_weight, self.q), _shaped("v_weight", v_weight, self.v)
+        bars = self.ways.back(*(x.reshape(-1, *x.shape[-2:]) for x in weights))
+        lead = self.q.shape[:-2]
+        bars = {name: x.reshape(*lead, *x.shape[1:]) for name, x in bars.items()}
+        found = {name: bars[name] for name in ("q", "v")}
+        for name, place in self.places.items():
+            table = self.tau if name == "tau" else None
+            found[name] = table.gradient(bars[place]) if table else _summed(bars[place], self._numbers(name).shape)
+        return found
+
+    def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent vector), of tau, of a controller's numbers.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> motion = pp.rollout(robot, robot.neutral(), tau=pp.PD(robot, robot.random(seed=1), kp=20.0, kd=2.0), steps=50)
+        >>> dq, dv = motion.jvp(kp=np.ones(6))
+        >>> dq.shape
+        (51, 6)
+        """
+        for name in others:
+            if name not in self.places:
+                raise StateError(f"jvp by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
+        first, lead = self.v[..., 0, :], self.q.shape[:-2]
+        changes = {"q": self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first)), "v": _shaped("v", v, first)}
+        for name, given in others.items():
+            table = self.tau if name == "tau" else None
+            row = table.change(given) if table else _shaped(name, given, self._numbers(name))
+            core = 2 if self.places[name] in self.ways.plan.tables else 1
+            row = row[..., 0, :] if table and core == 1 else row
+            changes[self.places[name]] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
+        flat = {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
+        dq, dv = self.ways.along(flat)
+        return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
+
+    def _numbers(self, name: str) -> np.ndarray:
+        """A controller's, what it follows where that does not change, or parameters of the robot."""
+        if name == PARAMETERS:
+            return np.asarray(parameters_of(self.ways.plant.robot)[0])
+        return np.asarray(self.ways.drive.given()[self.places[name]])
+
+
+@dataclass(frozen=True)
+class GivenTorque:
+    """A table of torques (..., 1 or steps, nv), and the shape that it was given in."""
+
+    torque: Torque
+    shape: tuple[int, ...]
+    is_given: bool  # or is it nothing, as zeros
+    effort: np.ndarray | None
+
+    @property
+    def table(self) -> np.ndarray:
+        assert self.torque.table is not None
+        return self.torque.table
+
+    def gradient(self, bars: np.ndarray) -> np.ndarray:
+        """(*batch, nv) or (*batch, steps, nv) in the shape of what was given: zero where it was cut."""
+        bars = bars if bars.ndim == len(self.torque.batch) + 2 else bars[..., None, :]
+        bars = _summed(bars, self.table.shape)
+        if self.effort is not None:
+            bars = np.where(np.abs(self.table) < self.effort, bars, 0.0)
+        return bars[..., self._driven()].reshape(self.shape)
+
+    def change(self, given: Any) -> np.ndarray:
+        """A change of it as a table."""
+        change = _shaped("tau", given, np.empty(self.shape))
+        out = np.zeros(self.table.shape)
+        out[..., self._driven()] = change.reshape(*self.table.shape[:-1], -1)
+        return out if self.effort is None else np.where(np.abs(self.table) < self.effort, out, 0.0)
+
+    def _driven(self) -> np.ndarray:
+        plant = self.torque.plant
+        every = np.arange(plant.nv)
+        return every if not self.shape or self.shape[-1] == plant.nv else np.setdiff1d(every, plant.undriven)
+
+
+def _shaped(name: str, given: Any, like: np.ndarray) -> np.ndarray:
+    """A weight or a change as an array of this shape; nothing is zero."""
+    if given is None:
+        return np.zeros(like.shape)
+    array, fault = read(given, None)
+    try:
+        if not fault:
+            return np.broadcast_to(array.astype(float, copy=False), like.shape)
+    except ValueError:
+        fault = f"has shape {array.shape}, expected {like.shape}"
+    raise StateError(f"rollout: {name} {fault}", "give it the shape of what it belongs to")
+
+
+def _summed(bars: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Summed over axes along which what has this shape was repeated."""
+    bars = bars.sum(axis=tuple(range(bars.ndim - len(shape))))
+    return bars.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1 and bars.shape[i] != 1), keepdims=True)

@@ -1,0 +1,108 @@
+"""Arrays of JAX on the host: values, jit, grad, vmap, derivatives of any order; what does not fit is named."""
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+check_grads = pytest.importorskip("jax.test_util").check_grads
+primitives = pytest.importorskip("psiphi.foreign.jax_primitives")
+
+ARM = pp.load("pelican")  # two hinges
+f = ARM.forward_dynamics
+
+
+@pytest.fixture(autouse=True)
+def doubles():
+    with jax.enable_x64(True):
+        yield
+
+
+def arrays(*sizes, batch=(2,), seed=0):
+    rng = np.random.default_rng(seed)
+    return tuple(jnp.asarray(rng.standard_normal((*batch, n))) for n in sizes)
+
+
+def plain(*arrays):
+    return [np.asarray(x) for x in arrays]
+
+
+def test_values_are_numpys_in_jit_and_out_of_it():
+    q, v, tau = arrays(2, 2, 2)
+    a = f(*plain(q, v, tau))
+    assert isinstance(f(q, v, tau), jax.Array) and np.array_equal(f(q, v, tau), a)
+    assert np.array_equal(jax.jit(f)(q, v, tau), a)
+    assert np.array_equal(jax.jit(f)(q, v[0], tau[:1]), f(*plain(q, v[0], tau[:1])))  # one row for all
+    wide = jax.jit(f)(q[:, None], v[None], tau[0])
+    assert np.array_equal(wide, f(*plain(q[:, None], v[None], tau[0])))
+    single = [x.astype(jnp.float32) for x in (q, v, tau)]
+    assert jax.jit(f)(*single).dtype == jnp.float32 and np.array_equal(jax.jit(f)(*single), f(*plain(*single)))
+    assert np.array_equal(f(q, [0, 0], np.zeros(2)), f(np.asarray(q), np.zeros(2), np.zeros(2)))
+    assert np.array_equal(jax.jit(ARM.mass_matrix)(q), ARM.mass_matrix(np.asarray(q)))
+
+
+def test_xla_calls_the_loop_itself(monkeypatch):
+    assert primitives._has_handler()
+    q, v, tau = arrays(2, 2, 2, batch=(17,))
+    text = jax.jit(lambda *x: f(*x)).lower(q, v, tau).as_text()
+    assert "psiphi_call" in text and "callback" not in text
+    monkeypatch.setattr(primitives, "_has_handler", lambda: False)  # otherwise it calls back
+    other = jax.jit(lambda *x: f(*x))
+    assert "psiphi_call" not in other.lower(q, v, tau).as_text()
+    assert np.array_equal(other(q, v, tau), f(*plain(q, v, tau)))
+
+
+def test_derivatives_of_first_and_second_order():
+    q, v, tau = arrays(2, 2, 2)
+    check_grads(f, (q, v, tau), order=2)
+    check_grads(f, (q, v[0], tau), order=1)  # summed where it was repeated
+    gradient = jax.jit(jax.grad(lambda q: f(q, v, tau).sum()))(q)
+    assert np.allclose(gradient, ARM.function("forward_dynamics").vjp("q")(*plain(q, v, tau), np.ones((2, 2)))[1])
+    hessian = jax.vmap(jax.hessian(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
+    assert np.allclose(hessian, ARM.function("forward_dynamics").hessian("q")(*plain(q, v, tau), np.ones((2, 2))))
+    s, x = ARM.operators, pp.vector("v")
+    check_grads(pp.function(x.T @ s.mass @ x / 2), (q, v), order=1)
+
+
+def test_vmap():
+    q, v, tau = arrays(2, 2, 2)
+    assert np.array_equal(jax.vmap(f, in_axes=(0, None, 1))(q, v[0], tau.T), f(*plain(q, v[0], tau)))
+    square = jax.vmap(jax.vmap(f, in_axes=(0, None, None)), in_axes=(None, 0, None))(q, v, tau[0])
+    assert np.array_equal(square, f(*plain(q, v[:, None], tau[0])))
+
+
+def test_steps_and_rollouts():
+    q, v, tau = arrays(2, 2, 2)
+    check_grads(lambda *x: ARM.step(*x, 0.02, method="euler"), (q, v, tau), order=1)
+    check_grads(lambda *x: tuple(pp.rollout(ARM, *x, dt=0.02, steps=4)), (q, v, tau), order=1, modes=["rev"])
+    found = jax.jit(lambda *x: pp.rollout(ARM, *x, steps=4)[0])(q, v, tau)
+    assert np.array_equal(found, pp.rollout(ARM, *plain(q, v, tau), steps=4).q)
+
+
+def test_quaternions_have_gradients_by_their_four_numbers():
+    b = pp.Builder("ball")
+    b.body("bob", mass=2.0, com=(0.1, 0.2, -0.5), inertia=(0.8, 0, 0, 0.9, 0, 0.4))
+    b.joint("socket", "spherical", parent="world", child="bob")
+    p, v, tau = arrays(4, 3, 3)
+    check_grads(b.build().forward_dynamics, (p, v, tau), order=1)
+
+
+def test_what_does_not_fit_is_named():
+    q, v, tau = arrays(2, 2, 2)
+    wrong = [
+        (lambda: f(q[:, :1], v, tau), r"q has shape \(2, 1\), expected \(\.\.\., 2\)"),
+        (lambda: jax.jit(f)(q.astype(int), v, tau), "q is of dtype int"),
+        (lambda: jax.jit(f)(q, v, jnp.zeros((3, 2))), "batch axes do not fit together"),
+        (lambda: f(q, v, tau, check=True), "check=True looks at numbers"),
+        (lambda: f(q, v, tau, dtype=np.float32), "dtype= is for NumPy"),
+        (lambda: ARM.mass_log_det(q), "computed by NumPy"),
+        (lambda: jax.jvp(lambda q: pp.rollout(ARM, q, steps=2)[0], (q,), (q,)), "forward mode"),
+    ]
+    for call, text in wrong:
+        with pytest.raises(pp.Error, match=text):
+            call()
+    torch = pytest.importorskip("torch")
+    with pytest.raises(pp.Error, match="arrays of jax and torch"):
+        f(q, v, torch.zeros(2, dtype=torch.float64))

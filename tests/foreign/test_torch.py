@@ -1,0 +1,197 @@
+"""Tensors of torch on the host: values, gradients of every order, torch.compile and torch.func; what does not fit is named."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.foreign import entering
+
+torch = pytest.importorskip("torch")
+check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+
+ARM = pp.load("pelican")  # two hinges
+TOOL = list(ARM.frames)[-1]
+
+
+def tensors(*sizes, batch=(2,), seed=0):
+    """Random ones that want a gradient."""
+    rng = np.random.default_rng(seed)
+    return tuple(torch.tensor(rng.standard_normal((*batch, n)), requires_grad=True) for n in sizes)
+
+
+def ball():
+    """A body on a ball joint: q is a quaternion."""
+    b = pp.Builder("ball")
+    b.body("bob", mass=2.0, com=(0.1, 0.2, -0.5), inertia=(0.8, 0, 0, 0.9, 0, 0.4))
+    b.joint("socket", "spherical", parent="world", child="bob")
+    return b.build()
+
+
+def test_values_are_numpys_and_nothing_is_copied():
+    q, v, tau = tensors(2, 2, 2)
+    a = ARM.forward_dynamics(q, v, tau)
+    assert type(a) is torch.Tensor and a.requires_grad and a.dtype == torch.float64
+    plain = [x.detach().numpy() for x in (q, v, tau)]
+    assert np.array_equal(a.detach().numpy(), ARM.forward_dynamics(*plain))
+    assert ARM.forward_dynamics(*(x.float() for x in (q, v, tau))).dtype == torch.float32
+    assert ARM.forward_dynamics(q.float(), v, tau).dtype == torch.float64
+    assert ARM.forward_dynamics(q.detach().float(), [0] * 2, np.zeros(2)).dtype == torch.float32  # numbers follow tensors
+    assert torch.equal(ARM.forward_dynamics(plain[0][0], plain[1][0], tau[0]), a[0])
+    seen = []
+    function = ARM.function("gravity")
+    inner = type("Peek", (), {"__call__": lambda self, x: seen.append(x) or x * 1.0})()
+    inner.name, inner.inputs, inner.outputs = "peek", function.inputs, function.outputs
+    entering.enter(inner, (q,))
+    assert seen[0].ctypes.data == q.data_ptr()
+
+
+def test_gradients_of_first_and_second_order():
+    q, v, tau = tensors(2, 2, 2)
+    assert check(ARM.forward_dynamics, (q, v, tau)) and check_twice(ARM.forward_dynamics, (q, v, tau))
+    assert check(ARM.inverse_dynamics, (q, v, tau)) and check(ARM.energy, (q, v))
+    assert check(lambda q: ARM.frame_pose(q, TOOL), (q,)) and check(ARM.mass_matrix, (q,))
+    (w,) = tensors(6)
+    assert check(lambda *x: ARM.forward_dynamics(*x[:3], f_ext={TOOL: x[3]}), (q, v, tau, w))
+    s, x = ARM.operators, pp.vector("v")
+    assert check(pp.function(x.T @ s.mass @ x / 2), (q, v))
+
+
+def test_gradients_of_arguments_that_are_repeated_are_summed():
+    q, tau = tensors(2, 2)
+    (v,) = tensors(2, batch=())
+    assert check(ARM.forward_dynamics, (q, v, tau))
+
+
+def test_derivatives_are_functions_too():
+    q, v, tau, w = tensors(2, 2, 2, 2)
+    f = ARM.function("forward_dynamics")
+    assert check(f.vjp("q"), (q, v, tau, w)) and check(f.jvp("v"), (q, v, tau, w))
+
+
+@pytest.mark.parametrize("method", ["euler", "rk4"])
+def test_steps(method):
+    q, v, tau = tensors(2, 2, 2, batch=())
+    dt = torch.tensor([0.02], dtype=torch.float64, requires_grad=True)
+    assert check(lambda *x: ARM.step(*x, method=method), (q, v, tau, dt))
+    there = ARM.step(*(x.detach().numpy() for x in (q, v, tau)), 0.02, method=method)
+    assert np.array_equal(ARM.step(q, v, tau, 0.02, method=method)[0].detach().numpy(), there[0])
+
+
+def test_quaternions_have_gradients_by_their_four_numbers():
+    robot = ball()
+    p, v, tau = tensors(4, 3, 3)  # not of unit length: the functions depend on p / |p|
+    assert check(robot.forward_dynamics, (p, v, tau)) and check_twice(robot.forward_dynamics, (p, v, tau))
+    assert check(lambda *x: robot.step(*x, 0.05, method="euler"), (p, v, tau))
+    (gradient,) = torch.autograd.grad(robot.forward_dynamics(p, v, tau).sum(), p)
+    assert torch.allclose((gradient * p).sum(-1), torch.zeros(2, dtype=torch.float64), atol=1e-12)
+    # along a tangent vector x it is the tangent gradient that vjp gives
+    plain = [y.detach().numpy() for y in (p, v, tau)]
+    tangent = robot.function("forward_dynamics").vjp("q")(*plain, np.ones(3))[1]
+    x = np.array([0.3, -0.2, 0.5])
+    along = (gradient.numpy() * robot.manifold.rate(plain[0], np.tile(x, (2, 1)))).sum(-1)
+    assert np.allclose(along, tangent @ x)
+
+
+def test_the_operator_passes_torchs_own_checks():
+    operators = pytest.importorskip("psiphi.foreign.torch_operators")
+    index = operators.number(ARM.function("energy"))
+    torch.library.opcheck(getattr(torch.ops.psiphi, operators.operator(index)).default, (index, *tensors(2, 2)))
+
+
+def test_torch_compile_takes_it_whole():
+    q, v, tau = tensors(2, 2, 2)
+
+    def loss(q, v, tau):
+        nearer, faster = ARM.step(q, v, tau.tanh(), 0.01, method="euler")
+        return (ARM.forward_dynamics(nearer, faster, tau) ** 2).sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    one, two = (torch.autograd.grad(f(q, v, tau), (q, v, tau)) for f in (loss, compiled))
+    assert all(map(torch.allclose, one, two))
+
+
+def test_torch_func():
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
+    f, func = ARM.forward_dynamics, torch.func
+    assert torch.equal(func.vmap(f, in_dims=(0, None, 1))(q, v[0], tau.T), f(q, v[0], tau))
+    square = func.vmap(func.vmap(f, in_dims=(0, None, None)), in_dims=(None, 0, None))(q, v, tau[0])
+    assert torch.equal(square, f(q, v[:, None], tau[0]))
+    rows = func.vmap(func.jacrev(f))(q, v, tau)
+    assert torch.allclose(rows, torch.tensor(ARM.function("forward_dynamics").jacobian("q")(*(x.numpy() for x in (q, v, tau)))))
+    whole = func.grad(lambda q: func.vmap(f)(q, v, tau).sum())(q)
+    each = func.vmap(func.grad(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
+    assert torch.allclose(whole, each) and torch.allclose(each, rows.sum(1))
+
+
+def test_what_does_not_fit_is_named():
+    q, v, tau = tensors(2, 2, 2)
+    wrong = [
+        (lambda: ARM.forward_dynamics(q[:, :1], v, tau), r"q has shape \(2, 1\), expected \(\.\.\., 2\)"),
+        (lambda: ARM.forward_dynamics(q.long(), v, tau), "q is of dtype int64, expected float64 or float32"),
+        (lambda: ARM.forward_dynamics(q, v, torch.zeros(3, 2, dtype=torch.float64)), "batch axes do not fit together"),
+        (lambda: ARM.forward_dynamics(q, v, "x"), "tau is 'x'"),
+        (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
+        (lambda: ARM.forward_dynamics(q, v, tau, out=tau), "out= is for NumPy"),
+        (lambda: ARM.mass_log_det(q), "computed by NumPy"),
+        (lambda: pp.simulate(ARM, q, duration=0.1), "requires grad"),
+        (lambda: ARM.step(q, v, tau, np.full((2,), 0.1)), "dt is an array of NumPy"),
+    ]
+    for call, text in wrong:
+        with pytest.raises(pp.Error, match=text):
+            call()
+
+
+def test_nan_stays_in_its_row():
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
+    tau[1, 0] = torch.nan
+    a = ARM.forward_dynamics(q, v, tau)
+    assert torch.isfinite(a[0]).all() and torch.isnan(a[1]).any()
+
+
+def test_a_graph_keeps_its_function():
+    q, v = tensors(2, 2)
+    robot = pp.load("pelican")
+    energy = robot.energy(q, v).sum()
+    del robot
+    gc.collect()
+    energy.backward()
+    assert torch.isfinite(q.grad).all()
+
+
+@pytest.mark.parametrize("shape", [(2,), (5, 2), (2, 5, 2)])
+def test_rollouts(shape):
+    q, v = tensors(2, 2)
+    tau = torch.tensor(np.random.default_rng(3).standard_normal(shape), requires_grad=True)
+    assert check(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5), (q, v, tau))
+    states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
+    assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
+
+
+def test_rollouts_of_a_batch_by_torch_func():
+    q, v = (x.detach() for x in tensors(2, 2))
+    tau = torch.zeros(5, 2, dtype=torch.float64)
+
+    def loss(q, v, tau):
+        return pp.rollout(ARM, q, v, tau, steps=5, dt=0.02)[0].pow(2).sum()
+
+    each = torch.func.vmap(torch.func.grad(loss, argnums=2), in_dims=(0, 0, None))(q, v, tau)
+    assert torch.allclose(each.sum(0), torch.func.grad(loss, argnums=2)(q, v, tau)) and each.shape == (2, 5, 2)
+
+
+def test_a_rollout_without_a_derivative_says_so():
+    q, v = tensors(2, 2)
+    with pytest.raises(pp.Error, match=r"limits=.block"):
+        pp.rollout(ARM, q, v, steps=5, limits="block")
+    (slope,) = torch.autograd.grad(pp.rollout(ARM, q, v, steps=5)[0].sum(), q, create_graph=True)
+    with pytest.raises(pp.Error, match="second derivatives"):
+        slope.sum().backward()
+
+
+def test_parameters_of_a_robot_have_gradients():
+    light = ARM.free("mass")
+    q, v, tau = tensors(2, 2, 2)
+    masses = torch.tensor(light.parameters(), requires_grad=True)
+    assert check(lambda q, m: light.forward_dynamics(q, v, tau, parameters=m), (q, masses))
+    assert check(lambda q, m: light.at(m).step(q, v, tau, 0.01, method="euler"), (q, masses))

@@ -1,0 +1,139 @@
+"""Derivatives of motions: by the beginning, by torques and by a controller's numbers, beside finite differences."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.rollouts import sensitivity
+
+ARM = pp.load("pelican")  # two hinges
+RNG = np.random.default_rng(0)
+Q, V = RNG.standard_normal((2, 3, 2))
+
+
+def flyer():
+    """A flying body with an arm: q has a quaternion."""
+    b = pp.Builder("flyer")
+    b.body("base", mass=3.0, com=(0.1, 0.0, 0.05), inertia=(0.3, 0, 0, 0.2, 0, 0.4))
+    b.body("arm", mass=1.0, com=(0.3, 0.0, 0.0), inertia=(0.01, 0, 0, 0.1, 0, 0.1))
+    b.joint("flight", "free", parent="world", child="base")
+    b.joint("hinge", "revolute", parent="base", child="arm", axis=(0, 1, 0))
+    return b.build()
+
+
+def slopes(robot, motion, run, changes, h=1e-6):
+    """(dq, dv) by central differences, for changes of q (tangent), v and what drives."""
+    first = motion.q[..., 0, :], motion.v[..., 0, :]
+
+    def at(s):
+        own = {name: s * x for name, x in changes.items() if name not in "qv"}
+        return run(robot.integrate(first[0], s * changes["q"]), first[1] + s * changes["v"], own)
+
+    return [(x - y) / (2.0 * h) for x, y in zip(at(h), at(-h), strict=True)]
+
+
+def agree(robot, q, v, run, names, rtol=1e-6):
+    """vjp and jvp of a motion beside differences of it, with random weights and changes."""
+    motion = run(q, v, {})
+    given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {name: motion.vjp()[name] for name in names}
+    changes = {name: RNG.standard_normal(x.shape) for name, x in given.items()}
+    weights = [RNG.standard_normal(x.shape) for x in motion]
+    dq, dv = slopes(robot, motion, run, changes)
+    own = motion.jvp(**changes)
+    np.testing.assert_allclose(own[0], dq, rtol=rtol, atol=rtol * np.abs(dq).max())
+    np.testing.assert_allclose(own[1], dv, rtol=rtol, atol=rtol * np.abs(dv).max())
+    found = motion.vjp(*weights)
+    total = sum((found[name] * x).sum() for name, x in changes.items())
+    assert total == pytest.approx((own[0] * weights[0]).sum() + (own[1] * weights[1]).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "lie"])
+def test_every_method(method):
+    tau = RNG.standard_normal((8, 2))
+    agree(ARM, Q, V, lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, method), ["tau"])
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 2), (8, 2), (3, 8, 2), (1, 8, 2)])
+@pytest.mark.parametrize("every", [1, 4])
+def test_torques_of_every_shape(shape, every):
+    tau = RNG.standard_normal(shape)
+
+    def run(q, v, d):
+        return pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, every=every, damping=0.1)
+
+    agree(ARM, Q, V, run, ["tau"])
+    assert run(Q, V, {}).vjp()["tau"].shape == shape
+
+
+def test_gains():
+    def run(q, v, d):
+        law = copy.copy(pp.PD(ARM, [0.3, -0.2], kp=30.0, kd=[2.0, 1.0]))
+        law.numbers = {name: x + d.get(name, 0.0) for name, x in law.numbers.items()}
+        return pp.rollout(ARM, q, v, law, 0.01, 10, effort=8.0)
+
+    agree(ARM, Q, V, run, ["kp", "kd"])
+
+
+def test_a_flying_base():
+    robot = flyer()
+    q, v, tau = robot.random(seed=1), RNG.standard_normal(robot.nv), RNG.standard_normal((5, robot.nv))
+    agree(robot, q, v, lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 5), ["tau"])
+
+
+def test_torques_that_are_cut_have_no_gradient():
+    tau = np.array([[5.0, 0.1]] * 6)
+    motion = pp.rollout(ARM, Q[0], V[0], tau, 0.01, 6, effort=1.0)
+    gradient = motion.vjp(np.ones_like(motion.q))["tau"]
+    assert not gradient[:, 0].any() and gradient[:-1, 1].all()
+
+
+@pytest.mark.parametrize("every", [1, 3, 24])
+def test_memory_is_bounded_by_checkpoints(every, monkeypatch):
+    tau = RNG.standard_normal((24, 2))
+    motion = pp.rollout(ARM, Q, V, tau, 0.01, 24, every=every)
+    weights = [RNG.standard_normal(x.shape) for x in motion]
+    whole = motion.vjp(*weights)
+    monkeypatch.setattr(sensitivity, "ROOM", 2 * 3 * 4 * 3)  # three steps at a time
+    held = []
+    pieces = sensitivity.Sensitivity._pieces
+
+    def seen(self):
+        for piece in pieces(self):
+            held.append(piece[1] - piece[0])
+            yield piece
+
+    monkeypatch.setattr(sensitivity.Sensitivity, "_pieces", seen)
+    parts = motion.vjp(*weights)
+    assert max(held) <= 3 and sum(held) == 24
+    assert all(np.allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12) for name in whole)
+
+
+def test_it_is_a_tuple_still():
+    q, v = motion = pp.rollout(ARM, Q, V, steps=4)
+    assert isinstance(motion, tuple) and q is motion.q and v is motion.v
+    assert "tau" not in motion.vjp(np.ones_like(q))
+    assert type(copy.deepcopy(motion)) is tuple
+
+
+def test_what_has_no_derivative_says_so():
+    puma = pp.robots.puma560()
+    blocked = pp.rollout(puma, puma.neutral(), steps=3, limits="block")
+    with pytest.raises(pp.Error, match=r"limits=.block"):
+        blocked.vjp(np.ones_like(blocked.q))
+    motion = pp.rollout(ARM, Q, V, steps=3)
+    with pytest.raises(pp.Error, match=r"q_weight has shape \(7,\), expected \(3, 4, 2\)"):
+        motion.vjp(np.ones(7))
+    with pytest.raises(pp.Error, match="jvp by 'kp', which drives nothing here"):
+        motion.jvp(kp=1.0)
+
+
+def test_parameters():
+    light = ARM.free("mass")
+    own = light.parameters()
+
+    def run(q, v, d):
+        return pp.rollout(light.at(own + d.get("parameters", 0.0)), q, v, np.ones((6, 2)), 0.01, 6)
+
+    agree(ARM, Q, V, run, ["tau", "parameters"][1:])

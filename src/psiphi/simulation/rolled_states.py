@@ -76,8 +76,8 @@ class RolledStates(tuple):
         bars = {name: x.reshape(*lead, *x.shape[1:]) for name, x in bars.items()}
         found = {name: bars[name] for name in ("q", "v")}
         for name, place in self.places.items():
-            is_table = self.tau is not None and name == "tau"
-            found[name] = self.tau.gradient(bars[place]) if is_table else _summed(bars[place], self._numbers(name).shape)
+            table = self.tau if name == "tau" else None
+            found[name] = table.gradient(bars[place]) if table else _summed(bars[place], self._numbers(name).shape)
         return found
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -96,10 +96,10 @@ class RolledStates(tuple):
         first, lead = self.v[..., 0, :], self.q.shape[:-2]
         changes = {"q": self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first)), "v": _shaped("v", v, first)}
         for name, given in others.items():
-            is_table = self.tau is not None and name == "tau"
-            row = self.tau.change(given) if is_table else _shaped(name, given, self._numbers(name))
+            table = self.tau if name == "tau" else None
+            row = table.change(given) if table else _shaped(name, given, self._numbers(name))
             core = 2 if self.places[name] in self.ways.plan.tables else 1
-            row = row[..., 0, :] if is_table and core == 1 else row
+            row = row[..., 0, :] if table and core == 1 else row
             changes[self.places[name]] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
         flat = {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
         dq, dv = self.ways.along(flat)

@@ -12,7 +12,6 @@ import zoo
 from psiphi.catalogue.dynamics import CATALOGUE, sweeps_of
 from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
-from psiphi.emitters.segments import CUT
 from psiphi.emitters.straight import straight_kernel
 from psiphi.framing.framing import frame_tree
 from psiphi.runtime import jit
@@ -54,7 +53,7 @@ def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None =
     return address
 
 
-def loop(code: Straight | Rolled, lanes: int, char: str = "d", fma: bool = True, size: int = CUT) -> jit.Address:
+def loop(code: Straight | Rolled, lanes: int, char: str = "d", fma: bool = True, size: int = 0) -> jit.Address:
     if isinstance(code, Rolled):
         return loop_of(rolled_kernel(code, fma), lanes, char, Tables(code, char))
     return loop_of(straight_kernel(code, fma, size), lanes, char)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from psiphi.emitters.rolled import rolled_kernel
-from psiphi.emitters.segments import CUT, Segment, Store, cut, operands
+from psiphi.emitters.segments import Segment, Store, cut, operands
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled
@@ -127,7 +127,7 @@ class BlockFrame:
         if isinstance(code, Spread):
             each = ((f"{name}.{i}", tape, joints) for i, (tape, joints) in enumerate(code.kinds))
             return Several(name, tuple(self._placed(own, tape, at, WHOLE, joints) for own, tape, joints in each))
-        pieces = self._placed(name, code, at, CUT)
+        pieces = self._placed(name, code, at, 0)
         return pieces if pieces.is_sound else self._placed(name, code, at, WHOLE)
 
     def _placed(self, name: str, straight: Straight, at: dict[str, str], size: int, joints=()) -> PlacedBlock:

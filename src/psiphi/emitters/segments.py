@@ -18,7 +18,9 @@ from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
-CUT = 1500  # nodes a segment
+CUT = 1500  # nodes a segment,
+SHORT = 200  # and of a tape of more than LONG nodes: a compiler's own choice of what waits where loses to slots by then
+LONG = 15_000
 COPIES = 100  # stores of a segment that computes nothing: LLVM's time for stores side by side grows with their square
 
 
@@ -75,8 +77,8 @@ class Pieces:
     frame: int
 
 
-def cut(straight: Straight, size: int = CUT) -> Pieces:
-    """Segments of about `size` nodes; sines and cosines of simple arguments go to a loop in front."""
+def cut(straight: Straight, size: int = 0) -> Pieces:
+    """Segments of about `size` nodes (0: what suits); sines and cosines of simple arguments go to a loop in front."""
     tape, layout = straight.tape, FrameLayout.of(straight.program.inputs, straight.program.outputs)
     live = tape.live(node for *_, node in straight.stores)
     place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
@@ -87,6 +89,7 @@ def cut(straight: Straight, size: int = CUT) -> Pieces:
     for number, index, node in straight.stores:
         outputs.setdefault(node, []).append(layout.outputs[number] + index)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
+    size = size or (CUT if len(body) <= LONG else SHORT)
     segments, frame = _chop(tape, body, outputs, given, base + 3 * angles, size)
     return Pieces(layout, prologue, angles, base, segments, frame)
 

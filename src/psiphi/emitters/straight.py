@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from psiphi.emitters.kernel import Kernel
 from psiphi.emitters.llvm import Emitter, Width, function
-from psiphi.emitters.segments import CUT, Pieces, cut
+from psiphi.emitters.segments import Pieces, cut
 from psiphi.sweeps.drive import Straight
 
 
-def straight_kernel(straight: Straight, fma: bool = True, size: int = CUT) -> Kernel:
+def straight_kernel(straight: Straight, fma: bool = True, size: int = 0) -> Kernel:
     """The kernel of a whole unrolled program."""
     pieces = cut(straight, size)
     inputs = tuple(zip(straight.program.inputs, pieces.layout.inputs, strict=True))

@@ -29,10 +29,11 @@ ROOMS = [
     "lowering",
     "emitters",
     "runtime",
-    "compiler",
     "foreign",
+    "compiler",
     "catalogue",
     "functions",
+    "symbols",
     "closed",
     "exchange",
     "estimation",
@@ -44,6 +45,8 @@ ROOMS = [
     "control",
     "motion",
     "rollouts",
+    "reaching",
+    "following",
     "simulation",
     "viewer",
     "scenes",
@@ -53,7 +56,7 @@ ROOMS = [
 ]
 AT_THE_DOOR = {"demo", "bench", "cli"}  # use the library as its users do: `import psiphi`
 HARD = {"numpy", "llvmlite"}
-OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser", "torch", "jax"}
+OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser", "torch", "jax", "sympy", "casadi"}
 HEAVY = OPTIONAL | {"llvmlite", "scipy"}
 TYPES = "for types alone"
 EXEMPT = {"__init__", "__main__"}  # the package's own front: may import every room

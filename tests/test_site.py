@@ -128,8 +128,8 @@ def test_the_reference_has_every_public_name_with_types_and_an_example():
     assert [name for name, part in called.items() if untyped.search(part)] == []
 
 
-NOT_THERE = ("reach", "path", "study", "embed", "Beam")
-NOT_ROBOTS = ("symbolic", "to_casadi")
+NOT_THERE = ("study", "embed", "Beam")
+NOT_ROBOTS = ()
 
 
 def test_what_psiphi_does_not_do_is_not_there():

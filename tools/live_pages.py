@@ -22,7 +22,8 @@ def pages() -> dict[str, str]:
     made = {}
     for name in pp.robots.bundled():
         robot = pp.load(name)
-        made[name] = living.of(robot, q=posture(robot), title=pp.robots.source(name)["title"])
+        load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
+        made[name] = living.of(robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load)
     return made | {name: living.of(pp.scenes.load(name)) for name in pp.scenes.names()}
 
 

@@ -58,6 +58,10 @@ _HOME = {  # public name -> where it lives
     "scenes": "",
     "simulate": "simulation",
     "rollout": "simulation",
+    "reach": "reaching.search",
+    "path": "following.laying",
+    "TimedPath": "following.timed_path",
+    "Reached": "reaching.reached",
     "Trajectory": "motion.trajectory",
     "GravityCompensation": "control.controllers",
     "PD": "control.controllers",
@@ -87,10 +91,12 @@ __all__ = [
     "OperationalSpace",
     "PD",
     "Pose",
+    "Reached",
     "Robot",
     "SimulationError",
     "SingularError",
     "StateError",
+    "TimedPath",
     "Trajectory",
     "System",
     "connect",
@@ -107,7 +113,9 @@ __all__ = [
     "Identification",
     "interop",
     "load",
+    "path",
     "prove",
+    "reach",
     "robots",
     "rollout",
     "scenes",
@@ -126,6 +134,8 @@ if TYPE_CHECKING:
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio
+    from psiphi.following.laying import path
+    from psiphi.following.timed_path import TimedPath
     from psiphi.functions.expressions import function
     from psiphi.functions.free import FreeRobot
     from psiphi.functions.robot import Robot
@@ -136,6 +146,8 @@ if TYPE_CHECKING:
     from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.motion.trajectory import Trajectory
     from psiphi.operators import Expression, derivative, dot_test, time_derivative, vector
+    from psiphi.reaching.reached import Reached
+    from psiphi.reaching.search import reach
     from psiphi.rewriting import prove
     from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate

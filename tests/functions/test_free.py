@@ -51,7 +51,7 @@ def interpreted(robot, name: str, *arrays) -> np.ndarray:
 @pytest.mark.parametrize("kind", zoo.KINDS)
 def test_a_robot_rebuilt_with_these_numbers_says_the_same(kind):
     robot = pp.Robot.of(zoo.random_tree(3, 5, [kind, "revolute"], armature=True))
-    for words in (("inertia", "armature"), ("mass", "com")):
+    for words in (("inertia", "armature", "offsets"), ("mass", "com")):
         light = robot.free(*words)
         p = light.randomised(seed=1, spread=0.3)
         rebuilt, at = light.baked(p), states(robot, 2)
@@ -213,6 +213,24 @@ def test_one_kernel_for_robots_that_differ_in_free_numbers_alone():
     assert one.at(one.parameters()) != one.at(two.parameters())
     again = pickle.loads(pickle.dumps(two.at(two.parameters())))
     close(again.gravity(q), other.gravity(q), 1e-12)
+
+
+def test_offsets_calibrate_the_kinematics():
+    """d pose / d offsets, by which a tool that was measured somewhere else is explained."""
+    robot = pp.load("ur5")
+    light, q = robot.free("offsets", links=["forearm_link", "wrist_1_link"]), robot.random(size=20, seed=0)
+    assert light.parameter_names[3] == "elbow_joint.roll"
+    true = light.parameters() + 0.01 * np.random.default_rng(1).standard_normal(12)
+    rebuilt = light.baked(true)
+    measured = rebuilt.frame_pose(q, "tool")
+    close(light.frame_pose(q, "tool", parameters=true), measured, 1e-12)
+    close(light.jacobian(q, "tool", parameters=true), rebuilt.jacobian(q, "tool"), 1e-12)
+    change, p = light.function("frame_pose", ("tool",)).jvp("parameters"), light.parameters()
+    for _ in range(4):  # Gauss and Newton
+        T, dT = change(q[:, None], p, np.eye(12))
+        J = np.moveaxis(dT[..., :3, :], 1, -1).reshape(-1, 12)
+        p = p + np.linalg.lstsq(J, (measured - T[:, 0])[:, :3].ravel(), rcond=1e-9)[0]
+    close(light.frame_pose(q, "tool", parameters=p), measured, 1e-10)
 
 
 def test_closed_chains_and_quasi_velocities_take_them():

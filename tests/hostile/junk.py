@@ -139,7 +139,7 @@ def table(folder: Path) -> list[Call]:
         Call("viewer.html", viewer.html, {"thing": ur5, "path": folder / "x.html", "title": None, "q": np.zeros(2)}),
         Call("viewer.html live", viewer.html, {
             "thing": ur5, "path": folder / "x.html", "live": True, "title": None, "q": np.zeros(2), "v": np.zeros(2), "dt": 1e-3,
-            "method": "rk4",
+            "method": "rk4", "payload": None,
         }),
         Call("robot.html", ur5.html, {"path": folder / "x.html", "live": True}),
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
@@ -152,6 +152,19 @@ def table(folder: Path) -> list[Call]:
         Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
         Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
+        Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
+        Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
+        Call("path", pp.path, {
+            "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
+        }),
+        Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
+        Call("reach", pp.reach, {
+            "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,
+            "weights": None, "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
+        }),
+        Call("reach target", lambda **o: pp.reach(ur5, {"tool": o["target"]}, directions={"tool": (o["axis"], o["to"])}, weights={"tool": o["weight"]}, starts=1), {
+            "target": (0.1, 0.2, -1.0), "axis": (0, 0, 1), "to": (1, 0, 0), "weight": (1.0, 2.0),
+        }),
         Call("jacobian", lambda by: robot.function("gravity").jacobian(by), {"by": "q"}),
         Call("pullback", lambda by: robot.function("gravity").pullback(by), {"by": "q"}),
         Call("pushforward", lambda by: robot.function("gravity").pushforward(by), {"by": "q"}),

@@ -98,6 +98,23 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
     assert not opened.complaints
 
 
+def test_a_payload_is_parameters_of_a_free_robot(opened, tmp_path):
+    """The slider's mass on the frame: equal to `robot.free(...).payload`; and a free robot with its numbers."""
+    robot = pp.load("ur5")
+    light = robot.free("inertia", links="wrist_3_link")
+    q0 = np.array([0.3, -1.0, 1.2, 0.4, 0.3, 0.0])
+    show(opened, robot.html(tmp_path / "a.html", live=True, q=q0, payload="tool"))
+    heavy = light.at(light.payload("tool", 3.0))
+    motion = pp.simulate(heavy, q0, duration=1.0)
+    q, _ = opened.evaluate(RUN, ["fall", {"load": 3.0, "gravity": 9.81}, q0.tolist(), 1000])
+    assert np.abs(q - motion.final.q).max() < 1e-9
+    q, _ = opened.evaluate(RUN, ["fall", {"load": 0.0, "gravity": 9.81}, q0.tolist(), 1000])
+    assert np.abs(q - pp.simulate(robot, q0, duration=1.0).final.q).max() < 1e-9 < np.abs(q - motion.final.q).max()
+    show(opened, heavy.html(tmp_path / "b.html", live=True, q=q0))
+    q, _ = opened.evaluate(RUN, ["fall", {"gravity": 9.81}, q0.tolist(), 1000])
+    assert np.abs(q - motion.final.q).max() < 1e-9 and not opened.complaints
+
+
 def test_the_brake_is_the_derivative_part_of_a_pd(opened):
     """kd taken as a loss is the same law as pp.PD's own kd, where it is not stiff."""
     robot = pp.load("ur5")
@@ -254,6 +271,10 @@ def test_the_file_stands_alone_and_is_small(tmp_path):
         (lambda: pp.load("ur5"), {"method": "magic"}, "expected one of"),
         (lambda: scenes.load("four_bar").system, {"q": np.ones(3)}, "not on the constraints"),
         (lambda: "ur5", {}, "no nq"),
+        (lambda: pp.load("ur5"), {"payload": "elbow"}, "no frame"),
+        (lambda: pp.load("ur5"), {"payload": "world"}, "on the world"),
+        (lambda: scenes.load("four_bar").system, {"payload": "tip"}, "closed chain"),
+        (lambda: many_sets(), {}, "one set"),
         (lambda: pp.Robot.of(long_chain()), {}, "up to 64"),
     ],
 )
@@ -261,6 +282,11 @@ def test_what_cannot_live_is_refused(tmp_path, make, options, words):
     with pytest.raises(StateError, match=words):
         viewer.html(make(), tmp_path / "x.html", live=True, **options)
     assert not list(tmp_path.iterdir())
+
+
+def many_sets():
+    light = pp.load("pelican").free("mass")
+    return light.at([light.parameters()] * 3)
 
 
 def long_chain():

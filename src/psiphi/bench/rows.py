@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.bench import checks, closed, counts, diagonal, gradients, large, motion, speed, starts
+from psiphi.bench import checks, closed, counts, diagonal, gradients, inputs, large, motion, speed, starts
 from psiphi.bench.row import Demand
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
@@ -20,6 +20,8 @@ ROWS = (  # what takes minutes stands last
     Demand("did-panda", "d ID/d(q, v, a)", 22, "x", gradients.matrices("inverse_dynamics", ("Panda",), "fixed"), True),
     Demand("did-free", "d ID, free base", 15, "x", gradients.matrices("inverse_dynamics", FLOATING, "free"), True),
     Demand("one-dfd", "one Python call of d FD, of Pinocchio's", 0.2, "x", gradients.one_call),
+    Demand("inertias", "inertias as inputs, of constant ones", None, "x", inputs.inertias),
+    Demand("masses", "4096 different masses, one call", 1, "ms", inputs.masses),
     Demand("osim", "J M^-1 J*, batch 4096, free base", 15, "x", speed.operational_space, at_least=True),
     Demand("threads", "two threads, batch 100 000", 1.8, "x", speed.two_threads, at_least=True),
     Demand("compile", "first call, empty cache", 0.4, "s", starts.compile_time("UR5", "fixed")),

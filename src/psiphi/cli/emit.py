@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+from typing import Any
 
 from psiphi.cli.robots import load, robot_argument
 from psiphi.cli.simulate import writable
 from psiphi.cli.text import nearest
 from psiphi.errors import Error
 
+TARGET = "c, casadi, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
 EXAMPLES = """\
 examples:
   psiphi emit ur5 forward_dynamics                    C99 on the screen
   psiphi emit ur5 jacobian --frame tool -o jac.c      of a frame, into a file
   psiphi emit panda inverse_dynamics --name panda_id  under another name
+  psiphi emit ur5 forward_dynamics --jacobian q,v     da_dq and da_dv; --vjp and --jvp likewise
+  psiphi emit ur5 forward_dynamics --files ctrl       forward_dynamics.h, .c, and a test program that knows the right numbers
+  psiphi emit ur5 gravity --files ctrl --type float --trig own    floats; sines and cosines without a C library
+  psiphi emit ur5 forward_dynamics --files ctrl --target cortex-m7    a static library; also aarch64, riscv64, x86-64
+  psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external and acados, with its Jacobian
   psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
   psiphi emit ur5 gravity --free inertia:wrist_3_link the inertia of a link as an input, ten numbers
   psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
@@ -28,28 +36,51 @@ comment lists the arguments. Compile with `cc -O2 -c file.c`.
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser, metavar="ROBOT")
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
-    parser.add_argument("--target", metavar="LANGUAGE", default="c", help="c, wasm, llvm or ptx (default: %(default)s)")
+    parser.add_argument("--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
-    inputs = "numbers that become inputs: inertia, mass, com or armature, of all links or of one; may be repeated"
+    inputs = "numbers that become inputs: inertia, mass, com, armature, offsets, of all links or of one; may be repeated"
     parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
+    kinds = parser.add_mutually_exclusive_group()
+    for kind in ("jacobian", "jvp", "vjp"):
+        kinds.add_argument(f"--{kind}", metavar="NAMES", help=f"its {kind} by these arguments, as q,v")
+    parser.add_argument("--trig", choices=("libm", "own"), help="with --files: whose sines and cosines (default: libm)")
+    parser.add_argument("--files", metavar="FOLDER", help="header, source or static library, and a test program")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead of on the screen")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
+    check(args)
     robot = freed(load(args.robot, args.base), args.free)
-    source = asked(robot, args)
+    function = asked(robot, args)
+    if args.files is not None:
+        return write_files(robot, function, args)
     if args.output is not None:
         writable(Path(args.output))
-    text = code(robot, source, args)
+    text = code(robot, function, args)
     if args.output is None:
         print(text, end="")
         return 0
     Path(args.output).write_text(text, encoding="utf-8")
     print(f"wrote {args.output}")
     return 0
+
+
+def check(args: argparse.Namespace) -> None:
+    """Options that do not go together."""
+    from psiphi.runtime.objects import MACHINES
+
+    if args.files is None and args.trig is not None:
+        raise Error("--trig came without --files", "add --files FOLDER")
+    machine = args.target in MACHINES
+    if args.files is not None and (not (machine or args.target == "c") or args.output is not None):
+        raise Error("--files writes C or a library into a folder", f"leave out -o, and take --target c, {', '.join(MACHINES)}")
+    if machine and (args.files is None or args.trig is not None):
+        raise Error(
+            f"a library for {args.target} is several files, with sines of its own", "add --files FOLDER, without --trig"
+        )
 
 
 def freed(robot, free: list[str]):
@@ -62,24 +93,85 @@ def freed(robot, free: list[str]):
 
 
 def asked(robot, args: argparse.Namespace):
-    """The function's source, once every word is understood."""
+    """The function, once every word is understood."""
     from psiphi.catalogue.dynamics import EVERY
+    from psiphi.runtime.objects import MACHINES
     from psiphi.runtime.target import TARGETS
 
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
-    if args.target not in TARGETS:
-        raise Error(f"there is no target {args.target!r}", nearest(args.target, TARGETS))
-    TARGETS[args.target].check_name(args.name or args.function)
+    if args.target not in (*TARGETS, *MACHINES):
+        raise Error(f"there is no target {args.target!r}", nearest(args.target, (*TARGETS, *MACHINES)))
+    TARGETS["c" if args.target in MACHINES else args.target].check_name(args.name or args.function)
     try:
-        return robot.function(args.function, tuple(args.frame)).source
+        function = robot.function(args.function, tuple(args.frame))
     except Error as error:
         hint = f"add --frame NAME, one of {', '.join(list(robot.frames)[-4:])}, ... (psiphi info lists all)"
         raise Error(error.cause, hint) from error
+    for kind in ("jacobian", "jvp", "vjp"):
+        if (names := getattr(args, kind)) is not None:
+            return getattr(function, kind)(*(name.strip() for name in names.split(",")))
+    return function
 
 
-def code(robot, source, args: argparse.Namespace) -> str:
+def code(robot, function, args: argparse.Namespace) -> str:
     """The text of one function."""
+    from psiphi.emitters.casadi_c import casadi_source
     from psiphi.runtime.target import TARGETS
 
-    return TARGETS[args.target].emit(source.code, args.type[0], args.name or args.function, f"{source.text} of {robot.name}")
+    about = f"{function.source.text} of {robot.name}"
+    given = (function.source.code, args.type[0], args.name or args.function, about)
+    if args.target != "casadi" or args.type != "double":
+        return TARGETS[args.target].emit(*given)
+    slopes, why = slopes_of(robot, function)
+    if why:
+        print(f"without a Jacobian: {why}", file=sys.stderr)
+    return casadi_source(given[0], slopes, *given[2:])
+
+
+def slopes_of(robot, function) -> tuple[Any, str]:
+    """The code of all Jacobians, or why there is none: CasADi's are by the numbers of q, psiphi's by its tangent."""
+    if robot.quaternions:
+        return None, "q holds quaternions, and psiphi differentiates by tangent vectors"
+    try:
+        return function.jacobian().source.code, ""
+    except Error as error:
+        return None, error.cause
+
+
+def write_files(robot, function, args: argparse.Namespace) -> int:
+    """Header, source or library, test program."""
+    import numpy as np
+
+    from psiphi.emitters.c import straight_code
+    from psiphi.emitters.c_files import c_files
+    from psiphi.runtime.objects import MACHINES, object_code, static_library
+
+    folder, name, rng, cases = Path(args.files), args.name or args.function, np.random.default_rng(0), []
+    straight = straight_code(function.source.code)
+    for _ in range(3):
+        given = [_state(robot, arg, rng) for arg in function.inputs]
+        answers = function.ufunc(*given)
+        cases.append((given, answers if isinstance(answers, tuple) else (answers,)))
+    about = f"{function.source.text} of {robot.name}"
+    made: dict[str, str | bytes] = {**c_files(straight, name, about, cases, args.type[0], args.trig or "libm")}
+    built, how = f"{name}.c", f"cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out"
+    if args.target in MACHINES:
+        del made[built]
+        built, how = f"lib{name}.a", f"its compiler takes {name}_test.c, lib{name}.a and -lm"
+        made[built] = static_library(name, object_code(straight, name, args.target, args.type[0]))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in made.items():
+            (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    except OSError as error:
+        raise Error(f"cannot write into {args.files}: {error.strerror}", "name another folder") from error
+    print(f"wrote {', '.join(made)} into {folder}: {how}")
+    return 0
+
+
+def _state(robot, arg: Any, rng: Any) -> Any:
+    """Numbers for one argument: a configuration, the robot's own parameters, anything."""
+    if arg.name == "parameters":
+        return robot.parameters()
+    return robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.shape)

@@ -31,6 +31,11 @@ class Reference:
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.constant if self.constant is not None else self._read(self.given(t))
 
+    def along(self, times: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """The same at many times at once, (..., times, n) each, where what was given can: a `TimedPath`."""
+        ask = getattr(self.given, "along", None)
+        return None if self.constant is not None or ask is None else self._read(ask(times))
+
     def _read(self, answer: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         robot = self.robot
         parts = answer if isinstance(answer, tuple) else (answer,)

@@ -3,15 +3,17 @@
     void forward_dynamics(const double *q, const double *v, const double *tau, double *a)
 
 takes the inputs of the quantity in their order, then its outputs; matrices are row by row. Results are stored last, so
-that an output may be one of the inputs' arrays.
+that an output may be one of the inputs' arrays. `c_files.py` puts a header and a test program beside it.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from psiphi.emitters.segments import operands
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
 from psiphi.sweeps.drive import Straight
@@ -40,10 +42,7 @@ class C99:
         check_name(name)
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
-        if not isinstance(code, Straight):
-            bodies = len(code.tree.links)
-            raise StateError(f"the robot has {bodies} bodies, C is written for up to 64", "use --target llvm")
-        return c_source(code, name, about, char)
+        return c_source(straight_code(code), name, about, char)
 
 
 def c_source(straight: Straight, name: str, about: str = "", char: str = "d") -> str:
@@ -57,25 +56,37 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
     {
     ...
     """
-    check_name(name)
+    return "\n".join([*comment(straight, about, char), "#include <math.h>", "", *function(straight, name, char)]) + "\n"
+
+
+def function(
+    straight: Straight, name: str, char: str = "d", trig: dict[Op, str] | None = None, static: bool = False
+) -> list[str]:
+    """The lines of the function; `trig` names other sines and cosines than the library's."""
     real, suffix = REAL[char]
+    called = {op: f"{word}{suffix}" for op, word in FUNCTION.items()} | (trig or {})
+    head = f"{'static ' * static}void {name}({', '.join(parameters(straight, name, char))})"
+    return [head, "{", *(f"    {line}" for line in _body(straight, real, suffix, called)), "}"]
+
+
+def parameters(straight: Straight, name: str, char: str = "d") -> list[str]:
+    """Its arguments, as C declares them."""
+    check_name(name)
+    real, _ = REAL[char]
     inputs, outputs = straight.program.inputs, straight.program.outputs
     for word in (arg.name for arg in (*inputs, *outputs)):
         check_name(word)
         if LOCAL.fullmatch(word):
             raise StateError(f"{shown(word)} is the name of one of the function's own numbers", "call the vector otherwise")
-    arguments = [f"const {real} *{arg.name}" for arg in inputs] + [f"{real} *{arg.name}" for arg in outputs]
-    lines = [
-        *_comment(straight, about),
-        "#include <math.h>",
-        "",
-        f"void {name}({', '.join(arguments)})",
-        "{",
-        *(f"    {line}" for line in _body(straight, real, suffix)),
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
+    return [f"const {real} *{arg.name}" for arg in inputs] + [f"{real} *{arg.name}" for arg in outputs]
+
+
+def straight_code(code: Any) -> Straight:
+    """Code without loops, or words."""
+    if not isinstance(code, Straight):
+        bodies = len(code.tree.links)
+        raise StateError(f"the robot has {bodies} bodies, C is written for up to 64", "use --target llvm")
+    return code
 
 
 def check_name(name: object) -> None:
@@ -84,14 +95,31 @@ def check_name(name: object) -> None:
         raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
 
 
-def _comment(straight: Straight, about: str) -> Iterator[str]:
-    count = straight.count
+def comment(straight: Straight, about: str, char: str = "d") -> Iterator[str]:
+    """What the function is, takes and costs."""
+    count, alive = straight.count, most_alive(straight)
     yield f"/* {c_comment(about or straight.program.name)}"
     for kind, group in (("in", straight.program.inputs), ("out", straight.program.outputs)):
         for arg in group:
             yield f" *   {kind:<4}{arg.name:<6} {_shape(arg)}"
     yield f" * {count.mul} *, {count.add} + or -, {count.div} /, {count.sqrt} sqrt, {count.trig} sin or cos. SI units."
+    yield f" * At most {alive} numbers are alive at a time: {alive * (8 if char == 'd' else 4)} bytes of registers and stack."
     yield " */"
+
+
+def most_alive(straight: Straight) -> int:
+    """How many numbers a machine must hold at once, when it computes in this order."""
+    tape = straight.tape
+    order = [n for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
+    last = {o: i for i, n in enumerate(order) for o in operands(tape, n)}
+    last |= {node: len(order) for *_, node in straight.stores}
+    ends = Counter(last[n] for n in order)
+    most = now = 0
+    for i in range(len(order)):
+        now += 1
+        most = max(most, now)
+        now -= ends[i]
+    return most
 
 
 def _shape(arg: Argument) -> str:
@@ -99,9 +127,11 @@ def _shape(arg: Argument) -> str:
     return words or " x ".join(map(str, arg.shape)) + " numbers, row by row"
 
 
-def _body(straight: Straight, real: str, suffix: str) -> Iterator[str]:
+def _body(straight: Straight, real: str, suffix: str, called: dict[Op, str]) -> Iterator[str]:
     tape, inputs, outputs = straight.tape, straight.program.inputs, straight.program.outputs
     text: dict[int, str] = {}
+    read = {int(tape.nodes[n][1]) for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] is Op.LEAF}
+    yield from (f"(void){arg.name};" for i, arg in enumerate(inputs) if i not in read)  # a strict compiler asks
     for node in tape.live(node for *_, node in straight.stores):
         op, a, b = tape.nodes[node]
         if op is Op.LEAF:
@@ -115,7 +145,7 @@ def _body(straight: Straight, real: str, suffix: str) -> Iterator[str]:
         elif op is Op.NEG:
             value = f"-{_operand(text[a])}"
         else:
-            value = f"{FUNCTION[op]}{suffix}({text[a]})"
+            value = f"{called[op]}({text[a]})"
         text[node] = f"t{node}"
         yield f"const {real} t{node} = {value};"
     last = {(number, index): text[node] for number, index, node in straight.stores}

@@ -100,6 +100,11 @@ def denavit_hartenberg(pose: Pose, ahead: float):
     return (cg, sg, _clean(b, scale)), (ca, sa, _clean(a, scale)), (cd, sd, _clean(d, scale))
 
 
+def constant(pose: Pose) -> list[tuple]:
+    """A pose as screws (axis, cos, sin, length), those that do nothing left out."""
+    return [step for step in _shifts_and_turns(pose) if step[1:] != NONE]
+
+
 def _shifts_and_turns(pose: Pose) -> list[tuple]:
     """Shifts along x and y, then Z(gamma, pz) X(alpha) Z(delta)."""
     (r00, _, ux), (r10, _, uy), (r20, _, uz) = pose.rotation.tolist()

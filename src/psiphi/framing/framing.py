@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.framing.decompose import Placement, place
+from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
 from psiphi.model.model import WORLD, Axes, Joint, Model, Pose, canonical_axes
 from psiphi.spatial import small
-from psiphi.spatial.screws import add
+from psiphi.spatial.screws import add, cosine, sine
 
 NOTHING = [[0.0] * 3] * 3
 ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
@@ -54,8 +54,8 @@ class Tree:
         return self.model.nv
 
     @property
-    def gravity(self) -> np.ndarray:
-        return self.model.gravity_vector
+    def gravity(self) -> list:
+        return self.model.gravity_vector.tolist()
 
     def slices(self, k: int) -> dict[str, slice]:
         """Where body k's numbers are in arrays over configurations, velocities and links."""
@@ -74,11 +74,21 @@ class Tree:
         for k, link in enumerate(links):
             parts = self.freed.parts(k, parameters)
             link.armature = list(parts.get("armature", link.armature))
+            if "offsets" in parts:
+                self._put(link, *parts["offsets"])
             if {"inertia", "mass", "com"} & parts.keys():
                 link.mass, link.moment, link.pseudo = _in_axes(self.gauge[k].inv, *moments(self.model.bodies[k], parts))
         if self.moves:
             _move_blind_inertia(links, self.model.joints)
         return replace(self, links=tuple(links), freed=None)
+
+    def _put(self, link: Link, x: Any, y: Any, z: Any, roll: Any, pitch: Any, yaw: Any) -> None:
+        """A joint whose place in its parent is given: parent's axes -> parent's link frame -> joint frame -> joint's axes."""
+        axes = canonical_axes(self.model.joints[link.index])
+        out = [] if link.parent == WORLD else constant(self.gauge[link.parent].inv)
+        turns = [("z", cosine(yaw), sine(yaw), z), ("y", cosine(pitch), sine(pitch), 0.0), ("x", cosine(roll), sine(roll), 0.0)]
+        steps = [*out, ("x", 1.0, 0.0, x), ("y", 1.0, 0.0, y), *turns, *constant(Pose(axes.before, np.zeros(3)))]
+        link.axes, link.fixed = tuple(step[0] for step in steps), [number for step in steps for number in step[1:]]
 
     def path_to(self, body: int) -> list[int]:
         """The bodies from the base to `body`."""
@@ -115,8 +125,9 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
     """Tip to base: each joint's placement in its parent's axes, and the z-screw by which its own axes were moved."""
     placed: list[Placement] = [Placement()] * len(model.joints)
     roots = [joint.index for joint in model.joints if joint.parent == WORLD]
+    given = {block.index for block in model.freed.every("offsets")} if model.freed is not None else set()
     for k in [*reversed(range(len(model.joints))), WORLD]:
-        own = children[k] if k != WORLD else roots
+        own = [c for c in (children[k] if k != WORLD else roots) if c not in given]
         Q = canonical[k].after if k != WORLD else np.eye(3)
         movable = k != WORLD and model.joints[k].row.screw
         poses = [
@@ -128,6 +139,8 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
             placed[c] = placement
         if k != WORLD:
             placed[k] = Placement(gauge=gauge)
+    for k in given:  # where they are is an input: their own screw stays with their coordinate
+        placed[k] = replace(placed[k], offset=placed[k].gauge)
     return placed
 
 
@@ -184,7 +197,7 @@ def _move_blind_inertia(links: list[Link], joints: Sequence[Joint]) -> None:
         if not blind:
             continue
         m, mz, J = link.mass, link.moment[2], link.pseudo  # floats, or tape scalars
-        R, l = (x.tolist() for x in link.rest_pose())
+        R, l = link.rest_pose()
         u = [row[2] for row in R]
         if blind == "rod":
             pairs = [[(l[i] * u[j] + u[i] * l[j], u[i] * u[j], l[i] * l[j]) for j in range(3)] for i in range(3)]

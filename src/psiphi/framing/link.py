@@ -61,8 +61,7 @@ class Link:
 
     def rest_pose(self):
         """Rotation and translation parent -> body with the joint at zero."""
-        R, p = pose(self.path(list(self.row.neutral or ())), np.eye(3).tolist(), [0.0, 0.0, 0.0])
-        return np.array(R, dtype=float), np.array(p, dtype=float)
+        return pose(self.path(list(self.row.neutral or ())), np.eye(3).tolist(), [0.0, 0.0, 0.0])
 
     @property
     def inertia(self) -> Inertia:

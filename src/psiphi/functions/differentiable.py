@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_foreign
+from psiphi.arguments import flag, is_foreign
 from psiphi.compiler.derivatives import Derivative
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.model.model import TINY
+from psiphi.optional import need
 from psiphi.wording import nearest, shown
 
 
@@ -79,6 +80,14 @@ class Differentiable(Function):
     def pullback(self, *names: str) -> Differentiable:
         """f(arguments, weights) -> gradients, one a name: as `vjp`, but by the nq numbers of q, and without the values."""
         return self._derivative("pullback", names)
+
+    def symbolic(self, parameters: bool = False) -> Any:
+        """This function as SymPy expressions: `Robot.symbolic`."""
+        return need("psiphi.symbols.symbolic", "symbolic", "psiphi").symbolic(self, flag("parameters", parameters))
+
+    def to_casadi(self) -> Any:
+        """This function as a `casadi.Function`: `Robot.to_casadi`."""
+        return need("psiphi.symbols.casadi_bridge", "to_casadi", "psiphi").to_casadi(self)
 
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         made = self.__dict__.setdefault("_derivatives", {})

@@ -94,10 +94,20 @@ class ExpressionFunction:
         """f(arguments, weights) -> the derivative of that gradient."""
         return self._swept().hessian(*names)
 
+    def symbolic(self, parameters: bool = False) -> Any:
+        """This function as SymPy expressions: `Robot.symbolic`."""
+        return self._swept().symbolic(parameters)
+
+    def to_casadi(self) -> Any:
+        """This function as a `casadi.Function`: `Robot.to_casadi`."""
+        return self._swept().to_casadi()
+
     def _swept(self) -> Differentiable:
         if isinstance(self.plan, Sweeps):
             return self.function
-        raise StateError(f"{self.expression} is not one compiled function, and has no derivatives", "look at explain()")
+        raise StateError(
+            f"{self.expression} is not one compiled function, and has no derivatives or symbols", "look at explain()"
+        )
 
     @property
     def count(self) -> Count:

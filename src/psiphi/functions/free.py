@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from psiphi.model.model import Model
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest, shown
 
+Taking = Callable[..., Any]
 FORGOTTEN = ("_one_step", "_steppers", "mass")  # what was computed of other parameters
 
 
@@ -180,38 +181,38 @@ class FreeRobot(Robot):
     def __hash__(self) -> int:
         return super().__hash__()
 
-    forward_dynamics = taking(Robot.forward_dynamics)
-    forward_dynamics_details = taking(Robot.forward_dynamics_details)
-    inverse_dynamics = taking(Robot.inverse_dynamics)
-    bias = taking(Robot.bias)
-    gravity = taking(Robot.gravity)
-    coriolis = taking(Robot.coriolis)
-    coriolis_product = taking(Robot.coriolis_product)
-    link_accelerations = taking(Robot.link_accelerations)
-    joint_forces = taking(Robot.joint_forces)
-    mass_log_det = taking(Robot.mass_log_det)
-    mass_matrix = taking(Robot.mass_matrix)
-    mass_matrix_inverse = taking(Robot.mass_matrix_inverse)
-    mass_matrix_factors = taking(Robot.mass_matrix_factors)
-    mass_product = taking(Robot.mass_product)
-    factor_product = taking(Robot.factor_product)
-    mass_solve = taking(Robot.mass_solve)
-    frame_pose = taking(Robot.frame_pose)
-    frame_velocity = taking(Robot.frame_velocity)
-    frame_acceleration = taking(Robot.frame_acceleration)
-    jacobian = taking(Robot.jacobian)
-    operational_space_inertia = taking(Robot.operational_space_inertia)
-    operational_compliance = taking(Robot.operational_compliance)
-    operational_space_bias = taking(Robot.operational_space_bias)
-    energy = taking(Robot.energy)
-    kinetic_energy = taking(Robot.kinetic_energy)
-    potential_energy = taking(Robot.potential_energy)
-    center_of_mass = taking(Robot.center_of_mass)
-    momentum = taking(Robot.momentum)
-    centroidal_momentum = taking(Robot.centroidal_momentum)
-    centroidal_momentum_matrix = taking(Robot.centroidal_momentum_matrix)
-    regressor = taking(Robot.regressor)
-    step = taking(Robot.step)
+    forward_dynamics: ClassVar[Taking] = taking(Robot.forward_dynamics)
+    forward_dynamics_details: ClassVar[Taking] = taking(Robot.forward_dynamics_details)
+    inverse_dynamics: ClassVar[Taking] = taking(Robot.inverse_dynamics)
+    bias: ClassVar[Taking] = taking(Robot.bias)
+    gravity: ClassVar[Taking] = taking(Robot.gravity)
+    coriolis: ClassVar[Taking] = taking(Robot.coriolis)
+    coriolis_product: ClassVar[Taking] = taking(Robot.coriolis_product)
+    link_accelerations: ClassVar[Taking] = taking(Robot.link_accelerations)
+    joint_forces: ClassVar[Taking] = taking(Robot.joint_forces)
+    mass_log_det: ClassVar[Taking] = taking(Robot.mass_log_det)
+    mass_matrix: ClassVar[Taking] = taking(Robot.mass_matrix)
+    mass_matrix_inverse: ClassVar[Taking] = taking(Robot.mass_matrix_inverse)
+    mass_matrix_factors: ClassVar[Taking] = taking(Robot.mass_matrix_factors)
+    mass_product: ClassVar[Taking] = taking(Robot.mass_product)
+    factor_product: ClassVar[Taking] = taking(Robot.factor_product)
+    mass_solve: ClassVar[Taking] = taking(Robot.mass_solve)
+    frame_pose: ClassVar[Taking] = taking(Robot.frame_pose)
+    frame_velocity: ClassVar[Taking] = taking(Robot.frame_velocity)
+    frame_acceleration: ClassVar[Taking] = taking(Robot.frame_acceleration)
+    jacobian: ClassVar[Taking] = taking(Robot.jacobian)
+    operational_space_inertia: ClassVar[Taking] = taking(Robot.operational_space_inertia)
+    operational_compliance: ClassVar[Taking] = taking(Robot.operational_compliance)
+    operational_space_bias: ClassVar[Taking] = taking(Robot.operational_space_bias)
+    energy: ClassVar[Taking] = taking(Robot.energy)
+    kinetic_energy: ClassVar[Taking] = taking(Robot.kinetic_energy)
+    potential_energy: ClassVar[Taking] = taking(Robot.potential_energy)
+    center_of_mass: ClassVar[Taking] = taking(Robot.center_of_mass)
+    momentum: ClassVar[Taking] = taking(Robot.momentum)
+    centroidal_momentum: ClassVar[Taking] = taking(Robot.centroidal_momentum)
+    centroidal_momentum_matrix: ClassVar[Taking] = taking(Robot.centroidal_momentum_matrix)
+    regressor: ClassVar[Taking] = taking(Robot.regressor)
+    step: ClassVar[Taking] = taking(Robot.step)
 
 
 assert PARAMETERS == "parameters"  # as `taking` calls them

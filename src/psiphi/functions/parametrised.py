@@ -22,6 +22,7 @@ from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.freed import UPPER, FreeBlock, Freed, moments, ten
 from psiphi.model.model import WORLD, Body, frozen
+from psiphi.model.posing import place, pose
 from psiphi.model.states import first
 from psiphi.wording import nearest, shown
 
@@ -78,13 +79,13 @@ def _impossible(freed: Freed, block: FreeBlock, values: np.ndarray) -> Any:
     if block.word == "inertia":  # no worse than the robot's own, where a file has something impossible
         own = float(soundness(freed.values[block.own]))
         return ~(soundness(values) >= min(LEAST, 1.001 * own))
-    good = np.isfinite(values) if block.word == "com" else np.isfinite(values) & (values >= 0.0)
+    good = np.isfinite(values) if block.word in ("com", "offsets") else np.isfinite(values) & (values >= 0.0)
     return ~good.all(axis=-1)
 
 
 def _fault(freed: Freed, block: FreeBlock, values: np.ndarray) -> str:
     names = freed.names[block.own]
-    place = first(~np.isfinite(values)) or (first(values < 0.0) if block.word != "inertia" else None)
+    place = first(~np.isfinite(values)) or (first(values < 0.0) if block.word not in ("inertia", "com", "offsets") else None)
     if place is None and block.word == "inertia" and not values[0] > 0.0:
         place = (0,)
     if place is not None:
@@ -147,6 +148,8 @@ def _random(freed: Freed, block: FreeBlock, lead: tuple[int, ...], width: float,
     own = freed.values[block.own]
     if block.word in ("armature", "damping", "mass"):
         return own * np.exp(width * rng.standard_normal((*lead, len(own))))
+    if block.word == "offsets":  # of a tenth of a metre, and of a radian
+        return own + 0.1 * width * rng.standard_normal((*lead, 6))
     S = pseudo_inertia(ten(freed.nominal.bodies[block.index]))
     radius = np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]) if S[3, 3] > 0.0 else 1.0
     if block.word == "com":
@@ -166,8 +169,12 @@ def baked(freed: Freed, parameters: np.ndarray) -> Any:
         parts = freed.parts(k, parameters)
         if parts.keys() & {"inertia", "mass", "com"}:
             bodies[k] = _body(body, *moments(body, parts))
-        new = {word: tuple(parts[word].tolist()) for word in ("armature", "damping") if word in parts}
-        builder.joints[joint.name] = replace(builder.joints[joint.name], **new)
+        new: dict[str, Any] = {word: tuple(parts[word].tolist()) for word in ("armature", "damping") if word in parts}
+        record = builder.joints[joint.name]
+        if "offsets" in parts:
+            there = pose("the offsets", parts["offsets"].reshape(2, 3))
+            new["place"] = place(robot.frames[record.parent].pose.inv @ there)
+        builder.joints[joint.name] = replace(record, **new)
     with_bodies(builder, robot, bodies)
     return robot._built(builder)
 

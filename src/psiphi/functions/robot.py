@@ -90,8 +90,8 @@ class Robot(Identified):
     def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
         """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
 
-        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature" and "damping"; `links` names or
-        patterns, all moving ones when left out. Nothing is compiled again for other numbers.
+        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature", "damping" and "offsets" (where
+        joints are); `links` names or patterns, all moving ones when left out. Nothing is compiled again for other numbers.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")
@@ -103,6 +103,32 @@ class Robot(Identified):
         ((5, 6), True)
         """
         return need("psiphi.functions.free", "parameters", "psiphi").free(self, words, links)
+
+    def symbolic(self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False) -> Any:
+        """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
+
+        The answer has `shared` and `results`, as `sympy.cse` gives them, `matrix` (written out), `textbook()` and `latex()`;
+        `parameters=True` makes masses, centres, inertias, lengths and gravity symbols, m1, c1x, I1zz, l1, g.
+
+        >>> import psiphi as pp
+        >>> arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0)), pp.DH(a=1.0, mass=1.0, com=(0.5, 0, 0))])
+        >>> arm.symbolic("mass_matrix", parameters=True).textbook()[0, 1]
+        c2x**2*m2 + c2x*l1*m2*cos(q2)
+        """
+        return self.function(name, frames, axes).symbolic(parameters)
+
+    def to_casadi(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a `casadi.Function` on SX, with CasADi's exact derivatives (extra `casadi`).
+
+        Vectors are columns; CasADi's derivatives by q are by its nq numbers, quaternions among them.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> f = robot.to_casadi("gravity")
+        >>> bool(np.allclose(np.array(f(np.ones(6))).ravel(), robot.gravity(np.ones(6))))
+        True
+        """
+        return self.function(name, frames, axes).to_casadi()
 
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""

@@ -105,8 +105,8 @@ def solved(data: MeasuredRows, noise: np.ndarray) -> Fit:
     y = (data.y / noise).reshape(-1)
     if not (np.isfinite(A).all() and np.isfinite(y).all()):
         raise StateError("identify: the data by their noise are too large for floating point", "look at units, and at sigma")
-    R = np.linalg.qr(np.column_stack([A, y]), mode="r")
-    R, z = R[: base.rank, : base.rank], R[: base.rank, base.rank]
+    whole: Any = np.linalg.qr(np.column_stack([A, y]), mode="r")
+    R, z = whole[: base.rank, : base.rank], whole[: base.rank, base.rank]
     scale = np.linalg.norm(R, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     U, w, Vt = np.linalg.svd(R / scale)

@@ -44,7 +44,7 @@ def potential(site: Site, gravity) -> list:
     """U = - g·(m c), at the world."""
     total = 0.0
     for g, x in zip(gravity, _sum(site, "moment") or ZERO3, strict=True):
-        total = total - float(g) * x
+        total = total - g * x
     return [total]
 
 

@@ -30,7 +30,7 @@ def program(tree: Any) -> Program:
     model, width = tree.model, PARAMETERS * len(tree.links)
     inputs = Argument("q", (model.nq,), "q"), Argument("v", (model.nv,), "v"), Argument("a", (model.nv,), "v")
     sweep = Sweep(BASE_TO_TIP, partial(regress, width=width))
-    rest = partial(Site.keep, moved=world_at_rest(model.gravity_vector), screws={})
+    rest = partial(Site.keep, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
     return Program("regressor", inputs, (Argument("Y", (model.nv, width)),), (sweep,), rest, local=False)
 
 

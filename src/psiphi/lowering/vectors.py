@@ -183,8 +183,8 @@ class Lowered:
 
         def world(site: Site) -> None:
             # The world rests, and yet accelerates by -g: what falls freely then has no acceleration of its own (S0 (3.21)).
-            site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-float(g) for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
-            site.keep(down=[float(g) for g in gravity])
+            site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-g for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
+            site.keep(down=list(gravity))
             for node in self.nodes:
                 if isinstance(node, FrameMotion):
                     site.keep(**{f"motion{node.number}": world_at_rest(frames.ZERO3)})

@@ -7,6 +7,7 @@ The parameters are one row of numbers, block after block; a block is a word and 
     com        the centre of mass in link axes (3); the mass and the inertia about that centre stay
     armature   the joint's rotor inertia, a number a velocity
     damping    the joint's damping, a number a velocity
+    offsets    x y z, roll pitch yaw of the joint's frame in its parent's link frame, R = Rz(yaw) Ry(pitch) Rx(roll)
 
 In the model itself they are NaN: what does not know them cannot take them for numbers, and robots that differ in them alone
 are one, with one code.
@@ -14,6 +15,7 @@ are one, with one code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -21,9 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.model import Body, Joint, Model, frozen
+from psiphi.model.model import Body, Joint, Model, Pose, frozen
 
 INERTIA = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+PLACE = ("x", "y", "z", "roll", "pitch", "yaw")
 UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # where the last six stand in a symmetric matrix
 
 
@@ -42,6 +45,14 @@ def ten(body: Body) -> np.ndarray:
     return np.concatenate([[body.mass], body.mass * c, about[UPPER]])
 
 
+def offsets(pose: Pose) -> np.ndarray:
+    """x y z, roll pitch yaw of a pose."""
+    (r00, _, _), (r10, r11, r12), (r20, r21, r22) = pose.rotation.tolist()
+    level = math.hypot(r00, r10)
+    roll, yaw = (math.atan2(r21, r22), math.atan2(r10, r00)) if level > 1e-12 else (math.atan2(-r12, r11), 0.0)
+    return np.array([*pose.translation, roll, math.atan2(-r20, level), yaw])
+
+
 def _each(word: str) -> Callable[[Joint], tuple[str, ...]]:
     return lambda joint: (word,) if joint.row.nv == 1 else tuple(f"{word}.{i}" for i in range(joint.row.nv))
 
@@ -52,6 +63,7 @@ FREE: dict[str, FreeWord] = {
     "com": FreeWord(lambda joint: ("x", "y", "z"), lambda body, joint: np.asarray(body.com)),
     "armature": FreeWord(_each("armature"), lambda body, joint: joint.armature, of_joint=True),
     "damping": FreeWord(_each("damping"), lambda body, joint: joint.damping, of_joint=True),
+    "offsets": FreeWord(lambda joint: PLACE, lambda body, joint: offsets(joint.pose), of_joint=True),
 }
 
 
@@ -143,7 +155,11 @@ def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
 
 
 def _unsaid(joint: Joint, unknown: set[tuple[str, int]]) -> Joint:
-    new = {word: frozen(np.full(joint.row.nv, np.nan)) for word in ("armature", "damping") if (word, joint.index) in unknown}
+    new: dict[str, Any] = {
+        word: frozen(np.full(joint.row.nv, np.nan)) for word in ("armature", "damping") if (word, joint.index) in unknown
+    }
+    if ("offsets", joint.index) in unknown:
+        new["pose"] = Pose(frozen(np.full((3, 3), np.nan)), frozen(np.full(3, np.nan)))
     return replace(joint, **new) if new else joint
 
 
@@ -151,8 +167,8 @@ def moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
     """(m, m c, J) about the link's origin, of any scalars: the free numbers in place of the body's. J = tr(I) 1 / 2 - I."""
     if "inertia" in parts:
         m, mx, my, mz, xx, xy, xz, yy, yz, zz = parts["inertia"]
-        x, y, z = 0.5 * (yy + zz - xx), 0.5 * (xx + zz - yy), 0.5 * (xx + yy - zz)
-        return m, [mx, my, mz], [[x, -xy, -xz], [-xy, y, -yz], [-xz, -yz, z]]
+        half = 0.5 * (xx + yy + zz)
+        return m, [mx, my, mz], [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
     (m,) = parts.get("mass", [body.mass])
     c = list(parts.get("com", body.com.tolist()))
     about = (0.5 * np.trace(body.inertia) * np.eye(3) - body.inertia).tolist()

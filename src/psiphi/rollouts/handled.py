@@ -4,6 +4,8 @@
     F      = stiffness (hand - x) - slowing x',              x = p(k) + R(k) grip: the point of the body that is held
     M a    = tau + (1 - weight) g(q) + J* F - losses v - C v - g
 
+Of a robot some of whose numbers are free these are inputs, too: its own, and `burden` times those of a unit load.
+
 `weight` is how much of its gravity the system feels (g is linear in it), `share` how much of g the motors carry, `brake` their
 damping (kd), which is taken as losses are: implicitly where it is stiff. The blocks are those of a rollout (`machine.py`), the
 law that of `pp.PD` with gravity; a live page runs them (`viewer/living.py`).
@@ -29,6 +31,7 @@ from psiphi.rollouts import parts
 from psiphi.rollouts.constrained import only
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
+from psiphi.sweeps.program import PARAMETERS
 
 
 def shared(m, g, share) -> Values:
@@ -42,6 +45,9 @@ PULL = ("rates", "pull", "borne", "weigh", "load")  # after the law, before the 
 
 def handled(system: Robot | System, method: str) -> HandledMachine:
     """The blocks of such a step."""
+    if (system.robot if isinstance(system, System) else system).freed is not None:
+        cause = f"numbers of {system.name} are inputs, and a live page keeps its own"
+        raise StateError(cause, "write a page of light.baked(parameters)")
     if len(system.joints) > UNROLLED:
         cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
         raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
@@ -92,6 +98,9 @@ class HandledMachine(Machine):
             "potential": (parts.catalogued(robot, "potential_energy"), {"E": "potential"}),
             "energies": (trace("energies", {"kinetic": 1, "potential": 1, "weight": 1}, energies), {}),
         }
+        if robot.freed is not None:
+            n = robot.freed.size
+            known["laden"] = trace("laden", {"own": n, "unit": n, "burden": 1}, laden), {}
         if isinstance(self.system, System) and self.system.contacts:
             known["acting"] = parts.total(m, ("damping",), implicit=False), {"tau": "load"}
             known["forces"] = only(self.system._motion, "forces"), {"tau": "force"}
@@ -126,7 +135,8 @@ class HandledMachine(Machine):
     @property
     def entries(self) -> dict[str, tuple[str, ...]]:
         """What a page calls, by name: blocks in order."""
-        return {"begin": ("start", "aimed"), "aim": ("aimed",), "step": self.order, "look": self.look}
+        set_up = ("aimed", *(["laden"] if "laden" in self.blocks else []))
+        return {"begin": ("start", *set_up), "aim": set_up, "step": self.order, "look": self.look}
 
 
 def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any) -> Values:
@@ -151,6 +161,11 @@ def loaded(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:
 
 def driving(tau: Any, brake: Any, v: Any) -> Values:
     return {"torque": tau - brake * v}
+
+
+def laden(own: Any, unit: Any, burden: Any) -> Values:
+    """Mass and moments are sums over what there is: linear in the mass of a load whose shape stays."""
+    return {PARAMETERS: own + burden * unit}
 
 
 def energies(kinetic: Any, potential: Any, weight: Any) -> Values:

@@ -36,17 +36,17 @@ Arrays = tuple[np.ndarray, ...]
 _kept: dict[str, Compiled] = {}
 
 
-class Compiled:
-    """Machine code of one plan on one robot, or of a derivative of it."""
+class StepLoop:
+    """The machine code of a loop over steps."""
 
-    def __init__(self, machine: Any, plan: Recipe, key: str):
-        library, facts = HOST.load(cache.remember(key, lambda: _built(machine)))
-        self.plan, self.flops = plan, facts["flops"]
+    def __init__(self, built: bytes):
+        library, facts = HOST.load(built)
+        self.flops = facts["flops"]
         self.address = library.address("rollout")
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
     def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
-        """arrays (B, rows, n) in the plan's order, the results last; B motions of `steps` steps."""
+        """arrays (B, rows, n) in the order of the loop, the results last; B motions of `steps` steps."""
         count = len(arrays[-1])
         work = self.flops * steps
         threads = min(get_threads(), max(1, count * work // GRAIN), max(1, count // ROWS))
@@ -70,9 +70,17 @@ class Compiled:
         words = [stop - start, steps, every]
         for array in arrays:
             outer, row, column = array.strides
-            words += [array.ctypes.data + start * outer, outer, row, column]
+            words += [array.__array_interface__["data"][0] + start * outer, outer, row, column]
         block = np.array(words, dtype=np.int64)
         self.call(block.ctypes.data)
+
+
+class Compiled(StepLoop):
+    """Machine code of one plan on one robot, or of a derivative of it."""
+
+    def __init__(self, machine: Any, plan: Recipe, key: str):
+        super().__init__(cache.remember(key, lambda: _built(machine)))
+        self.plan = plan
 
 
 def compiled(system: Robot | System, plan: Recipe, kind: Any = None, names: tuple[str, ...] = ()) -> Compiled:

@@ -5,6 +5,7 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
     target.py       targets, by name
     host.py         the processor psiphi runs on, as a target
     jit.py          LLVM's back end: text -> object code -> addresses in this process
+    objects.py      object code and static libraries for other machines
     gufunc.py       a NumPy gufunc from the addresses of loops
     quickcall.py    one element at once, without NumPy's overhead
     threads.py      big batches on all cores

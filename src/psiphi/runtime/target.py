@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from psiphi.emitters.c import C99
+from psiphi.emitters.casadi_c import CasADiC
 from psiphi.emitters.wasm import WebAssembly
 from psiphi.runtime.cuda import CUDA
 from psiphi.runtime.host import HOST
@@ -44,6 +45,7 @@ class RunningTarget(Target, Protocol):
 
 TARGETS: dict[str, Target] = {
     "c": C99(),
+    "casadi": CasADiC(),
     "llvm": HOST,
     "wasm": WebAssembly(),
     "ptx": CUDA,

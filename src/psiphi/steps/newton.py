@@ -71,4 +71,4 @@ def move(site: Site, u, name: str) -> tuple:
 
 def world_at_rest(gravity) -> tuple:
     """What the world keeps for `accelerate`."""
-    return (ZERO3, ZERO3, [-float(g) for g in gravity], [ZERO3, ZERO3, ZERO3])
+    return (ZERO3, ZERO3, [-g for g in gravity], [ZERO3, ZERO3, ZERO3])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from psiphi.errors import StateError
 from psiphi.model.model import WORLD
 from psiphi.sweeps.program import ADDED, BASE_TO_TIP, PARAMETERS, Direction, Program, Site, Sweep, merge
 from psiphi.tape.tape import Count, Tape
@@ -52,6 +53,9 @@ def drive(
 ) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     if getattr(tree, "freed", None) is not None:  # once: stages run on the tree with its numbers
+        if PARAMETERS not in inputs:
+            cause = f"{program.name}: numbers of {tree.model.name} are inputs, and this does not take them"
+            raise StateError(cause, "light.baked(parameters) is a robot with these numbers in it")
         tree = tree.at(inputs[PARAMETERS])
     run = under(program, tree, inputs)
     if program.stages:

@@ -1,9 +1,10 @@
-"""What a tape means: run it on NumPy arrays, or on the expressions of another tape, one node after the other."""
+"""What a tape means: run it on NumPy arrays, on the expressions of another tape, or on anybody's scalars, node by node."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
 MEANING: dict[Op, Callable] = {
+    Op.CONST: lambda x: x,
     Op.ADD: operator.add,
     Op.SUB: operator.sub,
     Op.MUL: operator.mul,
@@ -24,17 +26,23 @@ MEANING: dict[Op, Callable] = {
 }
 
 
-def evaluate(tape: Tape, outputs: Sequence[int], leaf: Callable[[str, int], object]) -> list:
-    """The values of the nodes `outputs`; `leaf(space, index)` gives the values from outside."""
+def evaluate(
+    tape: Tape,
+    outputs: Sequence[int],
+    leaf: Callable[[str, int], object],
+    meaning: Mapping[Op, Callable] = MEANING,
+    kept: Callable[[int, Any], Any] = lambda node, value: value,
+) -> list:
+    """The values of the nodes `outputs`; `leaf(space, index)` gives the values from outside.
+
+    `meaning` says what operations and constants are on other scalars, `kept` what stands for a value once it is known."""
     value: dict[int, object] = {}
     for index in tape.live(outputs):
         op, a, b = tape.nodes[index]
         if op is Op.LEAF:
             value[index] = leaf(a, b)
-        elif op is Op.CONST:
-            value[index] = a
         elif op in BINARY:
-            value[index] = MEANING[op](value[a], value[b])
+            value[index] = kept(index, meaning[op](value[a], value[b]))
         else:
-            value[index] = MEANING[op](value[a])
+            value[index] = kept(index, meaning[op](a if op is Op.CONST else value[a]))
     return [value[i] for i in outputs]

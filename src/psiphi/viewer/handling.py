@@ -47,9 +47,10 @@ def sliders(robot: Robot, motors: np.ndarray, q0: np.ndarray) -> list[dict]:
     return rows
 
 
-def numbers(machine: HandledMachine, motors: np.ndarray, q0: np.ndarray, h: float, pieces: tuple[Piece, ...]) -> dict:
-    """Inertias and bounds: what gains and springs are made from, in the page."""
-    robot = machine.robot
+def numbers(
+    robot: Robot, machine: HandledMachine, motors: np.ndarray, q0: np.ndarray, h: float, pieces: tuple[Piece, ...]
+) -> dict:
+    """Inertias and bounds of the robot as it starts: what gains and springs are made from, in the page."""
     q = np.concatenate([q0[None], robot.random(0, SEEN - 1)])
     mass = robot.mass_matrix(q)
     inertia = np.diagonal(mass[0]).copy()

@@ -34,9 +34,10 @@ from psiphi.viewer.scene import Scene, is_trajectory, scene
 from psiphi.wording import shown
 
 FINEST, COARSEST = 1e-6, 0.05  # seconds: steps that a page can take in real time, or nearly
+LOAD = 0.3  # of its own mass: the heaviest load
 ROOM = 1.3  # how much farther than its first posture a robot reaches
 INPUTS = ("q", "v", "h", "home", "aim", "law.kp", "law.share", "law.motors", "brake", "losses", "mobility")
-HAND = ("weight", "held", "grip", "hand", "stiffness", "slowing")
+HAND = ("own", "unit", "burden", "weight", "held", "grip", "hand", "stiffness", "slowing")
 ANSWERS = ("Q", "V", "S", "torque", "R", "p", "point", "pull", "energy", "kinetic_energy", "potential_energy", "forces")
 
 
@@ -49,6 +50,7 @@ class Living:
     v0: np.ndarray
     h: float
     method: str
+    payload: str = ""  # the frame that carries a load
 
     @property
     def robot(self) -> Robot:
@@ -56,7 +58,32 @@ class Living:
 
     @cached_property
     def machine(self) -> HandledMachine:
-        return handled(self.system, self.method)
+        return handled(self.system if self.free is None else self.free, self.method)
+
+    @cached_property
+    def free(self) -> Any:
+        """The robot with its parameters as inputs, where a load or the user says so; else None."""
+        if self.robot.freed is not None:
+            return self.robot
+        return self.robot.free("inertia", links=self.robot.bodies[self.spot.body].name) if self.payload else None
+
+    @property
+    def spot(self) -> Any:
+        """Where the load is."""
+        frame = self.robot.frame(self.payload)
+        if frame.body == WORLD:
+            raise StateError(f"payload: frame {shown(self.payload)} is on the world", "name a frame of a link that moves")
+        return frame
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """Those it starts with, of the free numbers."""
+        return np.asarray(self.free.parameters() if self.free.given is None else self.free.given, dtype=float)
+
+    @property
+    def one(self) -> Robot:
+        """The robot as it starts, every number given."""
+        return self.robot if self.free is None else self.free.at(self.parameters)
 
     @cached_property
     def motors(self) -> np.ndarray:
@@ -64,8 +91,8 @@ class Living:
         return Controller(self.system).motors
 
 
-def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4") -> Living:
-    """A robot, a closed chain, a scene or the start of a motion, with the steps it takes."""
+def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4", payload: Any = None) -> Living:
+    """A robot, a closed chain, a scene or the start of a motion, with the steps it takes, and a frame that carries a load."""
     if is_trajectory(thing):
         q, v = (thing.q[..., 0, :] if q is None else q), (thing.v[..., 0, :] if v is None else v)
     elif hasattr(thing, "q0") and hasattr(thing, "system"):  # a scene
@@ -74,6 +101,9 @@ def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any
     plant = Plant(system)
     if not isinstance(plant.given, Robot | System) or not plant.given.joints:
         raise StateError(f"{shown(thing)} cannot run in a page", "give a robot that moves, a closed chain or a scene")
+    given = getattr(plant.robot, "given", None)  # of a robot some of whose numbers are inputs
+    if given is not None and np.ndim(given) > 1:
+        raise StateError(f"parameters of the shape {np.shape(given)} came", "give one set: robot.at(parameters[i])")
     if q is None:
         own = closed_configuration(plant.given, plant.robot)
         q = resting(plant.robot) if own is None else own
@@ -86,15 +116,22 @@ def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any
     h = step_size(dt)
     if not FINEST <= h <= COARSEST:
         raise StateError(f"dt is {h:g}, expected {FINEST:g} to {COARSEST:g} in a live page", "leave it out for 1e-3")
-    return Living(plant.given, *start, h, checked(method, "a live page"))
+    if payload is not None and isinstance(plant.given, System):
+        raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
+    carries = "" if payload is None else plant.robot.frame(payload).name
+    alive = Living(plant.given, *start, h, checked(method, "a live page"), carries)
+    return alive
 
 
-def of(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4", **options: Any) -> str:
+def of(
+    thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4", payload: Any = None, **options: Any
+) -> str:
     """The text of a live page; further options are those of `scene`."""
-    alive = living(thing, q, v, dt, method)
+    alive = living(thing, q, v, dt, method, payload)
     title = options.pop("title", None)
     title = getattr(thing, "title", None) if title is None else title
-    return text(alive, scene(alive.system, q=alive.q0, title=title, **options))
+    drawn = alive.system if alive.robot.freed is None else alive.free.baked(alive.parameters)
+    return text(alive, scene(drawn, q=alive.q0, title=title, **options))
 
 
 def text(alive: Living, shown: Scene) -> str:
@@ -121,7 +158,7 @@ def data(alive: Living, shown: Scene) -> dict:
     curves = joint_names(robot, "q")
     curves = [curves[k] for k in sampled(len(curves), SEVERAL)] if curves else []
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(alive.system, System)
-    pull = sum(body.mass for body in robot.bodies) * 10.0 / (STRETCH * shown.extent[1])
+    mass = float(alive.one.mass)
     return {
         "code": base64.b64encode(blocks_binary(frame, machine.entries)).decode(),
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
@@ -136,10 +173,21 @@ def data(alive: Living, shown: Scene) -> dict:
         "colors": list(COLORS),
         "contacts": _contacts(alive) if "forces" in frame.sizes else [],
         "strain": STRAIN,
-        "pull": pull,
+        "pull": mass * 10.0 / (STRETCH * shown.extent[1]),
         "up": shown.upright.tolist(),
-        **numbers(machine, alive.motors, alive.q0, alive.h, shown.pieces),
+        **numbers(alive.one, machine, alive.motors, alive.q0, alive.h, shown.pieces),
+        **({} if alive.free is None else {"load": _load(alive, mass)}),
     }
+
+
+def _load(alive: Living, mass: float) -> dict:
+    """The free parameters: those at the start, what a kilogram on the frame adds, and where it hangs."""
+    own = alive.parameters
+    if not alive.payload:
+        return {"own": own.tolist(), "unit": [0.0] * len(own), "most": 0.0}
+    unit = alive.free.payload(alive.payload, 1.0) - alive.free.payload(alive.payload, 0.0)
+    place = {"body": alive.spot.body, "at": np.asarray(alive.spot.pose.translation).tolist()}
+    return {"own": own.tolist(), "unit": unit.tolist(), "most": LOAD * mass, **place}
 
 
 def _contacts(alive: Living) -> list[dict]:

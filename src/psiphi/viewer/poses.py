@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psiphi.catalogue.dynamics import sweeps_of
+from psiphi.errors import StateError
 from psiphi.framing.framing import frame_tree
 from psiphi.model.model import Model
 from psiphi.sweeps.interpreter import interpret
@@ -20,10 +21,14 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     >>> link_poses(b.build(), [0.5])[1].tolist()
     [[0.0, 0.0, 1.0]]
     """
+    if model.freed is not None:  # masses do not move links
+        if model.freed.every("offsets"):
+            raise StateError(f"the places of joints of {model.name} are inputs", "show light.baked(parameters)")
+        model = model.freed.nominal
     q = np.asarray(q, dtype=float)
     if not len(model.bodies):
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
-    tree = frame_tree(model, rods=False)
+    tree = frame_tree(model if model.freed is None else model.freed.nominal, rods=False)  # masses have no part in it
     R, p = interpret(sweeps_of("link_poses", tree), tree, q)
     return R, p
 

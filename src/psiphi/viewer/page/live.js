@@ -29,6 +29,7 @@ function made() {
   }
   if (L.gravity) sliders.gravity = slider(place, { name: "gravity", low: 0, high: 2 * L.gravity, value: L.floats ? 0 : L.gravity, unit: "m/s²" }, controls);
   sliders.damping = slider(place, { name: "joint losses", low: 0, high: 10, value: L.floats && L.gravity ? 1 : 0, unit: "1/s", title: "viscous damping of every coordinate, of the diagonal of the mass matrix" }, controls);
+  if (L.load && L.load.most) sliders.load = slider(place, { name: "payload", low: 0, high: L.load.most, value: 0, unit: "kg" }, aim);
   sliders.pull = slider(place, { name: "your hand", low: L.pull / 20, high: L.pull * 5, value: L.pull, unit: "N/m", log: true, title: "the spring with which you pull" }, controls);
   const targets = document.querySelector("#targets .rows");
   for (const j of L.joints) j.slider = slider(targets, { name: j.name, low: j.low, high: j.high, value: j.q === null ? 0 : L.start.q[j.q], unit: j.unit }, aim);
@@ -58,6 +59,7 @@ function controls() {  // from the sliders into the step's inputs
 function aim() {
   if (!F) return;
   for (const j of L.joints) F.aim[j.v] = j.q === null ? j.slider.value : j.slider.value - F.home[j.q];
+  if (F.burden) { F.own.set(L.load.own); F.unit.set(L.load.unit); F.burden[0] = sliders.load ? sliders.load.value : 0; }
   F.code.aim(); dirty = true;
 }
 
@@ -125,6 +127,10 @@ canvas.addEventListener("pointermove", e => { if (F && !e.buttons && e.pointerTy
 // -- the picture -------------------------------------------------------------------------------------------------------------
 function items() {
   const list = solidItems(on, $("frames").checked);
+  if (sliders.load && sliders.load.value > 0) {  // as large as aluminium
+    const M = on(L.load.body), r = Math.cbrt(sliders.load.value * 3 / (4 * Math.PI * 2700)), o = add(forth(M, L.load.at), origin(M));
+    list.push({ solid: ball, paint: linear("#7d8794"), matrix: frameOf([r, 0, 0], [0, r, 0], [0, 0, r], o) });
+  }
   if (held) list.push(...arrowItems(turnedUp(F.point), sub(held.hand, turnedUp(F.point)), Math.hypot(...sub(held.hand, turnedUp(F.point)))));
   if (L.contacts.length && $("forces").checked) {
     const force = L.contacts.map((_, i) => turnedUp(F.forces.slice(6 * i + 3, 6 * i + 6))), sizes = force.map(f => Math.hypot(...f));
@@ -134,6 +140,7 @@ function items() {
   }
   return list;
 }
+const ball = solids.sphere([1]);
 let strongest = 1e-9, anchor = null;
 function follow() {  // a robot that flies stays in the picture
   if (!L.floats) return;

@@ -1,0 +1,78 @@
+"""Time-optimal paths of a Panda beside toppra: `OPENBLAS_NUM_THREADS=1 python benchmarks/timed_paths.py` (pip install toppra).
+
+100 random paths through five postures, limits of speed, acceleration and torque, 200 steps; the same natural cubic splines for
+both, one by one and, psiphi, all at once. toppra's torques are pinocchio.rnea's, its solver is seidel.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+
+import numpy as np
+
+import psiphi as pp
+from psiphi.bench.peers import Pin
+
+COUNT, POINTS, ACCELERATION = 100, 200, 15.0
+
+
+def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np.ndarray]:
+    """Seconds a path, and the durations."""
+    import pinocchio
+    import toppra
+    from toppra import algorithm, constraint
+
+    toppra.setup_logging("ERROR")
+    peer = Pin(robot)
+    model, data = peer.peer, peer.peer.createData()
+    both = constraint.DiscretizationType.Interpolation
+    accelerations = np.full(robot.nv, ACCELERATION)
+    durations, begin = [], time.perf_counter()
+    for way, through in zip(ways, postures, strict=True):
+        curve = toppra.SplineInterpolator(way.curve.knots, through, bc_type="natural")
+        rows = [
+            constraint.JointVelocityConstraint(np.stack([-robot.velocity_limit, robot.velocity_limit], axis=1)),
+            constraint.JointAccelerationConstraint(np.stack([-accelerations, accelerations], axis=1), both),
+            constraint.JointTorqueConstraint(
+                lambda q, v, a: pinocchio.rnea(model, data, q, v, a),
+                np.stack([-robot.effort, robot.effort], axis=1),
+                np.zeros(robot.nv),
+                discretization_scheme=both,
+            ),
+        ]
+        solver = algorithm.TOPPRA(rows, curve, gridpoints=np.linspace(0, 1, POINTS + 1), solver_wrapper="seidel")
+        motion = solver.compute_trajectory(0, 0)
+        durations.append(np.nan if motion is None else motion.duration)
+    return (time.perf_counter() - begin) / COUNT, np.array(durations)
+
+
+def main() -> None:
+    pp.set_threads(1)
+    robot = pp.load("panda", lock="panda_finger_*")
+    middle, half = 0.5 * (robot.lower + robot.upper), 0.4 * (robot.upper - robot.lower)
+    postures = middle + half * np.random.default_rng(0).uniform(-1.0, 1.0, (COUNT, 5, robot.nq))
+    options = {"acceleration": ACCELERATION, "points": POINTS}
+    pp.path(robot, postures[0], **options)
+    begin = time.perf_counter()
+    ways = [pp.path(robot, through, **options) for through in postures]
+    alone = (time.perf_counter() - begin) / COUNT
+    begin = time.perf_counter()
+    pp.path(robot, postures, **options)
+    together = (time.perf_counter() - begin) / COUNT
+    print(f"psiphi: {1e3 * alone:.2f} ms a path one by one, {1e3 * together:.2f} ms {COUNT} at once")
+    if importlib.util.find_spec("toppra") is None:
+        print("toppra: not installed")
+        return
+    seconds, durations = theirs(robot, ways, postures)
+    ratio = np.array([way.duration for way in ways]) / durations
+    print(
+        f"toppra: {1e3 * seconds:.2f} ms a path: psiphi is {seconds / alone:.1f}x one by one, {seconds / together:.1f}x at once"
+    )
+    print(
+        f"durations, psiphi / toppra: {np.nanmin(ratio):.4f} to {np.nanmax(ratio):.4f}, {np.isnan(ratio).sum()} without theirs"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""A function for somebody's controller, as files: NAME.h, NAME.c and NAME_test.c, which knows the right numbers.
+
+    void NAME(const double *q, ..., double *a);                       one state
+    void NAME_batch(size_t n, const double *restrict q, ...);         n states, one after the other
+
+`trig="own"` brings sines and cosines along: nothing of a C library is called but sqrt, an instruction on most machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from psiphi.emitters.c import REAL, check_name, comment, function, parameters
+from psiphi.errors import StateError
+from psiphi.escaping import c_comment
+from psiphi.sweeps.drive import Straight
+from psiphi.tape.ops import Op
+from psiphi.wording import shown
+
+TRIG = ("libm", "own")
+WITHIN = {"d": 1e-11, "f": 1e-3}  # of the largest number of a result
+FAR = {"d": "1e5", "f": "8e3f"}  # beyond, an angle has lost its last digits here: the answer is NaN
+# pi/2 in parts of so few bits that a whole number of quarter turns times a part is exact; polynomials of Cephes (S. Moshier)
+QUARTER = {
+    "d": ("1.57079632673412561417e+00", "6.07710050630396597660e-11", "2.02226624879595063154e-21"),
+    "f": ("1.5703125f", "4.83751296997070312500e-04f", "7.54978995489188216e-08f"),
+}
+SINE = {
+    "d": "1.58962301576546568060e-10 -2.50507477628578072866e-8 2.75573136213857245213e-6 -1.98412698295895385996e-4 "
+    "8.33333333332211858878e-3 -1.66666666666666307295e-1",
+    "f": "-1.9515295891e-4f 8.3321608736e-3f -1.6666654611e-1f",
+}
+COSINE = {
+    "d": "-1.13585365213876817300e-11 2.08757008419747316778e-9 -2.75573141792967388112e-7 2.48015872888517045348e-5 "
+    "-1.38888888888730564116e-3 4.16666666666665929218e-2",
+    "f": "2.443315711809948e-5f -1.388731625493765e-3f 4.166664568298827e-2f",
+}
+
+
+def c_files(
+    straight: Straight,
+    name: str,
+    about: str,
+    cases: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
+    char: str = "d",
+    trig: str = "libm",
+) -> dict[str, str]:
+    """{file name: text}; `cases` are (inputs, right results), which the test program compares."""
+    check_name(name)
+    if trig not in TRIG:
+        raise StateError(f"trig is {shown(trig)}, expected 'libm' or 'own'", "libm is the C library's")
+    given = parameters(straight, name, char)
+    each = ", ".join(given)
+    many = ", ".join(["size_t n", *(word.replace("*", "*restrict ") for word in given)])
+    guard = f"PSIPHI_{name.upper()}_H"
+    header = [
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "#include <stddef.h>",
+        "",
+        *comment(straight, about, char),
+        f"void {name}({each});",
+        "",
+        "/* The same of n states, one after the other in every array; arrays do not overlap. */",
+        f"void {name}_batch({many});",
+        "",
+        "#endif",
+    ]
+    own = {Op.SIN: f"{name}_sin", Op.COS: f"{name}_cos"} if trig == "own" else {}
+    source = [
+        f"/* {c_comment(about)} */",
+        f'#include "{name}.h"',
+        "#include <math.h>",
+        "",
+        *(_own_trig(name, char) if own and straight.count.trig else ()),
+        *function(straight, name, char, own),
+        "",
+        *_batch(straight, name, many),
+    ]
+    files = {f"{name}.h": header, f"{name}.c": source, f"{name}_test.c": list(_test(straight, name, cases, char))}
+    return {file: "\n".join([*lines, ""]) for file, lines in files.items()}
+
+
+def _batch(straight: Straight, name: str, many: str) -> Iterator[str]:
+    yield f"void {name}_batch({many})"
+    yield "{"
+    yield "    for (size_t i = 0; i < n; ++i)"
+    places = [f"{arg.name} + {arg.size}u * i" for arg in (*straight.program.inputs, *straight.program.outputs)]
+    yield f"        {name}({', '.join(places)});"
+    yield "}"
+
+
+def _own_trig(name: str, char: str) -> Iterator[str]:
+    """x = k pi/2 + r, |r| <= pi/4; then polynomials of r."""
+    real, suffix = REAL[char]
+    first, second, third = QUARTER[char]
+    yield f"static {real} {name}_turn({real} x, int shift)"
+    yield "{"
+    yield f"    if (!(x >= -{FAR[char]} && x <= {FAR[char]})) return (x - x) / (x - x);  /* NaN */"
+    yield f"    const {real} turns = x * 0.63661977236758134308{suffix};"
+    yield f"    const long k = (long)(turns < 0.0{suffix} ? turns - 0.5{suffix} : turns + 0.5{suffix});"
+    yield f"    const {real} n = ({real})k, r = ((x - n * {first}) - n * {second}) - n * {third}, z = r * r;"
+    yield "    const unsigned quarter = (unsigned)(k + shift) & 3u;"
+    yield f"    const {real} s = r + r * z * {_polynomial(SINE[char])};"
+    yield f"    const {real} c = 1.0{suffix} - 0.5{suffix} * z + z * z * {_polynomial(COSINE[char])};"
+    yield f"    const {real} y = (quarter & 1u) != 0u ? c : s;"
+    yield "    return (quarter & 2u) != 0u ? -y : y;"
+    yield "}"
+    yield f"static {real} {name}_sin({real} x) {{ return {name}_turn(x, 0); }}"
+    yield f"static {real} {name}_cos({real} x) {{ return {name}_turn(x, 1); }}"
+    yield ""
+
+
+def _polynomial(words: str) -> str:
+    """By Horner's rule in z."""
+    text, *rest = words.split()
+    for c in rest:
+        text = f"({text} * z + {c})" if not c.startswith("-") else f"({text} * z - {c[1:]})"
+    return text
+
+
+def _test(straight: Straight, name: str, cases: Sequence, char: str) -> Iterator[str]:
+    real, suffix = REAL[char]
+    inputs, outputs = straight.program.inputs, straight.program.outputs
+    yield f"/* Right numbers for {name}: prints the largest error of each result, and returns 0 where all are small. */"
+    yield f'#include "{name}.h"'
+    yield "#include <math.h>"
+    yield "#include <stdio.h>"
+    yield ""
+    yield f"#define CASES {len(cases)}"
+    for place, group in ((0, inputs), (1, outputs)):
+        for i, arg in enumerate(group):
+            rows = [np.ravel(np.asarray(case[place][i], dtype=float)).tolist() for case in cases]
+            numbers = ",\n".join("    " + ", ".join(f"{x!r}{suffix}" for x in row) for row in rows)
+            yield f"static const {real} {'right_' * place}{arg.name}[CASES * {max(1, arg.size)}] = {{\n{numbers}}};"
+    yield ""
+    yield f"static int close_to(const char *what, const {real} *x, const {real} *y, int n)"
+    yield "{"
+    yield f"    {real} most = 0, size = 1;"
+    yield "    for (int i = 0; i < n; ++i) {"
+    yield f"        const {real} d = fabs{suffix}(x[i] - y[i]), s = fabs{suffix}(y[i]);"
+    yield "        if (!(d <= most)) most = d;"
+    yield "        if (s > size) size = s;"
+    yield "    }"
+    yield '    printf("%-24s largest error %.3g of %.3g\\n", what, (double)most, (double)size);'
+    yield f"    return most <= {WITHIN[char]:g}{suffix} * size;"
+    yield "}"
+    yield ""
+    yield "int main(void)"
+    yield "{"
+    for arg in outputs:
+        yield f"    static {real} {arg.name}[CASES * {arg.size}];"
+    yield "    int good = 1;"
+    yield f"    {name}_batch(CASES, {', '.join(arg.name for arg in (*inputs, *outputs))});"
+    for arg in outputs:
+        yield f'    good &= close_to("{arg.name}", {arg.name}, right_{arg.name}, CASES * {arg.size});'
+    yield "    return good ? 0 : 1;"
+    yield "}"

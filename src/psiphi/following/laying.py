@@ -1,0 +1,127 @@
+"""`pp.path`: postures in, a motion out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import real, whole
+from psiphi.errors import StateError
+from psiphi.following.bounds import Bounds, Limits, bounds
+from psiphi.following.fastest import fastest
+from psiphi.following.splines import cubic, quintic
+from psiphi.following.timed_path import TimedPath
+from psiphi.functions.robot import Robot
+from psiphi.wording import nearest, shown
+
+KINDS = ("fastest", "smooth")
+DENSE = 100  # postures through which a quintic spline is laid
+MOST = 100_000  # points
+
+
+def path(
+    robot: Robot,
+    postures: Any,
+    *,
+    kind: str = "fastest",
+    speed: Any = None,
+    acceleration: Any = None,
+    torque: Any = None,
+    points: int = 200,
+) -> TimedPath:
+    """q(t) through postures (..., K, nq), from rest to rest, within limits of speed, acceleration, torque (nv numbers, or one).
+
+    "fastest"   a natural cubic spline, in the least time (two passes over `points` of it; compiled, a path a SIMD lane)
+    "smooth"    minimum jerk, int |q'''|^2 dt, as fast as the limits let the whole of it be
+
+    `speed` and `torque` are the robot's own (`velocity_limit`, `effort`) unless given, `acceleration` has no limit; `np.inf`
+    takes one away. Torques are those of the robot's dynamics, M a + C v + g. The answer is a function of time, (q, v, a), and
+    so a reference for `pp.ComputedTorque` and the others.
+
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.load("ur5")
+    >>> way = pp.path(robot, [[0, -1, 1, 0, 1, 0], [1, -1.5, 1, 0, 1, 0], [1, -1, 0.5, 0.5, 1, 0]], acceleration=10.0)
+    >>> q, v, a = way(0.5 * way.duration)
+    >>> bool(np.abs(v).max() <= robot.velocity_limit.max()), way(way.duration)[0].round(6).tolist()
+    (True, [1.0, -1.0, 0.5, 0.5, 1.0, 0.0])
+    """
+    if not isinstance(robot, Robot):
+        raise StateError(f"path: {shown(robot)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
+    if not robot.nv or not robot.manifold.is_flat:
+        cause = (
+            f"path: {robot.name} has {'no joints' if not robot.nv else 'joints whose q is no vector (free, spherical, planar)'}"
+        )
+        raise StateError(cause, 'lay paths for its arm: base="fixed", or robot.lock(...)')
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise StateError(f"path: kind is {shown(kind)}, expected one of {', '.join(KINDS)}", nearest(kind, KINDS))
+    through = _postures(robot, postures, kind)
+    limits = _limits(robot, speed, acceleration, torque)
+    number = whole("points", points)
+    if not 10 <= number <= MOST:
+        raise StateError(f"path: points is {number}, expected 10 to {MOST}", "200 is the default")
+    knots, lead = _knots(through, limits), through.shape[:-2]
+    curve = (cubic if kind == "fastest" else quintic)(knots, through)
+    s = np.broadcast_to(np.linspace(0.0, 1.0, number + 1), (*lead, number + 1))
+    found = bounds(robot, curve, s, limits)
+    rates = _fast(found) if kind == "fastest" else _even(found)
+    return TimedPath(curve, s, rates)
+
+
+def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
+    through = real("postures", given, (robot.nq,), f"give at least two of {robot.nq} numbers")
+    if through.ndim < 2 or through.shape[-2] < 2:
+        raise StateError(f"postures has shape {through.shape}, expected (..., K, {robot.nq}), K of at least 2", "give more")
+    if not through.size or not (np.abs(through) < 1e6).all():
+        raise StateError("postures holds numbers that are not finite, or none", "look at where they came from")
+    if kind == "smooth" and through.shape[-2] > DENSE:
+        raise StateError(f"path: {through.shape[-2]} postures, expected at most {DENSE} for kind='smooth'", "give fewer")
+    if not (np.abs(np.diff(through, axis=-2)).max(axis=-1) > 1e-9).all():
+        raise StateError("path: one posture is the same as the one before it", "leave it out, or make two paths")
+    return through
+
+
+def _limits(robot: Robot, speed: Any, acceleration: Any, torque: Any) -> Limits:
+    own = {"speed": (speed, robot.velocity_limit), "torque": (torque, robot.effort)}
+    found = {name: _each(robot, name, x if x is not None else standard) for name, (x, standard) in own.items()}
+    found["acceleration"] = _each(robot, "acceleration", np.inf if acceleration is None else acceleration)
+    if not any(np.isfinite(x).any() for x in found.values()):
+        raise StateError(f"path: nothing limits {robot.name}", "give speed=, acceleration= or torque=")
+    if not (np.isfinite(found["acceleration"]) | np.isfinite(found["torque"])).any():
+        raise StateError(f"path: nothing limits how {robot.name} accelerates", "give acceleration= or torque=")
+    return Limits(**found)
+
+
+def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
+    row = real(name, given, (), "give a number or nv numbers")
+    if row.shape not in ((), (robot.nv,)) or not (row > 1e-12).all():
+        raise StateError(f"{name} is {shown(given)}, expected one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
+    return np.broadcast_to(np.where(row > 1e12, np.inf, row), (robot.nv,))
+
+
+def _knots(through: np.ndarray, limits: Limits) -> np.ndarray:
+    """(..., K) from 0 to 1: as far apart as the slowest joint needs by its speed, or as the postures are."""
+    steps = np.abs(np.diff(through, axis=-2))
+    pace = np.where(np.isfinite(limits.speed), limits.speed, 1.0)
+    spans = (steps / pace).max(axis=-1)
+    knots = np.concatenate([np.zeros((*spans.shape[:-1], 1)), np.cumsum(spans, axis=-1)], axis=-1)
+    return knots / knots[..., -1:]
+
+
+def _fast(b: Bounds) -> np.ndarray:
+    """ds/dt of the fastest motions."""
+    lead, points = b.s.shape[:-1], b.s.shape[-1]
+    rows = [x.reshape(-1, points, *x.shape[len(lead) + 1 :]) for x in (b.s, b.cap, b.alpha, b.beta, b.gamma)]
+    x, sound = fastest(Bounds(*rows))
+    if not sound.all():
+        cause = f"path: {np.count_nonzero(~sound)} of {len(sound)} paths cannot be run within the limits"
+        raise StateError(cause, "give more torque or acceleration, or more points")
+    return np.sqrt(x).reshape(*lead, points)
+
+
+def _even(b: Bounds) -> np.ndarray:
+    """ds/dt of motions at constant ds/dt: the largest whose square w keeps |beta w + gamma| <= 1 and w <= cap."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(b.beta > 0.0, (1.0 - b.gamma) / b.beta, np.where(b.beta < 0.0, (-1.0 - b.gamma) / b.beta, np.inf))
+    w = np.minimum(room.min(axis=(-2, -1), initial=np.inf), b.cap.min(axis=-1))
+    return np.broadcast_to(np.sqrt(w)[..., None], b.s.shape)

@@ -1,0 +1,137 @@
+"""What `pp.reach` was given, read: tasks, their goals, weights, and which joints may move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import read, real, several
+from psiphi.compiler.passes import UNROLLED, is_large
+from psiphi.control.task_space import are_rotations
+from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.model.model import Pose
+from psiphi.reaching.tasks import Wish
+from psiphi.wording import nearest, shown
+
+MASS = "center_of_mass"
+FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
+Goal = tuple[Wish, np.ndarray]
+
+
+def robot_of(given: Any) -> Robot:
+    """A robot with joints, small enough to be written out."""
+    if not isinstance(given, Robot):
+        raise StateError(f"reach: {shown(given)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
+    if is_large(given):
+        cause = f"reach: {given.name} has {len(given.bodies)} bodies, expected at most {UNROLLED}"
+        raise StateError(cause, "take a part of it: robot.subtree(...)")
+    if not given.joints:
+        raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
+    return given
+
+
+def goals(robot: Robot, targets: Any, directions: Any, center_of_mass: Any, weights: Any) -> list[Goal]:
+    """Every task with its goal (..., size)."""
+    weigh = _weights(weights)
+    out = [_placed(robot, frame, value, weigh) for frame, value in _pairs("targets", targets)]
+    out += [_directed(robot, frame, value, weigh) for frame, value in _pairs("directions", directions)]
+    if center_of_mass is not None:
+        robot._heavy("reach", "leave center_of_mass out")
+        place = _finite("center_of_mass", center_of_mass, (3,), "give a point (3,)")
+        out.append((Wish("mass", "", (), *weigh.get(MASS, (1.0, size_of(robot) ** -2))), place))
+    known = {task.frame or MASS for task, _ in out}
+    for name in weigh:
+        if name not in known:
+            raise StateError(f"weights: {shown(name)} is no target", nearest(name, sorted(known)))
+    out = [(task, goal) for task, goal in out if task.units]
+    if not out:
+        raise StateError("reach: nothing is wanted", 'give {"frame": pose}, directions=, or center_of_mass=')
+    return out
+
+
+@lru_cache(maxsize=256)
+def size_of(robot: Robot, frame: str = "") -> float:
+    """How far a frame (or the centre of mass) gets, in m, two digits: a turn by 1 rad weighs as much as moving that far."""
+    q = robot.random(seed=0, size=256)
+    places = robot.frame_pose(q, frame)[:, :3, 3] if frame else robot.center_of_mass(q)
+    spread = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=-1).mean()))
+    return float(f"{spread:.1e}") if spread > 1e-9 else 1.0
+
+
+def _placed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
+    name = robot.frame(frame).name
+    what = f"the target of {shown(name)}"
+    if isinstance(value, Pose):
+        value = value.matrix
+    array, fault = read(value, None)
+    if fault:
+        raise StateError(f"{what} {fault}", FORM)
+    weights = weigh.get(name, (1.0, size_of(robot, name) ** -2))
+    if array.shape[-2:] == (4, 4):
+        T = _finite(what, array, (4, 4), FORM)
+        if not are_rotations(T[..., :3, :3]) or not (np.abs(T[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) < 1e-9).all():
+            raise StateError(f"{what} is no pose: a rotation and 0 0 0 1 below", "give one like robot.frame_pose(q, frame)")
+        return Wish("pose", name, (), *weights), T[..., :3, :].reshape(*T.shape[:-2], 12)
+    if array.shape[-1:] == (3,):
+        return Wish("point", name, (), *weights), _finite(what, array, (3,), FORM)
+    raise StateError(f"{what} has shape {array.shape}, expected (..., 4, 4) or (..., 3)", FORM)
+
+
+def _directed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
+    name = robot.frame(frame).name
+    what, form = f"the direction of {shown(name)}", "give (axis in the frame, direction in the world)"
+    pair = several(what, value, form)
+    if len(pair) != 2:
+        raise StateError(f"{what} is {shown(value)}, expected two vectors", form)
+    axis, to = _finite(what, pair[0], (3,), form), _finite(what, pair[1], (3,), form)
+    lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (axis, to)]
+    if axis.ndim != 1 or not all(((x > 1e-12) & (x < 1e150)).all() for x in lengths):
+        raise StateError(f"{what} is {shown(value)}, expected one axis, and no vector of length 0", form)
+    unit = tuple((axis / lengths[0]).tolist())
+    return Wish("direction", name, unit, weigh.get(name, (1.0, 1.0))[0]), to / lengths[1]
+
+
+def _weights(given: Any) -> dict[str, tuple[float, float]]:
+    form = 'give {"frame": weight} or {"frame": (of the rotation, of the position)}'
+    out = {}
+    for name, value in _pairs("weights", given):
+        pair = real(f"the weight of {shown(name)}", value, (), form)
+        if pair.shape not in ((), (2,)) or not ((pair >= 0.0) & (pair < 1e12)).all():
+            raise StateError(f"the weight of {shown(name)} is {shown(value)}, expected numbers of at least 0", form)
+        turn, slide = np.broadcast_to(pair, (2,)).tolist()
+        out[name] = turn, slide
+    return out
+
+
+def _pairs(name: str, given: Any) -> list[tuple[Any, Any]]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise StateError(f"{name} is {shown(given)}, expected a dict by frames", f'give {name}={{"frame": ...}}')
+    return list(given.items())
+
+
+def _finite(what: str, value: Any, shape: tuple[int, ...], form: str) -> np.ndarray:
+    array = real(what, value, shape, form)
+    if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e100:
+        raise StateError(f"{what} holds numbers that are not finite, or beyond 1e100", "look at where they came from")
+    return array
+
+
+def moving_joints(robot: Robot, moving: Any) -> np.ndarray:
+    """(nv,): whether a coordinate may move."""
+    out = np.ones(robot.nv, dtype=bool)
+    if moving is not None:
+        out[:] = False
+        out[robot.select(moving)] = True
+    return out
+
+
+def configuration(robot: Robot, name: str, given: Any) -> np.ndarray:
+    """Finite configurations (..., nq), quaternions of unit length."""
+    q = _finite(name, given, (robot.nq,), f"give {robot.nq} numbers, with any batch axes in front")
+    return robot.normalize(q)

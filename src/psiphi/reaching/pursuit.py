@@ -1,0 +1,55 @@
+"""Many steps of a descent in one compiled loop: a problem a lane, big batches on all threads."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+
+import numpy as np
+
+from psiphi.emitters.joined import BlockFrame
+from psiphi.emitters.rollout import Rollout
+from psiphi.reaching.descent import Descent
+from psiphi.rollouts.parts import trace
+from psiphi.rollouts.runner import ROOMS, StepLoop
+from psiphi.runtime import cache
+from psiphi.runtime.host import HOST
+
+SAMPLE = ("B", "Q", "E", "miss")
+
+
+class Pursuit:
+    """A descent, compiled."""
+
+    def __init__(self, descent: Descent):
+        self.descent = descent
+
+    @cached_property
+    def loop(self) -> StepLoop:
+        d = self.descent
+        what = json.dumps([[vars(task) for task in d.tasks], d.ease, d.bounds, d.pulled, HOST.key("d")])
+        key = cache.key(cache.sources((*ROOMS, "reaching")), d.robot.digest, "reach", what, np.__version__)
+        return StepLoop(cache.remember(key, self._built))
+
+    @property
+    def _given(self) -> tuple[str, ...]:
+        return ("q", "goal", "wary", *["posture"] * self.descent.pulled)
+
+    def _built(self) -> bytes:
+        d = self.descent
+        start, look = trace("start", {"q": d.robot.nq}, d.begin), trace("look", d.sizes, d.look)
+        move = trace("move", {"B": d.robot.nq, "D": d.robot.nv}, d.move)
+        frame = BlockFrame({"start": (start, {}), "look": (look, {}), "move": (move, {})})
+        count = look.count + move.count
+        rollout = Rollout(frame, ("look", "move"), self._given, (), SAMPLE)
+        return HOST.build(HOST.emit(rollout), {"flops": count.flops + 40 * count.trig})
+
+    def run(self, q: np.ndarray, goal: np.ndarray, steps: int, wary: bool = False, posture: np.ndarray | None = None) -> tuple:
+        """From q (B, nq), `steps` evaluations: the last q that was taken, where the next step leads, E (B,) of the first of
+        these and the square of what each part of a task misses there (B, parts)."""
+        count, sizes = len(q), self.descent.sizes
+        given = [q, goal, np.broadcast_to(float(wary), (count, 1)), *([] if posture is None else [posture])]
+        out = [np.empty((count, sizes[name])) for name in SAMPLE]
+        self.loop.run([x[:, None, :] for x in (*given, *out)], steps, steps)
+        taken, ahead, energy, miss = out
+        return taken, ahead, energy[:, 0], miss

@@ -1,0 +1,94 @@
+"""`pp.reach`: the door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import flag, positive, whole
+from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.reaching import asking
+from psiphi.reaching.hunting import Hunt, problem
+from psiphi.reaching.reached import Reached
+
+MOST = 10_000  # starts
+
+
+def reach(
+    robot: Robot,
+    targets: Any = None,
+    near: Any = None,
+    *,
+    directions: Any = None,
+    center_of_mass: Any = None,
+    posture: Any = None,
+    weights: Any = None,
+    limits: bool = True,
+    moving: Any = None,
+    tolerance: float = 1e-6,
+    starts: int = 32,
+    distinct: bool = False,
+) -> Reached:
+    """q with T_frame(q) = T_wanted of every frame: min_q sum w |e(q)|^2, e = [log(R_d R*); p_d - p], within the joint limits.
+
+    `targets`     {frame: pose (..., 4, 4) or point (..., 3)}, any batch axes: one problem for each element
+    `near`        (..., nq): where to start; joints that no target feels stay there (or at `robot.neutral()`)
+    `directions`  {frame: (axis in the frame, direction (..., 3) in the world)}: that axis should look that way
+    `center_of_mass`  (..., 3)
+    `posture`     (..., nq): of all solutions one near to this
+    `weights`     {frame or "center_of_mass": w or (w of the rotation, w of the position)}, in 1/rad^2 and 1/m^2: what counts
+                  where not all can be met; 0 leaves a part out. By default 1 rad weighs as much as the frame's own reach
+    `limits`      whether joints stay within their limits; `moving` names those that may move at all
+    `tolerance`   rad and m; `starts` how many are tried; `distinct=True` collects all solutions that they find
+
+    Damped Newton steps, compiled whole, a problem a SIMD lane. Where a target cannot be met, q is the nearest that was found
+    (a local minimum from the best start) and `converged` is False.
+
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> wanted = robot.frame_pose([0.1, -0.8, 0.6, 0.2, 0.5, 0.3], "tool")
+    >>> found = pp.reach(robot, {"tool": wanted}, near=np.zeros(6))
+    >>> found, bool(np.abs(robot.frame_pose(found.q, "tool") - wanted).max() < 1e-6)  # doctest: +ELLIPSIS
+    (Reached(converged, error ...), True)
+    """
+    robot = asking.robot_of(robot)
+    asked = asking.goals(robot, targets, directions, center_of_mass, weights)
+    given = {name: asking.configuration(robot, name, x) for name, x in (("near", near), ("posture", posture)) if x is not None}
+    limits, distinct, starts = flag("limits", limits), flag("distinct", distinct), whole("starts", starts)
+    if not 1 <= starts <= MOST:
+        raise StateError(f"starts is {starts}, expected 1 to {MOST}", "32 is the default")
+    tolerance = positive("tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0)
+    try:
+        lead = np.broadcast_shapes(*(goal.shape[:-1] for _, goal in asked), *(x.shape[:-1] for x in given.values()))
+    except ValueError:
+        cause = ", ".join(str(x.shape[:-1]) for x in (*(goal for _, goal in asked), *given.values()))
+        raise StateError(f"reach: the batch axes do not fit together: {cause}", "make them equal or 1") from None
+    free = asking.moving_joints(robot, moving)
+    solver = problem(robot, tuple(task for task, _ in asked), limits, free.tobytes(), posture is not None)
+
+    def flat(x: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]), dtype=float)
+
+    goal = np.concatenate([flat(x) for _, x in asked], axis=-1)
+    base = flat(solver.inside(given.get("near", given.get("posture", robot.neutral()))))
+    hunt = Hunt(solver, goal, base, flat(given["posture"]) if posture is not None else None, tolerance)
+    solutions = hunt.every(starts, bool(given)) if distinct else hunt.first(starts, bool(given))
+    hunt.settle()
+    return _answer(hunt, lead, solutions)
+
+
+def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> Reached:
+    tasks, nq = hunt.problem.tasks, hunt.problem.robot.nq
+    names = [f"{task.frame or asking.MASS} {unit}" for task in tasks for unit in task.units]
+    miss = np.sqrt(hunt.miss).reshape(*lead, len(names))
+    errors = {name: miss[..., i] for i, name in enumerate(names)}
+    every = None
+    if solutions is not None:
+        every = np.full((len(solutions), max(map(len, solutions), default=0), nq), np.nan)
+        for row, some in zip(every, solutions, strict=True):
+            row[: len(some)] = some
+        every = every.reshape(*lead, *every.shape[1:])
+    q, solved, tries = hunt.q.reshape(*lead, nq), hunt.solved.reshape(lead), hunt.tries.reshape(lead)
+    return Reached(q, solved, miss.max(axis=-1), errors, tries, every)

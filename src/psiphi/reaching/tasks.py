@@ -1,0 +1,155 @@
+"""What is wanted of a robot, as residuals and their Jacobians on any scalars.
+
+    pose         [log(R_d R*); p_d - p]        point       p_d - p
+    direction    the turn from the frame's axis to the one that is wanted, in two rows across the axis
+    mass         c_d - c, c the centre of mass
+
+A kind is a row of `KINDS`. `goal` are its numbers: what it wants, in the form in which `now` says what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psiphi.functions.robot import Robot
+from psiphi.spatial.choices import less
+from psiphi.spatial.rotations import logarithm, quaternion
+from psiphi.spatial.screws import cross, dot
+from psiphi.spatial.small import apply, product, transpose
+
+OPPOSITE = 1e-12 - 1.0  # the cosine from which on two directions are taken as opposite: any axis across turns one to the other
+TURN, SLIDE = "rad", "m"
+
+
+class Residual(NamedTuple):
+    """Some rows of a task: what is missing, and how the robot's velocity makes it less; weighted when they are used."""
+
+    residual: list
+    J: list
+    unit: str
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A task of one kind, of a frame; `axis` is a direction's, in the frame; weights by unit, 1 / rad^2 and 1 / m^2."""
+
+    kind: str
+    frame: str = ""
+    axis: tuple[float, ...] = ()
+    turn: float = 1.0
+    slide: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """Numbers of its goal."""
+        return KINDS[self.kind].size
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Of its parts that count."""
+        return tuple(unit for unit in KINDS[self.kind].units if self.weight(unit) > 0.0)
+
+    def weight(self, unit: str) -> float:
+        return self.turn if unit == TURN else self.slide
+
+    def now(self, robot: Robot, q: np.ndarray) -> np.ndarray:
+        """What there is, (..., size)."""
+        return KINDS[self.kind].now(self, robot, q)
+
+    def parts(self, robot: Robot, q: np.ndarray, goal: list) -> list[Residual]:
+        """What is missing at one q, of the parts that count."""
+        return [part for part in KINDS[self.kind].parts(self, robot, q, goal) if self.weight(part.unit) > 0.0]
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(size,): with it, the distance of two goals is roughly the square root of the weighted residual."""
+        return KINDS[self.kind].scale(self)
+
+
+class WishKind(NamedTuple):
+    """How a kind of task is computed."""
+
+    size: int
+    units: tuple[str, ...]
+    now: Callable[[Wish, Robot, Any], np.ndarray]
+    parts: Callable[[Wish, Robot, Any, list], list[Residual]]
+    scale: Callable[[Wish], np.ndarray]
+
+
+def _place(task: Wish, robot: Robot, q: Any) -> tuple[list, list, list, list]:
+    """Rotation and position of the frame, and the Jacobians of both."""
+    T, J = robot.frame_pose(q, task.frame), robot.jacobian(q, task.frame)
+    return T[:3, :3].tolist(), T[:3, 3].tolist(), J[:3].tolist(), J[3:].tolist()
+
+
+def _apart(p: list, q: list) -> list:
+    return [b - a for a, b in zip(p, q, strict=True)]
+
+
+def _pose(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    R, p, turning, moving = _place(task, robot, q)
+    wanted = [goal[4 * r : 4 * r + 3] for r in range(3)]
+    turn = logarithm(quaternion(product(wanted, transpose(R))))[0] if task.turn else []
+    return [Residual(turn, turning, TURN), Residual(_apart(p, goal[3::4]), moving, SLIDE)]
+
+
+def _point(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    _, p, _, moving = _place(task, robot, q)
+    return [Residual(_apart(p, goal), moving, SLIDE)]
+
+
+def _direction(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    R, _, turning, _ = _place(task, robot, q)
+    d, *across = (apply(R, x) for x in (task.axis, *_across(task.axis)))
+    towards, cosine = cross(d, goal), dot(d, goal)
+    stuck = less(cosine, OPPOSITE)
+    turn = logarithm([*(x + stuck * y for x, y in zip(towards, across[0], strict=True)), 1.0 + cosine])[0]
+    return [Residual([dot(u, turn) for u in across], [apply(transpose(turning), u) for u in across], TURN)]
+
+
+def _mass(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    A = robot.centroidal_momentum_matrix(q)[3:] / robot.mass
+    return [Residual(_apart(robot.center_of_mass(q).tolist(), goal), A.tolist(), SLIDE)]
+
+
+def _across(axis: tuple[float, ...]) -> tuple[list, list]:
+    """Two unit vectors at right angles to a unit vector and to each other."""
+    first = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    first = first / np.linalg.norm(first)
+    return first.tolist(), np.cross(axis, first).tolist()
+
+
+def _pose_now(task: Wish, robot: Robot, q: Any) -> np.ndarray:
+    T = robot.frame_pose(q, task.frame)[..., :3, :]
+    return T.reshape(*T.shape[:-2], 12)
+
+
+def _pose_scale(task: Wish) -> np.ndarray:
+    turn, slide = np.sqrt(task.turn / 2.0), np.sqrt(task.slide)  # |R - R_d|^2 is twice the angle's square
+    return np.tile([turn, turn, turn, slide], 3)
+
+
+KINDS = {
+    "pose": WishKind(12, (TURN, SLIDE), _pose_now, _pose, _pose_scale),
+    "point": WishKind(
+        3,
+        (SLIDE,),
+        lambda task, robot, q: robot.frame_pose(q, task.frame)[..., :3, 3],
+        _point,
+        lambda task: np.full(3, np.sqrt(task.slide)),
+    ),
+    "direction": WishKind(
+        3,
+        (TURN,),
+        lambda task, robot, q: robot.frame_pose(q, task.frame)[..., :3, :3] @ np.array(task.axis),
+        _direction,
+        lambda task: np.full(3, np.sqrt(task.turn)),
+    ),
+    "mass": WishKind(
+        3, (SLIDE,), lambda task, robot, q: robot.center_of_mass(q), _mass, lambda task: np.full(3, np.sqrt(task.slide))
+    ),
+}

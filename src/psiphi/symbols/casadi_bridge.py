@@ -1,0 +1,34 @@
+"""A function as a `casadi.Function`: the tape on CasADi's SX scalars. CasADi then knows its derivatives, exactly."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from psiphi.compiler.source import Function
+from psiphi.optional import need
+from psiphi.symbols.symbolic import straight, table
+from psiphi.tape.evaluation import MEANING, evaluate
+from psiphi.tape.ops import Op
+
+
+def to_casadi(function: Function) -> Any:
+    """casadi.Function(q, ...) -> results; vectors are columns, arguments and results have psiphi's names."""
+    casadi = need("casadi", "to_casadi", "psiphi[casadi]")
+    code = straight(function, "CasADi")
+    inputs, outputs = code.program.inputs, code.program.outputs
+    given = [casadi.SX.sym(arg.name, *table(arg)) for arg in inputs]
+    flat = [casadi.vec(x.T) for x in given]  # row by row
+    meaning = MEANING | {Op.SIN: casadi.sin, Op.COS: casadi.cos, Op.SQRT: casadi.sqrt, Op.LESS: casadi.lt, Op.CONST: casadi.SX}
+    values = evaluate(code.tape, [node for *_, node in code.stores], lambda i, k: flat[int(i)][k], meaning)
+    entries: list[list[Any]] = [[casadi.SX(0)] * arg.size for arg in outputs]
+    for (number, index, _), value in zip(code.stores, values, strict=True):
+        entries[number][index] = value
+    results = []
+    for arg, own in zip(outputs, entries, strict=True):
+        rows, columns = table(arg)
+        results.append(casadi.reshape(casadi.vertcat(*own), columns, rows).T)
+    taken = {arg.name for arg in inputs}
+    names = [f"{arg.name}_out" if arg.name in taken else arg.name for arg in outputs]
+    word = re.sub(r"\W+", "_", function.source.request.name, flags=re.ASCII).strip("_")
+    return casadi.Function(f"psiphi_{word}", given, results, [arg.name for arg in inputs], names)

@@ -1,0 +1,142 @@
+"""C for controllers: strict compilers take it, sanitizers find nothing, its test program knows the right numbers."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi import cli
+from psiphi.emitters.c import most_alive
+from psiphi.emitters.c_files import c_files
+from psiphi.errors import StateError
+from psiphi.rollouts.parts import trace
+
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+CHECKED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+@pytest.fixture(scope="module")
+def cc():
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler (cc) on this machine")
+
+    def compile_to(target, *sources, options=()):
+        words = [compiler, *STRICT, *options, "-o", target, *sources, "-lm"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return target
+
+    return compile_to
+
+
+FILES = [
+    ("ur5", "forward_dynamics", []),
+    ("anymal_c", "forward_dynamics", ["--trig", "own"]),
+    ("iiwa14", "jacobian", ["--frame", "tool", "--type", "float", "--trig", "own"]),
+    ("panda", "inverse_dynamics", ["--jacobian", "q, v", "--name", "panda_id"]),
+    ("stanford_arm", "forward_dynamics", ["--vjp", "tau"]),
+    ("cartpole", "potential_energy", []),
+]
+
+
+@pytest.mark.parametrize(("robot", "function", "options"), FILES)
+def test_the_files_compile_strictly_and_their_test_program_agrees(cc, tmp_path, capsys, robot, function, options):
+    assert cli.main(["emit", robot, function, "--files", str(tmp_path), *options]) == 0
+    name = "panda_id" if "panda_id" in options else function
+    sources = [tmp_path / f"{name}.c", tmp_path / f"{name}_test.c"]
+    program = cc(tmp_path / "test", *sources, options=CHECKED)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "largest error" in done.stdout, done.stdout + done.stderr
+    text = sources[0].read_text(encoding="utf-8")
+    assert not ("--trig" in options and re.search(r"\b(sin|cos)f?\(", text)), "none of the C library's"
+    if name == "forward_dynamics" and robot == "ur5":  # a test program that cannot fail is none
+        head, body = text.split("\n{\n", 1)
+        sources[0].write_text(head + "\n{\n" + body.replace(" + ", " - ", 1), encoding="utf-8")
+        assert subprocess.run([cc(tmp_path / "wrong", *sources)], capture_output=True, timeout=60).returncode == 1
+
+
+@pytest.mark.parametrize(("char", "within", "reach"), [("d", 3e-16, 9.9e4), ("f", 1.2e-7, 7.9e3)])
+def test_own_sines_and_cosines(cc, tmp_path, char, within, reach):
+    """As near as a rounding or two, up to where they refuse."""
+    code = trace("turns", {"x": 1}, lambda x: {"y": [x[0].sin(), x[0].cos()]})
+    kind = np.dtype(char)
+    for file, text in c_files(code, "turns", "sines", [], char, "own").items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    library = ctypes.CDLL(str(cc(tmp_path / "turns.so", tmp_path / "turns.c", options=["-O2", "-shared", "-fPIC"])))
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-4, 4, 20_000), rng.uniform(-reach, reach, 20_000), np.arange(-8, 9) * np.pi / 4, [0.0]])
+    x = np.concatenate([x, [2 * reach, -2 * reach, np.inf, -np.inf, np.nan]]).astype(kind)
+    y = np.empty((len(x), 2), dtype=kind)
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (x, y)]
+    library.turns_batch(ctypes.c_size_t(len(x)), *pointers)
+    assert np.isnan(y[-5:]).all()
+    right = np.stack([np.sin(x[:-5].astype(float)), np.cos(x[:-5].astype(float))], axis=-1)
+    assert np.abs(y[:-5] - right).max() < within
+
+
+def test_numbers_that_are_alive():
+    """a b + c d needs two at a time after its products; what goes out stays."""
+    sums = trace("sums", {"x": 4}, lambda x: {"y": [x[0] * x[1] + x[2] * x[3]]})
+    assert most_alive(sums) == 3  # two products, and the sum while they are read
+    assert most_alive(trace("copies", {"x": 2}, lambda x: {"y": [x[0], x[1]]})) == 0
+
+
+def test_casadi_takes_the_file_as_it_is(cc, tmp_path, capsys):
+    casadi = pytest.importorskip("casadi", reason="casadi is not installed (pip install casadi)")
+    robot, rng = pp.load("panda"), np.random.default_rng(0)
+    given = robot.random(rng), rng.standard_normal(9), rng.standard_normal(9)
+    assert cli.main(["emit", "panda", "forward_dynamics", "--target", "casadi", "-o", str(tmp_path / "fd.c")]) == 0
+    f = casadi.external("forward_dynamics", str(cc(tmp_path / "fd.so", tmp_path / "fd.c", options=["-shared", "-fPIC"])))
+    assert (f.name_in(), f.name_out()) == (["q", "v", "tau"], ["a"])
+    assert np.abs(np.array(f(*given)).ravel() - robot.forward_dynamics(*given)).max() < 1e-12
+    symbols = [casadi.MX.sym(name, 9) for name in f.name_in()]
+    slopes = casadi.Function("slopes", symbols, [casadi.jacobian(f(*symbols), x) for x in symbols])(*given)
+    for mine, right in zip(slopes, robot.function("forward_dynamics").jacobian()(*given), strict=True):
+        assert np.abs(np.array(mine) - right).max() < 1e-12 * np.abs(right).max()
+    assert (
+        np.abs(np.array(f(given[0], 0, 0)).ravel() - robot.forward_dynamics(given[0], np.zeros(9), np.zeros(9))).max() < 1e-12
+    )
+
+
+def test_casadi_has_matrices_by_columns_and_says_where_there_is_no_jacobian(cc, tmp_path, capsys):
+    casadi = pytest.importorskip("casadi", reason="casadi is not installed (pip install casadi)")
+    robot = pp.load("iiwa14")
+    q = robot.random(seed=1)
+    words = ["emit", "iiwa14", "jacobian", "--frame", "tool", "--target", "casadi", "--name", "J", "-o", str(tmp_path / "J.c")]
+    assert cli.main(words) == 0 and "without a Jacobian" in capsys.readouterr().err
+    J = casadi.external("J", str(cc(tmp_path / "J.so", tmp_path / "J.c", options=["-shared", "-fPIC"])))
+    assert J.size_out(0) == (6, 7) and np.abs(np.array(J(q)) - robot.jacobian(q, "tool")).max() < 1e-14
+    assert cli.main(["emit", "g1", "gravity", "--target", "casadi"]) == 0
+    out = capsys.readouterr()
+    assert "quaternions" in out.err and "jac_gravity" not in out.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--trig", "own"], "--files"),
+        (["--files", "x", "--target", "wasm"], "--files writes C"),
+        (["--files", "x", "-o", "y"], "--files writes C"),
+        (["--jacobian", "w"], "no argument"),
+        (["--target", "casadi", "--type", "float"], "double"),
+        (["--files", "/dev/null/x"], "cannot write"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(capsys, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["emit", "pelican", "gravity", *words]) != 0
+    assert said in capsys.readouterr().err
+
+
+def test_junk_is_refused():
+    code = pp.load("pelican").function("gravity").code
+    for name in ("2x", "double", "", None, 3):
+        with pytest.raises(StateError, match="no name in C"):
+            c_files(code, name, "", [])
+    with pytest.raises(StateError, match="libm"):
+        c_files(code, "g", "", [], trig="table")

@@ -1,0 +1,130 @@
+"""`pp.path`: closed forms of one mass, SciPy's splines, limits looked at by Pinocchio, references of controllers."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline, make_interp_spline
+
+import psiphi as pp
+import zoo
+from psiphi.bench.peers import Pin
+from psiphi.following.splines import cubic, quintic
+
+
+def lift(mass: float = 2.0, gravity: float = 9.81) -> pp.Robot:
+    """A mass on a vertical rail."""
+    b = pp.Builder("lift", gravity=(0, 0, -gravity))
+    b.body("cabin", mass=mass)
+    b.joint("rail", "prismatic", parent="world", child="cabin", axis=(0, 0, 1))
+    return b.build()
+
+
+@pytest.fixture(scope="module")
+def panda() -> pp.Robot:
+    return pp.load("panda", lock="panda_finger_*")
+
+
+@pytest.fixture(scope="module")
+def postures(panda) -> np.ndarray:
+    middle, half = 0.5 * (panda.lower + panda.upper), 0.4 * (panda.upper - panda.lower)
+    return middle + half * np.random.default_rng(4).uniform(-1.0, 1.0, (6, 4, panda.nq))
+
+
+def test_one_mass_up_and_down():
+    """Full force up, full force down: h (1/a + 1/b) v^2 / 2 = height, with a = F/m - g and b = F/m + g."""
+    m, g, F, height = 2.0, 9.81, 50.0, 3.0
+    a, b = F / m - g, F / m + g
+    way = pp.path(lift(m, g), [[0.0], [height]], torque=F, speed=np.inf, points=1000)
+    assert way.duration == pytest.approx(np.sqrt(2.0 * height * (1 / a + 1 / b)), rel=2e-3)
+    limited = pp.path(lift(m, g), [[0.0], [height]], torque=F, speed=2.0, points=1000)
+    assert limited.duration == pytest.approx(height / 2.0 + 2.0 * (1 / a + 1 / b) / 2.0, rel=2e-3)
+    q, v, a_now = limited(0.5 * limited.duration)
+    assert v == pytest.approx([2.0], rel=1e-6) and abs(a_now[0]) < 1e-6
+    assert limited(-1.0)[0] == [0.0] and limited(1e3)[0] == [height] and not limited(1e3)[1].any()
+
+
+def test_minimum_jerk_of_two_postures():
+    """q = L (10 x^3 - 15 x^4 + 6 x^5): the largest speed is 15/8 L/T, the largest acceleration 10/sqrt(3) L/T^2."""
+    by_speed = pp.path(lift(), [[0.0], [3.0]], kind="smooth", speed=1.5, torque=np.inf, acceleration=1e6, points=1000)
+    assert by_speed.duration == pytest.approx(15 / 8 * 3.0 / 1.5, rel=1e-5)
+    other = pp.path(lift(), [[0.0], [3.0]], kind="smooth", speed=np.inf, torque=np.inf, acceleration=4.0, points=1000)
+    assert other.duration == pytest.approx(np.sqrt(10 / np.sqrt(3) * 3.0 / 4.0), rel=1e-5)
+    x = np.linspace(0.0, 1.0, 50)
+    np.testing.assert_allclose(other(x * other.duration)[0][:, 0], 3.0 * (10 * x**3 - 15 * x**4 + 6 * x**5), atol=1e-9)
+
+
+def test_curves_are_scipys(rng):
+    knots, points = np.array([0.0, 0.2, 0.5, 0.6, 1.0]), rng.standard_normal((5, 3))
+    s, still = np.linspace(0.0, 1.0, 60), [(1, np.zeros(3)), (2, np.zeros(3))]
+    peers = (CubicSpline(knots, points, bc_type="natural"), make_interp_spline(knots, points, 5, bc_type=(still, still)))
+    for make, peer in zip((cubic, quintic), peers, strict=True):
+        for order, ours in enumerate(make(knots, points)(s)):
+            np.testing.assert_allclose(ours, peer(s, order), atol=1e-9 * 10 ** (2 * order))
+
+
+@pytest.mark.parametrize("kind", ["fastest", "smooth"])
+def test_limits_hold_and_bind(panda, postures, kind):
+    ways = pp.path(panda, postures, kind=kind, acceleration=12.0, points=400)
+    peer = Pin(panda)
+    for k in range(len(postures)):
+        way = pp.path(panda, postures[k], kind=kind, acceleration=12.0, points=400)
+        assert way.duration == pytest.approx(ways.duration[k], rel=1e-12), "a path does not depend on the others"
+        inside = 0.5 * (way.times[1:] + way.times[:-1])
+        q, v, a = way(inside)
+        tau = peer.inverse_dynamics(q[::20], v[::20], a[::20])
+        used = [np.abs(v) / panda.velocity_limit, np.abs(a) / 12.0, np.abs(tau) / panda.effort]
+        assert max(x.max() for x in used) < 1.01
+        busy = np.maximum(used[0].max(axis=-1), used[1].max(axis=-1))
+        assert np.mean(busy > 0.98) > 0.95 if kind == "fastest" else busy.max() > 0.99
+        t = np.linspace(0.1, 0.9, 7) * way.duration
+        ahead, behind = way(t + 1e-6), way(t - 1e-6)
+        np.testing.assert_allclose((ahead[0] - behind[0]) / 2e-6, way(t)[1], atol=1e-4)
+        through = way(np.linspace(0.0, way.duration, 4000))[0]
+        for posture in postures[k]:
+            assert np.abs(through - posture).max(axis=-1).min() < 0.01
+        ends = way(np.array([0.0, way.duration]))
+        np.testing.assert_allclose(ends[0], postures[k][[0, -1]], atol=1e-9)
+        assert np.abs(ends[1]).max() < 1e-6
+
+
+def test_torques_bind_where_they_are_small(panda, postures):
+    weak = 0.6 * panda.effort
+    free, bound = (pp.path(panda, postures[0] * 0.5, speed=np.inf, acceleration=40.0, torque=x) for x in (np.inf, weak))
+    assert bound.duration > 1.02 * free.duration
+    q, v, a = bound(np.linspace(0.0, bound.duration, 300))
+    assert 0.99 < (np.abs(panda.inverse_dynamics(q, v, a)) / weak).max() < 1.03
+
+
+def test_a_path_is_a_reference(panda, postures):
+    way = pp.path(panda, postures[0], acceleration=8.0)
+    control = pp.ComputedTorque(panda, way, kp=400, kd=40)
+    options = {"tau": control, "duration": 0.5, "dt": 2e-3}
+    compiled, plain = (pp.simulate(panda, way(0.0)[0], compiled=flag, **options) for flag in (True, False))
+    np.testing.assert_allclose(compiled.q, plain.q, atol=1e-10)
+    np.testing.assert_allclose(compiled.q, way(compiled.t)[0], atol=2e-3)
+    both = pp.path(panda, postures[:2], acceleration=8.0)
+    q, _ = pp.rollout(panda, postures[:2, 0], tau=pp.ComputedTorque(panda, both, kp=400, kd=40), steps=100, dt=2e-3)
+    np.testing.assert_allclose(q[0, -1], way(0.2)[0], atol=2e-3)
+
+
+REFUSED = [
+    ({"postures": [[0.0]]}, "K of at least 2"),
+    ({"postures": [[0.0], [np.nan]]}, "not finite"),
+    ({"postures": [[0.0], [0.0]]}, "same as the one before"),
+    ({"torque": np.inf}, "nothing limits"),
+    ({"torque": np.inf, "speed": 1.0}, "nothing limits how"),
+    ({"torque": 19.0}, "to stand still"),
+    ({"torque": -1.0}, "above 0"),
+    ({"kind": "fast"}, "did you mean 'fastest'"),
+    ({"points": 3}, "10 to"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_is_refused(given, words):
+    with pytest.raises(pp.Error, match=words):
+        pp.path(lift(), **({"postures": [[0.0], [1.0]], "torque": 50.0} | given))
+
+
+def test_a_free_base_is_refused():
+    with pytest.raises(pp.Error, match="no vector"):
+        pp.path(pp.Robot.of(zoo.free_tree(3, seed=0)), np.zeros((2, 9)))

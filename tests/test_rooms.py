@@ -50,6 +50,7 @@ ROOMS = [
     "simulation",
     "viewer",
     "scenes",
+    "studies",
     "demo",
     "bench",
     "cli",
@@ -132,7 +133,7 @@ def _upstream(room: str, target: str) -> str:
 
 
 SHARED = {"__init__", "__main__"}
-ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "tables"}  # a command or bench, and what it calls
+ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "study", "tables"}  # a command or bench, and what it calls
 
 
 def test_no_file_name_has_two_meanings():
@@ -156,7 +157,7 @@ def test_no_class_name_has_two_meanings():
 
 MIDDLE = "runtime", "compiler", "foreign", "catalogue", "functions"
 FRONT = "spatial", "model", "editing", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering", "emitters"
-BACK = "closed", "exchange", "estimation", "control", "motion", "rollouts", "simulation", "scenes"
+BACK = "closed", "exchange", "estimation", "control", "motion", "rollouts", "simulation", "scenes", "studies"
 
 
 @pytest.mark.parametrize("room", [*FRONT, *MIDDLE, *BACK])

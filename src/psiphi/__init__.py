@@ -50,6 +50,8 @@ _HOME = {  # public name -> where it lives
     "derivative": "operators",
     "Expression": "operators",
     "estimation": "",
+    "study": "studies",
+    "Study": "studies",
     "set_threads": "runtime.threads",
     "get_threads": "runtime.threads",
     "robots": "",
@@ -121,6 +123,8 @@ __all__ = [
     "scenes",
     "set_threads",
     "simulate",
+    "study",
+    "Study",
     "time_derivative",
     "vector",
     "viewer",
@@ -151,6 +155,7 @@ if TYPE_CHECKING:
     from psiphi.rewriting import prove
     from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate
+    from psiphi.studies import Study, study
 
 
 def __getattr__(name: str) -> Any:

@@ -274,6 +274,16 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("simulate by SciPy", lambda **o: pp.simulate(robot, q, duration=2e-3, **o), {
             "method": "RK45", "rtol": 1e-3, "atol": 1e-3, "events": {"e": lambda t, q, v: 1.0}, "stop": ("diverged",),
         }),
+        Call("study", pp.study, {
+            "source": pp.load("acrobot"), "motions": 2, "duration": 3e-3, "method": "rk4", "limits": "ignore", "controller": {"kind": "pd"},
+            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None,
+        }),
+        Call("study vary", lambda **o: pp.study(pp.load("acrobot"), motions=2, duration=2e-3, vary={"mass": o["all"], "v": {"uniform": o["numbers"]}}), {
+            "all": {"choice": [1.0, 2.0]}, "numbers": [0.5, 1.5],
+        }),
+        Call("Study", lambda **o: [getattr(_study(), name)(x) for name, x in o.items()], {
+            "quantiles": [0.5], "motion": 0, "drawn": [0, 1], "worst": 1,
+        }),
         Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
         Call("rollout().vjp", rolled.vjp, {"q_weight": np.ones_like(rolled.q), "v_weight": None}),
         Call("rollout().jvp", rolled.jvp, {"q": v, "v": None, "tau": rest}),
@@ -353,6 +363,11 @@ URDF = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
 def _saved(folder: Path) -> Path:
     _motion().save(folder / "saved.csv")
     return folder / "saved.csv"
+
+
+@cache
+def _study() -> pp.Study:
+    return pp.study(pp.load("acrobot"), motions=3, duration=2e-3, vary={"mass": {"choice": [1.0, 2.0]}})
 
 
 def _motion() -> pp.Trajectory:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
-from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.equations import FORMS, Equation, unmade
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
@@ -194,11 +194,7 @@ class TreeSum:
     rods: bool = False
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
-        def made(tree: Tree) -> Program:
-            program = self.make(tree, frames)
-            return replace(program, inputs=with_parameters(program.inputs, model))
-
-        return TreeSumOf(self.equation, model, made)
+        return TreeSumOf(self.equation, model, self.make, frames)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +203,17 @@ class TreeSumOf:
 
     equation: str
     model: Model
-    program: Callable[[Tree], Program]
+    make: Callable[[Tree, tuple[str, ...]], Program]
+    frames: tuple[str, ...]
     columns: str = ""
     rods: bool = False
+
+    def program(self, tree: Tree) -> Program:
+        made = self.make(tree, self.frames)
+        return replace(made, inputs=with_parameters(made.inputs, self.model))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return unmade(self)
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         made = self.program(frame(self.model, self.rods))
@@ -238,6 +242,10 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
         bodies=tree.path_to(spot.body),
         marks={spot.body: _mark(place)},
     )
+
+
+def _regressor(tree: Tree, frames: tuple[str, ...]) -> Program:
+    return regression.program(tree)
 
 
 def _mark(place: Pose) -> tuple:
@@ -326,7 +334,7 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
-    "regressor": TreeSum("tau = Y pi", lambda tree, frames: regression.program(tree)),
+    "regressor": TreeSum("tau = Y pi", _regressor),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

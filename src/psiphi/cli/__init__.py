@@ -1,4 +1,4 @@
-"""The command line: `psiphi demo | view | info | simulate | derive | count | emit | bench`.
+"""The command line: `psiphi demo | view | info | simulate | study | derive | count | emit | bench`.
 
 Comes in: words. Goes out: text, files, an exit code: 0 done, 2 refused (one sentence and a hint on stderr), 3 a motion that
 diverged, 130 interrupted, 141 the reader of our output left. A command is a file here and a row of `COMMANDS`; nothing heavy is

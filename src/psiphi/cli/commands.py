@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from psiphi.cli import bench, count, demo, derive, emit, info, simulate, view
+from psiphi.cli import bench, count, demo, derive, emit, info, simulate, study, view
 
 EXAMPLES = """\
 examples:
@@ -15,6 +15,7 @@ examples:
   psiphi info puma560                    a robot's tree, coordinates, checks and operation counts
   psiphi simulate ur5 --controller hold  five seconds of motion: a summary, the numbers, a page with the animation
   psiphi simulate two_arms               a bundled scene; scenes are small TOML files
+  psiphi study run falls.toml            thousands or millions of motions, with numbers of their own
   psiphi derive "J @ mass.inv @ J.T"     an equation, its proof and its O(N) loops
   psiphi emit ur5 forward_dynamics       straight-line C of a robot's dynamics
   psiphi bench --quick                   a short comparison with other libraries on this machine
@@ -41,6 +42,7 @@ COMMANDS = {
     "simulate": Command(
         simulate.run, "move a robot or a scene in time, and keep the result", simulate.arguments, simulate.EXAMPLES
     ),
+    "study": Command(study.run, "many motions with numbers of their own, kept and summed up", study.arguments, study.EXAMPLES),
     "derive": Command(derive.run, "an operator expression, proved and turned into loops", derive.arguments, derive.EXAMPLES),
     "count": Command(count.run, "operation counts, beside those of the literature", count.arguments, count.EXAMPLES),
     "emit": Command(emit.run, "the code of a robot's function, as C or LLVM IR", emit.arguments, emit.EXAMPLES),

@@ -17,7 +17,16 @@ from psiphi.cli.text import Plain, nearest, sentence
 from psiphi.errors import Error
 
 # package -> the extra of psiphi that brings it; none: psiphi itself does
-EXTRAS = {"viser": "[viewer]", "scipy": "[sim]", "matplotlib": "[plot]", "mujoco": "[mujoco]", "numpy": "", "llvmlite": ""}
+EXTRAS = {
+    "viser": "[viewer]",
+    "scipy": "[sim]",
+    "matplotlib": "[plot]",
+    "mujoco": "[mujoco]",
+    "dask": "[cluster]",
+    "zarr": "[cluster]",
+    "numpy": "",
+    "llvmlite": "",
+}
 TRACE = "PSIPHI_TRACEBACK"  # set: mistakes of psiphi's own show where they happened
 
 

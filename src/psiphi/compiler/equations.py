@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from psiphi.errors import StateError
 from psiphi.model.model import Model
@@ -20,6 +21,11 @@ from psiphi.rewriting.budget import SECONDS
 from psiphi.sweeps.program import ADDED, Argument, with_parameters
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
+
+
+def unmade(asked: Any) -> dict[str, Any]:
+    """What is asked, as it travels: without what the passes made of it."""
+    return {name: x for name, x in vars(asked).items() if name != "made"}
 
 
 @dataclass(eq=False)
@@ -44,6 +50,9 @@ class Equation:
 
     def __post_init__(self):
         self.results = {name: Expression(settled(e.term), e.model) for name, e in self.results.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return unmade(self)
 
     @cached_property
     def key(self) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any
 
-from psiphi.compiler.equations import WHOLE, WRITTEN, Equation
+from psiphi.compiler.equations import WHOLE, WRITTEN, Equation, unmade
 from psiphi.compiler.recognised import coriolis
 from psiphi.emitters.rolled import Tables
 from psiphi.errors import StateError
@@ -67,6 +67,9 @@ class Ready:
 
     def ready(self) -> Any:
         raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return unmade(self)
 
 
 @dataclass(frozen=True)

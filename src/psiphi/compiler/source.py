@@ -19,6 +19,7 @@ from psiphi.arguments import on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
+from psiphi.errors import StateError
 from psiphi.escaping import c_string
 from psiphi.foreign.numbering import numbered
 from psiphi.framing.framing import Tree
@@ -27,6 +28,7 @@ from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
 from psiphi.runtime.launching import launch, loaded
+from psiphi.runtime.lazy_arrays import in_blocks, is_lazy
 from psiphi.runtime.quickcall import on_the_host, quickcall
 from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program
@@ -59,6 +61,10 @@ class Request:
     name: str
     frames: tuple[str, ...] = ()
     axes: str = "world"
+
+
+KEPT = 64  # functions from other processes that one holds on to
+_unpickled: dict[str, Function] = {}
 
 
 class Source:
@@ -173,9 +179,22 @@ class Function:
         if any(type(value) is not _ndarray and on_card(value) for value in values):
             source = self.source
             return launch(source.request.name, source.inputs, source.outputs, values, out, dtype, source.kernel)
+        if any(map(is_lazy, values)):
+            return self._later(values, out, dtype)
         if _char(values, dtype) not in self.source.libraries:
             self.prepare(_char(values, dtype))
         return run(self.ufunc, values, out, dtype=dtype, flops=self.source.cost)
+
+    def on_blocks(self, *values: np.ndarray, dtype: Any = None) -> Any:
+        """The results for one block of Dask's."""
+        return self.run(values, None if dtype is None else (None,) * len(self.source.outputs), dtype)
+
+    def _later(self, values: Any, out: Any, dtype: Any) -> Any:
+        source, given = self.source, out if isinstance(out, tuple) else (out,)
+        if any(array is not None for array in given):
+            cause = f"{source.request.name}: out= takes numbers now, and an argument is a Dask array"
+            raise StateError(cause, "leave out= out")
+        return in_blocks(source.request.name, self.on_blocks, source.inputs, source.outputs, values, dtype)
 
     def single(self) -> Any:
         """The fastest callable for one element of plain float64 vectors; it takes everything the gufunc takes."""
@@ -184,10 +203,25 @@ class Function:
         quick = quickcall(library, self.ufunc, self.source.request.name) if "quick" in library.names else None
         return quick or on_the_host(self.ufunc)
 
+    def __reduce__(self) -> Any:
+        """What is asked, in some kB: whoever unpickles it finds the machine code in the cache, and has it once a process."""
+        source = self.source
+        return _again, (type(self), source.request, source.asked, source.target)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.source, name)
+
+
+def _again(kind: type[Function], request: Request, asked: Any, target: Host) -> Function:
+    made = kind(request, asked, target)
+    key = f"{kind.__name__} {made.source.key('d')}"
+    if key not in _unpickled:
+        while len(_unpickled) >= KEPT:
+            del _unpickled[next(iter(_unpickled))]
+        _unpickled[key] = made
+    return _unpickled[key]
 
 
 def _char(values: Any, dtype: Any) -> str:

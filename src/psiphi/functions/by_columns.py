@@ -11,12 +11,17 @@ from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions import check as checked
 from psiphi.functions import guard
 from psiphi.model.states import check_states
+from psiphi.runtime.lazy_arrays import in_blocks, is_lazy, refuse_lazy
 
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:
     """`robot.mass_matrix(q)` and its like, with `out=`, `dtype=` and `check=` as everywhere."""
     guard.on_host(name, q)
     source = robot.function(name).source
+    if is_lazy(q):
+        if out is not None or check is not False:
+            refuse_lazy(name, "out= and check= are of numbers", q)
+        return in_blocks(name, getattr(robot, name), source.inputs, source.outputs, (q,), dtype)
     q = np.asarray(*guard.plain(robot, name, source.inputs, (q,)))
     guard.check_dtype(name, dtype)
     given = guard.check_out(name, source.outputs, out, q.shape[:-1])

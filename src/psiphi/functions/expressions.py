@@ -23,6 +23,7 @@ from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.derivation import Chain, Derivation
+from psiphi.runtime.lazy_arrays import in_blocks, is_lazy
 from psiphi.tape.tape import Count
 
 
@@ -56,6 +57,9 @@ class ExpressionFunction:
         self.equation = Equation(target, self.model, given=given, budget=budget)
         self.function = Differentiable(Request("expression"), self.equation)
         self.arguments = self.function.arguments
+
+    def __reduce__(self) -> Any:
+        return ExpressionFunction, (self.expression, self.equation.budget)
 
     @cached_property
     def plan(self) -> Plan:
@@ -137,6 +141,8 @@ class ExpressionFunction:
         if isinstance(self.plan, Sweeps):
             return self._compiled(values, out, dtype)
         guard.check_dtype("function", dtype)
+        if any(map(is_lazy, values)) and out is None:
+            return in_blocks("function", self, inputs, outputs, values, dtype)
         arrays = [np.asarray(value) for value in values]
         (given,) = guard.fitting_out(self.model, "function", self, arrays, out)
         result = self.plan(dict(zip((arg.name for arg in inputs), arrays, strict=True)), None)

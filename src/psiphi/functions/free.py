@@ -18,6 +18,7 @@ from psiphi.functions import guard, parametrised
 from psiphi.functions.robot import Robot
 from psiphi.model.freed import FREE, freed
 from psiphi.model.model import Model
+from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest, shown
 
@@ -86,7 +87,7 @@ class FreeRobot(Robot):
         >>> round(heavy.mass / light.at(light.parameters()).mass, 9)
         2.0
         """
-        if is_foreign(parameters):
+        if is_foreign(parameters) or is_lazy(parameters):
             return self._given(parameters)
         return self._given(self.consistent(parameters))
 
@@ -159,7 +160,7 @@ class FreeRobot(Robot):
     def _given(self, parameters: Any) -> FreeRobot:
         """The same robot, compiled functions included, with parameters."""
         made, known = object.__new__(type(self)), dict(self.__dict__, _functions=self._functions, _model=self._model)
-        known["given"] = parameters if is_foreign(parameters) else self._read(parameters)
+        known["given"] = parameters if is_foreign(parameters) or is_lazy(parameters) else self._read(parameters)
         made.__dict__.update({name: x for name, x in known.items() if name not in FORGOTTEN})
         return made
 

@@ -16,6 +16,8 @@ from psiphi.foreign.entering import enter, stacked
 from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
+from psiphi.runtime import lazy_arrays
+from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
@@ -166,6 +168,8 @@ def stack_wrenches(f_ext: Mapping) -> Any:
     wrenches = []
     if f_ext and all(map(is_foreign, f_ext.values())):
         return stacked(list(f_ext.values()))
+    if any(map(is_lazy, f_ext.values())):
+        return lazy_arrays.stacked(list(f_ext.values()))
     for frame, wrench in f_ext.items():
         array, fault = read(wrench, (6,))
         if fault:

@@ -24,6 +24,7 @@ from psiphi.functions.identified import Identified
 from psiphi.model.states import check_states
 from psiphi.operators import Operators
 from psiphi.optional import need
+from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.spatial.choices import on_tape
 from psiphi.sweeps.interpreter import interpret, interpret_on_tape
 from psiphi.sweeps.program import PARAMETERS, Argument
@@ -546,6 +547,7 @@ class Robot(Identified):
         if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
             self.upright(name, values[0])
         if check is not False and flag("check", check):
+            refuse_lazy(name, "check=True looks at numbers", *values)
             values = guard.plain(self, name, function.source.inputs, values)
             check_states(self, name, function.source.inputs, values, frames)
             with np.errstate(all="ignore"):
@@ -558,6 +560,7 @@ class Robot(Identified):
             out = (None,) * function.ufunc.nout
         try:
             if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
+                refuse_lazy(name, "on a robot of so many bodies its sweeps are interpreted", *values)
                 return self._interpreted(function, values, dtype)
             return function.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:

@@ -31,6 +31,7 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
+from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.sweeps.program import PARAMETERS, Argument, with_parameters
 from psiphi.wording import nearest, shown
 
@@ -103,6 +104,9 @@ class Stepper:
         """Anything that reads as arrays; float32 out where q, v and tau all are."""
         if any(map(is_foreign, (q, v, tau, dt))):
             return self._foreign(q, v, tau, dt)
+        if any(map(is_lazy, (q, v, tau))):
+            x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.more, self.like))
+            return x[..., : self.nq], x[..., self.nq :]
         q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)

@@ -9,6 +9,7 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
     gufunc.py       a NumPy gufunc from the addresses of loops
     quickcall.py    one element at once, without NumPy's overhead
     threads.py      big batches on all cores
+    lazy_arrays.py  Dask arrays: calls on their blocks, made later, perhaps elsewhere
     cache.py        object code on disk
 
     cuda.py         graphics cards of NVIDIA, as a target; nvptx.py: LLVM's back end for them

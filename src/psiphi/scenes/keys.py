@@ -103,31 +103,31 @@ class Table:
                 self.fail(key, f"no such key; there are {', '.join(known)}", nearest(key, known))
 
 
-def read(path: str | os.PathLike[str]) -> Table:
-    """The whole file."""
+def read(path: str | os.PathLike[str], what: str = "scene") -> Table:
+    """The whole file; `what` it should be, in words."""
     file = os.fspath(path)
     try:
         with open(file, "rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except IsADirectoryError:
-        raise ModelError("it is a folder, expected a scene file", "name the .toml file in it", file=file) from None
+        raise ModelError(f"it is a folder, expected a {what} file", "name the .toml file in it", file=file) from None
     except FileNotFoundError:
-        raise ModelError("there is no such scene file", "check the path", file=file) from None
+        raise ModelError(f"there is no such {what} file", "check the path", file=file) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
         why = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"cannot be read: {why}", "check the path and its permissions", file=shown(file)[1:-1]) from None
     if len(data) > MAX_BYTES:
-        raise ModelError("the file has more than 1 MiB, expected a small TOML file", "is it a scene?", file=file)
+        raise ModelError("the file has more than 1 MiB, expected a small TOML file", f"is it a {what}?", file=file)
     try:
         text = data.decode("utf-8")
         if DEEP.search(text):
             raise RecursionError
         return Table(file, "", tomllib.loads(text))
     except UnicodeDecodeError:
-        raise ModelError("the file is no UTF-8 text", "is it a scene?", file=file) from None
+        raise ModelError("the file is no UTF-8 text", f"is it a {what}?", file=file) from None
     except RecursionError:
         raise ModelError(
-            "its tables or lists lie too deep in each other", "a scene has two or three levels", file=file
+            "its tables or lists lie too deep in each other", f"a {what} has two or three levels", file=file
         ) from None
     except ValueError as error:  # TOML's own, or a number of thousands of digits
         raise ModelError(f"it is not TOML: {error}", "see toml.io for its few rules; text needs quotes", file=file) from error

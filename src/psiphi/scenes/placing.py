@@ -41,15 +41,15 @@ class Placed:
 
 def read_placed(name: str, row: Table, folder: Path) -> Placed:
     """A table [robots.NAME]."""
-    robot = _robot(row, folder)
+    robot = robot_of(row, folder)
     base = pose(row, "at")
-    q, given = _coordinates(row, "q", robot, resting(robot))
-    v, driven = _coordinates(row, "v", robot, np.zeros(robot.nv))
+    q, given = coordinates(row, "q", robot, resting(robot))
+    v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
     row.done()
     return Placed(name, robot, base, q, v, given, driven)
 
 
-def _robot(row: Table, folder: Path) -> Robot:
+def robot_of(row: Table, folder: Path) -> Robot:
     source = row.text("robot")
     beside = folder / source
     base = row.text("base", None, ("fixed", "free"))
@@ -60,7 +60,7 @@ def _robot(row: Table, folder: Path) -> Robot:
         row.fail("robot", f"is {source!r}: {getattr(error, 'cause', error)}", remedy)
 
 
-def _coordinates(row: Table, key: str, robot: Robot, start: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+def coordinates(row: Table, key: str, robot: Robot, start: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     """A list of all coordinates, or a table { joint = value }."""
     value = row.get(key, None)
     if value is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from typing import Any
+from typing import Any, Self
 
 WIDTH = 16  # of the bar alone; with its numbers it fits into 79 columns
 PARTS = 10  # lines in a log
@@ -40,13 +40,19 @@ class Bar:
         self.stream.flush()
 
     def _line(self, part: float, t: float, v) -> str:
-        full = int(part * WIDTH)
-        speed = t / max(time.perf_counter() - self.start, 1e-9)
+        speed = self._rate(t)
         fastest = max((abs(float(x)) for x in v.reshape(-1)[:4096] if x == x), default=0.0)
-        bar = "#" * full + "." * (WIDTH - full)
-        return f"[{bar}] {100 * part:3.0f}%  t = {t:.2f} s  {speed:.2g} x real time  largest speed {fastest:.3g}"
+        return f"{self._drawn(part)}  t = {t:.2f} s  {speed:.2g} x real time  largest speed {fastest:.3g}"
 
-    def __enter__(self) -> Bar:
+    def _rate(self, amount: float) -> float:
+        """So much a second, since it began."""
+        return amount / max(time.perf_counter() - self.start, 1e-9)
+
+    def _drawn(self, part: float) -> str:
+        full = int(part * WIDTH)
+        return f"[{'#' * full}{'.' * (WIDTH - full)}] {100 * part:3.0f}%"
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

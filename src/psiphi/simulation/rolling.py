@@ -20,7 +20,9 @@ from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.simulation.rolled_arrays import rolled
+from psiphi.simulation.rolled_blocks import rolled_later
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
 from psiphi.wording import shown
@@ -62,6 +64,11 @@ def rollout(
     plant.with_motors(actuated, passive)
     if not isinstance(method, str):
         raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
+    if any(map(is_lazy, (q0, v0, tau))):
+        rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
+        lost = {"damping": damping, "friction": friction, "friction_speed": friction_speed, "effort": effort, "limits": limits}
+        how = {"dt": dt, "steps": steps, "method": method, "every": every, "hold": hold, "actuated": actuated}
+        return rolled_later(rollout, plant, starts, rows, {**how, **lost, "passive": passive, "out": out})
     if any(map(on_card, (q0, v0, tau))):
         state, brakes = {"q": q0, "v": v0, "tau": tau}, (damping, friction, friction_speed)
         length = whole("steps", steps), step_stride(every), step_size(dt)

@@ -1,0 +1,215 @@
+"""What is asked of a study, read from TOML or from the same keys in Python: what moves, how, what varies, what is kept.
+
+robot = "ur5"               or scene = "four_bar"
+motions, seed, chunk        how many; their random numbers; how many are computed, written and lost at once
+duration, dt, method, hold, damping, friction, effort, limits, actuated, passive       as in `pp.rollout`
+[start] q, v                where motions begin, all coordinates or { joint = value }
+[controller] kind, kp, kd, gravity        none, hold, pd, computed
+[vary]                      see `varied.py`
+[keep] every, quantiles     samples every so many steps (0: none); the quantiles a report shows
+[fail] limits, speed        what counts as a failure, besides divergence: looked at after every step
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.errors import Error, StateError
+from psiphi.functions.robot import Robot
+from psiphi.scenes import load as load_scene
+from psiphi.scenes.keys import Table, read
+from psiphi.scenes.placing import coordinates, robot_of
+from psiphi.simulation.start import step_count, step_size
+from psiphi.studies.varied import Variation, read_variations
+from psiphi.viewer.motions import resting
+from psiphi.wording import shown
+
+CHUNK = 8192  # motions: about a second of one core
+ROWS = 32  # chunks hold a multiple of so many
+LAWS = ("none", "hold", "pd", "computed")
+ROLLED = ("method", "hold", "damping", "friction", "effort", "limits", "actuated", "passive")
+LARGEST = 10**12  # motions
+DEEPEST = 8  # levels of tables and lists
+
+
+@dataclass(frozen=True)
+class StudyLaw:
+    """The controller of a study: as a scene's, its gains in 1/s^2 and 1/s."""
+
+    kind: str = "none"
+    kp: float = 100.0
+    kd: float = 20.0
+    gravity: bool = True
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A study, as it was asked for; `spec` says all of it in JSON."""
+
+    title: str
+    system: Any
+    q0: np.ndarray
+    v0: np.ndarray
+    tau: Any  # of a scene
+    law: StudyLaw
+    motions: int
+    seed: int
+    chunk: int
+    steps: int
+    dt: float
+    options: dict[str, Any]
+    variations: tuple[Variation, ...]
+    every: int
+    quantiles: tuple[float, ...]
+    fail_limits: bool
+    fail_speed: float
+    spec: dict[str, Any]
+
+    @property
+    def robot(self) -> Robot:
+        return self.system.robot if isinstance(self.system, System) else self.system
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.motions // self.chunk)
+
+    @property
+    def samples(self) -> int:
+        """How many states of each motion are kept, with the first; 0 when none."""
+        return 1 + self.steps // self.every if self.every else 0
+
+    def numbers(self, chunk: int) -> np.ndarray:
+        """The motions of a chunk."""
+        return np.arange(chunk * self.chunk, min(self.motions, (chunk + 1) * self.chunk))
+
+
+def read_study(source: Any, changes: Mapping[str, Any]) -> Asked:
+    """The study of a TOML file, of the same keys in a dict, or of a robot or system with the keys in `changes`."""
+    folder = Path()
+    if isinstance(source, Robot | System):
+        top = Table("pp.study", "", _plain("the study", {"robot": source, **changes}))
+    elif isinstance(source, Mapping):
+        top = Table("pp.study", "", _plain("the study", {**source, **changes}))
+    elif isinstance(source, str | os.PathLike):
+        top, folder = read(source, "study"), Path(os.fsdecode(source)).parent
+        top.values.update(_plain("the study", dict(changes)))
+    else:
+        cause = f"the study is {shown(source)}, expected a TOML file, a dict of its keys, or a robot"
+        raise StateError(cause, 'pp.study("study.toml"), or pp.study(robot, motions=1000, duration=1.0, vary={...})')
+    asked = _asked(top, folder)
+    top.done()
+    return asked
+
+
+def _plain(name: str, value: Any, depth: int = 0) -> Any:
+    """Python's values as TOML's: arrays become lists."""
+    if depth > DEEPEST:
+        raise StateError(f"{name} holds lists or tables that lie too deep in each other", "a study has two or three levels")
+    if isinstance(value, Mapping):
+        if strange := [key for key in value if not isinstance(key, str)]:
+            raise StateError(f"{name} has the key {shown(strange[0])}, expected text", "name it as in docs/studies.md")
+        return {key: _plain(key, x, depth + 1) for key, x in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [_plain(name, x, depth + 1) for x in value] if isinstance(value, list | tuple) else value
+
+
+def _asked(top: Table, folder: Path) -> Asked:
+    system, q0, v0, tau, given = _moved(top, folder)
+    robot = system.robot if isinstance(system, System) else system
+    motions, seed = _whole(top, "motions", 1, LARGEST), _whole(top, "seed", 0, (1 << 64) - 1, 0)
+    chunk = _whole(top, "chunk", 1, LARGEST, min(CHUNK, ROWS * math.ceil(motions / ROWS / 8)))
+    dt = step_size(top.number("dt", given.get("dt", 1e-3), 0.0))
+    duration = top.number("duration", given.get("duration", 1.0), 0.0)
+    try:
+        steps = step_count(duration, dt)
+    except Error as error:
+        top.fail("duration", error.cause, error.remedy)
+    if not steps:
+        top.fail("duration", f"{duration:g} is no step of {dt:g}", "give a longer one")
+    options = {key: top.get(key, given.get(key)) for key in ROLLED if key in top or key in given}
+    law = _law(top, "scene" in top)
+    variations = read_variations(top.table("vary", {}), system, robot, law.kind)
+    keep, fail = top.table("keep", {}), top.table("fail", {})
+    every = _whole(keep, "every", 0, steps, 0)
+    if every and steps % every:
+        keep.fail("every", f"is {every}, and {steps} steps are no multiple of it", f"give a divisor of {steps}")
+    levels = keep.numbers("quantiles", None, [0.05, 0.25, 0.5, 0.75, 0.95])
+    if not levels or not all(0.0 <= x <= 1.0 for x in levels):
+        keep.fail("quantiles", f"is {shown(levels)}, expected numbers from 0 to 1", "write quantiles = [0.05, 0.5, 0.95]")
+    limits, speed = fail.flag("limits", False), fail.number("speed", math.inf, 0.0)
+    keep.done()
+    fail.done()
+    title = top.text("title", robot.name)
+    spec = _spec(top, system, q0, v0, motions, seed, chunk, dt, steps)
+    return Asked(
+        title, system, q0, v0, tau, law, motions, seed, chunk, steps, dt, options, variations, every, tuple(sorted(levels)),
+        limits, speed, spec,
+    )  # fmt: skip
+
+
+def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, dict[str, Any]]:
+    """What moves, from where, what drives it and how, where a scene says so."""
+    if "scene" in top and "robot" in top:
+        top.fail("scene", "stands beside robot", "name one of them")
+    if "scene" in top:
+        name = top.text("scene")
+        case = load_scene(folder / name if name.endswith(".toml") else name)
+        options = {key: x for key, x in case.options.items() if key != "every"}
+        row = top.table("start", {})
+        if row.values:
+            top.fail("start", "stands beside a scene, which has its own", "write it into the scene")
+        return case.system, case.q0, case.v0, case.tau, options
+    given = top.get("robot")
+    system = given if isinstance(given, Robot | System) else robot_of(top, folder)
+    robot = system.robot if isinstance(system, System) else system
+    if robot.freed is not None:
+        top.fail("robot", f"numbers of {robot.name} are free already", "give the robot itself, and name what varies in [vary]")
+    row = top.table("start", {})
+    start = resting(robot) if "q" in row or not isinstance(system, System) else system.assemble(resting(robot))
+    q, _ = coordinates(row, "q", robot, start)
+    v, _ = coordinates(row, "v", robot, np.zeros(robot.nv))
+    row.done()
+    return system, q, v, None, {}
+
+
+def _law(top: Table, of_scene: bool) -> StudyLaw:
+    if "controller" not in top:
+        return StudyLaw()
+    row = top.table("controller")
+    if of_scene:
+        top.fail("controller", "stands beside a scene, which has its own", "write it into the scene")
+    kind = row.text("kind", among=LAWS)
+    law = StudyLaw(kind, row.number("kp", 100.0), row.number("kd", 20.0), row.flag("gravity", True))
+    row.done()
+    return law
+
+
+def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:
+    value = table.get(key, *default)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1e6
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        table.fail(key, f"is {shown(value)}, expected a whole number from {least} to {most}", f"write {key} = {least}")
+    return value
+
+
+def _spec(top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, motions: int, seed: int, chunk: int, dt: float, steps: int):
+    """All of it as JSON: what two studies differ in is found by comparing."""
+    robot = system.robot if isinstance(system, System) else system
+    names = ("title", "robot", "scene", "base")
+    own = {key: x for key, x in top.values.items() if key in top.asked and key not in names}
+    known = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
+    digest = hashlib.sha256(json.dumps(known).encode()).hexdigest()
+    spec = {**own, "robot": robot.name, "robot and start": digest, "motions": motions, "seed": seed, "chunk": chunk}
+    return json.loads(json.dumps({**spec, "dt": dt, "steps": steps}, sort_keys=True, default=shown))

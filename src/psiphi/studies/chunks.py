@@ -1,0 +1,106 @@
+"""The motions of one chunk, computed: final states, samples, and failures, each a row.
+
+A motion that diverged has the time of the first step whose state is not finite or faster than 1e9, and NaN as its final state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi.control.plant import Plant
+from psiphi.simulation.events import FASTEST
+from psiphi.simulation.rolling import rollout
+from psiphi.studies.asked import Asked
+from psiphi.studies.starting import Starter, Starts
+
+CAUSES = ("", "diverged", "limit", "speed", "parameters that no body has")
+DIVERGED, LIMIT, SPEED, IMPOSSIBLE = range(1, 5)
+MEMORY = 1 << 22  # numbers of states that are looked at together
+
+
+class Chunk:
+    """One study's chunks; it pickles in some kB, and works wherever psiphi is."""
+
+    def __init__(self, asked: Asked):
+        self.asked = asked
+        self.starter: Starter | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"asked": self.asked, "starter": None}
+
+    def run(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """All that is kept of these motions, by the names of `kept.py`."""
+        asked = self.asked
+        self.starter = self.starter or Starter(asked)
+        starts = self.starter.starts(numbers)
+        watched = asked.fail_limits or asked.fail_speed < np.inf
+        if watched:
+            size = max(1, MEMORY // ((asked.steps + 1) * (asked.robot.nq + asked.robot.nv)))
+            parts = [self._watched(numbers[i : i + size]) for i in range(0, len(numbers), size)]
+            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        every = asked.every or asked.steps
+        q, v = self._rolled(starts, every)
+        rows = self._rows(q, v)
+        lost = np.flatnonzero(~sane(q[:, -1], v[:, -1]) | ~starts.sound)
+        size = max(1, MEMORY // ((asked.steps + 1) * (asked.robot.nq + asked.robot.nv)))
+        for i in range(0, len(lost), size):  # again, every step: when was it?
+            some = lost[i : i + size]
+            again = self._watched(numbers[some])
+            for name in ("cause", "joint", "time"):
+                rows[name][some] = again[name]
+        gone = rows["cause"] > 0
+        rows["final_q"][gone], rows["final_v"][gone] = np.nan, np.nan
+        return rows
+
+    def _watched(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The same, looking at every step."""
+        asked = self.asked
+        assert self.starter is not None
+        starts = self.starter.starts(numbers)
+        q, v = self._rolled(starts, 1)
+        with np.errstate(invalid="ignore"):
+            faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~sane(q, v), np.abs(v))]
+            if asked.fail_limits:
+                lower, upper = Plant(asked.system).limits
+                outside = (q < lower) | (q > upper)
+                faults.append((LIMIT, outside.any(axis=-1), outside))
+            if asked.fail_speed < np.inf:
+                faults.append((SPEED, (np.abs(v) > asked.fail_speed).any(axis=-1), np.abs(v)))
+        step = asked.every or asked.steps
+        rows = self._rows(q[:, ::step], v[:, ::step])
+        first = np.full(len(numbers), asked.steps + 1)
+        for cause, bad, why in faults:
+            when = np.where(bad.any(axis=1), bad.argmax(axis=1), asked.steps + 1)
+            for i in np.flatnonzero(when < first):
+                rows["cause"][i], first[i] = cause, when[i]
+                rows["joint"][i] = -1 if cause == DIVERGED else self._joint(why[i, when[i]], cause)
+        rows["time"] = np.where(rows["cause"] > 0, first * asked.dt, np.nan)
+        rows["cause"][~starts.sound], rows["time"][~starts.sound], rows["joint"][~starts.sound] = IMPOSSIBLE, 0.0, -1
+        gone = (rows["cause"] == DIVERGED) | (rows["cause"] == IMPOSSIBLE)
+        rows["final_q"][gone], rows["final_v"][gone] = np.nan, np.nan
+        return rows
+
+    def _joint(self, row: np.ndarray, cause: int) -> int:
+        """The joint whose coordinate is the most to blame."""
+        k, place = int(np.argmax(row)), "q_slice" if cause == LIMIT else "v_slice"
+        return next(j.index for j in self.asked.robot.joints if getattr(j, place).start <= k < getattr(j, place).stop)
+
+    def _rolled(self, starts: Starts, every: int) -> tuple[np.ndarray, np.ndarray]:
+        asked = self.asked
+        options = {"steps": asked.steps, "dt": asked.dt, "every": every, **asked.options}
+        with np.errstate(all="ignore"):
+            return rollout(starts.system, starts.q, starts.v, starts.tau, **options)
+
+    def _rows(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        count = len(q)
+        rows = {"final_q": q[:, -1].copy(), "final_v": v[:, -1].copy(), "cause": np.zeros(count, np.uint8)}
+        rows |= {"joint": np.full(count, -1, np.int32), "time": np.full(count, np.nan)}
+        return rows | ({"q": q, "v": v} if self.asked.every else {})
+
+
+def sane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Whether states are finite, and slower than 1e9."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1))

@@ -1,0 +1,97 @@
+"""Dask arrays in, lazy Dask arrays out; what travels to a worker is small, and gives the same bits in another process."""
+
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import psiphi as pp
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return pp.load("acrobot")
+
+
+def given(robot, size=64):
+    rng = np.random.default_rng(0)
+    q, v, tau = robot.random(rng, (size,)), *rng.standard_normal((2, size, robot.nv))
+    return (q, v, tau), tuple(da.from_array(x, chunks=(24, 1)) for x in (q, v, tau))
+
+
+CALLS = {
+    "forward_dynamics": lambda r, q, v, tau: r.forward_dynamics(q, v, tau),
+    "one row for all": lambda r, q, v, tau: r.forward_dynamics(q, v, np.ones(2)),
+    "f_ext": lambda r, q, v, tau: r.forward_dynamics(q, v, tau, f_ext={"tool": np.ones(6), "world": v[..., :1] + np.ones(6)}),
+    "matrix": lambda r, q, v, tau: r.mass_matrix(q),
+    "frame_pose": lambda r, q, v, tau: r.frame_pose(q, "tool"),
+    "regressor": lambda r, q, v, tau: r.regressor(q, v, tau),
+    "energy": lambda r, q, v, tau: r.energy(q, v),
+    "float32": lambda r, q, v, tau: r.gravity(q, dtype=np.float32),
+    "jvp": lambda r, q, v, tau: r.function("forward_dynamics").jvp("q")(q, v, tau, v),
+    "expression": lambda r, q, v, tau: pp.function(r.operators.mass.inv @ pp.vector("tau"))(q, tau),
+    "inverse by numbers": lambda r, q, v, tau: pp.function((r.operators.mass + r.operators.I).inv @ pp.vector("tau"))(q, tau),
+    "parameters": lambda r, q, v, tau: r.free("mass").forward_dynamics(q, v, tau, parameters=np.abs(v) + 1.0),
+    "step": lambda r, q, v, tau: r.step(q, v, tau, 1e-3),
+    "rollout": lambda r, q, v, tau: pp.rollout(r, q, v, tau if isinstance(tau, da.Array) else tau[:, None], steps=4, every=2),
+    "controlled": lambda r, q, v, tau: pp.rollout(r, q, tau=pp.PD(r, r.neutral(), 1.0, 1.0), steps=4, every=2),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_dask_arrays_in_lazy_ones_out_with_the_same_bits(robot, call):
+    plain, lazy = given(robot)
+    wanted, found = CALLS[call](robot, *plain), CALLS[call](robot, *lazy)
+    pairs = list(zip(wanted, found, strict=True)) if isinstance(wanted, tuple) else [(wanted, found)]
+    for x, y in pairs:
+        assert isinstance(y, da.Array) and (y.shape, y.dtype) == (x.shape, x.dtype)
+        assert y.numblocks[0] == 3, "cut as it came, along the batch alone"
+        np.testing.assert_array_equal(y.compute(scheduler="synchronous"), x)
+
+
+def test_large_robots_too():
+    chain = pp.robots.chain(70)
+    q = chain.random(0, (3,))
+    found = chain.mass_matrix(da.from_array(q, chunks=(2, 70)))
+    np.testing.assert_array_equal(found.compute(scheduler="synchronous"), chain.mass_matrix(q))
+
+
+def test_what_travels_is_small_and_runs_in_other_processes(robot):
+    plain, lazy = given(robot)
+    wanted = robot.forward_dynamics(*plain), pp.rollout(robot, plain[0], steps=3)[0]
+    found = robot.forward_dynamics(*lazy), pp.rollout(robot, lazy[0], steps=3)[0]
+    with dask.config.set({"multiprocessing.context": "spawn"}):
+        there = dask.compute(*found, scheduler="processes", num_workers=1)
+    for x, y in zip(wanted, there, strict=True):
+        np.testing.assert_array_equal(x, y)
+    closed = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+    law = pp.PD(robot, robot.neutral(), 1.0, 1.0)
+    used = pp.function(robot.operators.mass.inv)
+    used(plain[0])
+    names = "forward_dynamics", "frame_pose", "regressor"
+    functions = [robot.function(name, ("tool",) if name == "frame_pose" else ()) for name in names]
+    functions[1](plain[0])
+    for thing in (robot, robot.free("mass"), closed, law, used, *functions, functions[0].jvp("q"), robot.diagonalised):
+        text = pickle.dumps(thing)
+        assert len(text) < 20_000, thing
+        again = pickle.loads(text)
+        if callable(again) and thing in (used, functions[1]):
+            np.testing.assert_array_equal(again(plain[0]), thing(plain[0]))
+
+
+def test_what_does_not_fit_is_said_before_anything_runs(robot):
+    _, (q, v, tau) = given(robot)
+    refused = [
+        (lambda: robot.forward_dynamics(q[:, :1], v, tau), r"q has shape \(64, 1\), expected \(..., 2\)"),
+        (lambda: robot.forward_dynamics(q, v[:7], tau), "batch axes do not fit together"),
+        (lambda: robot.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
+        (lambda: robot.gravity(q, out=np.empty((64, 2))), "out"),
+        (lambda: robot.gravity(q.astype(complex)), "dtype complex128"),
+        (lambda: pp.rollout(robot, q, steps=2, out=(q, q)), "out= takes numbers now"),
+        (lambda: robot.step(q, v, tau[:, :1], 1e-3), r"tau has shape \(64, 1\)"),
+    ]
+    for call, words in refused:
+        with pytest.raises(pp.StateError, match=words):
+            call()

@@ -1,12 +1,15 @@
 """Tensors of torch on the host: values, gradients of every order, torch.compile and torch.func; what does not fit is named."""
 
+import copy
 import gc
+import pickle
 
 import numpy as np
 import pytest
 
 import psiphi as pp
 from psiphi.foreign import entering
+from psiphi.foreign.numbering import numbered
 
 torch = pytest.importorskip("torch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
@@ -42,7 +45,7 @@ def test_values_are_numpys_and_nothing_is_copied():
     seen = []
     function = ARM.function("gravity")
     inner = type("Peek", (), {"__call__": lambda self, x: seen.append(x) or x * 1.0})()
-    inner.name, inner.inputs, inner.outputs = "peek", function.inputs, function.outputs
+    inner.name, inner.inputs, inner.outputs, inner.number = "peek", function.inputs, function.outputs, numbered(inner)
     entering.enter(inner, (q,))
     assert seen[0].ctypes.data == q.data_ptr()
 
@@ -96,7 +99,7 @@ def test_quaternions_have_gradients_by_their_four_numbers():
 
 def test_the_operator_passes_torchs_own_checks():
     operators = pytest.importorskip("psiphi.foreign.torch_operators")
-    index = operators.number(ARM.function("energy"))
+    index = ARM.function("energy").number
     torch.library.opcheck(getattr(torch.ops.psiphi, operators.operator(index)).default, (index, *tensors(2, 2)))
 
 
@@ -195,3 +198,10 @@ def test_parameters_of_a_robot_have_gradients():
     masses = torch.tensor(light.parameters(), requires_grad=True)
     assert check(lambda q, m: light.forward_dynamics(q, v, tau, parameters=m), (q, masses))
     assert check(lambda q, m: light.at(m).step(q, v, tau, 0.01, method="euler"), (q, masses))
+
+
+def test_copies_have_numbers_of_their_own():
+    fresh = pp.load("pelican").function("gravity")
+    other = pickle.loads(pickle.dumps(fresh))
+    assert len({fresh.number, other.number, copy.copy(fresh).number}) == 3
+    assert torch.equal(other(torch.zeros(2)), fresh(torch.zeros(2)))

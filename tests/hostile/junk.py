@@ -166,6 +166,8 @@ def table(folder: Path) -> list[Call]:
             "target": (0.1, 0.2, -1.0), "axis": (0, 0, 1), "to": (1, 0, 0), "weight": (1.0, 2.0),
         }),
         Call("jacobian", lambda by: robot.function("gravity").jacobian(by), {"by": "q"}),
+        Call("pullback", lambda by: robot.function("gravity").pullback(by), {"by": "q"}),
+        Call("pushforward", lambda by: robot.function("gravity").pushforward(by), {"by": "q"}),
         Call("from_mujoco", pp.from_mujoco, {"model": MJCF}),
         Call("from_pinocchio", pp.from_pinocchio, {"model": _peer()}),
         *_edits(ur5, folder),
@@ -260,7 +262,7 @@ def _free(robot: pp.Robot, q: np.ndarray, v: np.ndarray) -> list[Call]:
 def _motions(robot: pp.Robot) -> list[Call]:
     """What moves a robot, and what is asked of its motion."""
     q, v, rest = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
-    motion = pp.simulate(robot, q, v, duration=0.01)
+    motion, rolled = pp.simulate(robot, q, v, duration=0.01), pp.rollout(robot, q, v, rest, steps=2, method="euler")
     motors = {"actuated": None, "passive": None}
     brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "effort": False, **motors}
     given = {"q0": q, "v0": v, "tau": None, "dt": 1e-3, "method": "rk4", "every": 1, "hold": False, "limits": "ignore"}
@@ -283,6 +285,8 @@ def _motions(robot: pp.Robot) -> list[Call]:
             "quantiles": [0.5], "motion": 0, "drawn": [0, 1], "worst": 1,
         }),
         Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
+        Call("rollout().vjp", rolled.vjp, {"q_weight": np.ones_like(rolled.q), "v_weight": None}),
+        Call("rollout().jvp", rolled.jvp, {"q": v, "v": None, "tau": rest}),
         Call("step", robot.step, {"q": q, "v": v, "tau": rest, "dt": 1e-3, "method": "rk4"}),
         Call("GravityCompensation", _asked(pp.GravityCompensation, q, v), {"robot": robot, **motors}),
         Call("PD", _asked(pp.PD, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "gravity": False, **motors}),

@@ -40,13 +40,20 @@ def test_random_reachable_poses_of_a_panda(panda, rng):
     assert repr(again) == f"Reached(converged, error {float(again.error):.2g})" and "of 2000 converged" in repr(found)
 
 
-@pytest.mark.parametrize("kind", zoo.KINDS)
-def test_chains_of_every_joint_reach_two_frames(kind, rng):
-    robot = Robot.of(zoo.chain(kind, [kind, "revolute", kind, "spherical"], seed=5))
+CHAINS = [["revolute", "helical", "spherical"], ["prismatic", "universal", "planar"], ["cylindrical", "continuous", "free"]]
+
+
+def test_every_joint_is_in_a_chain():
+    assert set(zoo.KINDS) == {kind for kinds in CHAINS for kind in kinds}
+
+
+@pytest.mark.parametrize("kinds", CHAINS, ids=["-".join(kinds) for kinds in CHAINS])
+def test_chains_of_every_joint_reach_two_frames(kinds, rng):
+    robot = Robot.of(zoo.chain("mixed", kinds, seed=5))
     aim = robot.random(rng, size=6)
     wanted = {"tool": robot.frame_pose(aim, "tool"), "elbow": robot.frame_pose(aim, "elbow")[:, :3, 3]}
     found, peer = pp.reach(robot, wanted), Pin(robot)
-    assert found.converged.all(), (kind, found)
+    assert found.converged.all(), (kinds, found)
     assert missed(peer, found.q, "tool", wanted["tool"]) < 1.5e-6
     assert np.abs(peer.frame_pose(found.q, "elbow")[:, :3, 3] - wanted["elbow"]).max() < 1.5e-6
 
@@ -119,6 +126,14 @@ def test_limits_hold_or_do_not(panda):
     assert beyond.converged and beyond.q[0] > panda.upper[0]
     kept = pp.reach(panda, {TIP: wanted}, near=high)
     assert within(panda, kept.q)
+
+
+def test_a_limit_on_one_side():
+    rows = [pp.DH(a=a, mass=1.0, inertia=0.1 * np.eye(3), lower=0.0) for a in (0.0, 1.0)]
+    arm = pp.from_dh(rows).with_frame("tip", "link2", pp.Pose(np.eye(3), np.array([0.7, 0.0, 0.0])))
+    wanted = arm.frame_pose([0.4, 1.1], "tip")[:3, 3]
+    found = pp.reach(arm, {"tip": wanted}, near=[1.0, 0.0])
+    np.testing.assert_allclose(found.q, [0.4, 1.1], atol=1e-6)  # the other elbow is below its limit
 
 
 def test_all_solutions_of_a_puma():

@@ -25,14 +25,16 @@ import numpy as np
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import Ready, code, frame, is_large, kept, unrolled
 from psiphi.compiler.recognised import derivatives
-from psiphi.emitters.one_tape import joined
+from psiphi.emitters.one_tape import JoinedTape, joined
 from psiphi.emitters.rollout import Single
+from psiphi.emitters.segments import riders
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators.variations import derivative
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.differentiate import copied, pull, push
+from psiphi.tape.ops import Op
 from psiphi.tape.tape import Scalar, Tape
 
 Arguments = tuple[Argument, ...]
@@ -81,7 +83,7 @@ class Derivative(Ready):
         inputs, outputs = self.arguments()
         values = len(whole.program.outputs) - len(outputs)
         stores = tuple((number - values, index, node) for number, index, node in whole.stores if number >= values)
-        return Straight(replace(whole.program, inputs=inputs, outputs=outputs), whole.tape, stores)
+        return replace(whole, program=replace(whole.program, inputs=inputs, outputs=outputs), stores=stores)
 
     def _traced(self) -> Straight:
         """The code of what is differentiated, on one tape."""
@@ -147,7 +149,11 @@ class Derivative(Ready):
             for number, (arg, row) in enumerate(zip(outputs, values, strict=True))
             for index, x in enumerate(_flat(row, arg.size))
         )
-        return Straight(Program(self.kind, inputs, outputs, ()), work.tape, stores)
+        program, last = Program(self.kind, inputs, outputs, ()), [node for *_, node in stores]
+        if not isinstance(traced, JoinedTape):
+            return Straight(program, work.tape, stores)
+        inside = [i for i in work.tape.live(last) if work.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
+        return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
 
 
 def tangent(model: Model, arg: Argument, name: str) -> Argument:

@@ -21,6 +21,7 @@ from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
 from psiphi.errors import StateError
 from psiphi.escaping import c_string
+from psiphi.foreign.numbering import numbered
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache, cuda
@@ -158,6 +159,11 @@ class Function:
     def __init__(self, request: Request, asked: Any, target: Host = HOST):
         self.source = Source(request, asked, target)
         self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
+        self.number = numbered(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, here or in another process, has a number of its own."""
+        self.__dict__.update(state, number=numbered(self))
 
     @cached_property
     def ufunc(self) -> np.ufunc:

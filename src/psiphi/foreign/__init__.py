@@ -4,10 +4,11 @@ Comes in: a compiled function and the arrays of a call. Goes out: its results, i
 every door sends here what is not NumPy's.
 
     entering.py          whose arrays these are, and the way they take
+    numbering.py         functions by number
     torch_operators.py   functions as operators of torch: autograd, torch.compile, torch.func
     jax_primitives.py    functions as primitives of JAX: jit, grad, vmap
     xla_handlers.py      a function as XLA calls it: machine code that reads XLA's call frame
 
-A function here is anything with `inputs` and `outputs` (`Argument`s), `name`, a call on NumPy arrays, and the two derivatives
-that such libraries ask for, `pullback(*names)` and `pushforward(*names)`, which are functions again.
+A function here is anything with `inputs` and `outputs` (`Argument`s), `name`, `number`, a call on NumPy arrays, and the two
+derivatives that such libraries ask for, `pullback(*names)` and `pushforward(*names)`, which are functions again.
 """

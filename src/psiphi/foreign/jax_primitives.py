@@ -201,15 +201,21 @@ def _has_handler() -> bool:
     """Whether XLA takes the handler: tried once, on the smallest call there is."""
     try:
         jax.ffi.register_ffi_target(xla_handlers.TARGET, xla_handlers.handler(), platform="cpu")
-        with jax.ensure_compile_time_eval():
+        with jax.ensure_compile_time_eval(), jax.default_device(jax.devices("cpu")[0]):
             same = jax.ffi.ffi_call(xla_handlers.TARGET, jax.ShapeDtypeStruct((), jnp.float32))
             return float(same(jnp.float32(0.5), block=np.int64(xla_handlers.probe()), key="probe")) == 0.5
     except Exception:  # another version of the FFI, or none
         return False
 
 
-mlir.register_lowering(value_p, _lower)
-mlir.register_lowering(linear_p, _linear_lower)
+def _refused(ctx: Any, *operands: Any, function: Any, **names: Any) -> Any:
+    cause = f"{function.name}: within jit, functions run on the host's processor, and this is compiled for a graphics card"
+    raise StateError(cause, 'call it outside of jit, which runs on the card, or jit it under jax.default_device of "cpu"')
+
+
+for platform, rules in {"cpu": (_lower, _linear_lower), "cuda": (_refused, _refused)}.items():
+    mlir.register_lowering(value_p, rules[0], platform=platform)
+    mlir.register_lowering(linear_p, rules[1], platform=platform)
 ad.primitive_jvps[value_p], ad.primitive_jvps[linear_p] = _jvp, _linear_jvp
 ad.primitive_transposes[linear_p] = _linear_transpose
 batching.primitive_batchers[value_p], batching.primitive_batchers[linear_p] = _batch, _linear_batch

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from psiphi.errors import StateError
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.foreign.numbering import named
 from psiphi.optional import need
 
 torch: Any = need("torch", "a tensor", "psiphi[torch]")
@@ -29,14 +27,12 @@ KINDS = torch.float64, torch.float32
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)  # of the dispatcher, which are to see the operator
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)  # of torch.func
 _library = torch.library.Library("psiphi", "FRAGMENT")
-_functions: WeakValueDictionary[int, Any] = WeakValueDictionary()
-_numbers = count()
 
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
     tensors = _tensors(function, values)
-    index, wanted = number(function), torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    index, wanted = function.number, torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     if torch.compiler.is_compiling():
         return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
     if _transforms() or (_modes() and wanted):
@@ -48,18 +44,6 @@ def call(function: Any, values: Sequence[Any]) -> Any:
 
 def _sent(index: int, *tensors: Any) -> Any:
     return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
-
-
-def number(function: Any) -> int:
-    """By which operators know a function, as long as it lives."""
-    known = vars(function)
-    if "torch_number" not in known:
-        known["torch_number"] = next(_numbers)
-        _functions[known["torch_number"]] = function
-    return known["torch_number"]
-
-
-number._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
@@ -76,16 +60,9 @@ def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
     return tensors
 
 
-def _named(index: int) -> Any:
-    try:
-        return _functions[index]
-    except KeyError:
-        raise StateError(f"function {index} of psiphi is gone with its robot", "keep the robot as long as its graphs") from None
-
-
 def operator(index: int) -> str:
     """The name of a function's operator: one for all with so many arguments and results."""
-    function = _named(index)
+    function = named(index)
     return _registered(len(function.inputs), len(function.outputs))
 
 
@@ -108,7 +85,7 @@ def _registered(takes: int, gives: int) -> str:
 
 def _run(index: int, *tensors: Any) -> Any:
     """On the host by views, on a card by its kernel."""
-    function = _named(index)
+    function = named(index)
     if tensors[0].is_cuda:
         return function.run([x.contiguous() for x in tensors])
     results = function(*(x.numpy(force=True) for x in tensors))
@@ -119,7 +96,7 @@ def _run(index: int, *tensors: Any) -> Any:
 
 def _shapes(index: int, *tensors: Any) -> Any:
     """What the results look like."""
-    function, shapes = _named(index), [x.shape for x in tensors]
+    function, shapes = named(index), [x.shape for x in tensors]
     try:
         batch = torch.broadcast_shapes(*leads(function, shapes))
     except RuntimeError:
@@ -129,7 +106,7 @@ def _shapes(index: int, *tensors: Any) -> Any:
 
 
 def _keep(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.function = _named(inputs[0])
+    ctx.function = named(inputs[0])
     ctx.save_for_backward(*inputs[1:])
 
 
@@ -148,7 +125,7 @@ def _summed(gradient: Any, shape: Any) -> Any:
 
 def _batched(info: Any, axes: Any, index: int, *tensors: Any) -> Any:
     """vmap: one more batch axis, in front of all others."""
-    function = _named(index)
+    function = named(index)
     most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in _rows(function, tensors, axes))
     moved = []
     for x, arg, axis in _rows(function, tensors, axes):

@@ -15,6 +15,7 @@ True
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,8 @@ class Differentiable(Function):
 
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         made = self.__dict__.setdefault("_derivatives", {})
-        if (found := made.get((kind, names)) if names else None) is not None:
-            return found
+        with suppress(KeyError, TypeError):  # the first time, or what is no name
+            return made[kind, names]
         known = [arg.name for arg in self.source.inputs]
         for name in names:
             if not isinstance(name, str) or name not in known:

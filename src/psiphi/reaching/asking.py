@@ -18,6 +18,7 @@ from psiphi.reaching.tasks import Wish
 from psiphi.wording import nearest, shown
 
 MASS = "center_of_mass"
+FAR = 1e9  # m: nothing is wanted beyond
 FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
 Goal = tuple[Wish, np.ndarray]
 
@@ -117,8 +118,8 @@ def _pairs(name: str, given: Any) -> list[tuple[Any, Any]]:
 
 def _finite(what: str, value: Any, shape: tuple[int, ...], form: str) -> np.ndarray:
     array = real(what, value, shape, form)
-    if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e100:
-        raise StateError(f"{what} holds numbers that are not finite, or beyond 1e100", "look at where they came from")
+    if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > FAR:
+        raise StateError(f"{what} holds numbers that are not finite, or beyond {FAR:g}", "look at where they came from")
     return array
 
 

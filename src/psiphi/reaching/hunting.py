@@ -28,6 +28,7 @@ GAIN = 0.2  # of E that a stage may leave, so that a start goes on
 PATIENT = 0.9  # the same of the start that was asked for
 LAST = (30, 20)  # steps of a wary round, rounds
 SETTLING = (25, 12)  # steps, rounds of the way to the posture
+ENDLESS = 1e30  # stands for no limit: nothing times it is no number
 APART = 1e-3  # rad or m: distinct solutions are
 
 
@@ -43,7 +44,8 @@ class Problem:
         ease = np.where(felt | (free & pulled), np.where(slides, length**2, 1.0), 0.0)
         flat = zip(*(x.tolist() for x in robot.manifold.flat), strict=True)
         ends = [(i, k, float(robot.lower[i]), float(robot.upper[i])) for i, k in flat] if limits else []
-        self.bounds = tuple(end for end in ends if np.isfinite(end[2:]).any() and ease[end[1]] > 0.0)
+        ends = [end for end in ends if np.isfinite(end[2:]).any() and ease[end[1]] > 0.0]
+        self.bounds = tuple((i, k, max(lower, -ENDLESS), min(upper, ENDLESS)) for i, k, lower, upper in ends)
         self.where = np.array(
             [i for j in robot.joints if felt[j.v_slice].any() for i in range(j.q_slice.start, j.q_slice.stop)], int
         )

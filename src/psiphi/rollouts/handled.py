@@ -45,9 +45,9 @@ PULL = ("rates", "pull", "borne", "weigh", "load")  # after the law, before the 
 
 def handled(system: Robot | System, method: str) -> HandledMachine:
     """The blocks of such a step."""
-    if (system.robot if isinstance(system, System) else system).freed is not None:
-        cause = f"numbers of {system.name} are inputs, and a live page keeps its own"
-        raise StateError(cause, "write a page of light.baked(parameters)")
+    if isinstance(system, System) and system.robot.freed is not None:
+        cause = f"numbers of {system.name} are inputs, and a closed chain in a live page keeps its own"
+        raise StateError(cause, "write a page of one whose arms are baked: light.baked(parameters)")
     if len(system.joints) > UNROLLED:
         cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
         raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.emitters.device import WARPS
 from psiphi.emitters.joined import Named
@@ -47,6 +48,8 @@ def _start(m: Manifold) -> Straight:
 
 def run(plant: Plant, drive: Drive, plan: Recipe, dt: float, state: dict[str, Any], steps: int, every: int) -> tuple[Any, Any]:
     """q (..., samples, nq) and v (..., samples, nv); `state`: "q", "v" and "tau", those that are arrays of the card."""
+    if any(map(on_card, parameters_of(plant.robot))):
+        raise StateError("rollout: the parameters are on a graphics card", "give light.at(...) arrays of the host")
     inputs = [Argument("tau" if name == "tau" else f"{name}0", (plant.nq if name == "q" else plant.nv,)) for name in state]
     views = views_of("rollout", inputs, list(state.values()))
     char, device = one_kind("rollout", inputs, views, None)

@@ -11,6 +11,7 @@ from psiphi.control.plant import Plant
 from psiphi.control.torques import fits_steps
 from psiphi.errors import StateError
 from psiphi.foreign.entering import enter, full
+from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
@@ -39,6 +40,7 @@ class RolledFunction:
     def __init__(self, run: Callable, inputs: tuple[Argument, ...], law: Any, sizes: tuple[int, int], rows: int):
         self.run_states, self.inputs, self.law = run, inputs, law
         self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
+        self.number = numbered(self)
         self.last: Any = None  # what ran, on which arrays: gradients need not run it again
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -74,7 +76,7 @@ class RolledPullback:
     name = "rollout: pullback"
 
     def __init__(self, of: RolledFunction, names: tuple[str, ...]):
-        self.of, self.names = of, names
+        self.of, self.names, self.number = of, names, numbered(self)
         self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
         self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
 

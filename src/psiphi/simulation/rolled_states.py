@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import Array, read
 from psiphi.control.plant import parameters_of
 from psiphi.control.torques import Torque
 from psiphi.errors import StateError
@@ -16,7 +16,7 @@ from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest
 
 
-class RolledStates(tuple):
+class RolledStates(tuple[Array, Array]):
     """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives."""
 
     ways: Sensitivity

@@ -47,7 +47,7 @@ def rollout(
     passive: Any = None,
     limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Any:
+) -> RolledStates:
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
@@ -129,7 +129,7 @@ def _on_card(
     effort: Any,
     limits: str,
     out: Any,
-) -> tuple[Any, Any]:
+) -> Any:
     """The same on a graphics card; the torque is nothing, a constant array of the card, or what it may be on the host."""
     if not isinstance(plant.given, Robot) or _blocks(limits) or out is not None:
         what = "out= is" if out is not None else 'limits="block" is' if _blocks(limits) else f"{plant.name} is a closed chain:"

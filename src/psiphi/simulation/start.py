@@ -16,6 +16,7 @@ from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
 
 CLOSED = 1e-6  # how far open the constraints may be at the start: metres, radians, and the same a second
+SMALL = 1 << 22  # bytes that nobody asks the system for: to ask takes a millisecond
 LARGEST = 1 << 39  # bytes of a trajectory, where it is not known how many are free: 512 GiB
 SIZES = {"EB": 1e18, "PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 ROUNDING = 1e-9  # how far duration / dt may be from a whole number
@@ -75,8 +76,8 @@ def check_size(plant: Plant, batch: tuple[int, ...], steps: int, every: int, who
     a, tau, forces, energies and residuals, with what is needed to compute these at the end."""
     samples, forces = steps // every + 2, 6 * len(plant.contacts)
     a_sample = plant.nq + plant.nv + (3 * plant.nv + 2 * forces + 4 if whole else 0)
-    need, free = 8 * samples * math.prod(batch) * a_sample, min(free_memory(), LARGEST)
-    if need <= free:
+    need = 8 * samples * math.prod(batch) * a_sample
+    if need <= SMALL or need <= (free := min(free_memory(), LARGEST)):
         return
     size = f"{samples:.4g} samples" + (f" of {math.prod(batch)} motions" if batch else "")
     cause = f"this would take {words(need)} of memory for {size}, and {words(free)} are free"

@@ -64,6 +64,8 @@ def parametrised(function: Function) -> tuple[Straight, dict[str, float]]:
         what = f"{source.request.name or 'this function'} of {source.model.name}"
         raise StateError(f"{what} is not made of sweeps over a small tree: its numbers have no names", "leave parameters out")
     numbers, tape = frame_tree(source.model, rods=False), Tape()
+    if numbers.freed is not None:
+        raise StateError(f"numbers of {source.model.name} are inputs already", "leave parameters out: they have symbols")
     names = ParameterNames(tape)
     links = tuple(_named(names, numbers, link) for link in numbers.links)
     tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity))

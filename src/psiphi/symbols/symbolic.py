@@ -122,7 +122,7 @@ def number(sympy: Any, x: float) -> Any:
     (1/2, -3, 0.1)
     """
     plain = Fraction(x).limit_denominator(PLAIN) if math.isfinite(x) else Fraction(0)
-    return sympy.Rational(plain.numerator, plain.denominator) if float(plain) == x and _dyadic(plain) else sympy.Float(x, 17)
+    return sympy.Rational(plain.numerator, plain.denominator) if float(plain) == x and _dyadic(plain) else sympy.Float(x)
 
 
 def _dyadic(x: Fraction) -> bool:

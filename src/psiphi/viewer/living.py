@@ -62,9 +62,7 @@ class Living:
 
     @cached_property
     def free(self) -> Any:
-        """The robot with its parameters as inputs, where a load or the user says so; else None."""
-        if self.robot.freed is not None:
-            return self.robot
+        """The robot with the parameters of the link that carries a load as inputs; None where none does."""
         return self.robot.free("inertia", links=self.robot.bodies[self.spot.body].name) if self.payload else None
 
     @property
@@ -74,16 +72,6 @@ class Living:
         if frame.body == WORLD:
             raise StateError(f"payload: frame {shown(self.payload)} is on the world", "name a frame of a link that moves")
         return frame
-
-    @property
-    def parameters(self) -> np.ndarray:
-        """Those it starts with, of the free numbers."""
-        return np.asarray(self.free.parameters() if self.free.given is None else self.free.given, dtype=float)
-
-    @property
-    def one(self) -> Robot:
-        """The robot as it starts, every number given."""
-        return self.robot if self.free is None else self.free.at(self.parameters)
 
     @cached_property
     def motors(self) -> np.ndarray:
@@ -101,9 +89,8 @@ def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any
     plant = Plant(system)
     if not isinstance(plant.given, Robot | System) or not plant.given.joints:
         raise StateError(f"{shown(thing)} cannot run in a page", "give a robot that moves, a closed chain or a scene")
-    given = getattr(plant.robot, "given", None)  # of a robot some of whose numbers are inputs
-    if given is not None and np.ndim(given) > 1:
-        raise StateError(f"parameters of the shape {np.shape(given)} came", "give one set: robot.at(parameters[i])")
+    if plant.is_plain and plant.robot.freed is not None:
+        plant = Plant(plant.robot.baked())  # with the parameters of its `at`
     if q is None:
         own = closed_configuration(plant.given, plant.robot)
         q = resting(plant.robot) if own is None else own
@@ -119,8 +106,7 @@ def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any
     if payload is not None and isinstance(plant.given, System):
         raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
     carries = "" if payload is None else plant.robot.frame(payload).name
-    alive = Living(plant.given, *start, h, checked(method, "a live page"), carries)
-    return alive
+    return Living(plant.given, *start, h, checked(method, "a live page"), carries)
 
 
 def of(
@@ -130,8 +116,7 @@ def of(
     alive = living(thing, q, v, dt, method, payload)
     title = options.pop("title", None)
     title = getattr(thing, "title", None) if title is None else title
-    drawn = alive.system if alive.robot.freed is None else alive.free.baked(alive.parameters)
-    return text(alive, scene(drawn, q=alive.q0, title=title, **options))
+    return text(alive, scene(alive.system, q=alive.q0, title=title, **options))
 
 
 def text(alive: Living, shown: Scene) -> str:
@@ -158,7 +143,7 @@ def data(alive: Living, shown: Scene) -> dict:
     curves = joint_names(robot, "q")
     curves = [curves[k] for k in sampled(len(curves), SEVERAL)] if curves else []
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(alive.system, System)
-    mass = float(alive.one.mass)
+    mass = float(robot.mass)
     return {
         "code": base64.b64encode(blocks_binary(frame, machine.entries)).decode(),
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
@@ -175,16 +160,14 @@ def data(alive: Living, shown: Scene) -> dict:
         "strain": STRAIN,
         "pull": mass * 10.0 / (STRETCH * shown.extent[1]),
         "up": shown.upright.tolist(),
-        **numbers(alive.one, machine, alive.motors, alive.q0, alive.h, shown.pieces),
+        **numbers(robot, machine, alive.motors, alive.q0, alive.h, shown.pieces),
         **({} if alive.free is None else {"load": _load(alive, mass)}),
     }
 
 
 def _load(alive: Living, mass: float) -> dict:
     """The free parameters: those at the start, what a kilogram on the frame adds, and where it hangs."""
-    own = alive.parameters
-    if not alive.payload:
-        return {"own": own.tolist(), "unit": [0.0] * len(own), "most": 0.0}
+    own = alive.free.parameters()
     unit = alive.free.payload(alive.payload, 1.0) - alive.free.payload(alive.payload, 0.0)
     place = {"body": alive.spot.body, "at": np.asarray(alive.spot.pose.translation).tolist()}
     return {"own": own.tolist(), "unit": unit.tolist(), "most": LOAD * mass, **place}

@@ -28,7 +28,7 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     q = np.asarray(q, dtype=float)
     if not len(model.bodies):
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
-    tree = frame_tree(model if model.freed is None else model.freed.nominal, rods=False)  # masses have no part in it
+    tree = frame_tree(model, rods=False)
     R, p = interpret(sweeps_of("link_poses", tree), tree, q)
     return R, p
 

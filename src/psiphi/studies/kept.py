@@ -88,7 +88,7 @@ class Kept:
         """The chunks that are whole."""
         try:
             names = [entry.name for entry in os.scandir(self.folder / DONE)]
-        except FileNotFoundError:
+        except OSError:  # nothing there, or nothing that can be read: `begin` finds the words
             return []
         return sorted(int(name) for name in names if name.isdecimal() and int(name) < self.asked.chunks)
 

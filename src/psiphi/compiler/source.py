@@ -161,9 +161,9 @@ class Function:
         self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
         self.number = numbered(self)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy, here or in another process, has a number of its own."""
-        self.__dict__.update(state, number=numbered(self))
+    def __copy__(self) -> Function:
+        """A copy has a number of its own."""
+        return type(self)(self.source.request, self.source.asked, self.source.target)
 
     @cached_property
     def ufunc(self) -> np.ufunc:

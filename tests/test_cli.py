@@ -102,7 +102,7 @@ def test_version(capsys):
     ("argv", "sentence", "hint"),
     [
         (["inof", "panda"], "no command is called 'inof'", "Did you mean 'info'?"),
-        (["zzz"], "no command is called 'zzz'", "Known are demo, view, info, simulate, derive, count, emit, bench."),
+        (["zzz"], "no command is called 'zzz'", "Known are demo, view, info, simulate, study, derive, count, emit, bench."),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),
         (["demo", "extra"], "unrecognized arguments: extra", "psiphi demo --help"),

@@ -197,7 +197,7 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
             call()
 
 
-def test_a_cluster_gives_the_same_bits_and_a_dead_worker_costs_its_chunk(robot, tmp_path):
+def test_a_cluster_gives_the_same_bits_and_a_dead_worker_costs_its_chunk(robot, monkeypatch):
     keys = {"motions": 640, "chunk": 64, "seed": 4, "duration": 0.02, "vary": {"mass": MASSES, "v": {"normal": [0.0, 1.0]}}}
     plain = pp.study(robot, **keys)
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
@@ -208,6 +208,9 @@ def test_a_cluster_gives_the_same_bits_and_a_dead_worker_costs_its_chunk(robot, 
         there = pp.study(robot, **keys, scheduler=cluster.scheduler_address)
         killer.join(60)
         again = pp.study(robot, **{**keys, "chunk": 320}, scheduler=client)
+        monkeypatch.setattr(workers, "code_key", lambda: "another")
+        with pytest.raises(pp.Error, match="another psiphi or NumPy"):
+            pp.study(robot, **keys, scheduler=client)
     for study in (there, again):
         np.testing.assert_array_equal(study.final.q, plain.final.q)
 

@@ -88,7 +88,7 @@ class Kept:
         """The chunks that are whole."""
         try:
             names = [entry.name for entry in os.scandir(self.folder / DONE)]
-        except FileNotFoundError:
+        except OSError:  # nothing there, or nothing that can be read: `begin` finds the words
             return []
         return sorted(int(name) for name in names if name.isdecimal() and int(name) < self.asked.chunks)
 
@@ -115,8 +115,7 @@ class Kept:
             number = version("psiphi")
         except PackageNotFoundError:
             number = "0"
-        made = cache.key(cache.sources((*ROOMS, "studies")), np.__version__)[:16]
-        return {"asked": self.asked.spec, "psiphi": number, "code": made}
+        return {"asked": self.asked.spec, "psiphi": number, "code": code_key()}
 
     def _check_same(self, theirs: Any, mine: dict[str, Any], code: bool = True) -> None:
         old = theirs.get("asked", {}) if isinstance(theirs, dict) else {}
@@ -127,6 +126,11 @@ class Kept:
         if code and theirs.get("code") != mine["code"]:
             cause = f"{self.folder} was begun by another psiphi ({theirs.get('psiphi')}), whose last bits may differ"
             raise Error(cause, "finish it with that one, or give another folder")
+
+
+def code_key() -> str:
+    """What the last bits of a motion depend on, besides the processor."""
+    return cache.key(cache.sources((*ROOMS, "studies")), np.__version__)[:16]
 
 
 def put(file: Path, data: bytes) -> None:

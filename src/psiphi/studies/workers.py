@@ -21,7 +21,7 @@ from psiphi.errors import Error
 from psiphi.optional import need
 from psiphi.runtime.threads import get_threads, set_threads
 from psiphi.studies.chunks import Chunk
-from psiphi.studies.kept import EXTRA
+from psiphi.studies.kept import EXTRA, code_key
 from psiphi.wording import shown
 
 Rows = dict[str, np.ndarray]
@@ -77,7 +77,7 @@ def _there(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tupl
 
 
 def _submitted(client: Any, sent: bytes, number: int) -> Any:
-    return client.submit(on_worker, sent, number, os.getpid(), pure=False)
+    return client.submit(on_worker, sent, number, code_key(), os.getpid(), pure=False)
 
 
 @lru_cache(4)
@@ -85,8 +85,10 @@ def _unpacked(sent: bytes) -> Chunk:
     return pickle.loads(sent)
 
 
-def on_worker(sent: bytes, number: int, asker: int) -> tuple[int, Rows]:
+def on_worker(sent: bytes, number: int, code: str, asker: int) -> tuple[int, Rows]:
     """One chunk on a worker, on one thread, as the cluster has one for each of its tasks."""
+    if code != code_key():
+        raise Error("a worker has another psiphi or NumPy, whose last bits may differ", "install the same on all of them")
     if os.getpid() != asker:
         set_threads(1)
     chunk = _unpacked(sent)

@@ -48,6 +48,12 @@ def is_foreign(value: Any) -> bool:
     return type(value) is not np.ndarray and (owner(value) != "" or on_card(value))
 
 
+def is_lazy(value: Any) -> bool:
+    """Whether it is an array of Dask's."""
+    module = None if type(value) is np.ndarray else sys.modules.get("dask.array")
+    return module is not None and isinstance(value, module.Array)
+
+
 def on_card(value: Any) -> bool:
     """Whether the numbers are in the memory of a graphics card (CuPy, torch, JAX): by DLPack's own word."""
     if owner(value) == "torch":

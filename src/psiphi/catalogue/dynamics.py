@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
-from psiphi.compiler.equations import FORMS, Equation, unmade
+from psiphi.compiler.equations import FORMS, Equation, unmade, with_parameters
 from psiphi.compiler.passes import frame, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
@@ -21,7 +21,7 @@ from psiphi.model.model import WORLD, Model, Pose
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps import world_poses
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep, with_parameters
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
 F = TypeVar("F", bound=Function)

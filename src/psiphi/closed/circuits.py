@@ -18,13 +18,13 @@ from typing import Any
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, solver
 from psiphi.closed.methods import CORRECTED, METHODS
-from psiphi.compiler.equations import Equation
+from psiphi.compiler.equations import Equation, with_parameters
 from psiphi.compiler.passes import code, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.spatial.screws import add
-from psiphi.sweeps.program import ADDED, Argument, Program, ProgramStage, with_parameters
+from psiphi.sweeps.program import ADDED, Argument, Program, ProgramStage
 from psiphi.tape.tape import Count
 
 Places = dict[str, Any]

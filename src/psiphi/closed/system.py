@@ -413,7 +413,8 @@ class System:
         return made
 
     def _call(self, function: Function, values) -> Any:
-        values = (*values, *self.robot._more)
+        if self.robot.freed is not None:
+            values = (*values, *self.robot._more)
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)

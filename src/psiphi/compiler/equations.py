@@ -18,7 +18,7 @@ from psiphi.operators.expression import Expression
 from psiphi.operators.letters import FormLetter, Letter, VectorLetter, vector_letter
 from psiphi.operators.sides import ends, settled
 from psiphi.rewriting.budget import SECONDS
-from psiphi.sweeps.program import ADDED, Argument, with_parameters
+from psiphi.sweeps.program import ADDED, PARAMETERS, Argument
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
 
@@ -26,6 +26,11 @@ WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritt
 def unmade(asked: Any) -> dict[str, Any]:
     """What is asked, as it travels: without what the passes made of it."""
     return {name: x for name, x in vars(asked).items() if name != "made"}
+
+
+def with_parameters(inputs: tuple[Argument, ...], model: Model) -> tuple[Argument, ...]:
+    """The inputs, and the numbers of the model that are free behind them."""
+    return inputs if model.freed is None else (*inputs, Argument(PARAMETERS, (model.freed.size,)))
 
 
 @dataclass(eq=False)

@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
+from psiphi.arguments import is_lazy, on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
+from psiphi.compiler.numbering import numbered
 from psiphi.errors import StateError
 from psiphi.escaping import c_string
-from psiphi.foreign.numbering import numbered
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
 from psiphi.runtime.launching import launch, loaded
-from psiphi.runtime.lazy_arrays import in_blocks, is_lazy
+from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.runtime.quickcall import on_the_host, quickcall
 from psiphi.runtime.threads import run
 from psiphi.sweeps.program import Argument, Program

@@ -31,7 +31,7 @@ ASKED = ("nq", "nv", "forward_dynamics")
 
 def parameters_of(robot: Any) -> tuple[Any, ...]:
     """The parameters that `at` put into a robot some of whose numbers are inputs, or ()."""
-    return getattr(robot, "_more", ())
+    return robot._more if getattr(robot, "freed", None) is not None else ()
 
 
 def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ Comes in: a compiled function and the arrays of a call. Goes out: its results, i
 every door sends here what is not NumPy's.
 
     entering.py          whose arrays these are, and the way they take
-    numbering.py         functions by number
     torch_operators.py   functions as operators of torch: autograd, torch.compile, torch.func
     jax_primitives.py    functions as primitives of JAX: jit, grad, vmap
     xla_handlers.py      a function as XLA calls it: machine code that reads XLA's call frame

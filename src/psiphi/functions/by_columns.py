@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag
+from psiphi.arguments import flag, is_lazy
 from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions import check as checked
 from psiphi.functions import guard
 from psiphi.model.states import check_states
-from psiphi.runtime.lazy_arrays import in_blocks, is_lazy, refuse_lazy
+from psiphi.runtime.lazy_arrays import in_blocks, refuse_lazy
 
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:

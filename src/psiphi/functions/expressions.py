@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, positive
+from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, is_lazy, positive
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import choose
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
@@ -23,7 +23,7 @@ from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ONE
 from psiphi.rewriting.budget import SECONDS
 from psiphi.rewriting.derivation import Chain, Derivation
-from psiphi.runtime.lazy_arrays import in_blocks, is_lazy
+from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.tape.tape import Count
 
 

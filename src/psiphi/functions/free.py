@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, is_foreign, read, several
+from psiphi.arguments import Array, Numbers, is_foreign, is_lazy, read, several
 from psiphi.compiler.passes import UNROLLED
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
@@ -18,7 +18,6 @@ from psiphi.functions import guard, parametrised
 from psiphi.functions.robot import Robot
 from psiphi.model.freed import FREE, freed
 from psiphi.model.model import Model
-from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest, shown
 

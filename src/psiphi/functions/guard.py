@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_foreign, on_card, owner, read
+from psiphi.arguments import is_foreign, is_lazy, on_card, owner, read
 from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
@@ -17,7 +17,6 @@ from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
 from psiphi.runtime import lazy_arrays
-from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_foreign, read
+from psiphi.arguments import is_foreign, is_lazy, read
+from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.passes import Ready
 from psiphi.compiler.source import Request
 from psiphi.control.law import Law
@@ -31,8 +32,7 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
-from psiphi.runtime.lazy_arrays import is_lazy
-from psiphi.sweeps.program import PARAMETERS, Argument, with_parameters
+from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
 Pair = tuple[np.ndarray, np.ndarray]

@@ -12,16 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import is_lazy
 from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
 Arguments = Sequence[Argument]
-
-
-def is_lazy(value: Any) -> bool:
-    """Whether it is an array of Dask's."""
-    module = None if type(value) is np.ndarray else sys.modules.get("dask.array")
-    return module is not None and isinstance(value, module.Array)
 
 
 def refuse_lazy(name: str, what: str, *values: Any) -> None:

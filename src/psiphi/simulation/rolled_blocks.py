@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import is_lazy
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
-from psiphi.runtime.lazy_arrays import in_blocks, is_lazy
+from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.sweeps.program import Argument
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,19 @@ from psiphi.wording import nearest
 class RolledStates(tuple[Array, Array]):
     """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives."""
 
-    ways: Sensitivity
     tau: GivenTorque | None
 
     @classmethod
-    def of(cls, states: tuple[np.ndarray, np.ndarray], ways: Sensitivity, tau: GivenTorque | None) -> RolledStates:
+    def of(
+        cls, states: tuple[np.ndarray, np.ndarray], ways: Callable[[], Sensitivity], tau: GivenTorque | None
+    ) -> RolledStates:
         self = cls(states)
-        self.ways, self.tau = ways, tau
+        self._made, self.tau = ways, tau
         return self
+
+    @cached_property
+    def ways(self) -> Sensitivity:
+        return self._made()
 
     def __reduce__(self) -> Any:
         """A copy in another process is the states alone."""

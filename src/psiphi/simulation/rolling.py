@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, is_foreign, on_card, whole
+from psiphi.arguments import flag, is_foreign, is_lazy, on_card, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
@@ -20,7 +21,6 @@ from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
-from psiphi.runtime.lazy_arrays import is_lazy
 from psiphi.simulation.rolled_arrays import rolled
 from psiphi.simulation.rolled_blocks import rolled_later
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
@@ -110,7 +110,7 @@ def rollout(
         _fill(runner, states, every)
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
-    ways = Sensitivity(plant, drive, plan, runner, states, every)
+    ways = partial(Sensitivity, plant, drive, plan, runner, states, every)
     given = (
         None if callable(tau) else GivenTorque(torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, cut)
     )

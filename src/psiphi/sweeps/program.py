@@ -56,11 +56,6 @@ class Argument:
         return size
 
 
-def with_parameters(inputs: tuple[Argument, ...], model: Any) -> tuple[Argument, ...]:
-    """The inputs, and the numbers of the model that are free behind them."""
-    return inputs if model.freed is None else (*inputs, Argument(PARAMETERS, (model.freed.size,)))
-
-
 @dataclass(frozen=True)
 class ProgramStage:
     """One of several stages, which leave named values in places, the program's inputs being the first of them.

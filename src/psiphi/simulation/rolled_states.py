@@ -19,14 +19,14 @@ from psiphi.wording import nearest
 
 
 class RolledStates(tuple[Array, Array]):
-    """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives."""
+    """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states that stand in these arrays: copy
+    them before you write into them."""
 
     tau: GivenTorque | None
+    _made: Callable[[], Sensitivity]
 
     @classmethod
-    def of(
-        cls, states: tuple[np.ndarray, np.ndarray], ways: Callable[[], Sensitivity], tau: GivenTorque | None
-    ) -> RolledStates:
+    def of(cls, states: tuple[Array, Array], ways: Callable[[], Sensitivity], tau: GivenTorque | None) -> RolledStates:
         self = cls(states)
         self._made, self.tau = ways, tau
         return self

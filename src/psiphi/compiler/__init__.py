@@ -7,6 +7,6 @@ Comes in: named results, each an expression of one robot. Goes out: a gufunc, an
     recognised.py   equations whose derivatives have sweeps of their own
     derivatives.py  jvp, vjp, jacobian and hessian of what is asked
     explained.py    an equation's way through the passes, in words
-    source.py       one quantity as a gufunc, through the cache; numbering.py: functions by number, for other libraries
+    source.py       one quantity as a gufunc, through the cache
     plans.py        how an expression that is no single program is evaluated
 """

@@ -19,9 +19,9 @@ from psiphi.arguments import is_lazy, on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
-from psiphi.compiler.numbering import numbered
 from psiphi.errors import StateError
 from psiphi.escaping import c_string
+from psiphi.foreign.numbering import FUNCTIONS, NUMBERS
 from psiphi.framing.framing import Tree
 from psiphi.model.model import Model
 from psiphi.runtime import cache, cuda
@@ -159,7 +159,8 @@ class Function:
     def __init__(self, request: Request, asked: Any, target: Host = HOST):
         self.source = Source(request, asked, target)
         self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
-        self.number = numbered(self)
+        self.number = next(NUMBERS)
+        FUNCTIONS[self.number] = self
 
     def __copy__(self) -> Function:
         """A copy has a number of its own."""

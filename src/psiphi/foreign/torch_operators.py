@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.numbering import named
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.foreign.numbering import named
 from psiphi.optional import need
 
 torch: Any = need("torch", "a tensor", "psiphi[torch]")

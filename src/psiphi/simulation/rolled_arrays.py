@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.numbering import numbered
 from psiphi.control.plant import Plant
 from psiphi.control.torques import fits_steps
 from psiphi.errors import StateError
 from psiphi.foreign.entering import enter, full
+from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 

@@ -8,21 +8,21 @@ from weakref import WeakValueDictionary
 
 from psiphi.errors import StateError
 
-_functions: WeakValueDictionary[int, Any] = WeakValueDictionary()
-_numbers = count()
+FUNCTIONS: WeakValueDictionary[int, Any] = WeakValueDictionary()
+NUMBERS = count()
 
 
 def numbered(function: Any) -> int:
     """A number for a function that is being made."""
-    number = next(_numbers)
-    _functions[number] = function
+    number = next(NUMBERS)
+    FUNCTIONS[number] = function
     return number
 
 
 def named(number: int) -> Any:
     """The function of a number."""
     try:
-        return _functions[number]
+        return FUNCTIONS[number]
     except KeyError:
         raise StateError(
             f"function {number} of psiphi is gone with its robot", "keep the robot as long as its graphs"

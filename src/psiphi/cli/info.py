@@ -10,6 +10,7 @@ from psiphi.cli.advice import advice
 from psiphi.cli.robots import load, robot_argument
 from psiphi.cli.text import sentence, table, wrapped
 from psiphi.errors import Error
+from psiphi.wording import counted
 
 COUNTED = (  # the functions whose operations are counted
     "forward_dynamics",
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def describe(robot) -> Iterator[str]:
     """The lines of `psiphi info`: one row a body, then frames, checks and operation counts."""
     mass = sum(body.mass for body in robot.bodies)
-    yield f"{robot.name}: {len(robot.bodies)} bodies, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
+    yield f"{robot.name}: {counted(len(robot.bodies), 'body', 'bodies')}, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
     yield ""
     yield from table([HEAD, *_body_rows(robot)])
     yield ""

@@ -40,7 +40,7 @@ class Builder:
     >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), damping=0.1)
     >>> b.frame("tip", "rod", xyz=(0, 0, -1))
     >>> b.build()
-    <Model 'pendulum': 1 bodies, nq=1, nv=1>
+    <Model 'pendulum': 1 body, nq=1, nv=1>
     """
 
     def __init__(

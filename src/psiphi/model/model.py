@@ -20,7 +20,7 @@ from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
-from psiphi.wording import nearest, shown
+from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:
     from psiphi.model.freed import Freed
@@ -403,7 +403,8 @@ class Model(Immutable):
         return isinstance(other, Model) and self.digest == other.digest
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}>"
+        bodies = counted(len(self.bodies), "body", "bodies")
+        return f"<{type(self).__name__} {self.name!r}: {bodies}, nq={self.nq}, nv={self.nv}>"
 
 
 suggest = nearest  # a remedy for an unknown name: the nearest known ones

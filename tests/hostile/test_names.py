@@ -19,7 +19,7 @@ import psiphi as pp
 from hostile.names import MARK, NAMES, robot, urdf
 from psiphi import escaping, viewer
 from psiphi.cli import main
-from psiphi.cli.emit import asked, code
+from psiphi.cli.emit import arguments, asked, code
 from psiphi.emitters.c import c_source
 from psiphi.viewer.page import page
 from viewer.browser import page as browser
@@ -34,7 +34,9 @@ def _no_cache(monkeypatch):
 
 
 def emitted(thing: pp.Robot, name: str) -> str:
-    words = argparse.Namespace(function="gravity", frame=[], type="double", target="c", name=name)
+    parser = argparse.ArgumentParser()
+    arguments(parser)
+    words = parser.parse_args(["a robot", "gravity", f"--name={name}"])
     return code(thing, asked(thing, words), words)
 
 

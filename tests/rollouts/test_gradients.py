@@ -117,6 +117,22 @@ def test_it_is_a_tuple_still():
     assert type(copy.deepcopy(motion)) is tuple
 
 
+@pytest.mark.parametrize("every", [1, 5])
+def test_other_numbers_in_its_arrays_are_seen(every):
+    """Derivatives are taken at the states of the arrays: where another motion stands there, none is given."""
+    out = tuple(np.empty((3, 20 // every + 1, 2)) for _ in range(2))
+    motion = pp.rollout(ARM, Q, V, tau=np.zeros((20, 2)), steps=20, every=every, out=out)
+    assert motion.vjp(np.ones(2))["tau"].shape == (20, 2)
+    pp.rollout(ARM, Q, V, tau=np.ones((20, 2)), steps=20, every=every, out=out)
+    for derivative in (motion.vjp, motion.jvp):
+        with pytest.raises(pp.Error, match="other numbers stand"):
+            derivative()
+    motion = pp.rollout(ARM, Q, steps=20, every=every)
+    motion.q[..., -1, 0] += 1e-9
+    with pytest.raises(pp.Error, match="copy them"):
+        motion.vjp(np.ones(2))
+
+
 def test_what_has_no_derivative_says_so():
     puma = pp.robots.puma560()
     blocked = pp.rollout(puma, puma.neutral(), steps=3, limits="block")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,22 +18,32 @@ from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest
 
+SEEN = 64  # states that are looked at again
+
 
 class RolledStates(tuple[Array, Array]):
-    """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states that stand in these arrays: copy
-    them before you write into them."""
+    """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states in these arrays: once other numbers
+    stand there (`out=` used again, q changed in place) they are refused."""
 
     tau: GivenTorque | None
     _made: Callable[[], Sensitivity]
+    _seen: list[np.ndarray]
 
     @classmethod
     def of(cls, states: tuple[Array, Array], ways: Callable[[], Sensitivity], tau: GivenTorque | None) -> RolledStates:
         self = cls(states)
-        self._made, self.tau = ways, tau
+        self._made, self.tau, self._seen = ways, tau, [_some(x) for x in states]
         return self
 
-    @cached_property
+    @property
     def ways(self) -> Sensitivity:
+        if not all(np.array_equal(_some(x), seen, equal_nan=True) for x, seen in zip(self, self._seen, strict=True)):
+            cause = "rollout: other numbers stand in the arrays of this motion, whose derivatives are taken there"
+            raise StateError(cause, "copy them before you write into them, or give out= other arrays")
+        return self._sensitivity
+
+    @cached_property
+    def _sensitivity(self) -> Sensitivity:
         return self._made()
 
     def __reduce__(self) -> Any:
@@ -152,6 +163,12 @@ class GivenTorque:
         plant = self.torque.plant
         every = np.arange(plant.nv)
         return every if not self.shape or self.shape[-1] == plant.nv else np.setdiff1d(every, plant.undriven)
+
+
+def _some(states: np.ndarray) -> np.ndarray:
+    """A copy of the last state and of some of the others: enough to see that another motion stands there."""
+    flat = states.reshape(math.prod(states.shape[:-1]), states.shape[-1])
+    return np.concatenate([flat[:: max(1, len(flat) // SEEN)], flat[-1:]])
 
 
 def _shaped(name: str, given: Any, like: np.ndarray) -> np.ndarray:

@@ -257,3 +257,16 @@ def test_emitted_code_has_them(capsys):
     link = pp.load("pelican").bodies[-1].name
     assert cli.main(["emit", "pelican", "gravity", "--free", f"inertia:{link}"]) == 0
     assert "const double *parameters" in capsys.readouterr().out
+
+
+def test_the_estimation_takes_what_at_put_in():
+    """Or says that nothing did."""
+    robot = pp.robots.puma560()
+    light, q, v, tau = robot.free("mass"), robot.random(seed=0), np.ones(6), np.arange(6.0)
+    masses = 1.5 * light.parameters()
+    found = pp.estimation.of(light.at(masses), q, v)(tau)
+    np.testing.assert_allclose(
+        np.concatenate(found.multipliers), light.forward_dynamics(q, v, tau, parameters=masses), rtol=1e-9
+    )
+    with pytest.raises(pp.Error, match="no parameters came"):
+        pp.estimation.of(light, q, v)

@@ -19,6 +19,7 @@ from psiphi.errors import StateError
 from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
 from psiphi.functions import guard
+from psiphi.functions.free import FreeRobot
 from psiphi.functions.robot import Robot
 from psiphi.model.definitions import transmission
 from psiphi.model.model import WORLD, Model
@@ -71,6 +72,8 @@ def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None 
     if not isinstance(robot, Model):
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     robot = robot if isinstance(robot, Robot) else Robot.of(robot)
+    if isinstance(robot, FreeRobot):
+        robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
     state = [
         _finite(arg.name, x, arg, robot) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)

@@ -36,11 +36,11 @@ class Uncompiled(System):
         source = function.source
         with np.errstate(all="ignore"):
             ready = isinstance(source.asked, Ready)
-            results = _evaluated(source, values) if ready else interpret(source.program, source.tree, *values)
+            results = evaluated(source, values) if ready else interpret(source.program, source.tree, *values)
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def _evaluated(source, values):
+def evaluated(source, values):
     """The results of code that stands ready, which has no sweeps: its tape, on arrays."""
     lead = np.broadcast_shapes(
         *(np.shape(x)[: np.ndim(x) - len(arg.shape)] for arg, x in zip(source.inputs, values, strict=True))

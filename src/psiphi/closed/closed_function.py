@@ -45,15 +45,15 @@ class ClosedFunction:
 
     def jacobian(self, *names: str) -> ClosedDerivative:
         """f(arguments) -> d result / d argument, (..., *shape, n) each; of q n = nv, in its tangent space."""
-        return Jacobian(self, self._chosen(names))
+        return ClosedJacobian(self, self._chosen(names))
 
     def jvp(self, *names: str) -> ClosedDerivative:
         """f(arguments, changes) -> (result, its change)."""
-        return Push(self, self._chosen(names))
+        return ClosedPush(self, self._chosen(names))
 
     def vjp(self, *names: str) -> ClosedDerivative:
         """f(arguments, weight) -> (result, gradients of its weighted sum, one a name)."""
-        return Pull(self, self._chosen(names))
+        return ClosedPull(self, self._chosen(names))
 
     def hessian(self, *names: str) -> Any:
         """Second derivatives of closed systems are not there."""
@@ -194,7 +194,7 @@ class ClosedDerivative:
         return found
 
 
-class Jacobian(ClosedDerivative):
+class ClosedJacobian(ClosedDerivative):
     """d result / d argument = answer d(laws)/d argument."""
 
     kind = "jacobian"
@@ -210,7 +210,7 @@ class Jacobian(ClosedDerivative):
         return found
 
 
-class Push(ClosedDerivative):
+class ClosedPush(ClosedDerivative):
     """d result = answer d(laws)."""
 
     kind = "jvp"
@@ -231,7 +231,7 @@ class Push(ClosedDerivative):
         return [("", at.result), ("", whole.reshape(at.result.shape))]
 
 
-class Pull(ClosedDerivative):
+class ClosedPull(ClosedDerivative):
     """Gradients: the laws', of weights answer* w."""
 
     kind = "vjp"

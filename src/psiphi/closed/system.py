@@ -152,6 +152,12 @@ class System:
     def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedFunction:
         """ "forward_dynamics" or "contact_forces" as a function of (q, v, tau), with derivatives: those of what the method
         `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument.
+
+        >>> import psiphi as pp
+        >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+        >>> by_q, by_v = loop.function("forward_dynamics").jacobian("q", "v")(loop.assemble([0.5, 1.0]), [0, 0], [1, 0])
+        >>> by_q.shape, by_v.shape
+        ((2, 2), (2, 2))
         """
         if not isinstance(name, str) or name not in NAMES:
             raise StateError(f"no function {shown(name)} of a closed system", nearest(name, NAMES))

@@ -122,11 +122,11 @@ def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dic
                 if home.get(operand, r) != r:
                     last[operand] = r
     slots, frame = _slots(runs, last, free)
-    segments = []
+    segments, known = [], given | {n: ("frame", slots[n]) for n in last}
     for r, run in enumerate(runs):
         stores = [Store("frame", slots[n], n) for n in run if n in last]
         stores += [Store("frame", place, n) for n in run for place in outputs.get(n, ())]
-        segments.append(Segment(f"part{r}", tape, run, stores, given | {n: ("frame", slots[n]) for n in last}))
+        segments.append(Segment(f"part{r}", tape, run, stores, known))
     # results that are inputs, constants or angles themselves
     stores = [Store("frame", place, n) for n, places in outputs.items() if n not in home for place in places]
     for n, start in enumerate(range(0, len(stores), COPIES)):

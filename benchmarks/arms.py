@@ -1,7 +1,7 @@
 """Many arms around one object: operations, and the seconds of a first call, as the arms become more.
 
-    python benchmarks/arms.py                counts for 2 .. 64 arms of six links, first calls for 3 .. 12 arms of seven
-    python benchmarks/arms.py --counts-only
+python benchmarks/arms.py                counts for 2 .. 64 arms of six links, first calls for 3 .. 12 arms of seven
+python benchmarks/arms.py --counts-only
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from psiphi.spatial.screws import add, dot
 
 STIFF = 1e-10  # of what a row gives way in all: what its group gives less is nothing, until the answer is refined
 SHARP = 1e-11  # of the right side: rows left open by more are asked again by Omega, where Omega can be asked
+NOTHING = 1e-16
 CAUTION = 1e4  # a pivot counts a hundred times: errors of one solve go through another
 
 Answer = tuple[list, Any, list]  # multipliers, the strain, and what the hub accelerates besides (none: as the multipliers say)
@@ -108,6 +109,9 @@ class _Bound:
         n = len(M)
         self.Q: list = [[0.0] * n for _ in range(n)]
         self.weights: list[list] = []  # of the rows that are left out
+        # where nothing binds the hub Q has no entry: its pivots are seen beside the hub's own inertia, 1 / (M^-1)_kk
+        units = [_weighed(mass, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
+        faint: Any = NOTHING * dot(units, [1.0] * n)  # what gives way less in all is a row that nothing moves
         many: Any = 0.0
         for group in groups:
             weights = []
@@ -115,12 +119,10 @@ class _Bound:
                 if isinstance(on, float) and on == 1.0:
                     weights.append(0.0)
                     continue
-                weights.append((1.0 - on) / (group.S[j][j] + _weighed(mass, group.B[j])))
+                weights.append((1.0 - on) / (group.S[j][j] + _weighed(mass, group.B[j]) + faint))
                 _square(self.Q, y, weights[-1])
                 many = many + (1.0 - on)
             self.weights.append(weights)
-        # where nothing binds the hub Q has no entry: its pivots are seen beside the hub's own inertia, 1 / (M^-1)_kk
-        units = [_weighed(mass, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
         sizes = [self.Q[k][k] + 1.0 / units[k] for k in range(n)]
         self.bound: list = []
 

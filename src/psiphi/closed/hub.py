@@ -33,6 +33,7 @@ class Hub:
     bodies: tuple[int, ...]
     coordinates: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
+    held_by: int  # how many groups hold it; the others are rows of the hub alone
     short: tuple[bool, ...]  # whether fewer coordinates move a group's frames than it has rows
 
     @property
@@ -50,7 +51,7 @@ def find(closure: Closure) -> Hub | None:
         tree[k] = k if parent == WORLD else tree[parent]
     rows = _trees(closure, tree)
     hubs = [_around(closure, hub, tree, rows) for hub in sorted({t for touched in rows for t in touched})]
-    return min((hub for hub in hubs if len(hub.groups) > 1), key=lambda hub: hub.work, default=None)
+    return min((hub for hub in hubs if hub.held_by > 1), key=lambda hub: hub.work, default=None)
 
 
 def _trees(closure: Closure, tree: Sequence[int]) -> list[set[int]]:
@@ -79,6 +80,7 @@ def _around(closure: Closure, hub: int, tree: Sequence[int], rows: list[set[int]
         tuple(k for k, t in enumerate(tree) if t == hub),
         tuple(coordinates),
         tuple(tuple(group) for _, group in clusters),
+        sum(bool(others) for others, _ in clusters),
         tuple(len(_movers(closure, hub, tree, set(group))) < len(group) for _, group in clusters),
     )
 

@@ -63,7 +63,10 @@ Code = Straight | Rolled
 
 
 class Ready:
-    """What is asked as code that stands ready: `ready()` is a tape, or the `emitters.rollout.Single` that joins several."""
+    """What is asked as code that stands ready: `ready()` is a tape, loops (then `rolled`), or the `emitters.rollout.Single`
+    that joins several."""
+
+    rolled = False
 
     def ready(self) -> Any:
         raise NotImplementedError
@@ -108,7 +111,7 @@ def compile(asked: Any, target: RunningTarget, char: str, key: Callable[[str], s
         return target.build(target.emit(lines, char), vars(lines.count))
 
     library, count = target.load(cache.remember(key(char), make))
-    if is_large(asked.model) and isinstance(loops := code(asked), Rolled):
+    if in_loops(asked) and isinstance(loops := code(asked), Rolled):
         library.tables = Tables(loops, char)
         ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
     return library, Count(**count)
@@ -218,6 +221,11 @@ def unrolled(sweeps: Program, tree: Tree) -> Straight:
 def is_large(model: Model) -> bool:
     """Whether code is loops over links: straight lines would be too many, and forms are not counted against each other."""
     return len(model.joints) > UNROLLED
+
+
+def in_loops(asked: Any) -> bool:
+    """Whether the code needs tables beside it."""
+    return is_large(asked.model) or (isinstance(asked, Ready) and asked.rolled)
 
 
 def moves_inertia(asked: Any) -> bool:

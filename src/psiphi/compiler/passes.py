@@ -149,6 +149,8 @@ def choose(equation: Equation) -> Form:
     forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
     if not forms and too_large is not None:
         raise too_large
+    if not forms and any(len(word) > LONG for form in rewritten for poly in form.polys.values() for word in poly):
+        raise TooLarge(f"a product has more than {LONG} letters", "write it shorter")
     if not forms:
         names = ", ".join(map(str, equation.results.values()))
         raise StateError(f"{names}: no form of it is made of sweeps", "evaluate it with .dense(q)")

@@ -80,7 +80,7 @@ class LinearTree:
         own = slice(self._outputs[k], self._outputs[k + 1])
         return {"q": slice(0, 0), "v": own, "x": slice(self._states[k], self._states[k + 1])}
 
-    def seen(self, mask: Sequence) -> LinearTree:
+    def seen(self, mask: Sequence[Any]) -> LinearTree:
         """The same model where not everything was measured: `mask` is a list with an entry (..., m) a stage, True where an
         output was. Masks may be of a batch: then every record has gains and covariances of its own. An output that was not seen
         is an output of zero with noise 1: its innovation is 0, its gain 0.

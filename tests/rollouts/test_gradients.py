@@ -49,7 +49,7 @@ def agree(robot, q, v, run, names, rtol=1e-6):
     assert total == pytest.approx((own[0] * weights[0]).sum() + (own[1] * weights[1]).sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "lie"])
+@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint", "lie"])
 def test_every_method(method):
     tau = RNG.standard_normal((8, 2))
     agree(ARM, Q, V, lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, method), ["tau"])

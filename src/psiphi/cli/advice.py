@@ -53,10 +53,11 @@ def _kept(robot) -> list[str]:
     mimic = [joint.name for joint in robot.joints if getattr(joint, "mimic", None) is not None]
     if mimic:
         out.append(f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {_some(mimic)}")
-    for word in ("damping", "friction"):
+    for word, acts in (("damping", "damping"), ("friction", "friction"), ("stiffness", "springs")):
         own = [joint.name for joint in robot.joints if any(getattr(joint, word, ()))]
+        own += [joint.name for joint in robot.joints if word == "stiffness" and joint.spring and joint.name not in own]
         if own:
-            out.append(f"{word} acts only in simulate with {word}=True (--{word}): {_some(own)}")
+            out.append(f"{acts} act{'s' * (word == acts)} only in simulate with {acts}=True (--{acts}): {_some(own)}")
     rotors = [joint.name for joint in robot.joints if any(getattr(joint, "armature", ()))]
     if rotors:
         out.append(f"rotor inertia is part of the mass matrix: {_some(rotors)}")

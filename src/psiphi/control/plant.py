@@ -73,6 +73,7 @@ class Plant:
         self.is_plain = given is robot
         own = getattr(given, "passive", ())  # of a closed chain
         self.idle: tuple[str, ...] = motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
+        self.springs: Any = None  # those that act: their energy is part of the system's
         self.told = False  # whether it was said which joints have motors
 
     @property
@@ -143,7 +144,10 @@ class Plant:
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         own = getattr(self.given, "energy", None)
-        return None if own is None else np.asarray(own(q, v), dtype=float)
+        if own is None:
+            return None
+        stored = 0.0 if self.springs is None else self.springs.energy(self.manifold.positions(q))
+        return np.asarray(own(q, v), dtype=float) + stored
 
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         """(..., 2): the largest position and velocity error of the constraints; None where there are none."""

@@ -182,8 +182,8 @@ class Editable(Listed):
 
         >>> import psiphi as pp
         >>> robot = pp.load("ur5").with_spring("wrist_*", 20.0, rest=0.5)
-        >>> robot.stiffness.tolist(), robot.rest[-1]
-        ([0.0, 0.0, 0.0, 20.0, 20.0, 20.0], 0.5)
+        >>> robot.stiffness
+        array([ 0.,  0.,  0., 20., 20., 20.])
         """
         builder = Builder(self)
         springing.with_spring(self, builder, joints, stiffness, rest, spring)
@@ -205,8 +205,8 @@ class Editable(Listed):
 
         >>> import psiphi as pp
         >>> robot = pp.load("ur5").with_elastic("elbow_joint", stiffness=2e3, rotor=1e-4, ratio=100.0, damping=1.0)
-        >>> robot.joint_names[2:4], robot.armature[2], robot.stiffness[3]
-        (('elbow_joint', 'elbow_joint_spring'), 1.0, 2000.0)
+        >>> robot.joint_names[2:4], robot.armature[2:4], robot.stiffness[2:4]
+        (('elbow_joint', 'elbow_joint_spring'), array([1., 0.]), array([   0., 2000.]))
         """
         builder = Builder(self)
         springing.with_elastic(self, builder, joints, stiffness, rotor, ratio, damping, spring)

@@ -45,13 +45,20 @@ def firmness(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
     return most(slope, 0.0) if more else slope
 
 
-def stored(x: np.ndarray, stiffness: np.ndarray, rest: np.ndarray, **more: np.ndarray) -> np.ndarray:
+def stored(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
     """U(y) - U(0) of all joints together, (...)."""
     y = x - rest
     U = y * _horner(y, [c / n for n, c in enumerate([stiffness, *_terms(more)], start=2)]) + more.get("preload", 0.0) * y
     for knot, bend in _knots(more):
-        U = U + 0.5 * bend * (np.maximum(y - knot, 0.0) ** 2 - np.maximum(-knot, 0.0) ** 2)
+        past, none = most(y - knot, 0.0), most(-knot, 0.0)
+        U = U + 0.5 * bend * (past * past - none * none)
     return U.sum(axis=-1)
+
+
+def is_firm(method: str, h: Any, steepest: Any, mobility: Any) -> Any:
+    """1 where a spring of that slope is taken implicitly, else 0; `mobility` is (M^-1)_kk."""
+    there = less(0.0, steepest)
+    return there if method in ALWAYS else there * less(GENTLE, h * h * steepest * mobility)
 
 
 def _terms(more: dict[str, Any]) -> list[Any]:
@@ -89,8 +96,7 @@ class Springs:
         if not self.acting:
             return self
         with np.errstate(all="ignore"):
-            found = (method in ALWAYS) | (h * h * self.steepest * mobility > GENTLE)
-        return replace(self, firm=np.where(found & (self.steepest > 0.0), 1.0, 0.0))
+            return replace(self, firm=is_firm(method, h, self.steepest, mobility))
 
     def energy(self, x: np.ndarray) -> Any:
         """U of all, (...), at the coordinates x in the order of v."""

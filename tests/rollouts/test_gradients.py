@@ -76,6 +76,22 @@ def test_gains():
     agree(ARM, Q, V, run, ["kp", "kd"])
 
 
+@pytest.mark.parametrize("method", ["rk4", "midpoint"])
+def test_parameters_that_are_losses_and_springs(method):
+    """Damping and stiffness stand in places of their own in a kernel: their gradients are the parameters' all the same."""
+    light = ARM.with_spring("*", 40.0).free("mass", "damping", "stiffness")
+    p = light.parameters() + 0.1
+
+    def run(q, v, d):
+        return pp.rollout(light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 6, method, damping=True, springs=True)
+
+    agree(light, Q, V, run, ["parameters"])
+    plain = pp.rollout(light.at(p), Q, V, None, 0.01, 6, method, damping=0.2)
+    names = light.parameter_names
+    others = [k for k, name in enumerate(names) if not name.endswith("mass")]
+    assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), "numbers of the call are none of the robot's"
+
+
 def test_a_flying_base():
     robot = flyer()
     q, v, tau = robot.random(seed=1), RNG.standard_normal(robot.nv), RNG.standard_normal((5, robot.nv))

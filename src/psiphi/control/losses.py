@@ -19,7 +19,7 @@ import numpy as np
 from psiphi.arguments import coefficients, real
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.plant import Plant, parameters_of
+from psiphi.control.plant import Plant, numbers_of, parameters_of
 from psiphi.control.springs import Springs, pull, read_springs
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
@@ -62,6 +62,7 @@ class Losses:
     speed: float
     stiff: np.ndarray = field(default_factory=lambda: np.zeros(0))
     springs: Springs = field(default_factory=Springs)
+    asked: tuple[str, ...] = ()  # those that are the model's own, which may be parameters
 
     @property
     def floor(self) -> float:
@@ -82,6 +83,13 @@ class Losses:
         """The numbers of those that act, as `resisted` takes them."""
         found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()}
         return found | ({"floor": np.array([self.floor])} if "friction" in found else {})
+
+    def parameters(self, robot: Any) -> dict[str, list[tuple[slice, slice]]]:
+        """Numbers that are parameters of the robot: by place, where they stand in it and among the parameters."""
+        known = {} if robot.freed is None else {name: robot.freed.every(name) for name in self.asked}
+        acting = self.acting | self.springs.acting
+        found = {name: [(robot.joints[block.index].v_slice, block.own) for block in known[name]] for name in known}
+        return {name: rows for name, rows in found.items() if rows and name in acting}
 
     def within(self, plant: Plant, method: str, h: float) -> Losses:
         """With `stiff`, and the springs with `firm`, for steps of h by that method."""
@@ -119,22 +127,14 @@ def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs:
     if speed is not None and isinstance(friction, bool | np.bool_) and not friction:
         raise StateError("friction_speed came, and there is no friction", "add friction=True, or a number")
     brakes = _per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth)
-    return Losses(*brakes, springs=read_springs(system, springs))
-
-
-def _own(robot: Any, name: str) -> np.ndarray:
-    """The model's numbers, (nv,), or (..., nv) where they are parameters with batch axes."""
-    row = np.concatenate([getattr(joint, name) for joint in robot.joints] or [np.zeros(0)])
-    for block in robot.freed.every(name) if robot.freed is not None else ():
-        (parameters,) = parameters_of(robot)
-        row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
-        row[..., robot.joints[block.index].v_slice] = parameters[..., block.own]
-    return row
+    own = {"damping": damping, "stiffness": springs}
+    asked = tuple(name for name, given in own.items() if isinstance(given, bool | np.bool_) and given)
+    return Losses(*brakes, springs=read_springs(system, springs), asked=asked)
 
 
 def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
     if isinstance(given, bool | np.bool_):
-        row = _own(system.robot, name) if given else np.zeros(system.nv)
+        row = numbers_of(system.robot, name) if given else np.zeros(system.nv)
         if row.shape[-1:] != (system.nv,):
             raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
         return row

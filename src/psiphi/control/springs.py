@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import coefficients
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, numbers_of
 from psiphi.errors import StateError
 from psiphi.model.nonlinear import Spring
 from psiphi.spatial.choices import less, most
@@ -102,6 +102,10 @@ class Springs:
         """U of all, (...), at the coordinates x in the order of v."""
         return stored(x, **self.acting) if self.acting else 0.0
 
+    def over_samples(self) -> Springs:
+        """For samples (..., samples, nv): numbers with batch axes get one for them."""
+        return replace(self, acting={name: x[..., None, :] if x.ndim > 1 else x for name, x in self.acting.items()})
+
     def words(self, robot: Any) -> list[str]:
         """The joints whose springs are taken implicitly."""
         return [joint.name for joint in robot.joints if self.implicit and self.firm[joint.v_slice].any()]
@@ -116,7 +120,7 @@ def read_springs(plant: Plant, given: Any) -> Springs:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
     rest = _each(joints, lambda joint: joint.rest)
     if isinstance(given, bool | np.bool_):
-        return _own(joints, rest)
+        return _own(plant.robot, rest)
     stiffness = coefficients("springs", given, plant.nv)
     stiffness = _on_lines(joints, stiffness, np.ndim(given) > 0)
     return Springs({"stiffness": stiffness, "rest": rest}, stiffness) if stiffness.any() else Springs()
@@ -134,31 +138,33 @@ def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
     return stiffness
 
 
-def _own(joints: Any, rest: np.ndarray) -> Springs:
+def _own(robot: Any, rest: np.ndarray) -> Springs:
     """Those of the model."""
-    rows = {"stiffness": np.zeros(len(rest)), "rest": rest}
-    for joint in joints:
+    rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": rest}, np.zeros(len(rest))
+    for joint in robot.joints:
         own, spring = joint.v_slice, joint.spring or NO_SPRING
-        numbers: dict[str, Any] = {"stiffness": spring.slopes[0] if spring.is_table else joint.stiffness}
-        numbers |= {"preload": spring.preload} if spring.preload else {}
+        numbers = {"preload": spring.preload} if spring.preload else {}
         numbers |= {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}
         for i, (knot, bend) in enumerate(spring.bends):
             numbers |= {f"knot{i}": knot, f"bend{i}": bend}
         for name, x in numbers.items():
             rows.setdefault(name, np.zeros(len(rest)))[own] = x
-    steepest = _each(joints, lambda joint: _steepest(joint, joint.spring or NO_SPRING))
+        if spring.is_table:
+            rows["stiffness"][..., own] = spring.slopes[0]
+        stiffest = rows["stiffness"][..., own].reshape(-1, joint.row.nv).max(axis=0, initial=0.0)  # of all parameters
+        steepest[own] = _steepest(joint, spring, stiffest)
     return Springs(rows, np.maximum(steepest, 0.0)) if len(rows) > 2 or rows["stiffness"].any() else Springs()
 
 
-def _steepest(joint: Any, spring: Spring) -> Any:
+def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:
     """The largest slope: of a polynomial within the joint's limits, or half a turn or metre either way where it has none."""
     if spring.is_table:
         return [max(spring.slopes)]
     if not spring.polynomial:
-        return joint.stiffness
+        return stiffness
     low, high = np.clip([joint.lower[0], joint.upper[0]], joint.rest[0] - np.pi, joint.rest[0] + np.pi)
     terms = {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}
-    return [firmness(np.linspace(low, high, 65), joint.stiffness[0], joint.rest[0], **terms).max()]
+    return [firmness(np.linspace(low, high, 65), stiffness[0], joint.rest[0], **terms).max()]
 
 
 def _each(joints: Any, row: Any) -> np.ndarray:

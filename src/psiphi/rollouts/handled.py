@@ -53,7 +53,8 @@ def handled(system: Robot | System, method: str) -> HandledMachine:
     if len(system.joints) > UNROLLED:
         cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
         raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
-    closed, springs = isinstance(system, System), read_springs(Plant(system), True)
+    closed = isinstance(system, System)
+    springs = read_springs(Plant(system), True)
     law = Law(LAW if closed else (*LAW, Step(driven)), ())
     recipe = Recipe(
         method,

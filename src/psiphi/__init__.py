@@ -69,6 +69,7 @@ _HOME = {  # public name -> where it lives
     "PD": "control.controllers",
     "ComputedTorque": "control.controllers",
     "OperationalSpace": "control.task_space",
+    "ObjectControl": "control.held_object",
     "MotionWarning": "simulation",
     "SimulationError": "simulation",
 }
@@ -90,6 +91,7 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "MotionWarning",
+    "ObjectControl",
     "OperationalSpace",
     "PD",
     "Pose",
@@ -134,6 +136,7 @@ if TYPE_CHECKING:
     from psiphi import estimation, interop, robots, scenes, viewer
     from psiphi.closed import Contact, Loop, System, connect, grasp
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
+    from psiphi.control.held_object import ObjectControl
     from psiphi.control.task_space import OperationalSpace
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.exchange.from_mujoco import from_mujoco

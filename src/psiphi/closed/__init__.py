@@ -8,6 +8,7 @@ happens where matrices are singular is in `forward.py`, `singular.py` and `saddl
     constraints.py, relative.py         the constraints, and where their frames are
     circuits.py, loose.py               the functions as programs, and their small solves
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
+    carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     system.py, explaining.py            the door, and what it tells
 """

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed import carrying, circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import method_name
@@ -379,6 +379,10 @@ class System:
     @property
     def _driving(self) -> Function:
         return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist()))
+
+    @property
+    def _carrying(self) -> Function:
+        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self), self.idle.tolist()))
 
     @property
     def _omega(self) -> Function:

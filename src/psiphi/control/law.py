@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.closed import sharing
+from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
@@ -70,6 +70,7 @@ QUANTITIES = {
     "gravity": Question(("q",), "tau", holding),
     "inverse_dynamics": Question(("q", "v", "a"), "tau", driving),
     "heavier_dynamics": Question(("q", "v", "tau", "added"), "a", gripped),
+    "carrying": Question(("q", "v", "u", "w", "wanted", "weights"), "tau", lambda s, frame, *given: carrying.carry(s, *given)),
     "frame_pose": Question(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
     "frame_velocity": Question(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
     "frame_acceleration": Question(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),

@@ -140,7 +140,8 @@ class Machine:
             over = self._whole if step.sizes or step.is_foreign else self._over  # others' rules may look at all joints
             code = over(partial(parts.ruled, rule=step.what, sizes=step.sizes))
         elif isinstance(self.system, System):
-            code = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what].source.code
+            function = {"gravity": "_holding", "inverse_dynamics": "_driving", "carrying": "_carrying"}[step.what]
+            code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}
         else:
             code = parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ())

@@ -292,7 +292,7 @@ def test_a_flying_base_without_thrusters():
         torques = cell.inverse_dynamics(q, v, a)
         assert not torques[cell.idle].any() and relative(cell.forward_dynamics(q, v, torques, method="KKT"), a) < 1e-9
         np.testing.assert_allclose(falling(cell, q, v, a), [0, 0, -9.81], atol=1e-3)
-    with pytest.raises(pp.StateError, match="no motors drive this: coordinate . of"):
+    with pytest.raises(pp.StateError, match=r"no motors drive this: coordinate . of"):
         cell.complete(q, v, wish, exactly=[passive, "box/free"])
     push = {cell.object: np.array([0.0, 0, 0, 3.0, 0, 0])}
     pushed = cell.inverse_dynamics(q, v, cell.complete(q, v, wish, f_ext=push), f_ext=push)

@@ -316,6 +316,8 @@ def _chains(robot: pp.Robot) -> list[Call]:
     frame = next(name for name, spot in system.frames.items() if spot.body >= 0)
     hand = next(name for name, spot in robot.frames.items() if spot.body == len(robot.bodies) - 1)
     motors = {"passive": None, "actuated": None}
+    held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
+    grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
     return [
         Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
         Call("grasp", pp.grasp, {
@@ -334,7 +336,17 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.inverse_dynamics", system.inverse_dynamics, {
             "q": q, "v": v, "a": still, "internal": None, "share": None, "forces": False, "f_ext": None, "axes": "world", "check": False,
         }),
-        Call("System.complete", system.complete, {"q": q, "v": v, "a": still, "exactly": (), "check": False}),
+        Call("System.complete", system.complete, {
+            "q": q, "v": v, "a": still, "exactly": (), "check": False, "f_ext": None, "axes": "world",
+        }),
+        Call("ObjectControl", _asked(pp.ObjectControl, grip, np.zeros(held.nv)), {
+            "system": held, "target": held.frame_pose(grip, held.object), "kp": 1.0, "kd": 1.0, "stiffness": None, "damping": None,
+            "inertia": None, "measured": np.zeros(6), "forces": np.zeros((1, 6)), "squeeze": 1.0, "share": None, "posture": grip,
+            "posture_kp": 1.0, "posture_kd": 1.0,
+        }),
+        Call("ObjectControl impedance", _asked(pp.ObjectControl, grip, np.zeros(held.nv)), {
+            "system": held, "target": held.frame_pose(grip, held.object), "stiffness": 1.0, "damping": 1.0, "inertia": 1.0,
+        }),
         Call("System.split_forces", system.split_forces, {"q": q, "forces": forces, "share": None}),
         Call("System.effective_compliance", system.effective_compliance, {"q": q, "frame": frame, "axes": "world"}),
         Call("System.effective_inertia", system.effective_inertia, {"q": q, "frame": frame, "axes": "world", "policy": "exact"}),

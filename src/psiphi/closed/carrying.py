@@ -1,18 +1,18 @@
 """Control of a held object as a program: what the motors must do so that it moves as wanted, and who carries what.
 
-Contacts are *hands* (an arm holds the object), *grounds* (the world does) or inner loops of the arms. Jm, Jo: the columns of Jc of
-the arms and of the object; p: the coordinates without motors, the object's among them; Om = Jm M^-1 Jm* of the rows that are no
-grounds; w: what the surroundings are known to do to the object; lam_d: the wanted contact forces.
+Contacts are *hands* (an arm holds the object), *grounds* (the world does) or inner loops of the arms. Jm, Jo: the columns of Jc
+of the arms and of the object; p: the coordinates without motors, the object's among them; Om = Jm M^-1 Jm* of the rows that are
+no grounds; w: what the surroundings are known to do to the object; lam_d: the wanted contact forces.
 
     a_o = u_o,  a_m = u_m - M^-1 Jm* Om^+ (Jm u_m + Jo u_o + bias)    the arms follow; the rest of u_m moves no object
     a = a - M^-1 Jc* Omega^+ (Jc a + bias)                            on grounds: the nearest motion, by the mass matrix
     T = M a + C v + g - w
-    lam = lam_d + S Jp (Jp* S Jp)^+ (T_p - Jp* lam_d)                  load shares: grounds have none, lam_d is what they get
+    lam = lam_d + S Jp (Jp* S Jp)^+ (T_p - Jp* lam_d)                 load shares: grounds have none, lam_d is what they get
     tau = T - Jc* lam
 
-S of a hand is (N V N*)^-1, N its rows, V = W^-1 the inverse weight: of all forces f_i its kind of contact can give, those nearest to
-the wanted ones by (f - f_d)* W^-1 (f - f_d). Weights that are spatial inertias of pieces do not squeeze: joined rigidly, the pieces
-would feel no force between them.
+S of a hand is (N V N*)^-1, N its rows, V = W^-1 the inverse weight: of all forces its kind of contact can give, those nearest
+to the wanted ones by (f - f_d)* W^-1 (f - f_d). Weights that are spatial inertias of pieces do not squeeze: joined rigidly,
+such pieces would feel no force between them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ from psiphi.errors import Error, SingularError, StateError
 from psiphi.model.model import WORLD, Joint
 from psiphi.operators import vector
 from psiphi.spatial import small
+from psiphi.spatial.choices import less
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
 
 u = vector("u")
+ROUNDING = 1e-16  # levers below 1e-8 m are none
 HAND, GROUND, INNER = "hand", "ground", "inner"
 
 
@@ -97,7 +99,7 @@ def held(system: Any) -> Holding:
 
 
 def carrying(algebra: Algebra, holding: Holding, idle: list[int]) -> Circuit:
-    """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and `weights` (l, 6, 6), inverted, in axes of second frames."""
+    """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and V = `weights` (l, 6, 6), in axes of the second frames."""
     s, count = algebra.s, len(holding.closure.constraints)
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
     stages: dict[str, Equation | Rule] = {
@@ -178,7 +180,7 @@ def _share(holding: Holding, idle: list[int]) -> Rule:
         columns = [[row[i] for row in Jc] for i in idle]
         carried = [dot(column, wanted) for column in columns]
         weighed = [_weighed(c.meetings, holding.roles, column, places["weights"]) for column in columns]
-        gram = [[dot(x, y) for y in weighed] for x in columns]
+        gram = _felt([[dot(x, y) for y in weighed] for x in columns])
         missing = [T[i] - x for i, x in zip(idle, carried, strict=True)]
         shares, strain = loose.solve(gram, missing)
         lam = [x + dot([column[r] for column in weighed], shares) for r, x in enumerate(wanted)]
@@ -188,11 +190,22 @@ def _share(holding: Holding, idle: list[int]) -> Rule:
     return share
 
 
+def _felt(gram: list) -> list:
+    """Coordinates that contacts move by rounding alone are not theirs to move: their rows and columns are zero."""
+    total: Any = 0.0
+    for i, row in enumerate(gram):
+        total = total + row[i]
+    keep = [less(ROUNDING * total, row[i]) for i, row in enumerate(gram)]
+    return [[a * b * x for b, x in zip(keep, row, strict=True)] for a, row in zip(keep, gram, strict=True)]
+
+
 def _multipliers(meetings: list[Meeting], wrenches: list) -> list:
     """lambda of wrenches on the bodies of the second frames, in their axes: the part along the rows, which are orthonormal."""
     own = [wrenches[6 * i : 6 * i + 6] for i in range(len(meetings))]
     return [
-        -(dot(row.turn, f[:3]) + dot(row.slide, f[3:])) for meeting, f in zip(meetings, own, strict=True) for row in meeting.rows
+        -(dot(row.turn, f[:3]) + dot(row.slide, f[3:]))
+        for meeting, f in zip(meetings, own, strict=True)
+        for row in meeting.rows
     ]
 
 

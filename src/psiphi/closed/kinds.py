@@ -116,6 +116,11 @@ def _planar(shape: Constants, at: Relative) -> list[Forbidden]:
     return _turns(shape.across, _alignment(shape, at)) + _slides([shape.axis], at)
 
 
+def _sliding(shape: Constants, at: Relative) -> list[Forbidden]:
+    """A point stays on a plane; nothing holds it sideways."""
+    return _slides([shape.axis], at)
+
+
 def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
     """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
     d = shape.length
@@ -147,6 +152,7 @@ KINDS: dict[str, Kind] = {
     "universal": Kind(_universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")),
     "cylindrical": Kind(_cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True),
     "planar": Kind(_planar, 3, "slides in a plane and turns about its normal", ("axis",), slides=True),
+    "sliding": Kind(_sliding, 1, "a point slides on a plane", ("axis",), slides=True, contact="sliding", along="normal"),
     "distance": Kind(_distance, 1, "two points stay at one distance", ("length",), slides=True),
     "soft": Kind(
         _soft, 4, "turns about a point, but not about the normal", ("axis",), contact="soft", along="normal", loops=False

@@ -21,6 +21,7 @@ from psiphi.spatial.rotations import conjugate, logarithm, multiply, quaternions
 from psiphi.spatial.screws import Turn, add, cross, dot
 from psiphi.wording import shown
 
+SMALLEST = 1e-12  # of the largest, and in kg or kg m^2: an inertia below this is none
 MOTION, SHAPED, NATURAL = "motion", "shaped", "natural"
 
 
@@ -28,33 +29,32 @@ class ObjectControl(Controller):
     """The torques that move a held object as wanted, with the contact forces that are wanted:
 
         A = A_ref - kd E' - kp E                                          the motion of the object
-        M_d (A - A_ref) + B E' + K E = f                                  its impedance: `inertia`, `damping`, `stiffness`
-        f_i = f_d,i + W_i A_i (sum A* W A)^-1 (F - sum A* f_d)            its load F, shared by the contacts
+        M_d (A - A_ref) + B E' + K E = f                                  or its impedance: `inertia`, `damping`, `stiffness`
+        f_i = f_d,i + W_i A_i (sum A* W A)^-1 (F - sum A* f_d)            the load F of that motion, shared by the contacts
 
     E = [rotation vector; difference] from the target's pose to the object's, E' = V - V_ref, A = [w'; v']: world axes, of the
-    origin of the object's frame. `target`: a pose (4, 4), or a function of time that answers one, alone or with the velocity
-    [w; v] or with velocity and acceleration.
+    origin of the object's frame. `target`: a pose (4, 4), or a function of time that answers one, alone, with the velocity
+    [w; v], or with velocity and acceleration.
 
-    `kp`, `kd` (100, 20 unless given) make the error obey its equation exactly. `stiffness` and `damping` (a number, six, or 6 x 6)
-    make the object yield to wrenches instead: with the `inertia` M_d, to the wrench f that is `measured`; without, to any wrench f,
-    and M_d is what the object and its arms weigh together. `measured` (6,), or a function of time, is what acts on the
-    object besides contacts and gravity, [moment; force] in world axes at its origin.
+    `kp`, `kd` (100, 20 unless given) make the error obey its equation exactly. `stiffness` and `damping` (a number, six, or
+    6 x 6) make the object yield to wrenches instead: with an `inertia` M_d, to the wrench f that is `measured`; without one, to
+    any wrench f, and M_d is what the object and its arms weigh together. `measured` (6,), or a function of time, is what acts
+    on the object besides contacts and gravity, [moment; force] in world axes at its origin.
 
-    `forces` (l, 6), or a function of time, are the contact wrenches that are wanted: each on the body of its second frame, in axes of
-    that frame; what the load asks besides is added. `squeeze` (N) adds forces towards the middle of the hands. Where the object
-    touches the world (a loop to it), that contact gets what `forces` wants, and the object moves in the directions left.
-    `share`: how the load is shared, one positive number a contact, or weights W (l, 6, 6) in axes of the second frames.
-    The default are the spatial inertias of equal pieces of the object at its hands, which do not squeeze it.
+    `forces` (l, 6), or a function of time, are the contact wrenches that are wanted, each on the body of its second frame, in
+    axes of that frame; what the load asks besides is added. `squeeze` (N) adds forces towards the middle of the hands. Where
+    the object touches the world (a loop to it), that contact gets what `forces` wants, and the object moves as is left to it.
+    `share`: the weights W (l, 6, 6), in axes of the second frames; or one positive number a contact, how heavy is the piece of
+    the object at each hand whose spatial inertia is W: these do not squeeze. By default the pieces are equal.
 
     Arms with joints to spare keep a `posture` (nq,) where the object leaves them freedom; without one they are slowed down.
 
     >>> import numpy as np, psiphi as pp
     >>> case = pp.scenes.load("two_arms")
     >>> cell, q, rest = case.system, case.q0, np.zeros(18)
-    >>> up = cell.frame_pose(q, cell.object) + 0.01 * np.eye(4)[:, [3, 3, 2, 3]] * np.eye(4)[2][:, None]
     >>> control = ObjectControl(cell, cell.frame_pose(q, cell.object), squeeze=40.0)
     >>> a, forces = cell.forward_dynamics(q, rest, control(0.0, q, rest), forces=True)
-    >>> bool(abs(a).max() < 1e-9), np.round(forces[:, 3], 6).tolist()
+    >>> bool(abs(a).max() < 1e-9), forces[:, 3].round(3).tolist()
     (True, [40.0, -40.0])
     """
 
@@ -151,10 +151,11 @@ class ObjectAim:
         return self.constant or self._read(*(given(t) if callable(given) else given for given in self.given))
 
     def _read(self, target: Any, measured: Any, forces: Any) -> tuple[np.ndarray, ...]:
-        place, *rates = target if isinstance(target, tuple) else (target,)
-        if len(rates) > 2:
-            cause = f"the target gave {len(rates) + 1} arrays, expected a pose, its velocity and its acceleration"
-            raise StateError(cause, "give up to three")
+        parts = target if isinstance(target, tuple) else (target,)
+        if not 1 <= len(parts) <= 3:
+            cause = f"the target gave {len(parts)} arrays, expected a pose, its velocity and its acceleration"
+            raise StateError(cause, "give one to three")
+        place, *rates = parts
         words = "the target's velocity", "the target's acceleration"
         more = [_finite(name, x, (6,), "[w; v]: six numbers") for name, x in zip(words, rates, strict=False)]
         wrench = _finite("the measured wrench", measured, (6,), "give [moment; force]: six numbers")
@@ -193,7 +194,7 @@ def _form(kp: Any, kd: Any, stiffness: Any, damping: Any, inertia: Any, measured
         cause = "a measured wrench came for an object that yields with its natural inertia"
         raise StateError(cause, "give inertia=, or leave measured= out: the natural inertia needs no measurement")
     M = np.eye(6) if inertia is None else _square("inertia", inertia)
-    if np.linalg.eigvalsh((M + M.T) / 2).min() <= 0.0:
+    if np.linalg.eigvalsh(M).min() <= SMALLEST * np.abs(M).max() or np.abs(M).max() < SMALLEST:
         raise StateError(f"inertia is {shown(inertia)}, expected one that is positive definite", "give positive numbers")
     B, K = (np.zeros((6, 6)) if x is None else _square(name, x) for name, x in (("damping", damping), ("stiffness", stiffness)))
     numbers = {"yields": np.linalg.inv(M).reshape(-1), "damps": B.reshape(-1), "stiffens": K.reshape(-1)}
@@ -208,7 +209,9 @@ def _square(name: str, given: Any) -> np.ndarray:
     matrix = x if x.ndim == 2 else np.eye(6) * x
     size = np.abs(matrix).max()
     if not np.allclose(matrix, matrix.T, rtol=0.0, atol=1e-9 * size) or np.linalg.eigvalsh(matrix).min() < -1e-9 * size:
-        raise StateError(f"{name} is {shown(given)}, expected a symmetric matrix without negative eigenvalues", "look at its signs")
+        raise StateError(
+            f"{name} is {shown(given)}, expected a symmetric matrix without negative eigenvalues", "look at its signs"
+        )
     return matrix
 
 

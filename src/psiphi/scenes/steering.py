@@ -77,8 +77,8 @@ def _carry(row: Table, system: Any, q0: np.ndarray) -> ObjectControl:
 class Excursion:
     """The pose, velocity and acceleration of an object on its way, by time: a target of `ObjectControl`.
 
-    `path` is a list of (time, move, turn): displacement in world axes and rotation vector, in its own axes, from the start. Between
-    two stops the motion is s = 10 x^3 - 15 x^4 + 6 x^5 of the way: at rest at both, of least jerk (Flash and Hogan 1985).
+    `path` is a list of (time, move, turn): displacement in world axes and rotation vector, in its own axes, from the start.
+    Between two stops the motion is s = 10 x^3 - 15 x^4 + 6 x^5 of the way: at rest at both, of least jerk (Flash, Hogan 1985).
     """
 
     def __init__(self, start: np.ndarray, path):

@@ -54,11 +54,6 @@ def given(cell, q) -> list[np.ndarray]:
     return out
 
 
-def in_world(cell, q, wrenches) -> np.ndarray:
-    R = [cell.frame_pose(q, contact.second)[:3, :3] for contact in cell.contacts]
-    return np.stack([np.concatenate([A @ f[:3], A @ f[3:]]) for A, f in zip(R, wrenches, strict=True)])
-
-
 @pytest.mark.parametrize(("seed", "arms"), [(1, 2), (12, 2), (3, 3), (20, 3), (7, 2)])
 def test_motion_and_forces_are_as_wanted(seed, arms):
     """Every kind of contact: the acceleration is the law's; forces balance it, and are nearest to the wanted ones by W^-1."""
@@ -253,3 +248,27 @@ def test_polishing():
     np.testing.assert_allclose(pressed, -7.0, atol=1e-6)
     gone = motion.final.q[-7:-4] - start[:3, 3]
     assert abs(gone @ [0.0, -0.6, 0.8]) < 1e-10 and abs(gone @ way - 0.025) < 2e-3
+
+
+def test_a_cell_that_flies():
+    """A base without thrusters: the object moves as wanted, both hands hold it as wanted, and the base moves as it must."""
+    tree, rng = pp.robots.random_tree(16, 5, "revolute", 0.6, base="free"), np.random.default_rng(8)
+    hands = tuple(body.name for k, body in enumerate(tree.bodies) if k not in tree.parent)[:2]
+    q = tree.random(rng)
+    at = [tree.frame_pose(q, hand) for hand in hands]
+    cell = uncompiled(pp.grasp([(tree, None, hands)], pp.Body.box(1.0, (0.5, 0.4, 0.3)), at, ["rigid", "point"]))
+    q, v = cell.project(np.concatenate([q, [0, 0, 0, 0, 0, 0, 1]]), rng.standard_normal(cell.nv))
+    T, V, _ = motion(cell, q, v, v)
+    ahead, forces = rng.standard_normal(6), np.zeros((2, 6))
+    forces[:, 3:] = rng.standard_normal((2, 3))
+    control = pp.ObjectControl(cell, lambda t: (T, np.zeros(6), ahead), kd=3.0, forces=forces)
+    tau = control(0.0, q, v)
+    a, found = cell.forward_dynamics(q, v, tau, forces=True, method="KKT")
+    assert len(cell.idle) == 12 and not tau[cell.idle].any()
+    np.testing.assert_allclose(motion(cell, q, v, a)[2], ahead - 3.0 * V, atol=1e-8)
+    A = np.vstack(transfers(cell, q))
+    np.testing.assert_allclose(A.T @ found.reshape(-1), load(cell, q, v, a, np.zeros(6)), atol=1e-8)
+    loosely = pp.ObjectControl(cell, lambda t: (T, np.zeros(6), ahead), kd=3.0)
+    b, less = cell.forward_dynamics(q, v, loosely(0.0, q, v), forces=True)
+    assert np.abs(A.T @ (found - less).reshape(-1)).max() < 1e-8 < 1e-2 < np.abs(found - less).max(), "held harder, moved alike"
+    np.testing.assert_allclose(motion(cell, q, v, b)[2], ahead - 3.0 * V, atol=1e-8)

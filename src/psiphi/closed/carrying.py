@@ -10,6 +10,11 @@ no grounds; w: what the surroundings are known to do to the object; lam_d: the w
     lam = lam_d + S Jp (Jp* S Jp)^+ (T_p - Jp* lam_d)                 load shares: grounds have none, lam_d is what they get
     tau = T - Jc* lam
 
+Joints b without motors that only hands load (a flying base) move as they must: lam comes first, of the object alone, and
+
+    [Om   Jb  ] [mu]     [Jm u_m + Jo u_o + bias     ]
+    [Jb*  M_bb] [z ] = - [(M u + C v + g)_b - Jb* lam],    a_m = u_m + M^-1 Jm* mu + z
+
 S of a hand is (N V N*)^-1, N its rows, V = W^-1 the inverse weight: of all forces its kind of contact can give, those nearest
 to the wanted ones by (f - f_d)* W^-1 (f - f_d). Weights that are spatial inertias of pieces do not squeeze: joined rigidly,
 such pieces would feel no force between them.
@@ -48,6 +53,7 @@ class Holding:
 
     closure: Closure
     body: int
+    idle: tuple[int, ...]  # all coordinates without motors
 
     @property
     def joint(self) -> Joint:
@@ -74,6 +80,24 @@ class Holding:
         return [r for r in range(self.closure.size) if r not in grounds]
 
     @property
+    def adrift(self) -> list[int]:
+        """The coordinates without motors that are neither the object's nor part of an inner loop."""
+        bound: set[int] = set(self.own)
+        for role, c in zip(self.roles, self.closure.constraints, strict=True):
+            ends = [self._path(self.closure.model.frame(name).body) for name in (c.first, c.second)]
+            bound |= ends[0] ^ ends[1] if role == INNER else set()
+        bound |= {i for pair in self.closure.joints for i in pair}
+        return [i for i in self.idle if i not in bound]
+
+    def _path(self, body: int) -> set[int]:
+        """The velocity coordinates between the world and a body."""
+        model, out = self.closure.model, set()
+        while body != WORLD:
+            out |= set(rows(model.joints[body].v_slice))
+            body = model.parent[body]
+        return out
+
+    @property
     def frames(self) -> list[int]:
         """The numbers of the constrained frames on the object."""
         return [i for i, name in enumerate(self.closure.frames) if self.closure.model.frame(name).body == self.body]
@@ -92,38 +116,41 @@ def held(system: Any) -> Holding:
     if model.joints[body].kind != "free" or body in model.parent or model.parent[body] != WORLD:
         cause = f"the object {system.object} is no single free body"
         raise StateError(cause, "hold a body with pp.grasp")
-    found = Holding(system.closure, body)
+    found = Holding(system.closure, body, tuple(system.idle.tolist()))
     if HAND not in found.roles:
         raise StateError(f"no arm holds {system.object}", "pp.grasp takes arms=[(robot, base pose, frame), ...]")
+    if found.adrift and (GROUND in found.roles or len(found.adrift) + len(found.own) < len(found.idle)):
+        cause = f"{system.name} has joints without motors that nothing but {system.object} loads, beside loops"
+        raise StateError(cause, "give these joints motors (actuated=), or leave the loops to the world and of the arms out")
     return found
 
 
-def carrying(algebra: Algebra, holding: Holding, idle: list[int]) -> Circuit:
+def carrying(algebra: Algebra, holding: Holding) -> Circuit:
     """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and V = `weights` (l, 6, 6), in axes of the second frames."""
     s, count = algebra.s, len(holding.closure.constraints)
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
-    stages: dict[str, Equation | Rule] = {
-        **motion_rows(algebra),
-        **algebra.compliances,
-        "follow": _follow(algebra, holding),
-        "arms": algebra.correction,
-        "followed": lambda places: {"a": add(places["u"], places["da"])},
-    }
-    named = {("arms", "u"): "pushed", ("arms", "a"): "da"}
+    inverse = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
+    stages: dict[str, Equation | Rule] = {**motion_rows(algebra), **algebra.compliances}
+    if holding.adrift:
+        stages |= {"wish": inverse, "mass": algebra.equation(mass=s.mass), "share": _share(holding, list(holding.own))}
+    stages |= {"follow": _follow(algebra, holding), "arms": algebra.correction, "followed": _moved("u")}
     if GROUND in holding.roles:
-        stages |= {
-            "touch": _touch(algebra),
-            "whole": algebra.correction,
-            "touched": lambda places: {"a": add(places["a"], places["da"])},
-        }
-        named |= {("whole", "u"): "pushed", ("whole", "a"): "da"}
-    stages["inverse"] = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
-    stages["share"] = _share(holding, idle)
+        stages |= {"touch": _touch(algebra), "whole": algebra.correction, "touched": _moved("a")}
+    stages["inverse"] = inverse
+    if not holding.adrift:
+        stages["share"] = _share(holding, list(holding.idle))
+    stages["torque"] = _torque(holding)
+    named = {(stage, own): place for stage in ("arms", "whole") for own, place in (("u", "pushed"), ("a", "da"))}
     named["inverse", "u"] = "a"
     outputs = Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())
-    name = f"closed carrying {holding.joint.name} {','.join(map(str, idle))}"
+    name = f"closed carrying {holding.joint.name} {','.join(map(str, holding.idle))}"
     inputs = (*arguments(algebra, "q", "v", "u"), *more)
     return Circuit(name, "M a + C v + g - w - Jc* lambda", inputs, outputs, algebra, stages, named)
+
+
+def _moved(place: str) -> Rule:
+    """a = what was, what pushes do, and what moves as it must."""
+    return lambda places: {"a": add(add(places[place], places["da"]), places["fallen"])}
 
 
 def _opened(places: Places, a: list) -> list:
@@ -133,7 +160,7 @@ def _opened(places: Places, a: list) -> list:
 
 def _follow(algebra: Algebra, holding: Holding) -> Rule:
     """The arms do what the object's motion asks of them."""
-    closure, bound = algebra.closure, holding.arm_rows
+    closure, bound, adrift = algebra.closure, holding.arm_rows, holding.adrift
     width = 6 * len(closure.frames)
     still = {6 * i + k for i in holding.frames for k in range(6)}  # motions of frames on the object, which does not yield
 
@@ -144,15 +171,22 @@ def _follow(algebra: Algebra, holding: Holding) -> Rule:
             name: [0.0 if name in sized and k // sized[name] in still else x for k, x in enumerate(places[name])]
             for name in algebra.compliances
         }
-        whole = c.omega(X)
+        whole, Jc, nv = c.omega(X), places["Jc"], closure.model.nv
         opened = _opened(places, places["u"])
-        found, strain = solver([[whole[i][j] for j in bound] for i in bound], redundant=True)([-opened[i] for i in bound])
+        inner = [[*(whole[i][j] for j in bound), *(Jc[i][b] for b in adrift)] for i in bound]
+        inner += [[*(Jc[i][b] for i in bound), *(places["mass"][b * nv + k] for k in adrift)] for b in adrift]
+        asked = [places["T"][b] - dot([row[b] for row in Jc], places["lam"]) for b in adrift]
+        found, strain = solver(inner, redundant=True)([-x for x in (*(opened[i] for i in bound), *asked)])
         multipliers: list = [0.0] * len(opened)
-        for i, value in zip(bound, found, strict=True):
+        fallen: list = [0.0] * nv
+        for i, value in zip(bound, found, strict=False):
             multipliers[i] = value
+        for b, value in zip(adrift, found[len(bound) :], strict=True):
+            fallen[b] = value
         pushed = c.spread(multipliers)
         wrenches = [0.0 if k in still else x for k, x in enumerate(pushed["f"])]
-        return {"f": wrenches, "pushed": pushed["u"], "strain": [strain]}
+        strain = strain + places["strain"][0] if adrift else strain
+        return {"f": wrenches, "pushed": pushed["u"], "fallen": fallen, "strain": [strain]}
 
     return follow
 
@@ -165,12 +199,15 @@ def _touch(algebra: Algebra) -> Rule:
         omega = c.omega({name: places[name] for name in algebra.compliances})
         found, strain = solver(omega, redundant=True)([-x for x in _opened(places, places["a"])])
         pushed = c.spread(found)
-        return {"f": pushed["f"], "pushed": pushed["u"], "strain": [places["strain"][0] + strain]}
+        still = [0.0] * algebra.closure.model.nv
+        return {"f": pushed["f"], "pushed": pushed["u"], "fallen": still, "strain": [places["strain"][0] + strain]}
 
     return touch
 
 
 def _share(holding: Holding, idle: list[int]) -> Rule:
+    """lam: what contacts do for the coordinates `idle`."""
+
     def share(places: Places) -> Places:
         c, Jc = places["c"], places["Jc"]
         T = list(places["T"])
@@ -178,16 +215,25 @@ def _share(holding: Holding, idle: list[int]) -> Rule:
             T[i] = T[i] - x
         wanted = _multipliers(c.meetings, places["wanted"]) + [0.0] * len(holding.closure.follows)
         columns = [[row[i] for row in Jc] for i in idle]
-        carried = [dot(column, wanted) for column in columns]
         weighed = [_weighed(c.meetings, holding.roles, column, places["weights"]) for column in columns]
         gram = _felt([[dot(x, y) for y in weighed] for x in columns])
-        missing = [T[i] - x for i, x in zip(idle, carried, strict=True)]
+        missing = [T[i] - dot(column, wanted) for i, column in zip(idle, columns, strict=True)]
         shares, strain = loose.solve(gram, missing)
         lam = [x + dot([column[r] for column in weighed], shares) for r, x in enumerate(wanted)]
-        tau = [0.0 if i in idle else x - dot([row[i] for row in Jc], lam) for i, x in enumerate(T)]
-        return {"tau": tau, "strain": [places["strain"][0] + strain]}
+        return {"lam": lam, "strain": [places.get("strain", [0.0])[0] + strain]}
 
     return share
+
+
+def _torque(holding: Holding) -> Rule:
+    """T - Jc* lam at the motors."""
+
+    def torque(places: Places) -> Places:
+        Jc, lam = places["Jc"], places["lam"]
+        motors = [x - dot([row[i] for row in Jc], lam) for i, x in enumerate(places["T"])]
+        return {"tau": [0.0 if i in holding.idle else x for i, x in enumerate(motors)]}
+
+    return torque
 
 
 def _felt(gram: list) -> list:

@@ -47,7 +47,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
     Jc, idle = system.constraint_jacobian(q), system.idle
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     gap = np.einsum("...mi,...i->...m", Jc, a) + system.constraint_bias(q, v)
-    rows, opened, loose = Jc, gap, _loose(Jc[..., idle])
+    rows, opened, loose = Jc, gap, unfelt(Jc[..., idle])
     if loose.any():  # Z* (M a + C v + g)_p = 0, Z = null(Jp): what no contact carries must be no force
         inertia = np.einsum("...pz,...pi->...zi", loose, system.robot.mass_matrix(q)[..., idle, :])
         size = np.linalg.norm(inertia, axis=-1)
@@ -81,7 +81,7 @@ def drivable(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.nda
 
     y_p = -Z (Z* M_pp Z)^-1 Z* (M a + C v + g)_p,   Z = null(Jp): joints without motors that no contact holds move as they must
     """
-    loose = _loose(system.constraint_jacobian(q)[..., system.idle])
+    loose = unfelt(system.constraint_jacobian(q)[..., system.idle])
     if not loose.any():
         return a
     inner = np.swapaxes(loose, -1, -2) @ system.robot.mass_matrix(q)[..., system.idle[:, None], system.idle] @ loose
@@ -145,7 +145,7 @@ def _particular(Jp: np.ndarray, weights: np.ndarray, T: np.ndarray) -> np.ndarra
     return root * np.einsum("...mi,...i->...m", _pinv(scaled), T)
 
 
-def _loose(Jp: np.ndarray) -> np.ndarray:
+def unfelt(Jp: np.ndarray) -> np.ndarray:
     """(..., p, p): columns that span null(Jp), other columns zero: how joints without motors move and no contact feels it."""
     finite = np.isfinite(Jp).all(axis=(-2, -1), keepdims=True)
     _, w, Vt = np.linalg.svd(np.where(finite, Jp, 0.0))

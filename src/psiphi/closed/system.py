@@ -389,11 +389,16 @@ class System:
 
     @property
     def _driving(self) -> Function:
-        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist()))
+        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
+
+    @property
+    def _is_adrift(self) -> bool:
+        """Whether joints without motors can move so that no contact feels it, in some posture."""
+        return bool(sharing.unfelt(self.constraint_jacobian(self.random(seed=0))[:, self.idle]).any())
 
     @property
     def _carrying(self) -> Function:
-        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self), self.idle.tolist()))
+        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self)))
 
     @property
     def _omega(self) -> Function:

@@ -295,6 +295,9 @@ def _motions(robot: pp.Robot) -> list[Call]:
             "robot": robot, "frame": next(iter(robot.frames)), "target": np.zeros(3), "kp": 1.0, "kd": 1.0, "posture": q,
             "posture_kp": 1.0, "posture_kd": 1.0, "policy": "faded", "rcond": 1e-9, "damping": 1e-3, "fade": 0.03, "speed": 1.0,
         }),
+        Call("OperationalSpace tasks", _asked(pp.OperationalSpace, q, v), {
+            "robot": robot, "frame": list(robot.frames)[:2], "target": [np.zeros(3), np.eye(4)],
+        }),
         Call("Trajectory.at", motion.at, {"t": 0.005}),
         Call("Trajectory.element", lambda where: motion.element(where), {"where": 0}) if motion.batch else
         Call("Trajectory[k]", lambda k: motion[k], {"k": 0}),

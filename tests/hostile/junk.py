@@ -269,7 +269,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
     return [
         Call("simulate", lambda **o: pp.simulate(**o), {
             "system": robot, "duration": 3e-3, **given, **brakes, "events": (), "stop": False, "projection": None, "rtol": None,
-            "atol": None, "compiled": False, "progress": None,
+            "atol": None, "compiled": False, "progress": None, "contacts": "hold",
         }),
         Call("simulate by SciPy", lambda **o: pp.simulate(robot, q, duration=2e-3, **o), {
             "method": "RK45", "rtol": 1e-3, "atol": 1e-3, "events": {"e": lambda t, q, v: 1.0}, "stop": ("diverged",),
@@ -328,7 +328,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
             "mimic": False, "name": "cell", **motors,
         }),
         Call("Loop", lambda **o: pp.connect(robot, [pp.Loop(**o)]), {
-            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "",
+            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None,
         }),
         Call("Contact", lambda **o: pp.grasp([(robot, None, hand)], pp.Body.box(1.0, (1, 1, 1)), [None], [pp.Contact(**o)]), {
             "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None,

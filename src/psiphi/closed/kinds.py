@@ -152,11 +152,11 @@ KINDS: dict[str, Kind] = {
     "universal": Kind(_universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")),
     "cylindrical": Kind(_cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True),
     "planar": Kind(_planar, 3, "slides in a plane and turns about its normal", ("axis",), slides=True),
-    "sliding": Kind(_sliding, 1, "a point slides on a plane", ("axis",), slides=True, contact="sliding", along="normal"),
     "distance": Kind(_distance, 1, "two points stay at one distance", ("length",), slides=True),
     "soft": Kind(
         _soft, 4, "turns about a point, but not about the normal", ("axis",), contact="soft", along="normal", loops=False
     ),
+    "sliding": Kind(_sliding, 1, "a point slides on a plane", ("axis",), slides=True, contact="sliding", along="normal"),
 }
 LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
 CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}

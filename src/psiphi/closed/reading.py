@@ -39,6 +39,7 @@ class Loop:
 
     `first` and `second` are frame names of the system ("world" for the world). `axis` is in axes of the second frame (of a
     plane, and of what slides on one: its normal), `axis2` of a universal in axes of the first; `length` is the distance kept.
+    A sliding loop with friction=0 is one-sided: the first frame stays on the side to which the normal points.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Loop:
     axis2: Any = None
     length: float | None = None
     name: str = ""
+    friction: float | None = None
 
 
 def several(what: str, values) -> list:
@@ -150,7 +152,19 @@ def loop(i: int, given, forest: Model) -> Constraint:
         first.name,
         second.name,
         Constants.of(axis, axis2, length),
+        _one_sided(what, given, axis),
     )
+
+
+def _one_sided(what: str, given: Loop, axis) -> Friction | None:
+    """A point on a plane pushes it against its normal."""
+    if given.friction is None:
+        return None
+    mu, fault = read(given.friction, ())
+    if given.kind != "sliding" or fault or mu.ndim or mu != 0.0:
+        cause = f"{what}, a {given.kind}, has friction {shown(given.friction)}"
+        raise StateError(cause, "friction=0 makes a sliding loop one-sided; no other loop is")
+    return Friction(0.0, tuple(-x for x in axis))
 
 
 def _check_needs(what: str, given: Loop) -> None:

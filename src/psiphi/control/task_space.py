@@ -153,8 +153,8 @@ class Aims:
 
     def __init__(self, aims: list[Aim]):
         self.aims = aims
-        fixed = [aim.constant for aim in aims]
-        self.constant = None if any(one is None for one in fixed) else tuple(x for one in fixed for x in one)
+        fixed = [aim.constant for aim in aims if aim.constant is not None]
+        self.constant = tuple(x for one in fixed for x in one) if len(fixed) == len(aims) else None
 
     def __call__(self, t: float) -> tuple[np.ndarray, ...]:
         return self.constant or tuple(x for aim in self.aims for x in aim(t))

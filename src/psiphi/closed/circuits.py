@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling, solver
@@ -29,6 +29,7 @@ from psiphi.tape.tape import Count
 
 Places = dict[str, Any]
 Rule = Callable[[Places], Places]
+Made = TypeVar("Made", bound=Function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +67,10 @@ class Circuit:
             stages.append(ProgramStage(name, program(what, tree) if isinstance(what, Equation) else what, at))
         return Program(self.name, *self.arguments(), (), stages=tuple(stages), local=False)
 
-    def compiled(self) -> Function:
+    def compiled(self, kind: type[Made] = Function) -> Made:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
         request = Request(self.name, (self.algebra.closure.key,))
-        return Function(request, self)
+        return kind(request, self)
 
     @property
     def count(self) -> Count:

@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed import loose
-from psiphi.closed.circuits import Circuit, Places, Rule, arguments, motion_rows
+from psiphi.closed.circuits import motion_rows
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra, Coupling, solver
 from psiphi.closed.relative import Meeting
 from psiphi.closed.singular import STRAIN
-from psiphi.compiler.equations import Equation
+from psiphi.closed.wiring import Circuit, Places, Rule, Stage, arguments
 from psiphi.errors import Error, SingularError, StateError
 from psiphi.model.model import WORLD, Joint
 from psiphi.operators import vector
@@ -130,9 +130,9 @@ def carrying(algebra: Algebra, holding: Holding) -> Circuit:
     s, count = algebra.s, len(holding.closure.constraints)
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
     inverse = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
-    stages: dict[str, Equation | Rule] = {**motion_rows(algebra), **algebra.compliances}
+    stages: dict[str, Stage] = {**motion_rows(algebra), **algebra.compliances}
     if holding.adrift:
-        stages |= {"wish": inverse, "mass": algebra.equation(mass=s.mass), "share": _share(holding, list(holding.own))}
+        stages |= {"wish": inverse, "mass": algebra.inertia, "share": _share(holding, list(holding.own))}
     stages |= {"follow": _follow(algebra, holding), "arms": algebra.correction, "followed": _moved("u")}
     if GROUND in holding.roles:
         stages |= {"touch": _touch(algebra), "whole": algebra.correction, "touched": _moved("a")}
@@ -141,7 +141,7 @@ def carrying(algebra: Algebra, holding: Holding) -> Circuit:
         stages["share"] = _share(holding, list(holding.idle))
     stages["torque"] = _torque(holding)
     named = {(stage, own): place for stage in ("arms", "whole") for own, place in (("u", "pushed"), ("a", "da"))}
-    named["inverse", "u"] = "a"
+    named |= {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     outputs = Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())
     name = f"closed carrying {holding.joint.name} {','.join(map(str, holding.idle))}"
     inputs = (*arguments(algebra, "q", "v", "u"), *more)
@@ -160,23 +160,17 @@ def _opened(places: Places, a: list) -> list:
 
 def _follow(algebra: Algebra, holding: Holding) -> Rule:
     """The arms do what the object's motion asks of them."""
-    closure, bound, adrift = algebra.closure, holding.arm_rows, holding.adrift
-    width = 6 * len(closure.frames)
-    still = {6 * i + k for i in holding.frames for k in range(6)}  # motions of frames on the object, which does not yield
+    closure, bound, adrift, apart = algebra.closure, holding.arm_rows, holding.adrift, frozenset(holding.frames)
 
     def follow(places: Places) -> Places:
         c: Coupling = places["c"]
-        sized = {"X": width, "U": closure.model.nv}
-        X = {
-            name: [0.0 if name in sized and k // sized[name] in still else x for k, x in enumerate(places[name])]
-            for name in algebra.compliances
-        }
-        whole, Jc, nv = c.omega(X), places["Jc"], closure.model.nv
+        whole = c.omega({name: places[name] for name in algebra.compliances}, bound, apart)  # the object does not yield
+        Jc, nv = places["Jc"], closure.model.nv
         opened = _opened(places, places["u"])
-        inner = [[*(whole[i][j] for j in bound), *(Jc[i][b] for b in adrift)] for i in bound]
+        inner = [[*row, *(Jc[i][b] for b in adrift)] for i, row in zip(bound, whole, strict=True)]
         inner += [[*(Jc[i][b] for i in bound), *(places["mass"][b * nv + k] for k in adrift)] for b in adrift]
         asked = [places["T"][b] - dot([row[b] for row in Jc], places["lam"]) for b in adrift]
-        found, strain = solver(inner, redundant=True)([-x for x in (*(opened[i] for i in bound), *asked)])
+        found, strain, _ = solver(inner, redundant=True)([-x for x in (*(opened[i] for i in bound), *asked)])
         multipliers: list = [0.0] * len(opened)
         fallen: list = [0.0] * nv
         for i, value in zip(bound, found, strict=False):
@@ -184,7 +178,7 @@ def _follow(algebra: Algebra, holding: Holding) -> Rule:
         for b, value in zip(adrift, found[len(bound) :], strict=True):
             fallen[b] = value
         pushed = c.spread(multipliers)
-        wrenches = [0.0 if k in still else x for k, x in enumerate(pushed["f"])]
+        wrenches = [0.0 if k // 6 in apart else x for k, x in enumerate(pushed["f"])]
         strain = strain + places["strain"][0] if adrift else strain
         return {"f": wrenches, "pushed": pushed["u"], "fallen": fallen, "strain": [strain]}
 
@@ -197,7 +191,7 @@ def _touch(algebra: Algebra) -> Rule:
     def touch(places: Places) -> Places:
         c: Coupling = places["c"]
         omega = c.omega({name: places[name] for name in algebra.compliances})
-        found, strain = solver(omega, redundant=True)([-x for x in _opened(places, places["a"])])
+        found, strain, _ = solver(omega, redundant=True)([-x for x in _opened(places, places["a"])])
         pushed = c.spread(found)
         still = [0.0] * algebra.closure.model.nv
         return {"f": pushed["f"], "pushed": pushed["u"], "fallen": still, "strain": [places["strain"][0] + strain]}

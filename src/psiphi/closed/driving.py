@@ -20,8 +20,10 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.closed import loose
-from psiphi.closed.circuits import Circuit, Places, Rule, arguments, compliance, motion_rows
+from psiphi.closed.circuits import motion_rows
 from psiphi.closed.coupling import Algebra, solver
+from psiphi.closed.solving import compliance
+from psiphi.closed.wiring import Circuit, Places, Rule, arguments
 from psiphi.operators import vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot
@@ -44,7 +46,7 @@ def driving(algebra: Algebra, idle: list[int], adrift: bool = False) -> Circuit:
 
     def solve(places: Places) -> Places:
         opened = [dot(row, places["u"]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
-        multipliers, strain = solver(places["Omega"], redundant=True)([-x for x in opened])
+        multipliers, strain, _ = solver(places["Omega"], redundant=True)([-x for x in opened])
         pushed = places["c"].spread(multipliers)
         return {"f": pushed["f"], "pushed": pushed["u"], "strain": [strain]}
 
@@ -55,10 +57,10 @@ def driving(algebra: Algebra, idle: list[int], adrift: bool = False) -> Circuit:
         "correction": algebra.correction,
         "nearest": lambda places: {"a": add(places["u"], places["a"])},
         "inverse": algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u),
-        **({"mass": algebra.equation(mass=s.mass), "drift": _drifting(idle)} if adrift else {}),
+        **({"mass": algebra.inertia, "drift": _drifting(idle)} if adrift else {}),
         "share": _sharing(idle),
     }
-    named = {("correction", "u"): "pushed", ("inverse", "u"): "a"}
+    named = {("correction", "u"): "pushed", ("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     name = _name("driving", idle) + " adrift" * adrift
     return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
 

@@ -1,8 +1,8 @@
 """Closed chains: several arms holding one object, and loops between any frames of any trees.
 
 In: robots and the frames that are held together. Out: a `System` that answers as a robot does, with its constraint forces.
-Read `coupling.py` first (the equations), then `methods.py` (the stages), `kinds.py` (a constraint is a row of a table); what
-happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
+Read `coupling.py` first (the equations), then `methods.py` (the stages), `model/kinds.py` (a constraint is a row of a table);
+what happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
 
     making.py, reading.py               the ways to a closed system, and what they are given
     constraints.py, relative.py         the constraints, and where their frames are

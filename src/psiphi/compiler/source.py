@@ -94,7 +94,7 @@ class Source:
 
     @property
     def tree(self) -> Tree:
-        return passes.frame(self.model, passes.moves_inertia(self.asked))
+        return passes.framed(self.asked)
 
     @property
     def program(self) -> Program:

@@ -25,10 +25,10 @@ import numpy as np
 
 from psiphi.closed.circuits import Circuit, Places, arguments, circuit, given
 from psiphi.closed.coupling import Algebra, Coupling, f, u
-from psiphi.closed.kinds import AXES, ZERO, Relative
 from psiphi.closed.methods import tau
 from psiphi.closed.saddle import FELT, KEPT
 from psiphi.closed.singular import UNMET
+from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
 from psiphi.sweeps.program import Argument
 

@@ -4,7 +4,7 @@ In: robots and the frames that are held together. Out: a `System` that answers a
 Read `coupling.py` first (the equations), then `methods.py` (the stages), `kinds.py` (a constraint is a row of a table); what
 happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
 
-    making.py, reading.py               the ways to a closed system, and what they are given
+    making.py, reading.py, grips.py     the ways to a closed system, what they are given, and what is held
     constraints.py, relative.py         the constraints, and where their frames are
     wiring.py, circuits.py              the functions as programs in stages
     solving.py, loose.py                their small solves, and where rows follow from others

@@ -288,7 +288,8 @@ class System:
         return contacts.configuration(self, q, contact)
 
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """(..., l, 6): the motion [w; v] of each first frame seen from its second, in axes of the second (W of S4)."""
+        """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the object) as the first (the
+        arm's tip) sees it pass, at the contact, in axes of the second."""
         return self._motions(q, v, np.zeros(self.nv))[0]
 
     def contact_accelerations(self, q: Numbers, v: Numbers, a: Numbers) -> np.ndarray:
@@ -330,7 +331,12 @@ class System:
         return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
 
     def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> Circuit:
-        return circuits.dynamics(self.algebra, method, frames, axes) if method else self._chosen(frames, axes).circuit
+        if not method:
+            return self._chosen(frames, axes).circuit
+        if self.algebra.is_thin:
+            cause = f"{method} needs Omega, and {self.object} has no inertia of its own about some axis"
+            raise StateError(cause, "leave method= out, or ask for KKT")
+        return circuits.dynamics(self.algebra, method, frames, axes)
 
     def _chosen(self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> choosing.Chosen:
         """The form with the fewest operations, counted once."""
@@ -376,6 +382,11 @@ class System:
 
     @property
     def _driving(self) -> Function:
+        if self.algebra.is_thin:
+            cause = (
+                f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega to drive it by"
+            )
+            raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
         return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist()))
 
     @property

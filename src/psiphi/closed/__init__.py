@@ -1,8 +1,8 @@
 """Closed chains: several arms holding one object, and loops between any frames of any trees.
 
 In: robots and the frames that are held together. Out: a `System` that answers as a robot does, with its constraint forces.
-Read `coupling.py` first (the equations), then `methods.py` (the stages), `kinds.py` (a constraint is a row of a table); what
-happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
+Read `coupling.py` first (the equations), then `methods.py` (the stages), `model/kinds.py` (a constraint is a row of a table);
+what happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
 
     making.py, reading.py, grips.py     the ways to a closed system, what they are given, and what is held
     constraints.py, relative.py         the constraints, and where their frames are
@@ -11,6 +11,7 @@ happens where matrices are singular is in `forward.py`, `singular.py` and `saddl
     hub.py, elimination.py              many arms around one object, without Omega
     choosing.py                         which of the forms runs, by count
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
+    closed_function.py, implicit.py     derivatives: the door, and the theorem
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     system.py, explaining.py            the door, and what it tells
 """

@@ -12,6 +12,7 @@ import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
 from psiphi.closed import choosing, circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import method_name
@@ -22,7 +23,7 @@ from psiphi.functions import guard, operational
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Body, Frame, Joint
 from psiphi.optional import need
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 
 class System:
@@ -147,6 +148,23 @@ class System:
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
+    def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedFunction:
+        """ "forward_dynamics" or "contact_forces" as a function of (q, v, tau), with derivatives: those of what the method
+        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument.
+
+        >>> import psiphi as pp
+        >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+        >>> by_q, by_v = loop.function("forward_dynamics").jacobian("q", "v")(loop.assemble([0.5, 1.0]), [0, 0], [1, 0])
+        >>> by_q.shape, by_v.shape
+        ((2, 2), (2, 2))
+        """
+        if not isinstance(name, str) or name not in NAMES:
+            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, NAMES))
+        guard.check_axes(axes)
+        if name == FORCES and not self.contacts:
+            raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
+        return ClosedFunction(self, name, guard.names(self.robot._model, frames), axes)
+
     @overload
     def forward_dynamics(
         self,
@@ -207,6 +225,13 @@ class System:
     ) -> dict[str, Any]:
         """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
         return forward.details(self, q, v, tau, f_ext, axes, method, check)
+
+    def linearize(self, q: Numbers, v: Numbers, tau: Numbers) -> tuple[Array, Array]:
+        """A, B of dx/dt = A x + B dtau, for small changes x = (dq, dv) of the state that keep the constraints.
+
+        (..., 2 nv, 2 nv) and (..., 2 nv, n), n as many torques as came: nv, or na.
+        """
+        return need("psiphi.rollouts.linearising", "a linearisation", "psiphi").linearize_closed(self, q, v, tau)
 
     def inverse_dynamics(
         self,
@@ -393,9 +418,9 @@ class System:
     def _omega(self) -> Function:
         return self._function("omega", lambda: circuits.omega(self.algebra))
 
-    def _function(self, key: Any, make) -> Function:
+    def _function(self, key: Any, make, kind: type[Function] = Function) -> Any:
         if key not in self._functions:
-            self._functions[key] = make().compiled()
+            self._functions[key] = make().compiled(kind)
         return self._functions[key]
 
     def at(self, parameters: Numbers) -> System:
@@ -422,8 +447,9 @@ class System:
         return made
 
     def _call(self, function: Function, values) -> Any:
-        if self.robot.freed is not None:
-            values = (*values, *self.robot._more)
+        return self._run(function, (*values, *self.robot._more))
+
+    def _run(self, function: Function, values) -> Any:
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from psiphi.closed.coupling import Algebra, Coupling
 from psiphi.compiler.equations import Equation, with_parameters
@@ -17,6 +17,7 @@ from psiphi.tape.tape import Count
 
 Places = dict[str, Any]
 Rule = Callable[[Places], Places]
+Made = TypeVar("Made", bound=Function)
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class Circuit:
             stages.append(ProgramStage(name, _run(what, tree), at))
         return Program(self.name, *self.arguments(), (), stages=tuple(stages), local=False)
 
-    def compiled(self) -> Function:
+    def compiled(self, kind: type[Made] = Function) -> Made:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
         request = Request(self.name, (self.algebra.closure.key,))
-        return Function(request, self)
+        return kind(request, self)
 
     @property
     def count(self) -> Count:

@@ -10,11 +10,11 @@ import numpy as np
 
 from psiphi.closed.constraints import Constraint
 from psiphi.closed.hub import THIN, is_thin
-from psiphi.closed.kinds import Relative
 from psiphi.errors import ModelError, StateError
 from psiphi.model import posing
 from psiphi.model.builder import Builder
 from psiphi.model.joining import Part
+from psiphi.model.kinds import Relative
 from psiphi.model.model import IDENTITY, Body, Model, Pose
 from psiphi.wording import shown
 

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.coupling import Algebra, Coupling, f, u
-from psiphi.closed.kinds import AXES, ZERO, Relative
 from psiphi.closed.methods import tau
 from psiphi.closed.saddle import FELT, KEPT
 from psiphi.closed.singular import UNMET
 from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
+from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
 from psiphi.sweeps.program import Argument
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import puma_pair
+from closed.cells import inertia_at_object, puma_pair
 from psiphi.bench.cells import Closed, dense_answer, held, pinocchio_answer, random_cell
 from psiphi.bench.interpreted import Interpreted, Uncompiled
 from psiphi.closed import choosing, circuits, saddle
@@ -201,6 +201,22 @@ def test_a_door_is_held_and_motors_of_an_object_are_named():
     assert driven.actuated.tolist() == [7]
     with pytest.raises(pp.StateError, match=r"at\[0\] is .* gripped at its frames"):
         pp.grasp([(arm, None, "link7")], b.build(), [None])
+
+
+def test_the_inertia_at_the_object_is_a_sum():
+    """M(C) + sum A_i* Lambda_i A_i of S4, addend by addend; another object changes one of them."""
+    closed = few((7, 7), ("rigid", "rigid"), 6)
+    cell, q = closed.system, closed.q
+    own, arms = cell.arm_inertias(q)
+    assert np.allclose(own + arms.sum(axis=-3), inertia_at_object(cell, q), rtol=1e-9)
+    assert np.allclose(own + arms.sum(axis=-3), cell.effective_inertia(q), rtol=1e-8)
+    other = thinned(cell, 7.0, (1.0, 2.0, 2.5))
+    heavier, same = other.arm_inertias(np.stack([q, q]))
+    assert np.allclose(same, arms) and np.allclose(heavier[1] + same[1].sum(axis=-3), inertia_at_object(other, q), rtol=1e-9)
+    short = few((4, 7), ("rigid", "rigid"), 6)
+    assert np.isnan(short.system.arm_inertias(short.q)[1]).any(axis=(-2, -1)).tolist() == [True, False]
+    with pytest.raises(pp.StateError, match="is not several arms around one free body"):
+        pp.connect(random_tree(3, 1, "revolute", 0.0), [pp.Loop("ball", "link3", "world")]).arm_inertias(np.zeros(3))
 
 
 def test_counts_grow_with_the_arms():

@@ -9,7 +9,7 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
     wiring.py, circuits.py              the functions as programs in stages
     solving.py, loose.py                their small solves, and where rows follow from others
     hub.py, elimination.py              many arms around one object, without Omega
-    choosing.py                         which of the forms runs, by count
+    choosing.py, felt.py                which of the forms runs, by count; the inertia one feels at the object
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
     closed_function.py, implicit.py     derivatives: the door, and the theorem
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling
+from psiphi.closed.elimination import felt_inertia
 from psiphi.closed.methods import CORRECTED, HUB, METHODS
-from psiphi.closed.solving import HUB_PLACES, compliance, coupling, over, pushing, settled
+from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
 from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
 from psiphi.spatial.screws import add
 from psiphi.sweeps.program import ADDED, Argument
@@ -112,6 +113,23 @@ def correction(algebra: Algebra) -> Circuit:
     inputs, outputs = arguments(algebra, "q", "lam"), (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
     (moved,) = over(algebra, HUB if algebra.is_thin else "", algebra.correction)  # a thin hub has no M^-1: that part is zero
     return circuit("closed correction", "M^-1 Jc* lambda", inputs, outputs, algebra, spread=spread, correction=moved)
+
+
+def inertias(algebra: Algebra) -> Circuit:
+    """M of the hub, and what each group adds to it, B* S^-1 B: their sum is what one feels at the hub."""
+    hub = algebra.hub
+    assert hub is not None
+    n = len(hub.coordinates)
+
+    def added(places: Places) -> Places:
+        M, blocks = places["around"]
+        parts = [felt_inertia(n, *block) for block in blocks]
+        return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
+
+    count = len(hub.groups)
+    outputs = (Argument("own", (n, n)), Argument("added", (count, n, n)), Argument("strain", (count,)))
+    stages = hub_stages(algebra) | {"added": added}
+    return Circuit("closed inertias", "M_hub, B* S^-1 B", arguments(algebra, "q"), outputs, algebra, stages, dict(HUB_PLACES))
 
 
 def residual(algebra: Algebra) -> Circuit:

@@ -90,6 +90,17 @@ def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundan
     return solved
 
 
+def felt_inertia(n: int, S: list, B: list) -> tuple[list, Any]:
+    """B* S^-1 B, what one group adds to the inertia one feels at the hub, and the strain of its pivots."""
+    total: list = [[0.0] * n for _ in range(n)]
+    strain: Any = 0.0
+    group = _factored(tuple(range(len(S))), (S, B), None)
+    for j, (y, e_inv) in enumerate(zip(group.Y, group.e_inv, strict=True)):
+        _square(total, y, e_inv)
+        strain = strain + (S[j][j] * e_inv) * (S[j][j] * e_inv)
+    return total, strain
+
+
 def movable(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> list:
     """Row by row 1 where its pivot is kept, 0 where the row binds the hub."""
     out: list = [0.0] * sum(map(len, hub.groups))

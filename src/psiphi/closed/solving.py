@@ -38,7 +38,7 @@ def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, Stage]
         M, blocks = places["around"]
         return {"solver": elimination(places["hub"], M, blocks, redundant, low)}
 
-    return {**_hub_stages(algebra), "factor": eliminated}
+    return {**hub_stages(algebra), "factor": eliminated}
 
 
 def all_but(hub: Hub, model: Model) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ def pushing(algebra: Algebra, torques: list) -> list:
     return [torques[i] for i in algebra.hub.coordinates] if algebra.hub else []
 
 
-def _hub_stages(algebra: Algebra) -> dict[str, Stage]:
+def hub_stages(algebra: Algebra) -> dict[str, Stage]:
     """What the elimination of the hub takes: the others' compliances, its own J and M, and S and B of every group of them."""
     hub, compliances = algebra.hub, algebra.compliances
     assert hub is not None
@@ -88,7 +88,7 @@ def low_groups(algebra: Algebra) -> tuple[bool, ...]:
     if all(hub.short):
         return hub.short
     plain = Algebra(Closure(model, closure.constraints, closure.follows))
-    stages = _hub_stages(plain) | {"kept": lambda places: {"kept": movable(places["hub"], *places["around"])}}
+    stages = hub_stages(plain) | {"kept": lambda places: {"kept": movable(places["hub"], *places["around"])}}
     outputs = (Argument("kept", (closure.size,)),)
     asked = Circuit("closed ranks", "", arguments(plain, "q"), outputs, plain, stages, HUB_PLACES)
     tree = frame(model, asked.rods)

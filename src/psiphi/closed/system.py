@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import choosing, circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed import choosing, circuits, closing, contacts, driving, explaining, felt, forward, saddle, sharing
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
@@ -277,6 +277,15 @@ class System:
         Where the frame cannot move freely: NaN ("exact"), or the inertia of the directions it can move in ("pseudo").
         """
         return operational.inverse(self.effective_compliance(q, frame, axes), policy, 1e-12)
+
+    def arm_inertias(self, q: Numbers, axes: str = "world") -> tuple[np.ndarray, np.ndarray]:
+        """M(C) and A_i* Lambda_i A_i: the object's own inertia (..., 6, 6), and what each arm adds to it (..., arms, 6, 6).
+
+        Their sum is `effective_inertia`; of another object held in the same places only M(C) is another. At the object's link
+        origin; arms that share a body or a loop are one. NaN where an arm cannot follow the object freely: it adds no inertia
+        there, it holds.
+        """
+        return felt.inertias(self, q, axes)
 
     # -- constraints -------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import numpy as np
 from psiphi.errors import SingularError
 from psiphi.estimation.linear import LinearTree
 from psiphi.estimation.swept import StageLink, Symmetric
-from psiphi.steps.local import Gain, gain
+from psiphi.steps.gain import Gain, gain
 from psiphi.sweeps.drive import drive
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 

@@ -15,6 +15,8 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
     freed.py                            numbers that are inputs: which, and where they stand
     nonlinear.py, elastic.py            springs that are more than a number; joints whose motor drives through one
     movable.py, motors.py               whether every joint can be moved, and which have motors
+    kinds.py                            what two frames that are held together may still do
+    clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them
     urdf.py, dh.py                      readers; vocabulary.py, fields.py, shapes.py, xml.py: the words of URDF
     paths.py, packages.py               where meshes and descriptions lie
 """

@@ -10,6 +10,7 @@ The first row is asked of every system, the others where it has them:
     contact_ratio(q, forces)                     (..., l): above 1 the contact slips or pulls off
     energy(q, v)                                 (...)
     velocity(q, v) or rates(q, v)                the robot's joint velocity, where v is something else (quasi-velocities)
+    changes()                                    what happened to contacts since it was asked
     actuated                                     the velocity coordinates with motors: torques may be given for these alone
 """
 
@@ -164,6 +165,11 @@ class Plant:
         """(..., 2): the largest position and velocity error of the constraints; None where there are none."""
         own = getattr(self.given, "constraint_residual", None)
         return None if own is None else np.abs(np.asarray(own(q, v), dtype=float)).max(axis=-1, initial=0.0)
+
+    def changes(self) -> list[Any]:
+        """Contacts made and lost since this was asked: (name, what, value, ago) each."""
+        own = getattr(self.given, "changes", None)
+        return [] if own is None else own()
 
     def ratio(self, q: np.ndarray, forces: np.ndarray | None) -> np.ndarray | None:
         """(..., l): how much of each contact's hold is used."""

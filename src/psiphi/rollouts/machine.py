@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.law import Law, Step
+from psiphi.control.law import Law, Step, named
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import BlockFrame, Code, Named
 from psiphi.emitters.rollout import Rollout
@@ -144,10 +144,11 @@ class Machine:
             over = self._whole if step.sizes or step.is_foreign else self._over  # others' rules may look at all joints
             code = over(partial(parts.ruled, rule=step.what, sizes=step.sizes))
         elif isinstance(self.system, System):
-            code = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what].source.code
+            function = {"gravity": "_holding", "inverse_dynamics": "_driving", "carrying": "_carrying"}[step.what]
+            code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}
         else:
-            code = parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ())
+            code = parts.catalogued(self.robot, step.what, named(step.frame))
         return code, {arg.name: names.get(arg.name, arg.name) for arg in (*code.program.inputs, *code.program.outputs)}
 
     def _whole(self, part: Callable[[Manifold], Straight]) -> Code:

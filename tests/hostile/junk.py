@@ -291,6 +291,10 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("GravityCompensation", _asked(pp.GravityCompensation, q, v), {"robot": robot, **motors}),
         Call("PD", _asked(pp.PD, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "gravity": False, **motors}),
         Call("ComputedTorque", _asked(pp.ComputedTorque, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, **motors}),
+        Call("Lyapunov", _asked(pp.Lyapunov, q, v), {
+            "robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "pull": 1.0, **motors,
+        }),
+        Call("Decoupled", _asked(pp.Decoupled, q, v), {"robot": robot, "reference": q, "k": 1.0, "pull": 1.0, **motors}),
         Call("OperationalSpace", _asked(pp.OperationalSpace, q, v), {
             "robot": robot, "frame": next(iter(robot.frames)), "target": np.zeros(3), "kp": 1.0, "kd": 1.0, "posture": q,
             "posture_kp": 1.0, "posture_kd": 1.0, "policy": "faded", "rcond": 1e-9, "damping": 1e-3, "fade": 0.03, "speed": 1.0,

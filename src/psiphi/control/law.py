@@ -74,9 +74,17 @@ def gripped(system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, tau: np.nd
     return Plant(system).acceleration(q, v, tau, added)
 
 
+def _part(robot: Any, name: str, *given: np.ndarray) -> np.ndarray:
+    """A quantity of the catalogue's own."""
+    return robot._call(name, dict(zip(QUANTITIES[name].given, given, strict=True)), None, None, False)
+
+
 QUANTITIES = {
     "gravity": Question(("q",), "tau", holding),
     "inverse_dynamics": Question(("q", "v", "a"), "tau", driving),
+    "bias": Question(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
+    "white_velocity": Question(("q", "x"), "y", lambda s, frame, *given: _part(s, "white_velocity", *given)),
+    "fading": Question(("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "fading", *given)),
     "heavier_dynamics": Question(("q", "v", "tau", "added"), "a", gripped),
     "carrying": Question(("q", "v", "u", "w", "wanted", "weights"), "tau", lambda s, frame, *given: carrying.carry(s, *given)),
     "frame_pose": Question(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),

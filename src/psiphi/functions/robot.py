@@ -321,7 +321,7 @@ class Robot(Identified):
     def link_accelerations(
         self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """alpha = phi* (H* a + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
         return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
 
     def joint_forces(

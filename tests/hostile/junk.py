@@ -91,7 +91,13 @@ def table(folder: Path) -> list[Call]:
         Call("Builder.joint", _joint, {
             "name": "j", "kind": "revolute", "parent": "world", "child": "a", "axis": (0, 0, 1), "xyz": (0, 0, 0), "rpy": (0, 0, 0),
             "lower": -1.0, "upper": 1.0, "velocity": 1.0, "effort": 1.0, "damping": 0.0, "friction": 0.0, "armature": 0.0,
+            "stiffness": 1.0, "rest": 0.0, "spring": None, "motor": True,
         }),
+        Call("Builder.spring", lambda **o: _hinged().spring(**o), {"joint": "j", "stiffness": 1.0, "rest": 0.0, "spring": None}),
+        Call("Builder.elastic", lambda **o: _hinged().elastic(**o), {
+            "joint": "j", "stiffness": 1.0, "rotor": 1e-3, "ratio": 10.0, "damping": 0.0, "spring": None,
+        }),
+        Call("spring table", lambda **o: _hinged().spring("j", spring=o), {"deflection": [0.0, 1.0], "torque": [0.0, 1.0]}),
         Call("Builder.frame", _frame, {"name": "f", "body": "a", "xyz": (0, 0, 0), "rpy": (0, 0, 0)}),
         Call("Builder.build", _build, {"base": "fixed", "repair": ()}),
         Call("Body.box", pp.Body.box, {"mass": 1.0, "size": (1, 1, 1), "name": "b", "com": (0, 0, 0)}),
@@ -208,6 +214,21 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("with_gravity", robot.with_gravity, {"gravity": (0, 0, -1)}),
         Call("with_base", robot.with_base, {"base": "free", "pose": None}),
         Call("with_posture", robot.with_posture, {"name": "up", "q": q}),
+        Call(
+            "with_spring", robot.with_spring, {"joints": robot.joint_names[-1], "stiffness": 1.0, "rest": 0.0, "spring": None}
+        ),
+        Call(
+            "with_elastic",
+            robot.with_elastic,
+            {
+                "joints": robot.joint_names[-1],
+                "stiffness": 1.0,
+                "rotor": 1e-3,
+                "ratio": 10.0,
+                "damping": 0.0,
+                "spring": None,
+            },
+        ),
         Call("with_inertia", robot.with_inertia, {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None}),
         Call(
             "with_postures",
@@ -264,7 +285,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
     q, v, rest = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
     motion, rolled = pp.simulate(robot, q, v, duration=0.01), pp.rollout(robot, q, v, rest, steps=2, method="euler")
     motors = {"actuated": None, "passive": None}
-    brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "effort": False, **motors}
+    brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "springs": False, "effort": False, **motors}
     given = {"q0": q, "v0": v, "tau": None, "dt": 1e-3, "method": "rk4", "every": 1, "hold": False, "limits": "ignore"}
     return [
         Call("simulate", lambda **o: pp.simulate(**o), {
@@ -401,6 +422,13 @@ def _study() -> pp.Study:
 
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def _hinged() -> pp.Builder:
+    b = pp.Builder("x")
+    b.body("a", mass=1.0, inertia=np.eye(3))
+    b.joint("j", "revolute", "world", "a")
+    return b
 
 
 def _joint(**options) -> None:

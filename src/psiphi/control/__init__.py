@@ -11,6 +11,7 @@ control is made of), then
     torques.py       tau as a user gives it; effort limits
     traced.py        a user's own law, as a tape
     losses.py        damping and friction, and which of them a step takes implicitly
+    springs.py       the same of springs
     stops.py         joints that end at their limits
     field.py         all of it: the right side of the equations of motion
 """

@@ -35,6 +35,16 @@ def parameters_of(robot: Any) -> tuple[Any, ...]:
     return robot._more if getattr(robot, "freed", None) is not None else ()
 
 
+def numbers_of(robot: Any, name: str) -> np.ndarray:
+    """The model's numbers of that name, (nv,), or (..., nv) where they are parameters with batch axes."""
+    row = np.concatenate([np.zeros(0), *(getattr(joint, name) for joint in robot.joints)])
+    for block in robot.freed.every(name) if robot.freed is not None else ():
+        (parameters,) = parameters_of(robot)
+        row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
+        row[..., robot.joints[block.index].v_slice] = parameters[..., block.own]
+    return row
+
+
 def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The joint velocity of the robot underneath: v itself, unless the system has other velocities."""
     if isinstance(system, Model):
@@ -74,6 +84,7 @@ class Plant:
         self.is_plain = given is robot
         own = getattr(given, "passive", ())  # of a closed chain
         self.idle: tuple[str, ...] = motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
+        self.springs: Any = None  # those that act: their energy is part of the system's
         self.told = False  # whether it was said which joints have motors
 
     @property
@@ -113,6 +124,7 @@ class Plant:
         plant = copy(self)  # a closed chain has one set for all
         plant.given = self.given._over_samples()
         plant.robot = getattr(plant.given, "robot", plant.given)
+        plant.springs = None if self.springs is None else self.springs.over_samples()
         return plant
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
@@ -144,7 +156,10 @@ class Plant:
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         own = getattr(self.given, "energy", None)
-        return None if own is None else np.asarray(own(q, v), dtype=float)
+        if own is None:
+            return None
+        stored = 0.0 if self.springs is None else self.springs.energy(self.manifold.positions(q))
+        return np.asarray(own(q, v), dtype=float) + stored
 
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         """(..., 2): the largest position and velocity error of the constraints; None where there are none."""

@@ -106,7 +106,7 @@ def _options(top: Table) -> dict[str, Any]:
     if every % 1.0:
         top.fail("every", f"is {every:g}, expected a whole number", "1 keeps all steps")
     out["every"] = int(every)
-    for key in ("damping", "friction", "hold"):
+    for key in ("damping", "friction", "springs", "hold"):
         out[key] = top.flag(key, False)
     return out
 

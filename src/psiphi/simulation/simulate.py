@@ -46,6 +46,7 @@ def simulate(
     damping: Any = False,
     friction: Any = False,
     friction_speed: float | None = None,
+    springs: Any = False,
     effort: Any = False,
     actuated: Any = None,
     passive: Any = None,
@@ -59,15 +60,15 @@ def simulate(
     compiled: bool | None = None,
     progress: bool | Callable[..., Any] | None = None,
 ) -> Trajectory:
-    """The motion dq/dt = v, M dv/dt = tau - C v - g - losses from (q0, v0), sampled every `every` steps of dt.
+    """The motion dq/dt = v, M dv/dt = tau - C v - g - losses - springs from (q0, v0), sampled every `every` steps of dt.
 
     system      a robot, or a closed-chain system
     q0, v0      (..., nq), (..., nv), any batch axes; v0 left out is rest
     tau         nothing, (..., nv), (..., steps, nv), a function tau(t, q, v) or a controller; `hold=True` asks it once a step
-    method      "euler", "implicit", "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
-                chooses for rtol and atol, sampled every dt
-    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` for the laws;
-                what is stiff for the step is taken implicitly
+    method      "euler", "implicit", "midpoint", "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with
+                steps SciPy chooses for rtol and atol, sampled every dt
+    damping, friction, springs, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` and
+                `control/springs.py` for the laws; what is stiff for the step is taken implicitly
     actuated, passive    names of the joints with motors, or of those without: these get no torque, whatever asks for one. Where
                 neither is given controllers do not drive free joints (floating bases); torques of your own act as they are
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
@@ -94,7 +95,9 @@ def simulate(
     kernel = None if compiled is None else flag("compiled", compiled)
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
-    torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
+    torque = read_torque(tau, plant, batch, steps).cut(cut)
+    losses = read_losses(plant, damping, friction, friction_speed, springs)
+    plant.springs = losses.springs
     if method in METHODS:
         losses = losses.within(plant, method, dt)
     field = Field(plant, torque, losses, cut, flag("hold", hold))

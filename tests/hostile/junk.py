@@ -284,6 +284,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
     """What moves a robot, and what is asked of its motion."""
     q, v, rest = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
     motion, rolled = pp.simulate(robot, q, v, duration=0.01), pp.rollout(robot, q, v, rest, steps=2, method="euler")
+    driven = pp.simulate(robot, q, v, rest, duration=2e-3, method="euler", compiled=True)
     motors = {"actuated": None, "passive": None}
     brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "springs": False, "effort": False, **motors}
     given = {"q0": q, "v0": v, "tau": None, "dt": 1e-3, "method": "rk4", "every": 1, "hold": False, "limits": "ignore"}
@@ -308,6 +309,8 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
         Call("rollout().vjp", rolled.vjp, {"q_weight": np.ones_like(rolled.q), "v_weight": None}),
         Call("rollout().jvp", rolled.jvp, {"q": v, "v": None, "tau": rest}),
+        Call("Trajectory.vjp", driven.vjp, {"q_weight": np.ones_like(driven.q), "v_weight": None}),
+        Call("Trajectory.jvp", driven.jvp, {"q": v, "v": None, "tau": rest}),
         Call("step", robot.step, {"q": q, "v": v, "tau": rest, "dt": 1e-3, "method": "rk4"}),
         Call("GravityCompensation", _asked(pp.GravityCompensation, q, v), {"robot": robot, **motors}),
         Call("PD", _asked(pp.PD, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "gravity": False, **motors}),

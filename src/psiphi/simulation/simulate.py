@@ -196,7 +196,7 @@ def _run(task: Task, q: Any, v: Any, tau: Any, compiled: bool | None, rtol: floa
         return adaptive.Solve(task, rtol, atol).run(q, v)
     if kernel:
         try:
-            return fast.Fast(task, tau if callable(tau) else None).run(q, v)
+            return fast.Fast(task, tau).run(q, v)
         except Strained:
             if compiled:
                 cause = f"compiled=True, and {STRAINED}"

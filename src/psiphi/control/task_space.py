@@ -13,9 +13,9 @@ from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
-from psiphi.spatial.choices import less, most
+from psiphi.spatial.choices import choose, less, most
 from psiphi.spatial.entries import entries, stacked
-from psiphi.spatial.policies import solve
+from psiphi.spatial.policies import WITHOUT, regular, solve
 from psiphi.spatial.rotations import logarithm, quaternion
 from psiphi.spatial.screws import dot, root
 from psiphi.spatial.small import product, transpose
@@ -76,7 +76,7 @@ class OperationalSpace(Controller):
             "posture_kd": gains(robot, "posture_kd", posture_kd),
             "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
         }
-        task = TaskForce(target.size, policy)
+        task, lost = TaskForce(target.size, policy), LostDirections(target.size, policy)
         steps = (
             Step(posture_acceleration),
             Step("frame_pose", frame=name),
@@ -84,6 +84,7 @@ class OperationalSpace(Controller):
             Step("frame_acceleration", {"a": "u", "A": "drift"}, name),
             Step("operational_compliance", frame=name),
             Step(task, sizes=task.sizes),
+            Step(lost, sizes=lost.sizes, only="lost"),
             Step("inverse_dynamics", {"a": "u"}, name),
         )
         self.law, self.reference = Law(steps, ("x_ref", "r_ref"), (name, target.size, policy)), target
@@ -112,10 +113,11 @@ class TaskForce:
         rates = zip(entries(r_ref), entries(twist)[first:], entries(drift)[first:], strict=True)
         pulls = self.pulls(entries(T), entries(x_ref), entries(gains))
         missing = [pull + kd * (wanted - now) - drifting for pull, (wanted, now, drifting) in zip(pulls, rates, strict=True)]
-        X = entries(X)
-        keep = felt([X[7 * r] for r in range(6)])
-        inner = [[keep[r] * keep[c] * X[6 * min(r, c) + max(r, c)] for c in range(first, 6)] for r in range(first, 6)]
-        return {"f_ext": stacked([0.0] * first + [-x for x in solve(self.policy, inner, missing, number)])}
+        if self.policy in WITHOUT:
+            force, sure = regular(self.policy, rows_used(X, first), missing, number)
+        else:
+            force, sure = missing, 0.0 * missing[0]
+        return {"missing": stacked(missing), "f_ext": wrench(force, first), "lost": stacked([1.0 - sure])}
 
     def pulls(self, T: list, x_ref: list, gains: list) -> list:
         """kp e, angular and linear parts cut to what kd balances at the speed; the turn of a pose as a rotation vector."""
@@ -130,6 +132,35 @@ class TaskForce:
             part = [kp * e for e in error[k : k + 3]]
             out += [pull / most(root(dot(part, part)), pull) * x for x in part]
         return out
+
+
+@dataclass(frozen=True)
+class LostDirections:
+    """The same force by the eigenvalues of X, where a direction may be `lost`: elsewhere it is known already."""
+
+    rows: int
+    policy: str
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"X": 36, "missing": self.rows, "gains": 4, "lost": 1, "f_ext": 6}
+
+    def __call__(self, m, X, missing, gains, lost, f_ext) -> Values:
+        first, number, (gone,) = 6 - self.rows, entries(gains)[3], entries(lost)
+        force = entries(wrench(solve(self.policy, rows_used(X, first), entries(missing), number), first))
+        return {"f_ext": stacked([choose(gone, x, y) for x, y in zip(force, entries(f_ext), strict=True)])}
+
+
+def rows_used(X: Any, first: int) -> list:
+    """The last rows and columns of the compliance, what is not felt left out."""
+    X = entries(X)
+    keep = felt([X[7 * r] for r in range(6)])
+    return [[keep[r] * keep[c] * X[6 * min(r, c) + max(r, c)] for c in range(first, 6)] for r in range(first, 6)]
+
+
+def wrench(force: list, first: int) -> Any:
+    """What pulls the frame back: -force in the last rows."""
+    return stacked([0.0] * first + [-x for x in force])
 
 
 def _split(T: list) -> tuple[list, list]:

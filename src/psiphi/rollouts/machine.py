@@ -56,7 +56,7 @@ class Recipe:
     def key(self) -> list:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
-        steps = [[step.name, step.at, step.frame, step.sizes] for step in self.law.steps]
+        steps = [[step.name, step.at, step.frame, step.sizes, step.only] for step in self.law.steps]
         law = [steps, self.law.followed, self.law.key, self.keeps]
         return [self.method, law, self.timed, self.hold, self.losses, self.implicit, self.effort, stops, *rest]
 
@@ -181,7 +181,11 @@ class Machine:
         """All of it, for the emitter."""
         plan = self.plan
         repeats = (impact.STOPS,) if plan.stops is not None else ()
-        return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats)
+        rare = {i: step.only for i, step in enumerate(plan.law.steps) if step.only}
+        where = {
+            f"law{i}.{j}": place(only) for i, only in rare.items() for j in range(plan.times) if f"law{i}.{j}" in self.blocks
+        }
+        return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats, where)
 
     @property
     def flops(self) -> int:

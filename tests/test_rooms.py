@@ -35,6 +35,7 @@ ROOMS = [
     "functions",
     "symbols",
     "closed",
+    "embedding",
     "exchange",
     "estimation",
     "identifying",

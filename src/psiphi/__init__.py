@@ -42,6 +42,8 @@ _HOME = {  # public name -> where it lives
     "Loop": "closed",
     "grasp": "closed",
     "connect": "closed",
+    "embed": "embedding",
+    "Gear": "embedding",
     "function": "functions.expressions",
     "vector": "operators",
     "prove": "rewriting",
@@ -106,6 +108,8 @@ __all__ = [
     "Trajectory",
     "System",
     "connect",
+    "embed",
+    "Gear",
     "derivative",
     "dot_test",
     "estimation",
@@ -140,6 +144,7 @@ if TYPE_CHECKING:
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
     from psiphi.control.energy_based import Decoupled, Lyapunov
     from psiphi.control.task_space import OperationalSpace
+    from psiphi.embedding import Gear, embed
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio

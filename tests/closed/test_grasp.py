@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import inertia_at_object, pair
+from closed.cells import inertia_at_object, pair, puma_pair
 from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, random_cell
 from psiphi.bench.interpreted import Interpreted, uncompiled
 from psiphi.closed import circuits
@@ -194,21 +194,6 @@ def test_nan_stays_in_its_element(both):
     assert np.isnan(a[1]).any() and np.isfinite(a[[0, 2]]).all()
 
 
-def puma_pair(q: list[float], lean: float = 0.0) -> Closed:
-    """Two PUMAs side by side in one posture, a beam across their hands."""
-    puma = Interpreted.of(pp.robots.puma560())
-    one, two = np.eye(4), np.eye(4)
-    two[1, 3] = 1.0
-    two[0, 3] = lean
-    hands = [base @ puma.frame_pose(q, "tool") for base in (one, two)]
-    place = np.eye(4)
-    place[:3, 3] = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
-    at = [np.linalg.inv(place) @ hand for hand in hands]
-    cell = uncompiled(pp.grasp([(puma, one, "tool"), (puma, two, "tool")], pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"), at))
-    start = np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
-    return Closed(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
-
-
 def test_parallel_arms_at_a_singularity():
     """Both wrists straight: no joint moves either hand along one direction, the squeeze in it is free. Accelerations stand."""
     straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0])
@@ -292,7 +277,7 @@ def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
     links = [circuits.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)]
     assert links[2] - links[1] == 2 * (links[1] - links[0]), "exactly linear"
     assert all(more < 2.15 * less for less, more in pairwise(links))
-    arms = [circuits.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8, 16)]
+    arms = [circuits.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8)]
     assert all(more < 8 * less for less, more in pairwise(arms))
 
 

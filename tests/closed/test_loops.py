@@ -9,10 +9,10 @@ from closed.cells import pinned_arm
 from psiphi.bench.cells import Closed, four_bar
 from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Loop, System, connect
-from psiphi.closed.kinds import KINDS
 from psiphi.errors import SingularError, StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
+from psiphi.model.kinds import KINDS
 from zoo import random_body, random_joint, random_tree
 
 LOOPS = {

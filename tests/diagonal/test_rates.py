@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import psiphi as pp
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import frame, moves_inertia, program
-from psiphi.model.definitions import motions
 from psiphi.operators import RATES, Operators
+from psiphi.operators.atoms import Atoms
 from psiphi.operators.rates import table
 from psiphi.sweeps.interpreter import interpret
 from zoo import ZOO, random_state, trees
@@ -62,7 +62,7 @@ def test_in_inertial_axes(make):
 def axes(model, q):
     """diag(R, R) of every link, R: link axes -> world axes."""
     turns, out = [], np.zeros((6 * len(model.bodies), 6 * len(model.bodies)))
-    for k, (parent, joint) in enumerate(zip(model.parent, motions(model, q, np.zeros(model.nv)), strict=True)):
+    for k, (parent, joint) in enumerate(zip(model.parent, Atoms(model, q, np.zeros(model.nv)).motions, strict=True)):
         turns.append(joint.R if parent < 0 else turns[parent] @ joint.R)
         for at in (6 * k, 6 * k + 3):
             out[at : at + 3, at : at + 3] = turns[k]

@@ -47,11 +47,14 @@ def run_pieces(pieces, program, arrays):
         for store, result in [(store, read(store.node)) for store in segment.stores]:
             frame[store.offset] = result
 
+    def angles(of):
+        for at in range(of.angle_base, of.angle_base + 3 * of.angles, 3):
+            frame[at + 1], frame[at + 2] = np.sin(frame[at]), np.cos(frame[at])
+
     run(pieces.prologue)
-    for i in range(pieces.angles):
-        at = pieces.angle_base + 3 * i
-        frame[at + 1], frame[at + 2] = np.sin(frame[at]), np.cos(frame[at])
+    angles(pieces)
     for segment in pieces.segments:
+        angles(segment)
         run(segment)
     starts = zip(pieces.layout.outputs, program.outputs, strict=True)
     return [shaped(arg, frame[start : start + arg.size].T) for start, arg in starts]
@@ -114,9 +117,20 @@ def test_riders_stay_with_their_sums():
     assert riders(code.tape, nodes, [*stored, product]) == {total: code.tape.nodes[total][1]}, "a stored product does not ride"
 
 
-def test_sines_of_sines_are_refused():
-    with pytest.raises(NotImplementedError):
-        cut(little([(1,)], lambda x: [[x[0].sin().cos()]]))
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_sines_of_sines_come_round_by_round(size):
+    def deep(x):
+        y = x[0].sin().cos() * x[1]
+        return [[(y + x[1]).sin() + x[0].sin(), y, (x[0] * x[1]).sin().sin().sin(), x[1].cos().sin()]]
+
+    code = little([(2,)], deep)
+    pieces = cut(code, size)
+    assert sum(s.angles > 0 for s in pieces.segments) == 2
+    x, z = 0.7, -1.3
+    y = np.cos(np.sin(x)) * z
+    wanted = [np.sin(y + z) + np.sin(x), y, np.sin(np.sin(np.sin(x * z))), np.sin(np.cos(z))]
+    (found,) = run_pieces(pieces, code.program, [np.array([[x, z]])])
+    assert np.allclose(found[0], wanted, rtol=0, atol=1e-15)
 
 
 def test_layout_puts_arguments_in_a_row():

@@ -337,6 +337,16 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.forward_dynamics", system.forward_dynamics, {
             "q": q, "v": v, "tau": still, "forces": False, "f_ext": None, "axes": "world", "method": None, "check": False,
         }),
+        Call("System.function", system.function, {"name": "contact_forces", "frames": (frame,), "axes": "world"}),
+        Call("System.function()", lambda q, v, tau: system.function("contact_forces")(q, v, tau), {"q": q, "v": v, "tau": still}),
+        Call("System.function().jacobian", lambda by: system.function("forward_dynamics").jacobian(by), {"by": "q"}),
+        Call("System.function().jvp", lambda q, v, tau, dtau: system.function("contact_forces").jvp("tau")(q, v, tau, dtau), {
+            "q": q, "v": v, "tau": still, "dtau": v,
+        }),
+        Call("System.function().vjp", lambda q, v, tau, weight: system.function("forward_dynamics").vjp("q")(q, v, tau, weight), {
+            "q": q, "v": v, "tau": still, "weight": v,
+        }),
+        Call("System.linearize", system.linearize, {"q": q, "v": v, "tau": still}),
         Call("System.inverse_dynamics", system.inverse_dynamics, {
             "q": q, "v": v, "a": still, "internal": None, "share": None, "forces": False, "f_ext": None, "axes": "world", "check": False,
         }),

@@ -10,12 +10,15 @@ import pytest
 import psiphi as pp
 from psiphi.bench import robots
 from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, compiled, condition, errors, interpreted, relative, states
+from psiphi.bench.gradients import deviations
 from psiphi.bench.peers import Pin
 
 ROBOTS = list(robots.loadable())
 DYNAMICS = [row for row in FUNCTIONS if row.name in ("forward_dynamics", "inverse_dynamics") and not row.where]
 ILL_CONDITIONED = ("icub",)  # robots with states in which rounding alone exceeds 1e-10: light links between aligned axes
 COMPILED = [("ur5_robot", "free"), ("panda", "fixed"), ("solo12", "free"), ("kinova", "fixed"), ("tiago_dual", "fixed")]
+
+SLOPED = [("double_pendulum_continuous", "free"), ("kinova", "fixed"), ("panda", "free"), ("hyq_no_sensors", "free")]
 
 
 def ids(value) -> str:
@@ -66,6 +69,15 @@ def test_factors_have_their_form(file, base, robot):
     assert np.all(L[:, same] == np.eye(robot.nv)[same]), "unit blocks on the diagonal"
     assert np.all(L[:, ~above] == 0.0), "zero off the path to the base"
     assert np.all(D[:, ~same] == 0.0)
+
+
+@pytest.mark.parametrize(("name", "base"), SLOPED)
+def test_derivatives_of_dynamics(name, base):
+    """d FD/d(q, v, tau) and d ID/d(q, v, a) of a few; `psiphi bench --only agreement-slopes` has all of up to 64 bodies."""
+    file = robots.urdf(name)
+    robot = pp.load(file, base=base)
+    for error in deviations(robot, Pin.from_urdf(file, base, robot), 3):
+        assert error.raw <= 1e-9, error.label
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

@@ -39,6 +39,26 @@ def test_the_bits_are_the_gufuncs(arm, name):
     assert np.array_equal(function.single()(*arrays), function.ufunc(*arrays))
 
 
+@pytest.mark.parametrize("by", [("q",), ("q", "v", "tau")])
+def test_matrices_and_tuples_of_them(arm, by):
+    """One matrix or several: the gufunc's bits, new arrays every time, and nothing that leaks; by a function's own call too."""
+    f = arm.function("forward_dynamics").jacobian(*by)
+    arrays, step = state(5), f.single()
+    assert type(step).__name__ == "builtin_function_or_method"
+    for call in (step, f, f):  # the second call of a function takes the quick way
+        got, want = call(*arrays), f.ufunc(*arrays)
+        assert type(got) is type(want)
+        for x, y in zip(got, want, strict=True) if len(by) > 1 else [(got, want)]:
+            assert x.flags.c_contiguous and np.array_equal(x, y) and not np.shares_memory(x, step(*arrays)[0])
+    before = sys.getrefcount(np.ndarray)
+    for _ in range(2000):
+        step(*arrays)
+    assert abs(sys.getrefcount(np.ndarray) - before) < 50 and sys.getrefcount(step(*arrays)) <= 2
+    assert f(*state(5, 4))[0].shape == ((4, 6, 6) if len(by) > 1 else (6, 6))
+    with pytest.raises(pp.Error, match="q has shape"):
+        f(np.zeros(5), *arrays[1:])
+
+
 def odd_arguments():
     q, v, tau = state(2)
     wide = np.zeros((6, 3))

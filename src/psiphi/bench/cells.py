@@ -149,6 +149,21 @@ PROXIMAL = {"constraintDynamics": (1e-14, 1e-8, 50), "lcaba": (1e-14, 1e-4, 50)}
 
 def pinocchio_call(closed: Closed, algorithm: str, settings: tuple = ()) -> tuple[Callable[[], np.ndarray], Pin]:
     """Pinocchio's constrained dynamics of the same system in the same state, ready to be called; welds and balls only."""
+    call, peer, _ = _pinocchio(closed, algorithm, settings)
+    return call, peer
+
+
+def pinocchio_derivatives(closed: Closed) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Any]:
+    """Its derivatives of accelerations by q, v and tau, in its coordinates, and the map to them. Welds alone: those of its
+    3-D contacts between two moving bodies are not the derivatives of its own accelerations (Pinocchio 4.1)."""
+    call, peer, given = _pinocchio(closed, "constraintDynamics", (1e-14, 1e-10, 50))
+    call()
+    pin.computeConstraintDynamicsDerivatives(*given)
+    data = given[1]
+    return (data.ddq_dq.copy(), data.ddq_dv.copy(), data.ddq_dtau.copy()), peer.layout
+
+
+def _pinocchio(closed: Closed, algorithm: str, settings: tuple) -> tuple[Callable[[], np.ndarray], Pin, tuple]:
     peer = Pin(closed.system.robot._model)
     model, layout = peer.peer, peer.layout
     kinds = {"weld": pin.ContactType.CONTACT_6D, "ball": pin.ContactType.CONTACT_3D}
@@ -167,7 +182,7 @@ def pinocchio_call(closed: Closed, algorithm: str, settings: tuple = ()) -> tupl
     else:
         pin.initConstraintDynamics(model, data, models, datas)
     call = getattr(pin, algorithm)
-    return lambda: call(model, data, *state, models, datas, proximal), peer
+    return lambda: call(model, data, *state, models, datas, proximal), peer, (model, data, models, datas, proximal)
 
 
 def pinocchio_answer(closed: Closed, algorithm: str) -> np.ndarray:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import psiphi as pp
 from psiphi.bench import robots
-from psiphi.bench.agreement import states
+from psiphi.bench.agreement import Deviation, states
+from psiphi.bench.interpreted import evaluated
 from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import pinocchio
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.bench.speed import BATCH
 from psiphi.bench.timing import best
+from psiphi.functions.robot import Robot
 
 CALLS = {"forward_dynamics": ("computeABADerivatives", "tau"), "inverse_dynamics": ("computeRNEADerivatives", "a")}
+PARTS = {"forward_dynamics": ("ddq_dq", "ddq_dv", "Minv"), "inverse_dynamics": ("dtau_dq", "dtau_dv", "M")}
 
 
 def matrices(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], Iterator[Measured]]:
@@ -39,6 +43,33 @@ def one_call(size: Size) -> Iterator[Measured]:
     yield Measured("UR5", a / b, micro(a), micro(b))
 
 
+def deviations(robot: Robot, peer: Pin, count: int = 3) -> Iterator[Deviation]:
+    """The largest error of every matrix beside Pinocchio's analytic derivatives, |ours - theirs| / (1 + max|theirs|).
+
+    Our code is evaluated as it is traced, not compiled.
+    """
+    given, layout = states(robot, count), peer.layout
+    T = layout.to_v(np.eye(robot.nv)).T
+    for function, (call, last) in CALLS.items():
+        q, v, x = given["q"], given["v"], given[last]
+        ours = evaluated(robot.function(function).jacobian("q", "v", last).source, (q, v, x))
+        theirs = [_pinocchio(peer, call, PARTS[function], *state) for state in zip(*_given(layout, q, v, x), strict=True)]
+        for name, mine, found in zip(PARTS[function], ours, map(np.stack, zip(*theirs, strict=True)), strict=True):
+            off = np.abs(T @ mine @ T.T - found).max(axis=(1, 2)) / (1.0 + np.abs(found).max(axis=(1, 2)))
+            yield Deviation(name, float(off.max()), float(off.max()))
+
+
+def _given(layout: Any, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    return layout.to_q(q), layout.to_v(v, q), layout.to_tau(x, q)
+
+
+def _pinocchio(peer: Pin, call: str, names: tuple[str, ...], *state: np.ndarray) -> list[np.ndarray]:
+    """Its matrices in one state; of symmetric ones it fills the upper half."""
+    getattr(pinocchio, call)(peer.peer, peer.data, *state)
+    found = ((name, getattr(peer.data, name).copy()) for name in names)
+    return [np.triu(x) + np.triu(x, 1).T if name.startswith("M") else x for name, x in found]
+
+
 def _calls(function: str, name: str, base: str, count: int) -> tuple[Callable, Callable, int]:
     file = robots.urdf(name)
     robot = pp.load(file, base=base)
@@ -47,7 +78,7 @@ def _calls(function: str, name: str, base: str, count: int) -> tuple[Callable, C
     given = states(robot, count)
     q, v, x = (given[key] if count > 1 else given[key][0] for key in ("q", "v", last))
     f = robot.function(function).jacobian("q", "v", last)
-    out = tuple(np.empty((*q.shape[:-1], robot.nv, robot.nv)) for _ in range(3)) if count > 1 else None
-    one = [np.atleast_2d(rows)[0] for rows in (peer.layout.to_q(q), peer.layout.to_v(v, q), peer.layout.to_tau(x, q))]
+    made = {"out": tuple(np.empty((count, robot.nv, robot.nv)) for _ in range(3))} if count > 1 else {}
+    one = [np.atleast_2d(rows)[0] for rows in _given(peer.layout, q, v, x)]
     flops = f.source.code.count.flops
-    return partial(f, q, v, x, out=out), partial(getattr(pinocchio, call), peer.peer, peer.data, *one), flops
+    return partial(f, q, v, x, **made), partial(getattr(pinocchio, call), peer.peer, peer.data, *one), flops

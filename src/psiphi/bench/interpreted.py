@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.closed.choosing import Chosen
+from psiphi.closed.circuits import dynamics
 from psiphi.closed.system import System
+from psiphi.compiler.passes import Ready
 from psiphi.functions.robot import Robot
 from psiphi.sweeps.interpreter import interpret
+from psiphi.tape.evaluation import evaluate
 
 
 class Interpreted(Robot):
@@ -27,14 +31,29 @@ class Interpreted(Robot):
 class Uncompiled(System):
     """A closed system whose functions are what its programs mean."""
 
-    def _circuit(self, method, frames, axes):
-        return super()._circuit(method or "free", frames, axes)
+    def _chosen(self, frames=(), axes="world", redundant=False):
+        """Nothing is counted: `Omega`, whatever it costs."""
+        return Chosen(dynamics(self.algebra, "free", frames, axes, redundant), "free")
 
-    def _call(self, function, values):
+    def _run(self, function, values):
         source = function.source
         with np.errstate(all="ignore"):
-            results = interpret(source.program, source.tree, *values)
-        return results[0] if len(results) == 1 else results
+            ready = isinstance(source.asked, Ready)
+            results = evaluated(source, values) if ready else interpret(source.program, source.tree, *values)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def evaluated(source, values):
+    """The results of code that stands ready, which has no sweeps: its tape, on arrays."""
+    lead = np.broadcast_shapes(
+        *(np.shape(x)[: np.ndim(x) - len(arg.shape)] for arg, x in zip(source.inputs, values, strict=True))
+    )
+    flat = [np.broadcast_to(x, (*lead, *arg.shape)).reshape(*lead, -1) for arg, x in zip(source.inputs, values, strict=True)]
+    results = [np.zeros((*lead, arg.size)) for arg in source.outputs]
+    numbers = evaluate(source.code.tape, [node for *_, node in source.code.stores], lambda place, i: flat[int(place)][..., i])
+    for (number, index, _), x in zip(source.code.stores, numbers, strict=True):
+        results[number][..., index] = x
+    return [x.reshape(*lead, *arg.shape) for arg, x in zip(source.outputs, results, strict=True)]
 
 
 def uncompiled(system: System) -> System:

@@ -42,6 +42,7 @@ ROWS = (  # what takes minutes stands last
     Demand("import", "import psiphi", 0.3, "s", starts.imports),
     Demand("help", "psiphi --help", 0.3, "s", starts.command_line),
     Demand("agreement", "every function beside Pinocchio's", 1e-10, "", checks.with_pinocchio),
+    Demand("agreement-slopes", "d FD, d ID beside Pinocchio's", 1e-9, "", checks.slopes_with_pinocchio),
     Demand("agreement-mujoco", "every function beside MuJoCo's", 1e-8, "", checks.with_mujoco),
     Demand("trees", "random trees beside Pinocchio", 1e-10, "", checks.trees_with_pinocchio),
     Demand("trees-mujoco", "random trees beside MuJoCo", 1e-8, "", checks.trees_with_mujoco),

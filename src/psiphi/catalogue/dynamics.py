@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
 from psiphi.compiler.equations import FORMS, Equation, unmade, with_parameters
-from psiphi.compiler.passes import frame, program
+from psiphi.compiler.passes import framed, program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.lowering import ground, regression
@@ -198,9 +198,10 @@ class TreeSum:
     make: Callable[[Tree, tuple[str, ...]], Program]
     columns: str = ""
     rods: bool = False
+    by_body: bool = True  # whether it asks for places alone: then clusters of bodies are as good as open
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
-        return TreeSumOf(self.equation, model, self.make, frames)
+        return TreeSumOf(self.equation, model, self.make, frames, by_body=self.by_body)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +214,7 @@ class TreeSumOf:
     frames: tuple[str, ...]
     columns: str = ""
     rods: bool = False
+    by_body: bool = True
 
     def program(self, tree: Tree) -> Program:
         made = self.make(tree, self.frames)
@@ -222,7 +224,7 @@ class TreeSumOf:
         return unmade(self)
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        made = self.program(frame(self.model, self.rods))
+        made = self.program(framed(self))
         return made.inputs, made.outputs
 
 
@@ -342,7 +344,7 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
-    "regressor": TreeSum("tau = Y pi", _regressor),
+    "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

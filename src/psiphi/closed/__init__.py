@@ -1,13 +1,17 @@
 """Closed chains: several arms holding one object, and loops between any frames of any trees.
 
 In: robots and the frames that are held together. Out: a `System` that answers as a robot does, with its constraint forces.
-Read `coupling.py` first (the equations), then `methods.py` (the stages), `kinds.py` (a constraint is a row of a table); what
-happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
+Read `coupling.py` first (the equations), then `methods.py` (the stages), `model/kinds.py` (a constraint is a row of a table);
+what happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
 
     making.py, reading.py               the ways to a closed system, and what they are given
     constraints.py, relative.py         the constraints, and where their frames are
-    circuits.py, loose.py               the functions as programs, and their small solves
+    wiring.py, circuits.py              the functions as programs in stages
+    solving.py, loose.py                their small solves, and where rows follow from others
+    hub.py, elimination.py              many arms around one object, without Omega
+    choosing.py                         which of the forms runs, by count
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
+    closed_function.py, implicit.py     derivatives: the door, and the theorem
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     system.py, explaining.py            the door, and what it tells
 """

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from psiphi.closed.kinds import KINDS, Constants, Kind
+from psiphi.model.kinds import KINDS, Constants, Kind
 from psiphi.model.model import WORLD, Model
 
 

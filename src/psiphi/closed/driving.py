@@ -15,8 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.closed import loose
-from psiphi.closed.circuits import Circuit, Places, Rule, arguments, compliance, motion_rows
+from psiphi.closed.circuits import motion_rows
 from psiphi.closed.coupling import Algebra, solver
+from psiphi.closed.solving import compliance
+from psiphi.closed.wiring import Circuit, Places, Rule, arguments
 from psiphi.operators import vector
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
@@ -38,7 +40,7 @@ def driving(algebra: Algebra, idle: list[int]) -> Circuit:
 
     def solve(places: Places) -> Places:
         opened = [dot(row, places["u"]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
-        multipliers, strain = solver(places["Omega"], redundant=True)([-x for x in opened])
+        multipliers, strain, _ = solver(places["Omega"], redundant=True)([-x for x in opened])
         pushed = places["c"].spread(multipliers)
         return {"f": pushed["f"], "pushed": pushed["u"], "strain": [strain]}
 

@@ -10,8 +10,8 @@ import numpy as np
 from psiphi import arguments
 from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
-from psiphi.closed.kinds import CONTACTS, KINDS, LOOPS, Constants
 from psiphi.errors import StateError
+from psiphi.model.kinds import CONTACTS, KINDS, LOOPS, Constants
 from psiphi.model.model import Model
 from psiphi.wording import nearest, shown
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from psiphi.closed.constraints import Closure, Constraint
-from psiphi.closed.kinds import Forbidden, Relative
 from psiphi.framing.framing import Tree
+from psiphi.model.kinds import Forbidden, Relative
 from psiphi.model.model import WORLD, Frame
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot

@@ -11,19 +11,19 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed import choosing, circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import method_name
+from psiphi.closed.wiring import Circuit
 from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Body, Frame, Joint
 from psiphi.optional import need
-from psiphi.wording import shown
-
-DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
+from psiphi.wording import nearest, shown
 
 
 class System:
@@ -38,7 +38,7 @@ class System:
         self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
         self.passive, self.object = passive, object_body
         self._functions: dict[Any, Function] = {}
-        self._methods: dict[Any, str] = {}
+        self._forms: dict[Any, choosing.Chosen] = {}
 
     # -- what the system is ------------------------------------------------------------------------------------------------
 
@@ -148,6 +148,23 @@ class System:
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
+    def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedFunction:
+        """ "forward_dynamics" or "contact_forces" as a function of (q, v, tau), with derivatives: those of what the method
+        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument.
+
+        >>> import psiphi as pp
+        >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+        >>> by_q, by_v = loop.function("forward_dynamics").jacobian("q", "v")(loop.assemble([0.5, 1.0]), [0, 0], [1, 0])
+        >>> by_q.shape, by_v.shape
+        ((2, 2), (2, 2))
+        """
+        if not isinstance(name, str) or name not in NAMES:
+            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, NAMES))
+        guard.check_axes(axes)
+        if name == FORCES and not self.contacts:
+            raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
+        return ClosedFunction(self, name, guard.names(self.robot._model, frames), axes)
+
     @overload
     def forward_dynamics(
         self,
@@ -208,6 +225,13 @@ class System:
     ) -> dict[str, Any]:
         """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
         return forward.details(self, q, v, tau, f_ext, axes, method, check)
+
+    def linearize(self, q: Numbers, v: Numbers, tau: Numbers) -> tuple[Array, Array]:
+        """A, B of dx/dt = A x + B dtau, for small changes x = (dq, dv) of the state that keep the constraints.
+
+        (..., 2 nv, 2 nv) and (..., 2 nv, n), n as many torques as came: nv, or na.
+        """
+        return need("psiphi.rollouts.linearising", "a linearisation", "psiphi").linearize_closed(self, q, v, tau)
 
     def inverse_dynamics(
         self,
@@ -314,7 +338,8 @@ class System:
 
     def explain(self, method: str | None = None) -> str:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
-        return explaining.text(self.algebra, self._circuit(method_name(method), (), "world"))
+        name = method_name(method)
+        return explaining.text(self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why)
 
     @property
     def key(self) -> str:
@@ -329,17 +354,15 @@ class System:
     def _jacobian(self) -> Function:
         return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
 
-    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> circuits.Circuit:
-        if method:
-            return circuits.dynamics(self.algebra, method, frames, axes)
-        return circuits.dynamics(self.algebra, self._cheapest(frames, axes), frames, axes)
+    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> Circuit:
+        return circuits.dynamics(self.algebra, method, frames, axes) if method else self._chosen(frames, axes).circuit
 
-    def _cheapest(self, frames: tuple[str, ...] = (), axes: str = "world") -> str:
+    def _chosen(self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> choosing.Chosen:
         """The form with the fewest operations, counted once."""
-        if (frames, axes) not in self._methods:
-            flops = {name: circuits.dynamics(self.algebra, name, frames, axes).flops for name in DEFAULT}
-            self._methods[frames, axes] = min(flops, key=lambda name: flops[name])
-        return self._methods[frames, axes]
+        key = frames, axes, redundant
+        if key not in self._forms:
+            self._forms[key] = choosing.cheapest(self.algebra, frames, axes, redundant)
+        return self._forms[key]
 
     def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
         return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))
@@ -355,22 +378,22 @@ class System:
 
     @property
     def _projection(self) -> Function:
-        return self._function("projection", lambda: circuits.projection(self.algebra))
+        return self._function("projection", lambda: circuits.projection(self.algebra, self._chosen().method))
 
     @property
     def _motion(self) -> Function:
         """Forward dynamics for many steps in a row: rows that follow from others are left out."""
-        return self._function("motion", lambda: circuits.dynamics(self.algebra, self._cheapest(), redundant=True))
+        return self._function("motion", lambda: self._chosen(redundant=True).circuit)
 
     @property
     def _heavier(self) -> Function:
         """`_motion` with D + X in place of D."""
-        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._cheapest()))
+        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._chosen(redundant=True).method))
 
     @property
     def _closing(self) -> Function:
         """`_projection`, rows that follow from others left out."""
-        return self._function("closing", lambda: circuits.projection(self.algebra, redundant=True))
+        return self._function("closing", lambda: circuits.projection(self.algebra, self._chosen(redundant=True).method, True))
 
     @property
     def _holding(self) -> Function:
@@ -384,9 +407,9 @@ class System:
     def _omega(self) -> Function:
         return self._function("omega", lambda: circuits.omega(self.algebra))
 
-    def _function(self, key: Any, make) -> Function:
+    def _function(self, key: Any, make, kind: type[Function] = Function) -> Any:
         if key not in self._functions:
-            self._functions[key] = make().compiled()
+            self._functions[key] = make().compiled(kind)
         return self._functions[key]
 
     def at(self, parameters: Numbers) -> System:
@@ -409,12 +432,13 @@ class System:
             cause = f"parameters of shape {np.shape(bound.given)} came for a closed system, expected one set"
             raise StateError(cause, "call it for one set after the other")
         made = System(bound, self.closure.constraints, self.closure.follows, self.passive, self.object)
-        made._functions, made._methods = self._functions, self._methods
+        made._functions, made._forms = self._functions, self._forms
         return made
 
     def _call(self, function: Function, values) -> Any:
-        if self.robot.freed is not None:
-            values = (*values, *self.robot._more)
+        return self._run(function, (*values, *self.robot._more))
+
+    def _run(self, function: Function, values) -> Any:
         try:
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)

@@ -26,6 +26,7 @@ from psiphi.compiler.equations import WHOLE, WRITTEN, Equation, unmade
 from psiphi.compiler.recognised import coriolis
 from psiphi.emitters.rolled import Tables
 from psiphi.errors import StateError
+from psiphi.framing.compound import clustered
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.graph import U
@@ -124,8 +125,14 @@ def code(asked: Any) -> Code:
         return asked.ready()
     if isinstance(asked, Equation) and (chosen := choose(asked)).code is not None:
         return chosen.code
-    tree = frame(asked.model, moves_inertia(asked))
+    tree = framed(asked)
     return trace(program(asked, tree), tree)
+
+
+def framed(asked: Any) -> Tree:
+    """The tree that what is asked runs on: places of bodies need no joint, and no cluster of them."""
+    tree = frame(asked.model, moves_inertia(asked))
+    return tree.open if getattr(asked, "by_body", False) else tree
 
 
 def program(asked: Any, tree: Tree) -> Program:
@@ -200,7 +207,8 @@ def lower(equation: Equation, forms: list[Form]) -> list[Form]:
 @lru_cache(maxsize=32)
 def frame(model: Model, rods: bool) -> Tree:
     """The model in the axes that cost least, with inertia moved across joints where the results do not feel it."""
-    return frame_tree(model, rods)
+    tree = frame_tree(model, rods)
+    return tree if model.embedding is None else clustered(tree)
 
 
 def trace(sweeps: Program, tree: Tree) -> Code:
@@ -222,7 +230,7 @@ def unrolled(sweeps: Program, tree: Tree) -> Straight:
 
 def is_large(model: Model) -> bool:
     """Whether code is loops over links: straight lines would be too many, and forms are not counted against each other."""
-    return len(model.joints) > UNROLLED
+    return len(model.joints) > UNROLLED and model.embedding is None
 
 
 def in_loops(asked: Any) -> bool:

@@ -18,7 +18,7 @@ from psiphi.lowering.slopes import InverseSlopes
 from psiphi.model.model import Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.letters import VectorLetter
-from psiphi.operators.operators import Operators, has_rotors
+from psiphi.operators.operators import Operators, has_constant_maps, has_rotors
 from psiphi.operators.terms import of_letter
 
 
@@ -62,8 +62,7 @@ def forward_dynamics(model: Model, u: Expression) -> Expression:
 
 
 def _plain(equation: Equation) -> bool:
-    constant = all(joint.row.Hdot is None for joint in equation.model.joints)
-    return constant and bool(equation.model.joints) and not equation.added and not equation.velocities
+    return has_constant_maps(equation.model) and bool(equation.model.joints) and not equation.added and not equation.velocities
 
 
 def _word(u: Expression) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -93,7 +94,7 @@ class Source:
 
     @property
     def tree(self) -> Tree:
-        return passes.frame(self.model, passes.moves_inertia(self.asked))
+        return passes.framed(self.asked)
 
     @property
     def program(self) -> Program:
@@ -197,12 +198,12 @@ class Function:
             raise StateError(cause, "leave out= out")
         return in_blocks(source.request.name, self.on_blocks, source.inputs, source.outputs, values, dtype)
 
-    def single(self) -> Any:
-        """The fastest callable for one element of plain float64 vectors; it takes everything the gufunc takes."""
+    def single(self, otherwise: Callable | None = None) -> Any:
+        """The fastest callable for one element of plain float64 vectors; what else comes goes to `otherwise`, or the gufunc."""
         self.prepare()
-        library = self.source.libraries["d"]
-        quick = quickcall(library, self.ufunc, self.source.request.name) if "quick" in library.names else None
-        return quick or on_the_host(self.ufunc)
+        library, door = self.source.libraries["d"], otherwise or on_the_host(self.ufunc)
+        quick = quickcall(library, door, self.source.request.name) if "quick" in library.names else None
+        return quick or door
 
     def __reduce__(self) -> Any:
         """What is asked, in some kB: whoever unpickles it finds the machine code in the cache, and has it once a process."""

@@ -46,7 +46,7 @@ class Editable(Listed):
     @cached_property
     def _model(self) -> Model:
         """The model alone, of which functions are made: they must not hold the robot, which holds them."""
-        kept = ("name", "bodies", "joints", "frames", "gravity_vector", "report", "freed")
+        kept = ("name", "bodies", "joints", "frames", "gravity_vector", "report", "freed", "embedding")
         return Model(**{name: getattr(self, name) for name in kept})
 
     def lock(self, joints: Names | Mapping[str, Numbers], at: Position | None = None) -> Self:

@@ -90,5 +90,6 @@ class Listed(Model):
         return frozen(np.concatenate([np.zeros(0), *(getattr(joint, what) for joint in self.joints)]))
 
     def _coordinates(self, of: str) -> tuple[str, ...]:
-        sizes = [(joint.name, joint.row.nq if of == "q" else joint.row.nv) for joint in self.joints]
+        own = [(joint.name, joint.q_slice if of == "q" else joint.v_slice) for joint in self.joints]
+        sizes = [(name, where.stop - where.start) for name, where in own]
         return tuple(name if size == 1 else f"{name}.{i}" for name, size in sizes for i in range(size))

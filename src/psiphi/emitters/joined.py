@@ -146,7 +146,8 @@ class BlockFrame:
         def rebuilt(segment: Segment) -> Segment:
             stores = [Store(*moved(store.offset), store.node) for store in segment.stores]
             given = {node: moved(offset) for node, (_, offset) in segment.given.items()}
-            return Segment(f"{name}.{segment.name}", segment.tape, segment.nodes, stores, given)
+            base = moved(segment.angle_base)[1] if segment.angles else 0
+            return Segment(f"{name}.{segment.name}", segment.tape, segment.nodes, stores, given, segment.angles, base)
 
         segments = tuple(rebuilt(s) for s in (pieces.prologue, *pieces.segments))
         angles = moved(pieces.angle_base)[1] if pieces.angles else 0

@@ -38,13 +38,18 @@ def module(kernel: Kernel, name: str, fp: str, lanes: int) -> str:
         parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), unpack(width), _range(kernel, width)]
     parts.append(_loop(name, widths))
     if is_quick(kernel, fp):
-        parts.append(quick.quick(tuple(arg for arg, _ in kernel.inputs), name))
+        parts.append(quick.quick(*_plain(kernel), name))
     return "\n".join(parts)
 
 
 def is_quick(kernel: Kernel, fp: str) -> bool:
     """Whether the module has the door for single elements (`quick.py`)."""
-    return fp == "double" and quick.fits(*(tuple(arg for arg, _ in group) for group in (kernel.inputs, kernel.outputs)))
+    return fp == "double" and quick.fits(*_plain(kernel))
+
+
+def _plain(kernel: Kernel) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+    """Inputs and outputs, without their offsets."""
+    return tuple(arg for arg, _ in kernel.inputs), tuple(arg for arg, _ in kernel.outputs)
 
 
 def declarations(widths: list[Width]) -> str:

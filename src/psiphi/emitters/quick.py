@@ -4,9 +4,8 @@
 
 NumPy's gufunc machinery costs more than a small robot's dynamics. Where every argument is a plain one-dimensional float64
 array of the right length, the loop runs at once on its memory; everything else is handed to `self`, the ordinary door.
-What it needs of Python and NumPy comes through the table @quick.table, set after loading: the type ndarray, the float64
-descriptor, and the functions PyArray_NewLikeArray and PyObject_Vectorcall. Offsets are those of `PyArrayObject_fields`,
-which is part of NumPy's ABI; `runtime/quickcall.py` checks them before any use.
+What it needs of Python and NumPy comes through the table @quick.table, set after loading: what TABLE names, in that order.
+Offsets are those of `PyArrayObject_fields`, which is part of NumPy's ABI; `runtime/quickcall.py` checks them before any use.
 """
 
 from __future__ import annotations
@@ -14,75 +13,119 @@ from __future__ import annotations
 from psiphi.sweeps.program import Argument
 
 TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTOR = 8, 16, 24, 32, 40, 56
-KEEP_ORDER = 2
+DOUBLE, WORD = 12, 8  # NPY_DOUBLE; bytes of a float64
+OBJECTS = ("ndarray", "float64")
+FUNCTIONS = ("PyArray_New", "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef")
+TABLE = OBJECTS + FUNCTIONS
 
 
 def fits(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> bool:
-    """Vectors in, one vector out that looks like the last input."""
-    vectors = all(len(arg.shape) == 1 and arg.shape[0] > 0 for arg in (*inputs, *outputs))
-    return vectors and len(outputs) == 1 and bool(inputs) and inputs[-1].shape == outputs[0].shape
+    """Vectors in, vectors and matrices out, none of them empty."""
+    vectors = bool(inputs) and all(len(arg.shape) == 1 for arg in inputs)
+    return vectors and all(len(arg.shape) in (1, 2) for arg in outputs) and all(arg.size for arg in (*inputs, *outputs))
 
 
-def quick(inputs: tuple[Argument, ...], loop: str) -> str:
+def quick(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], loop: str) -> str:
     """The text of @quick around @loop, for float64."""
-    n = len(inputs)
-    checks, loads = [], []
-    for i, arg in enumerate(inputs):
-        checks += _checks(i, arg.shape[0], f"next{i}")
-        loads += [
-            f"%data.p{i} = getelementptr i8, ptr %x{i}, i64 {DATA}",
-            f"%data{i} = load ptr, ptr %data.p{i}",
-            f"%slot{i} = getelementptr ptr, ptr %pointers, i64 {i}",
-            f"store ptr %data{i}, ptr %slot{i}",
-            f"%stride{i} = load i64, ptr %strides{i}",
-            f"%core{i} = getelementptr i64, ptr %steps, i64 {n + 1 + i}",
-            f"store i64 %stride{i}, ptr %core{i}",
-        ]
+    every = len(inputs) + len(outputs)
+    core = sum(len(arg.shape) for arg in (*inputs, *outputs))
+    dims = [
+        f"@quick.dims{k} = private constant [{len(arg.shape)} x i64] [{', '.join(f'i64 {x}' for x in arg.shape)}]"
+        for k, arg in enumerate(outputs)
+    ]
+    checks = [line for i, arg in enumerate(inputs) for line in _checks(i, arg.shape[0], f"next{i}")]
+    loads = [line for i in range(len(inputs)) for line in _load(i, every)]
     newline = "\n  "
-    return f"""@quick.table = global [4 x ptr] zeroinitializer
+    return f"""@quick.table = global [{len(TABLE)} x ptr] zeroinitializer
+{chr(10).join(dims)}
 
 define ptr @quick(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {{
 entry:
-  %pointers = alloca [{n + 1} x ptr]
-  %steps = alloca [{2 * (n + 1)} x i64]
+  %pointers = alloca [{every} x ptr]
+  %steps = alloca [{every + core} x i64]
   %one = alloca i64
-  %ndarray = load ptr, ptr @quick.table
-  %double.p = getelementptr ptr, ptr @quick.table, i64 1
-  %double = load ptr, ptr %double.p
+  {newline.join(_entry("ndarray") + _entry("float64"))}
   %named = icmp ne ptr %kwnames, null
-  %many = icmp ne i64 %nargs, {n}
+  %many = icmp ne i64 %nargs, {len(inputs)}
   %odd = or i1 %named, %many
   br i1 %odd, label %slow, label %next
 next:
   {newline.join(checks)}
-  %new.p = getelementptr ptr, ptr @quick.table, i64 2
-  %new = load ptr, ptr %new.p
-  %out = call ptr %new(ptr %x{n - 1}, i32 {KEEP_ORDER}, ptr null, i32 0)
-  %failed = icmp eq ptr %out, null
-  br i1 %failed, label %nothing, label %run
+  {newline.join(_outputs(outputs, len(inputs), every))}
 run:
   {newline.join(loads)}
-  %out.data.p = getelementptr i8, ptr %out, i64 {DATA}
-  %out.data = load ptr, ptr %out.data.p
-  %out.slot = getelementptr ptr, ptr %pointers, i64 {n}
-  store ptr %out.data, ptr %out.slot
-  %out.strides.p = getelementptr i8, ptr %out, i64 {STRIDES}
-  %out.strides = load ptr, ptr %out.strides.p
-  %out.stride = load i64, ptr %out.strides
-  %out.core = getelementptr i64, ptr %steps, i64 {2 * n + 1}
-  store i64 %out.stride, ptr %out.core
   store i64 1, ptr %one
   call void @{loop}(ptr %pointers, ptr %one, ptr %steps, ptr null)
-  ret ptr %out
+  ret ptr %{"tuple" if len(outputs) > 1 else "out0"}
+{newline.join(_lost(outputs))}
 nothing:
   ret ptr null
 slow:
-  %call.p = getelementptr ptr, ptr @quick.table, i64 3
-  %call = load ptr, ptr %call.p
-  %answer = call ptr %call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
+  {newline.join(_entry("PyObject_Vectorcall"))}
+  %answer = call ptr %PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
   ret ptr %answer
 }}
 """
+
+
+def _entry(name: str) -> list[str]:
+    """%name from the table."""
+    return [f"%{name}.p = getelementptr ptr, ptr @quick.table, i64 {TABLE.index(name)}", f"%{name} = load ptr, ptr %{name}.p"]
+
+
+def _outputs(outputs: tuple[Argument, ...], n: int, every: int) -> list[str]:
+    """New arrays in the order of C, their memory and strides in place; several stand in a tuple, which owns them at once."""
+    several, place = len(outputs) > 1, every + n
+    lines = _entry("PyArray_New")
+    if several:
+        lines += [*_entry("PyTuple_New"), *_entry("PyTuple_SetItem"), f"%tuple = call ptr %PyTuple_New(i64 {len(outputs)})"]
+        lines += ["%no.tuple = icmp eq ptr %tuple, null", "br i1 %no.tuple, label %nothing, label %make0", "make0:"]
+    for k, arg in enumerate(outputs):
+        nd, after = len(arg.shape), "run" if k == len(outputs) - 1 else f"make{k + 1}"
+        lines += [
+            f"%out{k} = call ptr %PyArray_New(ptr %ndarray, i32 {nd}, ptr @quick.dims{k}, i32 {DOUBLE}, ptr null, ptr null, "
+            "i32 0, i32 0, ptr null)",
+            f"%failed{k} = icmp eq ptr %out{k}, null",
+            f"br i1 %failed{k}, label %{'lost' if several else 'nothing'}, label %made{k}",
+            f"made{k}:",
+        ]
+        if several:
+            lines.append(f"%set{k} = call i32 %PyTuple_SetItem(ptr %tuple, i64 {k}, ptr %out{k})")
+        lines += [
+            f"%out.data.p{k} = getelementptr i8, ptr %out{k}, i64 {DATA}",
+            f"%out.data{k} = load ptr, ptr %out.data.p{k}",
+            f"%out.slot{k} = getelementptr ptr, ptr %pointers, i64 {n + k}",
+            f"store ptr %out.data{k}, ptr %out.slot{k}",
+        ]
+        for d in range(nd):
+            stride = WORD if d == nd - 1 else WORD * arg.shape[-1]
+            lines += [
+                f"%out.core{k}.{d} = getelementptr i64, ptr %steps, i64 {place}",
+                f"store i64 {stride}, ptr %out.core{k}.{d}",
+            ]
+            place += 1
+        lines.append(f"br label %{after}")
+        if after != "run":
+            lines.append(f"{after}:")
+    return lines
+
+
+def _lost(outputs: tuple[Argument, ...]) -> list[str]:
+    """No memory for one of several arrays: the tuple goes, with those it has."""
+    return ["lost:", *_entry("Py_DecRef"), "call void %Py_DecRef(ptr %tuple)", "ret ptr null"] if len(outputs) > 1 else []
+
+
+def _load(i: int, every: int) -> list[str]:
+    """The memory and the stride of input i."""
+    return [
+        f"%data.p{i} = getelementptr i8, ptr %x{i}, i64 {DATA}",
+        f"%data{i} = load ptr, ptr %data.p{i}",
+        f"%slot{i} = getelementptr ptr, ptr %pointers, i64 {i}",
+        f"store ptr %data{i}, ptr %slot{i}",
+        f"%stride{i} = load i64, ptr %strides{i}",
+        f"%core{i} = getelementptr i64, ptr %steps, i64 {every + i}",
+        f"store i64 %stride{i}, ptr %core{i}",
+    ]
 
 
 def _checks(i: int, size: int, after: str) -> list[str]:
@@ -100,7 +143,7 @@ def _checks(i: int, size: int, after: str) -> list[str]:
         f"%flat{i} = icmp eq i32 %nd{i}, 1",
         f"%descr.p{i} = getelementptr i8, ptr %x{i}, i64 {DESCRIPTOR}",
         f"%descr{i} = load ptr, ptr %descr.p{i}",
-        f"%real{i} = icmp eq ptr %descr{i}, %double",
+        f"%real{i} = icmp eq ptr %descr{i}, %float64",
         f"%good{i} = and i1 %flat{i}, %real{i}",
         f"br i1 %good{i}, label %vector{i}, label %slow",
         f"vector{i}:",

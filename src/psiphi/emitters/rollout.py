@@ -16,6 +16,7 @@ from psiphi.emitters.kernel import Kernel, declarations, frame_memory
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
 from psiphi.emitters.rolled import rolled_text, tables
+from psiphi.emitters.straight import angles
 from psiphi.emitters.trig import sincos, sincos_loop
 from psiphi.sweeps.program import Argument
 from psiphi.tape.tape import Count
@@ -117,12 +118,12 @@ def _straight(block: PlacedBlock, w: Width, fma: bool, bases: list[str]) -> str:
     """The arguments of sines and cosines, these in a loop, then the rest."""
     passed = ", ".join(f"ptr %{base}" for base in bases)
     text = [function(f"{s.name}.{w.suffix}", bases, Emitter(s, w, fma).body()) for s in block.segments]
-    calls = [f"call void @{s.name}.{w.suffix}({passed})" for s in block.segments]
-    if block.angles:
-        first = f"%first = getelementptr i8, ptr %frame, i64 {block.angle_base * w.bytes}"
-        calls[1:1] = [first, f"call void @psiphi.angles.{w.suffix}(ptr %first, i64 {block.angles})"]
-    else:
-        text, calls = text[1:], calls[1:]
+    front, *segments = block.segments
+    call = lambda s: f"call void @{s.name}.{w.suffix}({passed})"  # noqa: E731
+    calls = [call(front), *angles(block, w, "first")] if block.angles else []
+    text = text if block.angles else text[1:]
+    for n, s in enumerate(segments):
+        calls += [*(angles(s, w, f"first{n}") if s.angles else ()), call(s)]
     return "\n".join([*text, function(f"{block.name}.{w.suffix}", bases, calls)])
 
 

@@ -36,13 +36,16 @@ class Store:
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of nodes of one tape. `given`: nodes computed elsewhere, by their place; `angles`: trig nodes done in a loop."""
+    """A run of nodes of one tape. `given`: nodes computed elsewhere, by their place. Before it runs, the sines and cosines of
+    `angles` angles are made, that stand from `angle_base` on: those that follow from other sines and cosines."""
 
     name: str
     tape: Tape
     nodes: list[int]
     stores: list[Store]
     given: dict[int, tuple[str, int]] = field(default_factory=dict)
+    angles: int = 0
+    angle_base: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,15 +86,50 @@ def cut(straight: Straight, size: int = 0) -> Pieces:
     live = tape.live(node for *_, node in straight.stores)
     place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
     base = layout.size
-    prologue, given = angles_first(tape, live, place, "frame", base)
+    levels = _levels(tape, live)
+    rounds = [{i: level for i, level in levels.items() if level == n} for n in range(1, max(levels.values(), default=1) + 1)]
+    prologue, given = angles_first(tape, rounds[0], place, "frame", base)
     angles = len(prologue.stores)
     outputs: dict[int, list[int]] = {}
     for number, index, node in straight.stores:
         outputs.setdefault(node, []).append(layout.outputs[number] + index)
+    # what sines and cosines of sines and cosines are of: results, too, that the next round reads
+    loops, free = [], base + 3 * angles
+    for later in rounds[1:]:
+        arguments = dict.fromkeys(tape.nodes[i][1] for i in later)
+        cells = {a: free + 3 * n for n, a in enumerate(arguments)}
+        known = [Store("frame", cell, a) for a, cell in cells.items() if a in given]  # a sine itself
+        for a, cell in cells.items():
+            if a not in given:
+                outputs.setdefault(a, []).append(cell)
+        given |= {i: ("frame", cells[tape.nodes[i][1]] + (1 if tape.nodes[i][0] is Op.SIN else 2)) for i in later}
+        loops.append((len(cells), free, known))
+        free += 3 * len(cells)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
     size = size or (CUT if len(body) <= LONG else SHORT)
-    segments, frame = _chop(tape, body, outputs, given, base + 3 * angles, size)
+    segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size, loops)
     return Pieces(layout, prologue, angles, base, segments, frame)
+
+
+def _levels(tape: Tape, live: Iterable[int]) -> dict[int, int]:
+    """{sine or cosine: 1 where it is of none itself, one more than those it follows from}."""
+    depth: dict[int, int] = {}
+    found = {}
+    for i in live:
+        depth[i] = max((depth.get(a, 0) for a in operands(tape, i)), default=0)
+        if tape.nodes[i][0] in (Op.SIN, Op.COS):
+            depth[i] = found[i] = depth[i] + 1
+    return found
+
+
+def _by_round(tape: Tape, body: list[int], levels: dict[int, int], rounds: int) -> list[list[int]]:
+    """The nodes by the last round of sines and cosines that they need, each round in order."""
+    if rounds == 1:
+        return [body]
+    need: dict[int, int] = dict(levels)
+    for i in body:
+        need[i] = max((need.get(a, 1) for a in operands(tape, i)), default=1)
+    return [[i for i in body if need[i] == n] for n in range(1, rounds + 1)]
 
 
 def angles_first(tape: Tape, live: Iterable[int], place: Places, base: str, first: int) -> tuple[Segment, Places]:
@@ -112,8 +150,22 @@ def _prologue(tape: Tape, angles: dict[int, int], base: str, place: Places) -> S
     return Segment("angles", tape, nodes, stores, place)
 
 
-def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dict, free: int, size: int):
-    runs = _runs(tape, body, outputs, size)
+def _chop(
+    tape: Tape,
+    rounds: list[list[int]],
+    outputs: dict[int, list[int]],
+    given: dict,
+    free: int,
+    size: int,
+    loops: list[tuple[int, int, list[Store]]],
+):
+    runs: list[list[int]] = []
+    before: dict[int, tuple[int, int]] = {}  # the loop of sines and cosines in front of a run,
+    at_end: dict[int, list[Store]] = {}  # and what the run before it hands it
+    for body, loop in zip(rounds, [None, *loops], strict=True):
+        if loop is not None:
+            before[len(runs)], at_end[len(runs) - 1] = loop[:2], loop[2]
+        runs += _runs(tape, body, outputs, size)
     home = {node: r for r, run in enumerate(runs) for node in run}
     last: dict[int, int] = {}
     for r, run in enumerate(runs):
@@ -122,11 +174,12 @@ def _chop(tape: Tape, body: list[int], outputs: dict[int, list[int]], given: dic
                 if home.get(operand, r) != r:
                     last[operand] = r
     slots, frame = _slots(runs, last, free)
-    segments = []
+    segments, known = [], given | {n: ("frame", slots[n]) for n in last}
     for r, run in enumerate(runs):
         stores = [Store("frame", slots[n], n) for n in run if n in last]
         stores += [Store("frame", place, n) for n in run for place in outputs.get(n, ())]
-        segments.append(Segment(f"part{r}", tape, run, stores, given | {n: ("frame", slots[n]) for n in last}))
+        stores += at_end.get(r, [])
+        segments.append(Segment(f"part{r}", tape, run, stores, known, *before.get(r, ())))
     # results that are inputs, constants or angles themselves
     stores = [Store("frame", place, n) for n, places in outputs.items() if n not in home for place in places]
     for n, start in enumerate(range(0, len(stores), COPIES)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from psiphi.emitters.kernel import Kernel
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.segments import Pieces, cut
@@ -20,7 +22,14 @@ def _block(pieces: Pieces, width: Width, fma: bool) -> str:
     suffix = width.suffix
     segments = [pieces.prologue, *pieces.segments]
     text = [function(f"{s.name}.{suffix}", ["frame"], Emitter(s, width, fma).body()) for s in segments]
-    first = f"%first = getelementptr i8, ptr %frame, i64 {pieces.angle_base * width.bytes}"
-    angles = f"call void @psiphi.angles.{suffix}(ptr %first, i64 {pieces.angles})"
-    calls = [f"call void @{s.name}.{suffix}(ptr %frame)" for s in segments]
-    return "\n".join([*text, function(f"block.{suffix}", ["frame", "data"], [calls[0], first, angles, *calls[1:]])])
+    call = lambda s: f"call void @{s.name}.{suffix}(ptr %frame)"  # noqa: E731
+    calls = [call(pieces.prologue), *angles(pieces, width, "first")]
+    for n, s in enumerate(pieces.segments):
+        calls += [*(angles(s, width, f"first{n}") if s.angles else ()), call(s)]
+    return "\n".join([*text, function(f"block.{suffix}", ["frame", "data"], calls)])
+
+
+def angles(of: Any, width: Width, name: str) -> list[str]:
+    """Sines and cosines of the angles that stand in the frame, in a loop."""
+    first = f"%{name} = getelementptr i8, ptr %frame, i64 {of.angle_base * width.bytes}"
+    return [first, f"call void @psiphi.angles.{width.suffix}(ptr %{name}, i64 {of.angles})"]

@@ -173,8 +173,11 @@ def _module(bodies: list[bytes], entries: dict[str, int], frame: int, char: str)
 
 def _pieces(segments: Iterable[Segment], block: Pieces | PlacedBlock, char: str) -> list[bytes]:
     """The arguments of sines and cosines, these, then the rest."""
-    first, *rest = (_piece(segment, char) for segment in segments)
-    return [first, _angles(block, char), *rest]
+    first, *rest = segments
+    bodies = [_piece(first, char), _angles(block, char)]
+    for segment in rest:
+        bodies += [*([_angles(segment, char)] if segment.angles else ()), _piece(segment, char)]
+    return bodies
 
 
 def _calls(functions: Iterable[int], char: str) -> bytes:
@@ -209,7 +212,7 @@ def _piece(segment: Segment, char: str) -> bytes:
     return _body(b"".join((*code, *stores)), len(local), char)
 
 
-def _angles(pieces: Pieces | PlacedBlock, char: str) -> bytes:
+def _angles(pieces: Pieces | PlacedBlock | Segment, char: str) -> bytes:
     """Sine and cosine behind every angle of the frame."""
     number, code = NUMBERS[char], b""
     for i in range(pieces.angles):

@@ -62,6 +62,19 @@ class Tree:
         joint = self.model.joints[k]
         return {"q": joint.q_slice, "v": joint.v_slice, "x": slice(6 * k, 6 * k + 6)}
 
+    @property
+    def open(self) -> Tree:
+        """The spanning tree, body by body: where loops are embedded, links are clusters (`compound.py`)."""
+        return self
+
+    def home(self, body: int) -> tuple[int, int]:
+        """The link that a body belongs to, and its place there."""
+        return body, 0
+
+    def seat(self, k: int) -> tuple[int, int] | None:
+        """Where link k hangs on a cluster: the place of its parent body there, and how many bodies the cluster has."""
+        return None
+
     def place(self, body: int, pose: Pose) -> Pose:
         """A pose given in body's public link frame, in the body's working axes."""
         return pose if body == WORLD else self.gauge[body].inv @ pose

@@ -37,14 +37,14 @@ def _singular(robot: Any, q: np.ndarray, *parameters: np.ndarray) -> tuple[str, 
 
     The columns of all D(k) at once: x_i is the i-th unit vector in every joint.
     """
-    x = np.zeros((6, robot.nv))
-    for joint in robot.joints:
+    x = np.zeros((max([6, *(joint.v_slice.stop - joint.v_slice.start for joint in robot.units)]), robot.nv))
+    for joint in robot.units:
         own = range(joint.v_slice.start, joint.v_slice.stop)
         x[range(len(own)), own] = 1.0
     with np.errstate(all="ignore"):
         _, columns = robot.function("factor_product").ufunc(q, x, *parameters)
-    for joint in reversed(robot.joints):
-        D = columns[: joint.row.nv, joint.v_slice]
+    for joint in reversed(robot.units):
+        D = columns[: joint.v_slice.stop - joint.v_slice.start, joint.v_slice]
         if not np.isfinite(D).all():
             return None
         smallest = np.linalg.eigvalsh(D)[0]

@@ -30,10 +30,23 @@ from psiphi.optional import need
 from psiphi.wording import nearest, shown
 
 
+def _is_plain_vector(value: Any) -> bool:
+    return type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64
+
+
 class Differentiable(Function):
     """A function of arrays (..., *shape), batch axes broadcast; changes of q are tangent vectors, as v is."""
 
+    _one: Any = None  # one state of plain vectors at once, after the first such call
+
     def __call__(self, *values: Any, out: Any = None, dtype: Any = None) -> Any:
+        one = self._one
+        if one is not None and out is None and dtype is None:
+            return one(*values)
+        return self._careful(*values, out=out, dtype=dtype)
+
+    def _careful(self, *values: Any, out: Any = None, dtype: Any = None) -> Any:
+        """Whatever reads as arrays, or words about it."""
         source, name = self.source, self.source.request.name
         if len(values) != len(source.inputs):
             names = ", ".join(arg.name for arg in source.inputs)
@@ -50,7 +63,10 @@ class Differentiable(Function):
         guard.check_dtype(name, dtype)
         out = None if out is None else guard.fitting_out(source.model, name, source, arrays, out)
         try:
-            return self.run(arrays, out if out is not None or dtype is None else (None,) * len(source.outputs), dtype)
+            result = self.run(arrays, out if out is not None or dtype is None else (None,) * len(source.outputs), dtype)
+            if self._one is None and all(map(_is_plain_vector, values)) and not source.model.quaternions:
+                self._one = self.single(self._careful)
+            return result
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(source.model, name, source, arrays, out, dtype, error)
             if words is error:

@@ -174,11 +174,11 @@ def stack_wrenches(f_ext: Mapping) -> Any:
         if fault:
             raise StateError(f"f_ext[{frame!r}] {fault}", "give [moment; force], six numbers in the last axis")
         wrenches.append(array)
-    _batch("f_ext", {repr(frame): w.shape[:-1] for frame, w in zip(f_ext, wrenches, strict=True)})
+    batch_axes("f_ext", {repr(frame): w.shape[:-1] for frame, w in zip(f_ext, wrenches, strict=True)})
     return np.stack(np.broadcast_arrays(*wrenches), axis=-2)
 
 
-def _batch(name: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The batch axes of all arguments together."""
     try:
         return np.broadcast_shapes(*shapes.values())
@@ -191,7 +191,7 @@ def fitting_out(model: Model, name: str, source: Any, values: Sequence[Any], out
     """`out` as a tuple that fits the results of this call."""
     arrays = [np.asarray(value) for value in plain(model, name, source.inputs, values)]
     shapes = {arg.name: a.shape[: a.ndim - len(arg.shape)] for arg, a in zip(source.inputs, arrays, strict=True)}
-    return check_out(name, source.outputs, out, _batch(name, shapes))
+    return check_out(name, source.outputs, out, batch_axes(name, shapes))
 
 
 # -- when NumPy refused -------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def _of_body(body: Any) -> np.ndarray:
 def parameter_names(model: Model, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """ "forearm.m", "forearm.mx", ..., then "elbow.damping" and the like."""
     own = [f"{body.name}.{word}" for body in model.bodies for word in WORDS]
-    sizes = [(joint.name, joint.row.nv) for joint in model.joints]
+    sizes = [(joint.name, joint.v_slice.stop - joint.v_slice.start) for joint in model.joints]
     joints = [name if n == 1 else f"{name}.{i}" for name, n in sizes for i in range(n)]
     return (*own, *(f"{joint}.{word}" for word in more for joint in joints))
 

@@ -12,7 +12,9 @@ from psiphi.model.model import WORLD
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose
-from psiphi.steps.local import EYE3, ZERO3
+from psiphi.spatial.stacks import part
+from psiphi.steps.local import EYE3, ZERO3, gauges
+from psiphi.steps.together import parts
 from psiphi.sweeps.program import Site
 
 __all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]
@@ -29,9 +31,9 @@ def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
                 continue
             for k in tree.path_to(spot.body):
                 found.setdefault(k, {}).setdefault((letter, world), [])
-            place = tree.place(spot.body, spot.pose)
+            place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
             R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-            found[spot.body][letter, world].append((number, R, p))
+            found[home][letter, world].append((number, R, p, at))
     return {k: tuple((*key, tuple(here)) for key, here in letters.items()) for k, letters in found.items()}
 
 
@@ -43,27 +45,31 @@ def locate(site: Site) -> None:
 
 
 def here(site: Site, letter: FrameLetter):
-    """The frames of a letter that this body carries: (number, world axes?, rotation, origin)."""
+    """The frames of a letter that this link carries: (number, world axes?, rotation, origin, which of its bodies)."""
     for name, world, places in site.mark:
         if name == letter:
-            for number, R, p in places:
-                yield number, world, R, p
+            for number, R, p, at in places:
+                yield number, world, R, p, at
 
 
 def send_places(site: Site, letter: FrameLetter) -> None:
     """Tip to base: where each frame outboard is, rotation and origin in the world."""
     name = f"place {letter}"
     places = Places(site.children.get(name, {}))
-    for number, world, R, p in here(site, letter):
-        origin = add(site.kept["p"], small.apply(site.kept["R"], p))
-        places[number] = (EYE3 if world else small.product(site.kept["R"], R), origin)
+    for number, world, R, p, at in here(site, letter):
+        own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
+        places[number] = (EYE3 if world else small.product(own, R), add(place, small.apply(own, p)), at)
     if places:
         site.keep(**{name: places})
-        site.send(**{name: places})
+        site.send(**{name: Places({number: (axes, origin, 0) for number, (axes, origin, _) in places.items()})})
 
 
 class Places(dict):
-    """{frame number: (rotation to its axes, origin)}; children do not share frames."""
+    """{frame number: (rotation to its axes, origin, the body of this link that carries it or hands it on)}; children do not
+    share frames."""
+
+    def put(self, at: int, count: int) -> Places:
+        return Places({number: (axes, origin, at) for number, (axes, origin, _) in self.items()})
 
     def __add__(self, other: Places) -> Places:
         return Places({**self, **other})
@@ -77,10 +83,11 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
     rows = site.H if left == ("H",) else None
     assert rows is not None, "only H reads frames in closed form"
     start, places = site.slices["v"].start, site.kept.get(f"place {letter}", {})
-    for i, h in enumerate(rows if places else ()):
-        w, v = small.apply(site.kept["R"], h[:3]), small.apply(site.kept["R"], h[3:])
-        for number, (axes, origin) in places.items():
-            arm = [x - y for x, y in zip(origin, site.kept["p"], strict=True)]
+    for i, row in enumerate(rows if places else ()):
+        for number, (axes, origin, at) in places.items():
+            R, h = part(site.kept["R"], at, 3), part(row, at)
+            w, v = small.apply(R, h[:3]), small.apply(R, h[3:])
+            arm = [x - y for x, y in zip(origin, part(site.kept["p"], at, 3), strict=True)]
             A = small.transpose(axes)
             column = small.apply(A, w) + small.apply(A, add(v, cross(w, arm)))
             for r, value in enumerate(column):
@@ -89,7 +96,7 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
 
 def inputs_here(site: Site, name: str) -> dict[int, list]:
     """The parts of a frame-space input that belong to this body's frames."""
-    numbers = {number for _, _, places in site.mark for number, _, _ in places}
+    numbers = {number for _, _, places in site.mark for number, *_ in places}
     return {i: site.inputs[name][6 * i : 6 * i + 6] for i in numbers}
 
 
@@ -109,34 +116,34 @@ def act(site: Site, letter: FrameLetter, x: Any) -> Any:
     return sense(site, letter, x) if letter.starred else spread(site, letter, x)
 
 
-def _axes(site: Site, world: bool, R):
+def _axes(site: Site, world: bool, R, at: int):
     """The rotation from the axes of the wrench or motion to the body's."""
-    return small.transpose(site.kept["R"]) if world else R
+    return small.transpose(part(site.kept["R"], at, 3)) if world else R
 
 
 def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
-    total = [0.0] * 6
-    for number, world, R, p in here(site, letter.of):
+    total = [[0.0] * 6 for _ in parts(site.link)]
+    for number, world, R, p, at in here(site, letter.of):
         if number not in wrenches:  # what B* has not seen is zero: frames of the world
             continue
-        A, x = _axes(site, world, R), wrenches[number]
+        A, x = _axes(site, world, R, at), wrenches[number]
         n, F = small.apply(A, x[:3]), small.apply(A, x[3:])
         if letter.rate:
-            w = site.kept["V"][:3]
+            w = part(site.kept["V"], at)[:3]
             n, F = cross(n, w), cross(F, w)
-        total = add(total, add(n, cross(p, F)) + F)
-    return total
+        total[at] = add(total[at], add(n, cross(p, F)) + F)
+    return [x for own in total for x in own]
 
 
 def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
     """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
     out = {}
-    for number, world, R, p in here(site, letter.of):
-        A = small.transpose(_axes(site, world, R))
-        turn, move = V[:3], add(V[3:], cross(V[:3], p))
+    for number, world, R, p, at in here(site, letter.of):
+        A, own = small.transpose(_axes(site, world, R, at)), part(V, at)
+        turn, move = own[:3], add(own[3:], cross(own[:3], p))
         if letter.rate:
-            w = site.kept["V"][:3]
+            w = part(site.kept["V"], at)[:3]
             turn, move = cross(w, turn), cross(w, move)
         out[number] = small.apply(A, turn) + small.apply(A, move)
     return out
@@ -144,28 +151,29 @@ def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
 
 def accelerations(site: Site, letter: FrameLetter, moved: tuple) -> dict[int, list]:
     """[w'; v' + U r] of each frame of B* on this body, in world axes."""
-    _, wd, vd, U = moved
     out = {}
-    for number, world, R, p in here(site, letter.of):
-        A = small.transpose(_axes(site, world, R))
+    for number, world, R, p, at in here(site, letter.of):
+        _, wd, vd, U = (part(x, at, 3) for x in moved)
+        A = small.transpose(_axes(site, world, R, at))
         out[number] = small.apply(A, wd) + small.apply(A, add(vd, small.apply(U, p)))
     return out
 
 
 def public(site: Site, value, kind: str) -> list:
     """A link motion or force of the working axes in the public link frame."""
-    if site.gauge is None:
-        return value
-    R, r = site.gauge.rotation.tolist(), site.gauge.translation.tolist()
-    head, tail = small.apply(R, value[:3]), small.apply(R, value[3:])
-    return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail
+    return [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge, kind)]
 
 
 def working(site: Site, value, kind: str) -> list:
     """A link motion or force of the public link frame in the working axes."""
-    if site.gauge is None:
+    own = [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge and gauge.inv, kind)]
+    return own + [0.0] * (site.link.size - len(own))
+
+
+def _seen(value: list, pose: Any, kind: str) -> list:
+    """What stands at a pose, from where that pose is given."""
+    if pose is None:
         return value
-    back = site.gauge.inv
-    R, r = back.rotation.tolist(), back.translation.tolist()
+    R, r = pose.rotation.tolist(), pose.translation.tolist()
     head, tail = small.apply(R, value[:3]), small.apply(R, value[3:])
     return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail

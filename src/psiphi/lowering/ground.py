@@ -13,7 +13,9 @@ from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
 from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
+from psiphi.spatial.stacks import part
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
+from psiphi.steps.together import handed, parts
 from psiphi.sweeps.program import Site, merge
 
 GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")
@@ -62,13 +64,19 @@ def put(site: Site, **values) -> None:
 
 def weigh(site: Site) -> None:
     """Tip to base: mass and first moment of everything outboard, m and m c."""
-    below = site.children
-    mass, moment = site.link.mass, site.link.moment
-    if "mass" in below:
-        mass, moment = mass + below["mass"][0], add(moment, below["moment"])
-    l = pose(site.path, EYE3, ZERO3)[1]
-    moved = rotate(site.path, moment)
-    put(site, mass=[mass], moment=[x + mass * y for x, y in zip(moved, l, strict=True)])
+    bodies = [[link.mass, *link.moment] for link in parts(site.link)]
+    if "mass" in site.children:
+        masses, moments = site.children["mass"], site.children["moment"]
+        bodies = [add(x, [masses[at], *part(moments, at, 3)]) for at, x in enumerate(bodies)]
+    mass, *moment = handed(site, _moved, bodies)
+    put(site, mass=[mass], moment=moment)
+
+
+def _moved(path: list, body: list) -> list:
+    """[m, m c] as the parent sees it."""
+    mass, *moment = body
+    l, turned = pose(path, EYE3, ZERO3)[1], rotate(path, moment)
+    return [mass, *(x + mass * y for x, y in zip(turned, l, strict=True))]
 
 
 def total(site: Site, letter: Letter, name: str) -> list:
@@ -95,7 +103,7 @@ def at_center(f, c) -> list:
 def hand(site: Site, letter: Letter, y) -> list:
     """ℰ₀* y or ℰ_c* y at this body: the motion y = [w; v] of the world, at roots."""
     if not site.at_root:
-        return ZERO6
+        return [0.0] * site.link.size
     V = y.get(0, ZERO6)
     if letter.bare == AT_CENTER:
         c = divided(site.world["mass"], site.world["moment"])

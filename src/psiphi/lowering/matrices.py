@@ -14,7 +14,9 @@ from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.terms import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
+from psiphi.spatial.stacks import DenseSquare, StackedInertia
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
+from psiphi.steps.together import handed, is_compound, parts
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 
@@ -234,9 +236,13 @@ class _Fill:
         right = site.kept[shape.right]
         for j, column in right.items():
             for i, value in _rows(site, apply(site, shape.left, column.value)):
+                # The matrix is symmetric: entries of bodies below, seen from here, are those of this body seen from there; of
+                # this body's own, one of a pair is enough.
+                own = column.origin is None and shape.mirror == shape.right
+                if own and i > j:
+                    continue
                 self.put(name, i, j, c, value)
-                # The matrix is symmetric: entries of bodies below, seen from here, are those of this body seen from there.
-                if shape.mirror == shape.right and column.origin is not None:
+                if shape.mirror == shape.right and i != j:
                     self.put(name, j, i, c, value)
         if shape.mirror != shape.right:
             for i, column in site.kept[shape.mirror].items():
@@ -310,7 +316,7 @@ def _units(site: Site, letters: Word, space: str):
     """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
     last = letters[-1] if letters else None
     if isinstance(last, FrameLetter):
-        for number, _, _, _ in frames.here(site, last):
+        for number, *_ in frames.here(site, last):
             for i in range(6):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]
                 yield 6 * number + i, {n: unit if n == number else [0.0] * 6 for n, *_ in frames.here(site, last)}
@@ -330,17 +336,30 @@ def _rows(site: Site, value) -> list[tuple[int, Any]]:
 
 def compose(site: Site) -> None:
     """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
-    link, below = site.link, site.children.get("rigid")
-    mass, moment, J = link.mass, link.moment, link.pseudo
+    bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in parts(site.link)]
+    below = site.children.get("rigid")
     if below is not None:
-        mass, moment, J = mass + below.mass, add(moment, below.moment), _sum(J, below.J)
-    site.keep(r=Rigid(mass, moment, J).inertia)
-    # Moments of mass move cheaper than 6 x 6 inertias: m, m p + m l, and J + l p* + p l* + m l l* (Steiner).
-    l, p = pose(site.path, EYE3, ZERO3)[1], rotate(site.path, moment)
-    turned = second_moment(site.path, J)
+        bodies = [x + y for x, y in zip(bodies, below if isinstance(below, RigidStack) else [below], strict=True)]
+    site.keep(r=StackedInertia([x.inertia for x in bodies]) if is_compound(site.link) else bodies[0].inertia)
+    site.send(rigid=handed(site, _carried, bodies))
+
+
+def _carried(path: list, body: Rigid) -> Rigid:
+    """As the parent sees it. Moments of mass move cheaper than 6 x 6 inertias: m, m p + m l, J + l p* + p l* + m l l*
+    (Steiner)."""
+    mass = body.mass
+    l, p = pose(path, EYE3, ZERO3)[1], rotate(path, body.moment)
+    turned = second_moment(path, body.J)
     moved = [[turned[r][c] + l[r] * p[c] + l[c] * p[r] + mass * (l[r] * l[c]) for c in range(3)] for r in range(3)]
     first = [x + mass * y for x, y in zip(p, l, strict=True)]
-    site.send(rigid=Rigid(mass, first, _symmetric(moved)))
+    return Rigid(mass, first, _symmetric(moved))
+
+
+class RigidStack(list):
+    """The rigid bodies that the bodies of a cluster carry."""
+
+    def __add__(self, other: RigidStack) -> RigidStack:  # type: ignore[override]
+        return RigidStack(x + y for x, y in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True)
@@ -353,6 +372,11 @@ class Rigid:
 
     def __add__(self, other: Rigid) -> Rigid:
         return Rigid(self.mass + other.mass, add(self.moment, other.moment), _sum(self.J, other.J))
+
+    def put(self, at: int, count: int) -> RigidStack:
+        """Carried by one body of a cluster."""
+        nothing = Rigid(0.0, ZERO3, [ZERO3, ZERO3, ZERO3])
+        return RigidStack(self if i == at else nothing for i in range(count))
 
     @property
     def inertia(self) -> Inertia:
@@ -367,23 +391,30 @@ def _sum(A, B) -> list:
     return _symmetric([[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(A, B, strict=True)])
 
 
-def compliance(site: Site, above: Inertia | None, middle: Word, kind: str) -> Inertia:
+def compliance(site: Site, above: Any, middle: Word, kind: str) -> Any:
     """X + c* Om(p) c: with psi, tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G* LamP G) H."""
-    X = [apply(site, middle, [1.0 if i == j else 0.0 for j in range(6)]) for i in range(6)]
-    entry = {(r, c): X[min(r, c)][max(r, c)] for r in range(6) for c in range(6)}
+    size = site.link.size
+    X = [apply(site, middle, [1.0 if i == j else 0.0 for j in range(size)]) for i in range(size)]
+    entry = {(r, c): X[min(r, c)][max(r, c)] for r in range(size) for c in range(size)}
     if above is None:
-        return Inertia.from_entries(entry)
+        return _square(entry, size)
     # LamP = phi* Om(p) phi, the compliance of the parent as this body feels it with its joint locked
     lam, H = coinertia(site.path, above), site.H
     n = len(H) if kind == "psi" else 0
     g = [list(column) for column in zip(*site.kept["gain"].G, strict=True)] if n else []
     LG = [lam @ x for x in g]
     c = [[dot(g[i], LG[j]) for j in range(n)] for i in range(n)]
-    for r in range(6):
-        for s in range(r, 6):
+    for r in range(size):
+        for s in range(r, size):
             value = lam.entry(r, s)
             for i in range(n):
                 value = value - LG[i][r] * H[i][s] - H[i][r] * LG[i][s]
                 value = value + H[i][r] * dot(c[i], [H[m][s] for m in range(n)])
             entry[r, s] = entry[s, r] = value + entry[r, s]
-    return Inertia.from_entries(entry)
+    return _square(entry, size)
+
+
+def _square(entry: dict, size: int) -> Any:
+    if size == 6:
+        return Inertia.from_entries(entry)
+    return DenseSquare([[entry[r, c] for r in range(size)] for c in range(size)])

@@ -17,7 +17,8 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, motion
-from psiphi.steps.local import EYE3
+from psiphi.spatial.stacks import part
+from psiphi.steps.local import EYE3, gauges
 from psiphi.steps.newton import move, tensor, world_at_rest
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
@@ -27,7 +28,7 @@ PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 def program(tree: Any) -> Program:
     """Y (nv, 10 bodies) in one sweep: messages grow along the tree, so that it is written out."""
-    model, width = tree.model, PARAMETERS * len(tree.links)
+    model, width = tree.model, PARAMETERS * len(tree.model.bodies)
     inputs = Argument("q", (model.nq,), "q"), Argument("v", (model.nv,), "v"), Argument("a", (model.nv,), "v")
     sweep = Sweep(BASE_TO_TIP, partial(regress, width=width))
     rest = partial(Site.keep, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
@@ -38,20 +39,30 @@ def regress(site: Site, width: int) -> None:
     """Base to tip: the screws of all joints inboard, carried along, and their rows for this body's parameters.
 
     `width` is that of Y."""
-    w, wd, vd, U = move(site, site.of("a"), "moved")
-    first = site.slices["v"].start
+    moved = move(site, site.of("a"), "moved")
+    first, body = site.slices["v"].start, site.slices["x"].start // 6
     screws = {i: motion(site.path, screw) for i, screw in site.parent["screws"].items()}
     screws |= {first + i: row for i, row in enumerate(site.H)}
-    site.keep(screws=screws)
-    R, r = EYE3, [0.0, 0.0, 0.0]
-    if site.gauge is not None:
-        R, r = site.gauge.rotation.tolist(), site.gauge.inv.translation.tolist()  # r: the public origin in working axes
-    vd = small.apply(R, add(vd, small.apply(U, r)))
-    w, wd = small.apply(R, w), small.apply(R, wd)
-    U = tensor(w, wd)
-    for i, screw in screws.items():
-        s, t = small.apply(R, screw[:3]), small.apply(R, add(screw[3:], cross(screw[:3], r)))
-        site.write("Y", i * width + site.link.index * PARAMETERS, _row(s, t, w, wd, vd, U))
+    site.keep(screws=ScrewStack(screws))
+    for at, gauge in enumerate(gauges(site)):
+        R, r = EYE3, [0.0, 0.0, 0.0]
+        if gauge is not None:
+            R, r = gauge.rotation.tolist(), gauge.inv.translation.tolist()  # r: the public origin in working axes
+        w, wd, vd, U = (part(x, at, 3) for x in moved)
+        vd = small.apply(R, add(vd, small.apply(U, r)))
+        w, wd = small.apply(R, w), small.apply(R, wd)
+        U = tensor(w, wd)
+        for i, screw in screws.items():
+            own = part(screw, at)
+            s, t = small.apply(R, own[:3]), small.apply(R, add(own[3:], cross(own[:3], r)))
+            site.write("Y", i * width + (body + at) * PARAMETERS, _row(s, t, w, wd, vd, U))
+
+
+class ScrewStack(dict):
+    """{coordinate: its screw as the bodies of a link see it}."""
+
+    def taken(self, at: int, count: int) -> ScrewStack:
+        return ScrewStack({i: part(screw, at) for i, screw in self.items()})
 
 
 def _row(s: list, t: list, w: list, wd: list, vd: list, U: list) -> list:

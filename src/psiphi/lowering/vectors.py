@@ -48,7 +48,6 @@ from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (
     LOCAL,
     ZERO6,
-    adjoint_map,
     articulate,
     bias_acceleration,
     bias_force,
@@ -60,6 +59,7 @@ from psiphi.steps.local import (
     subtract,
 )
 from psiphi.steps.newton import accelerate, move, world_at_rest
+from psiphi.steps.together import adjoint_map
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 
@@ -306,7 +306,7 @@ def _dot(site: Site, node: Dot, get) -> list:
     """Tip to base: x* y of this body and all bodies it carries."""
     name, here = f"n{node.number}", [inner(get(node.x), get(node.y))]
     below = site.children.get(name)
-    value = here if below is None else add(below, here)
+    value = here if below is None else [sum(below[1:], start=below[0]) + here[0]]  # a cluster has one sum from each body
     site.send(**{name: value})
     return value
 

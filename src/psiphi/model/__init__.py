@@ -14,6 +14,8 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
     states.py                           finite numbers, unit quaternions
     freed.py                            numbers that are inputs: which, and where they stand
     movable.py, motors.py               whether every joint can be moved, and which have motors
+    kinds.py                            what two frames that are held together may still do
+    clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them
     urdf.py, dh.py                      readers; vocabulary.py, fields.py, shapes.py, xml.py: the words of URDF
     paths.py, packages.py               where meshes and descriptions lie
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.model import Body, Joint, Model, Pose, canonical_axes
+from psiphi.model.model import Body, Joint, Pose, canonical_axes
 from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
 
@@ -85,20 +85,15 @@ def turn(R: np.ndarray, X: np.ndarray) -> np.ndarray:
     return np.concatenate([R @ X[..., :3, :], R @ X[..., 3:, :]], axis=-2)
 
 
-def motions(model: Model, q: np.ndarray, v: np.ndarray) -> list[Motion]:
-    """Every joint's motion, base to tip."""
-    return [joint_motion(j, q[..., j.q_slice], v[..., j.v_slice]) for j in model.joints]
-
-
 def spatial_inertia(body: Body) -> np.ndarray:
     """M(k) = [[I, m p~], [-m p~, m]] about the link's origin, I = I_c - m p~ p~."""
     p, m = skew(body.com), body.mass
     return np.block([[body.inertia - m * p @ p, m * p], [-m * p, m * np.eye(3)]])
 
 
-def across(P: np.ndarray, S: np.ndarray, armature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def across(P: np.ndarray, S: np.ndarray, rotor: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(D, G, P⁺) of a joint with H* = S: D = H P H* + J_m, G = P H* D⁻¹, P⁺ = P - G H P; LinAlgError where D is singular."""
     U = P @ S
-    D = np.swapaxes(S, -1, -2) @ U + np.diag(armature)
+    D = np.swapaxes(S, -1, -2) @ U + rotor
     G = np.swapaxes(np.linalg.solve(D, np.swapaxes(U, -1, -2)), -1, -2)
     return D, G, P - G @ np.swapaxes(U, -1, -2)

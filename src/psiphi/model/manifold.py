@@ -26,7 +26,7 @@ class Manifold:
 
     def __init__(self, joints: Iterable[Any]):
         joints = tuple(joints)
-        self.nq, self.nv = (joints[-1].q_slice.stop, joints[-1].v_slice.stop) if joints else (0, 0)
+        self.nq, self.nv = (max((own.stop for own in own_slices), default=0) for own_slices in _slices(joints))
         self.bent = tuple(joint for joint in joints if not joint.row.is_flat)
         flat = [joint for joint in joints if joint.row.is_flat]
         self.flat = _places(joint.q_slice for joint in flat), _places(joint.v_slice for joint in flat)  # dq/dt = v, there
@@ -85,6 +85,10 @@ class Manifold:
         for joint in self.bent:
             out[..., joint.q_slice] = along(joint.row.unit, q[..., joint.q_slice])
         return out
+
+
+def _slices(joints: tuple[Any, ...]) -> tuple[list[slice], list[slice]]:
+    return [joint.q_slice for joint in joints], [joint.v_slice for joint in joints]
 
 
 def _places(slices: Iterable[slice]) -> np.ndarray:

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from psiphi.arguments import Numbers, generator, real, whole
 from psiphi.errors import ModelError, StateError
+from psiphi.model.compound_joints import compound_joints, scattered
 from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
@@ -23,6 +24,7 @@ from psiphi.model.motors import coordinates, idle
 from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:
+    from psiphi.model.clusters import Embedding
     from psiphi.model.freed import Freed
     from psiphi.model.records import Description
 
@@ -200,6 +202,10 @@ class Joint(Immutable):
     def row(self) -> JointKind:
         return JOINTS[self.kind]
 
+    @property
+    def canonical(self) -> Axes:
+        return canonical_axes(self)
+
 
 @dataclass(frozen=True)
 class Axes:
@@ -270,6 +276,7 @@ class Model(Immutable):
     postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # configurations by name
     description: Description | None = None  # what it was built from, link by link: where edits start
     freed: Freed | None = None  # which of its numbers are inputs: see `freed.py`
+    embedding: Embedding | None = None  # which of its joints move together: see `clusters.py`
 
     def __post_init__(self):
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
@@ -296,7 +303,12 @@ class Model(Immutable):
     @cached_property
     def manifold(self) -> Manifold:
         """Where configurations move."""
-        return Manifold(self.joints)
+        return Manifold(self.units)
+
+    @cached_property
+    def units(self) -> tuple[Any, ...]:
+        """The joints, base to tip; those that move together as one, where loops are embedded."""
+        return self.joints if self.embedding is None else tuple(compound_joints(self))
 
     @cached_property
     def parent(self) -> tuple[int, ...]:
@@ -339,7 +351,9 @@ class Model(Immutable):
         return np.setdiff1d(np.arange(self.nv), coordinates(self, idle(self)))
 
     def neutral(self) -> np.ndarray:
-        """The configuration with every joint at its zero."""
+        """The configuration with every joint at its zero; of embedded loops, the one they were closed in."""
+        if self.embedding is not None:
+            return self.embedding.neutral.copy()
         return self._by_joint(lambda row, j: np.asarray(row.neutral))
 
     def random(
@@ -357,7 +371,8 @@ class Model(Immutable):
             warnings.warn(text, stacklevel=outside())
         lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
         try:
-            return self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
+            q = self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
+            return q if self.embedding is None else scattered(self, q)
         except (ValueError, MemoryError) as error:
             raise StateError(f"size is {shown(size)}, more than the memory holds", "make them in parts") from error
 
@@ -464,4 +479,6 @@ def _digest(model: Model) -> str:
     sha.update(model.gravity_vector.tobytes())
     if model.freed is not None:
         sha.update(json.dumps(model.freed.key).encode())
+    if model.embedding is not None:
+        sha.update(model.embedding.key.encode())
     return sha.hexdigest()

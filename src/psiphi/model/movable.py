@@ -111,7 +111,7 @@ def _articulate(model: Model, k: int, suspect: bool, P: dict, scale: dict, step,
         _test(joint, H @ Pk @ H.T + np.diag(joint.armature), H, locked, joints, log)
     if joint.parent == WORLD:
         return
-    _, _, P_plus = across(Pk, motion.S, joint.armature)
+    _, _, P_plus = across(Pk, motion.S, np.diag(joint.armature))
     P_plus = 0.5 * (P_plus + P_plus.T)  # else rounding grows along long chains
     P[joint.parent] = P.get(joint.parent, 0.0) + phi @ P_plus @ phi.T
     scale[joint.parent] = scale.get(joint.parent, 0.0) + _traces(phi @ Pk @ phi.T)

@@ -8,13 +8,13 @@ Read `letters.py` first (the alphabet, one row a letter), then `expression.py` a
                        `printing.py`, `forms.py` (letters made of vectors), `questions.py`; derivatives: `rates.py` in time,
                        `variations.py` by q and vectors, both by `product_rule.py`
     what is legal      `legality.py` (the words for what does not fit), `sides.py` (forces and motions), `rank.py` (inverses)
-    what it means      `dense.py`, on `atoms.py` and `moving.py` (the letters as matrices) and `inverting.py`;
+    what it means      `dense.py`, on `atoms.py`, `units.py` and `moving.py` (the letters as matrices) and `inverting.py`;
                        `blocks.py` shows it
 """
 
 from psiphi.operators.blocks import Blocks
 from psiphi.operators.expression import Expression, symbol, vector
-from psiphi.operators.operators import Operators, has_rotors, heavier, is_chain
+from psiphi.operators.operators import Operators, has_constant_maps, has_rotors, has_single_joints, heavier, is_chain
 from psiphi.operators.questions import (
     DotTest,
     dot_test,
@@ -52,7 +52,9 @@ __all__ = [
     "time_derivative",
     "derivative",
     "RATES",
+    "has_constant_maps",
     "has_rotors",
+    "has_single_joints",
     "heavier",
     "is_chain",
 ]

@@ -13,12 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from psiphi.errors import SingularError
-from psiphi.model.definitions import across, motions, spatial_inertia, transmission
+from psiphi.errors import SingularError, StateError
+from psiphi.model.definitions import across, joint_motion, spatial_inertia, transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
 from psiphi.operators.letters import A, B, FrameLetter
 from psiphi.operators.moving import t
+from psiphi.operators.units import Unit, rates_of_all, units
 from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
@@ -37,7 +38,10 @@ class Atoms:
         self.lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         self.v = np.broadcast_to(v, (*self.lead, model.nv))
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
-        self.motions = motions(model, self.q, self.v)
+        self.rates = rates_of_all(model, self.q, self.v)  # of every body's joint
+        self.motions = [
+            joint_motion(joint, self.q[..., joint.q_slice], v) for joint, v in zip(model.joints, self.rates, strict=True)
+        ]
         self.known: dict[str, Matrix] = {}
 
     def __getitem__(self, name: str) -> Matrix:
@@ -51,6 +55,11 @@ class Atoms:
     @property
     def identity(self) -> Matrix:
         return np.eye(6 * len(self.model.bodies))
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        """What has a joint: the bodies, or clusters of them where loops are embedded."""
+        return units(self)
 
     def diagonal(self, blocks: list[Matrix], lead: tuple[int, ...] | None = None) -> Matrix:
         """Block diagonal; `lead` are its batch axes, where vectors have more than the state."""
@@ -69,30 +78,30 @@ class Atoms:
 
     @cached_property
     def articulated(self) -> list[tuple[Matrix, Matrix, Matrix, Matrix, Matrix]]:
-        """(P, D, D⁻¹, G, P⁺) of each body, tip to base."""
-        P: list[Matrix] = [np.broadcast_to(M, (*self.lead, 6, 6)) for M in self.inertias]
+        """(P, D, D⁻¹, G, P⁺) of each unit, tip to base."""
+        P: list[Matrix] = [np.broadcast_to(unit.M, (*self.lead, *unit.M.shape[-2:])) for unit in self.units]
         out: list = [None] * len(P)
         for k in reversed(range(len(P))):
-            joint, motion = self.model.joints[k], self.motions[k]
+            unit = self.units[k]
             try:
-                D, G, P_plus = across(P[k], motion.S, joint.armature)
+                D, G, P_plus = across(P[k], unit.S, unit.rotor)
                 out[k] = P[k], D, np.linalg.inv(D), G, P_plus
             except np.linalg.LinAlgError as error:
-                cause = f"D of joint {joint.name!r} is singular"
+                cause = f"D of joint {unit.name!r} is singular"
                 raise SingularError(cause, "give the bodies it carries some inertia") from error
-            if joint.parent != WORLD:
-                P[joint.parent] = P[joint.parent] + motion.phi @ P_plus @ t(motion.phi)
+            if unit.parent != WORLD:
+                P[unit.parent] = P[unit.parent] + unit.phi @ P_plus @ t(unit.phi)
         return out
 
     @cached_property
     def omega(self) -> list[Matrix]:
         """Ω(k) = ψ*(p, k) Ω(p) ψ(p, k) + H* D⁻¹ H, base to tip."""
         out: list[Matrix] = []
-        for joint, motion, (_, _, D_inv, G, _) in zip(self.model.joints, self.motions, self.articulated, strict=True):
-            Om = motion.S @ D_inv @ t(motion.S)
-            if joint.parent != WORLD:
-                psi = motion.phi @ (np.eye(6) - G @ t(motion.S))
-                Om = Om + t(psi) @ out[joint.parent] @ psi
+        for unit, (_, _, D_inv, G, _) in zip(self.units, self.articulated, strict=True):
+            Om = unit.S @ D_inv @ t(unit.S)
+            if unit.parent != WORLD:
+                psi = unit.phi @ (np.eye(unit.size) - G @ t(unit.S))
+                Om = Om + t(psi) @ out[unit.parent] @ psi
             out.append(Om)
         return out
 
@@ -120,8 +129,8 @@ class Atoms:
         w: list[Matrix] = []
         a, b = [], []
         up = np.concatenate([np.zeros(3), -self.model.gravity_vector])
-        for joint, motion, M in zip(self.model.joints, self.motions, self.inertias, strict=True):
-            Vd = (motion.S @ self.v[..., joint.v_slice, None])[..., 0]
+        for joint, motion, v, M in zip(self.model.joints, self.motions, self.rates, self.inertias, strict=True):
+            Vd = (motion.S @ v[..., None])[..., 0]
             root = joint.parent == WORLD
             outer = np.zeros(3) if root else w[joint.parent]  # the parent's spin, in its own axes
             wp = (t(motion.R) @ outer[..., None])[..., 0]
@@ -135,23 +144,29 @@ class Atoms:
             spun = lambda X, w=wk: (X @ w[..., None])[..., 0]  # noqa: E731
             b.append(np.concatenate([np.cross(wk, spun(I)), np.cross(wk, spun(mp))], axis=-1))
             w.append(wk)
-        return moving.joined(self, a), moving.joined(self, b)
+        return moving.joined(self, [unit.gathered(a) for unit in self.units]), moving.joined(self, b)
 
     def shift(self, blocks: list[Matrix]) -> Matrix:
-        """The given block of each body k at (parent(k), k); roots have none."""
-        out = np.zeros((*self.lead, 6 * len(blocks), 6 * len(blocks)))
-        for k, (parent, block) in enumerate(zip(self.model.parent, blocks, strict=True)):
-            if parent != WORLD:
-                out[..., 6 * parent : 6 * parent + 6, 6 * k : 6 * k + 6] = block
+        """The given block of each unit k at (parent(k), k); roots have none."""
+        n = sum(unit.size for unit in self.units)
+        out = np.zeros((*self.lead, n, n))
+        for unit, block in zip(self.units, blocks, strict=True):
+            if unit.parent != WORLD:
+                out[..., self.units[unit.parent].rows, unit.rows] = block
         return out
 
     def to_world(self) -> Matrix:
         """ℰ₀: forces at the roots -> at the world's origin, in world axes."""
         out = np.zeros((*self.lead, 6, 6 * len(self.motions)))
-        for k, (parent, motion) in enumerate(zip(self.model.parent, self.motions, strict=True)):
-            if parent == WORLD:
-                out[..., 6 * k : 6 * k + 6] = motion.phi
+        for unit in self.units:
+            if unit.parent == WORLD:
+                out[..., unit.rows] = unit.phi
         return out
+
+    def apart(self, what: str) -> None:
+        """A StateError where units are clusters: these letters have rows over bodies and their parents."""
+        if self.model.embedding is not None:
+            raise StateError(f"{what} is not defined where loops are embedded", "write E_phi and K, which are")
 
     def to_center(self) -> Matrix:
         """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""
@@ -197,10 +212,10 @@ class Atoms:
 
 
 BUILD = {
-    "H_dot": lambda s: s.diagonal([t(m.S_dot) for m in s.motions]),
+    "H_dot": lambda s: s.diagonal([t(unit.S_dot) for unit in s.units]),
     "spin": lambda s: s.diagonal([moving.motion_cross(V) for V in s.velocities]),
     "gyro": lambda s: s.diagonal(s.gyroscopic()),
-    "H": lambda s: s.diagonal([t(m.S) for m in s.motions]),
+    "H": lambda s: s.diagonal([t(unit.S) for unit in s.units]),
     "M": lambda s: s.diagonal(s.inertias),
     "P": lambda s: s.articulated_part(0),
     "D": lambda s: s.articulated_part(1),
@@ -208,10 +223,10 @@ BUILD = {
     "D_half": lambda s: np.linalg.cholesky(s["D"]),
     "D_half_inv": lambda s: np.linalg.inv(s["D_half"]),
     "G": lambda s: s.articulated_part(3),
-    "rotor": lambda s: s.diagonal([np.diag(j.armature) for j in s.model.joints]),
-    "S": lambda s: s.shift([np.eye(6)] * len(s.motions)),
-    "Delta_phi": lambda s: s.diagonal([m.phi for m in s.motions]),
-    "E_phi": lambda s: s.shift([m.phi for m in s.motions]),
+    "rotor": lambda s: s.diagonal([unit.rotor for unit in s.units]),
+    "S": lambda s: s.apart("S") or s.shift([np.eye(6)] * len(s.motions)),
+    "Delta_phi": lambda s: s.apart("Delta_phi") or s.diagonal([m.phi for m in s.motions]),
+    "E_phi": lambda s: s.shift([unit.phi for unit in s.units]),
     "E_0": lambda s: s.to_world(),
     "E_c": lambda s: s.to_center(),
     "phi": lambda s: np.linalg.inv(s.identity - s["E_phi"]),

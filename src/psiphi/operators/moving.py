@@ -58,25 +58,23 @@ def rates(atoms: Any) -> list[BodyRates]:
 
 
 def _rates(atoms: Any) -> list[BodyRates]:
-    model = atoms.model
-    zero = np.zeros((*atoms.lead, 6, 6))
-    P_dot, Pi = [zero] * len(model.joints), [zero] * len(model.joints)
-    out: list = [None] * len(model.joints)
-    for k in reversed(range(len(model.joints))):
-        motion, joint, (P, _, D_inv, G, P_plus) = atoms.motions[k], model.joints[k], atoms.articulated[k]
-        S, S_dot = motion.S, motion.S_dot
-        Omega_d = -t(motion_cross((S @ atoms.v[..., joint.v_slice, None])[..., 0]))
+    zeros = [np.zeros((*atoms.lead, unit.size, unit.size)) for unit in atoms.units]
+    P_dot, Pi = list(zeros), list(zeros)
+    out: list = [None] * len(zeros)
+    for k in reversed(range(len(zeros))):
+        unit, (P, _, D_inv, G, P_plus) = atoms.units[k], atoms.articulated[k]
+        S, S_dot, Omega_d = unit.S, unit.S_dot, unit.Omega_d
         U_dot = P_dot[k] @ S + P @ S_dot
         D_dot = t(S) @ U_dot + t(S_dot) @ P @ S
         G_dot = (U_dot - G @ D_dot) @ D_inv
         plus_dot = P_dot[k] - G_dot @ t(S) @ P - G @ t(U_dot)
         out[k] = BodyRates(Omega_d, P_plus, P_dot[k], Pi[k], D_dot, G_dot)
-        if joint.parent != WORLD:
-            phi, tau_bar = motion.phi, np.eye(6) - G @ t(S)
+        if unit.parent != WORLD:
+            phi, tau_bar = unit.phi, np.eye(unit.size) - G @ t(S)
             turned = Omega_d @ P_plus
             half = tau_bar @ Pi[k] @ t(tau_bar) + P_plus @ (t(Omega_d) - S_dot @ t(G))
-            P_dot[joint.parent] = P_dot[joint.parent] + phi @ (plus_dot + turned + t(turned)) @ t(phi)
-            Pi[joint.parent] = Pi[joint.parent] + phi @ half @ t(phi)
+            P_dot[unit.parent] = P_dot[unit.parent] + phi @ (plus_dot + turned + t(turned)) @ t(phi)
+            Pi[unit.parent] = Pi[unit.parent] + phi @ half @ t(phi)
     return out
 
 
@@ -90,17 +88,16 @@ def half_rate(D: Matrix, D_dot: Matrix) -> Matrix:
 def _omega_dot(atoms: Any) -> list[Matrix]:
     """Ω̇(k) = d/dt (ψ* Ω ψ + H* D⁻¹ H), base to tip."""
     out: list[Matrix] = []
-    for joint, motion, (_, _, D_inv, G, _), rate in zip(
-        atoms.model.joints, atoms.motions, atoms.articulated, rates(atoms), strict=True
-    ):
-        S, S_dot = motion.S, motion.S_dot
+    for unit, (_, _, D_inv, G, _), rate in zip(atoms.units, atoms.articulated, rates(atoms), strict=True):
+        S, S_dot = unit.S, unit.S_dot
         half = S_dot @ D_inv @ t(S)
         Om_dot = half + t(half) - S @ D_inv @ rate.D_dot @ D_inv @ t(S)
-        if joint.parent != WORLD:
-            psi = motion.phi @ (np.eye(6) - G @ t(S))
-            psi_dot = motion.phi @ rate.Omega_d @ (np.eye(6) - G @ t(S)) - motion.phi @ (rate.G_dot @ t(S) + G @ t(S_dot))
-            half = t(psi_dot) @ atoms.omega[joint.parent] @ psi
-            Om_dot = Om_dot + half + t(half) + t(psi) @ out[joint.parent] @ psi
+        if unit.parent != WORLD:
+            tau_bar = np.eye(unit.size) - G @ t(S)
+            psi = unit.phi @ tau_bar
+            psi_dot = unit.phi @ rate.Omega_d @ tau_bar - unit.phi @ (rate.G_dot @ t(S) + G @ t(S_dot))
+            half = t(psi_dot) @ atoms.omega[unit.parent] @ psi
+            Om_dot = Om_dot + half + t(half) + t(psi) @ out[unit.parent] @ psi
         out.append(Om_dot)
     return out
 
@@ -122,10 +119,9 @@ def _lambda_dot(rate: BodyRates, P: Matrix) -> Matrix:
 def _a_local(atoms: Any) -> Matrix:
     """V× H* v + (dH*/dt) v."""
     parts = []
-    for joint, motion, V in zip(atoms.model.joints, atoms.motions, atoms.velocities, strict=True):
-        Vd = motion.S @ atoms.v[..., joint.v_slice, None]
-        parts.append((motion_cross(V) @ Vd)[..., 0] + motion.rate)
-    return joined(atoms, parts)
+    for motion, v, V in zip(atoms.motions, atoms.rates, atoms.velocities, strict=True):
+        parts.append((motion_cross(V) @ (motion.S @ v[..., None]))[..., 0] + motion.rate)
+    return joined(atoms, [unit.gathered(parts) for unit in atoms.units])
 
 
 def _b_local(atoms: Any) -> Matrix:
@@ -141,10 +137,21 @@ def _b_local(atoms: Any) -> Matrix:
 def _couple(atoms: Any) -> Matrix:
     """(H V×* - Ḣ) P⁺ V⁺, V⁺ = V - H* v."""
     parts = []
-    for joint, motion, V, rate in zip(atoms.model.joints, atoms.motions, atoms.velocities, rates(atoms), strict=True):
-        felt = rate.P_plus @ (V[..., None] - motion.S @ atoms.v[..., joint.v_slice, None])
-        parts.append((-t(motion.S) @ t(motion_cross(V)) @ felt - t(motion.S_dot) @ felt)[..., 0])
+    for unit, rate in zip(atoms.units, rates(atoms), strict=True):
+        V = _stacked(atoms, unit)
+        felt = rate.P_plus @ (V[..., None] - unit.S @ atoms.v[..., unit.v_slice, None])
+        parts.append((-t(unit.S) @ t(_crosses(atoms, V)) @ felt - t(unit.S_dot) @ felt)[..., 0])
     return joined(atoms, parts)
+
+
+def _stacked(atoms: Any, unit: Any) -> Matrix:
+    """V of the bodies of a unit, end to end."""
+    return np.concatenate(atoms.velocities[unit.rows.start // 6 : unit.rows.stop // 6], axis=-1)
+
+
+def _crosses(atoms: Any, V: Matrix) -> Matrix:
+    """V× of each body, on the diagonal."""
+    return atoms.diagonal([motion_cross(V[..., i : i + 6]) for i in range(0, V.shape[-1], 6)])
 
 
 def _gravity(atoms: Any) -> Matrix:
@@ -155,8 +162,9 @@ def _gravity(atoms: Any) -> Matrix:
 
 def _U_ring(atoms: Any) -> list[Matrix]:
     out = []
-    for motion, V, rate, (P, *_) in zip(atoms.motions, atoms.velocities, rates(atoms), atoms.articulated, strict=True):
-        out.append(rate.P_dot @ motion.S + P @ motion.S_dot - t(motion_cross(V)) @ P @ motion.S)
+    for unit, rate, (P, *_) in zip(atoms.units, rates(atoms), atoms.articulated, strict=True):
+        crosses = _crosses(atoms, _stacked(atoms, unit))
+        out.append(rate.P_dot @ unit.S + P @ unit.S_dot - t(crosses) @ P @ unit.S)
     return out
 
 

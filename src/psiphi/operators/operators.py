@@ -120,7 +120,18 @@ class StateAttributeError(StateError, AttributeError):
 
 def has_rotors(model: Model) -> bool:
     """Does any joint carry rotor inertia?"""
-    return any(joint.armature.any() for joint in model.joints)
+    clusters = () if model.embedding is None else model.embedding.clusters
+    return any(joint.armature.any() for joint in model.joints) or any(any(cluster.armature) for cluster in clusters)
+
+
+def has_constant_maps(model: Model) -> bool:
+    """Is H constant in body axes? Not where joints move together."""
+    return model.embedding is None and all(joint.row.Hdot is None for joint in model.joints)
+
+
+def has_single_joints(model: Model) -> bool:
+    """Has every joint one coordinate?"""
+    return model.embedding is None and all(joint.row.nv == 1 for joint in model.joints)
 
 
 def heavier(model: Model) -> Model:
@@ -131,4 +142,4 @@ def heavier(model: Model) -> Model:
 def is_chain(model: Model) -> bool:
     """Does every body carry at most one other?"""
     inner = [parent for parent in model.parent if parent >= 0]
-    return len(inner) == len(set(inner))
+    return model.embedding is None and len(inner) == len(set(inner))

@@ -33,7 +33,7 @@ from psiphi.operators.letters import (
     vector_letter,
 )
 from psiphi.operators.letters import letter as letter_of
-from psiphi.operators.operators import Operators
+from psiphi.operators.operators import Operators, has_constant_maps
 from psiphi.operators.product_rule import differentiated
 from psiphi.operators.rates import RATES
 from psiphi.operators.spaces import ONE, fits
@@ -83,6 +83,11 @@ def derivative(expression: Expression, by: str, along: str | Expression | None =
     """
     if not isinstance(expression, Expression):
         raise StateError(f"derivative of a {type(expression).__name__}", "give an operator expression")
+    if by == "q" and expression.model is not None and expression.model.embedding is not None:
+        raise StateError(
+            f"{expression.model.name} has embedded loops: the rules for d/dq speak of single bodies",
+            "pp.function(...).jacobian('q') differentiates its code",
+        )
     change = _change(expression, by)
     if along is None and (expression.cols != ONE):
         shape = "row" if expression.rows == ONE else "matrix"
@@ -184,7 +189,7 @@ def _turned(B: FrameLetter, u: Term) -> Term:
 
 
 def _constant_maps(model: Model | None) -> bool:
-    return model is not None and all(joint.row.Hdot is None for joint in model.joints)
+    return model is not None and has_constant_maps(model)
 
 
 def _renamed(term: Term, of: Letter, x: Term, model: Model | None) -> Term | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from psiphi.model.model import Model
-from psiphi.operators import Expression, has_rotors, is_chain
+from psiphi.operators import Expression, has_constant_maps, has_rotors, has_single_joints, is_chain
 from psiphi.operators.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
 from psiphi.operators.terms import Poly, add, adjoint_poly, of_letter, scale_poly
 from psiphi.rewriting.book import BIASES, CHAIN, FIXED_MAPS, HALVES, MOTION, NAME, ROTORLESS, SINGLE, at_frame, axioms, rows
@@ -71,9 +71,9 @@ def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset()) -> 
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
     if MOVING & {x.bare for x in letters}:
-        rows = [] if model is None else [joint.row for joint in model.joints]
-        fixed, single = (bool(rows) and all(test) for test in ([r.Hdot is None for r in rows], [r.nv == 1 for r in rows]))
-        return moving_rules(rotors, fixed, single)
+        if model is None or not model.joints:
+            return moving_rules(rotors, False, False)
+        return moving_rules(rotors, has_constant_maps(model), has_single_joints(model))
     if {A, B} & letters and {A_LOCAL, B_LOCAL} & letters:
         return bias_rules(rotors)
     if "Om" not in letters:

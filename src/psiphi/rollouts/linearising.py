@@ -59,14 +59,30 @@ def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.nda
     return np.concatenate(robot.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau, *robot._more), axis=-1)
 
 
+def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
+    """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
+    by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
+    lead, nv = by_q.shape[:-2], system.nv
+    q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in system._state(q=q, v=v))
+    A = np.concatenate([_moved(system.robot, q, v), np.concatenate([by_q, by_v], axis=-1)], axis=-2)
+    return A, np.concatenate([np.zeros((*lead, nv, by_tau.shape[-1])), by_tau], axis=-2)
+
+
 def _at_once(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    top = _moved(robot, q, v)
+    top = np.concatenate([top, np.zeros((*top.shape[:-1], robot.nv))], axis=-1)
+    return np.concatenate([top, _slopes(robot, q, v, tau)], axis=-2)
+
+
+def _moved(robot: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """[-ad_v I]: δ' of x = (δ, δv)."""
     nv, lead = robot.nv, q.shape[:-1]
-    top = np.zeros((*lead, nv, 3 * nv))
+    top = np.zeros((*lead, nv, 2 * nv))
     top[..., nv : 2 * nv] = np.eye(nv)
     for joint in robot.manifold.bent:
         own = joint.v_slice
         top[..., own, own] = _bracket(joint.row, q[..., joint.q_slice], v[..., own])
-    return np.concatenate([top, _slopes(robot, q, v, tau)], axis=-2)
+    return top
 
 
 def _bracket(row: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:

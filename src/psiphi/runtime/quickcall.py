@@ -15,7 +15,7 @@ from psiphi.arguments import is_foreign
 from psiphi.emitters import quick
 from psiphi.runtime.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
 
-_NEW_LIKE_ARRAY = 277  # PyArray_NewLikeArray in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
+_NEW = 93  # PyArray_New in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -34,11 +34,11 @@ class _Door:
     """The `self` of a quick function: answers what it does not take, and keeps alive what it points to (CPython drops a
     function's self last, for this very purpose)."""
 
-    def __init__(self, ufunc: np.ufunc, method: _Method, library: Any):
-        self.ufunc, self.method, self.library = ufunc, method, library
+    def __init__(self, otherwise: Callable, method: _Method, library: Any):
+        self.otherwise, self.method, self.library = otherwise, method, library
 
     def __call__(self, *args, **options):
-        return on_the_host(self.ufunc)(*args, **options)
+        return self.otherwise(*args, **options)
 
 
 def on_the_host(ufunc: np.ufunc) -> Callable:
@@ -52,33 +52,33 @@ def on_the_host(ufunc: np.ufunc) -> Callable:
     return call
 
 
-def quickcall(library: Any, ufunc: np.ufunc, name: str) -> Any:
-    """A callable that runs the library's @quick, and the gufunc for whatever @quick does not take; None if it cannot be."""
+def quickcall(library: Any, otherwise: Callable, name: str) -> Any:
+    """A callable that runs the library's @quick, and `otherwise` for whatever @quick does not take; None if it cannot be."""
     table = _table()
     if table is None:
         return None
-    place = (ctypes.c_void_p * 4).from_address(library.address("quick.table"))
+    place = (ctypes.c_void_p * len(table)).from_address(library.address("quick.table"))
     place[:] = table
     method = _Method(name.encode(), int(library.address("quick")), _FASTCALL_WITH_KEYWORDS, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(method), _Door(ufunc, method, library), None)
+    return make(ctypes.addressof(method), _Door(otherwise, method, library), None)
 
 
 @lru_cache(maxsize=1)
-def _table() -> tuple[int, int, int, int] | None:
+def _table() -> tuple[int, ...] | None:
     """What @quick needs of this process; None where its assumptions do not hold."""
     plain = sys.implementation.name == "cpython" and ctypes.sizeof(ctypes.c_void_p) == 8
     if not plain or sysconfig.get_config_var("Py_GIL_DISABLED") or sysconfig.get_config_var("Py_TRACE_REFS"):
         return None
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    api = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    vectorcall, new = getattr(ctypes.pythonapi, "PyObject_Vectorcall", None), api[_NEW_LIKE_ARRAY]
-    call = ctypes.cast(vectorcall, ctypes.c_void_p).value if vectorcall else None
-    if not call or not new or not _layout_is_known() or not _makes_arrays(new):
+    new = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))[_NEW]
+    python = [getattr(ctypes.pythonapi, name, None) for name in quick.FUNCTIONS[1:]]
+    functions = [new, *(ctypes.cast(function, ctypes.c_void_p).value if function else None for function in python)]
+    if not all(functions) or not _layout_is_known() or not _makes_arrays(functions[0]):
         return None
-    return id(np.ndarray), id(np.dtype(np.float64)), new, call
+    return id(np.ndarray), id(np.dtype(np.float64)), *functions
 
 
 def _layout_is_known() -> bool:
@@ -94,7 +94,8 @@ def _layout_is_known() -> bool:
 
 
 def _makes_arrays(address: int) -> bool:
-    """Is the function at this address PyArray_NewLikeArray?"""
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(address)
-    made = make(np.zeros(5), quick.KEEP_ORDER, None, 0)
-    return type(made) is np.ndarray and made.shape == (5,) and made.dtype == np.float64
+    """Is the function at this address PyArray_New?"""
+    obj, number, pointer = ctypes.py_object, ctypes.c_int, ctypes.c_void_p
+    make = ctypes.PYFUNCTYPE(obj, obj, number, pointer, number, pointer, pointer, number, number, pointer)(address)
+    made = make(np.ndarray, 2, (ctypes.c_ssize_t * 2)(3, 5), quick.DOUBLE, None, None, 0, 0, None)
+    return type(made) is np.ndarray and made.shape == (3, 5) and made.strides == (40, 8) and made.dtype == np.float64

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import path
-from psiphi.closed.kinds import CONTACTS, LOOPS
 from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
+from psiphi.model.kinds import CONTACTS, LOOPS
 from psiphi.model.model import Body, Joint, Pose
 from psiphi.motion.trajectory import Trajectory
 from psiphi.scenes.keys import Table, read

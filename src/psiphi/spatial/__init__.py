@@ -10,4 +10,6 @@ every displacement psiphi meets is a product of axial screws, turns and shifts. 
     spectrum.py    functions of symmetric matrices, by their eigenvalues
     policies.py    what stands for an inverse where there is none
     entries.py     arrays as lists of scalars, and back
+    stacks.py      values of several bodies as one
+    duals.py       numbers with a rate, to differentiate what is written on scalars
 """

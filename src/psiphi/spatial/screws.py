@@ -371,6 +371,8 @@ def coinertia(path, X: Inertia) -> Inertia:
 
     With angular and linear parts swapped, phi* is the force transform of the inverse displacement.
     """
+    if hasattr(path[0], "coinertia"):
+        return path[0].coinertia(X)
     S = Inertia(X.M, [list(column) for column in zip(*X.H, strict=True)], X.I)
     for step in path:
         for inverse in step.inverse():

@@ -12,6 +12,7 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import IN_PLANE, Inertia, cross, dot, inertia
+from psiphi.steps import together
 from psiphi.sweeps.program import Site
 
 NOTHING = Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
@@ -90,6 +91,9 @@ def _shifted(P: Inertia, w, v, i, j) -> Any:
 
 def differentiate(site: Site) -> None:
     """Tip to base: Ṗ, Ḋ, and what the parent's Ṗ gets. V_d is known from a sweep outward before."""
+    if together.is_compound(site.link):
+        together.differentiate(site)
+        return
     P, gain, P_plus = site.kept["P"], site.kept["gain"], site.kept["P_plus"]
     P_dot = site.children.get("P+_dot", NOTHING)
     H, H_dot = site.H, _joint_rates(site)
@@ -135,6 +139,9 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
 
 def split(site: Site) -> None:
     """Tip to base: Pi(k) = sum phi {tau_bar Pi tau_bar* + P+ (Omega_d* - Ḣ* G*)} phi*, with Pi + Pi* = Ṗ, by rows."""
+    if together.is_compound(site.link):
+        together.split(site, Rows)
+        return
     gain, P_plus = site.kept["gain"], site.kept["P_plus"]
     Pi = site.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
     site.keep(Pi=Pi)
@@ -153,6 +160,12 @@ def split(site: Site) -> None:
 
 class Rows(list):
     """A matrix by rows that sums entry by entry."""
+
+    def put(self, at: int, count: int) -> Rows:
+        """As a diagonal block, of one body of a cluster."""
+        n = len(self)
+        row = lambda r, i: [x if at == i == j else 0.0 for j in range(count) for x in self[r]]  # noqa: E731
+        return Rows([row(r, i) for i in range(count) for r in range(n)])
 
     def __add__(self, other):
         return Rows([_sum(x, y) for x, y in zip(self, other, strict=True)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
+from psiphi.spatial.screws import add, cross, inertia, motion, unrotate
+from psiphi.spatial.stacks import part
+from psiphi.steps import together
+from psiphi.steps.gain import gain
 from psiphi.steps.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
+from psiphi.steps.together import adjoint_map, is_compound, parts
 from psiphi.sweeps.program import Site
 
 ZERO3 = [0.0, 0.0, 0.0]
@@ -16,105 +19,8 @@ ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
-def adjoint_map(H, x) -> list:
-    """H* x: the spatial motion of joint rates x."""
-    return small.apply(small.transpose(H), x)
-
-
 def subtract(x, y) -> list:
     return [a - b for a, b in zip(x, y, strict=True)]
-
-
-@dataclass(frozen=True)
-class Gain:
-    """The joint seen through the articulated inertia P: D = H P H* + rotor, G = P H* D^-1, P+ = P - G H P.
-
-    Where H only selects coordinates and the rotor has no inertia, the selected rows of P+ and of tau_bar are zero, and
-    H z+ = x for z+ = z + G (x - H z), exactly: they are written as such.
-    """
-
-    D: list
-    factors: tuple[list, list]
-    G: list  # by rows
-    closed: tuple[int, ...]  # the coordinates the joint closes: the rows of P+ that vanish
-
-    def update(self, z, x, innovation) -> list:
-        """z+ = z + G (x - H z)."""
-        out = [z[r] if r in self.closed else z[r] + dot(self.G[r], innovation) for r in range(len(z))]
-        for i, r in enumerate(self.closed):
-            out[r] = x[i]
-        return out
-
-    def through(self, H, z) -> list:
-        """tau_bar z = z - G H z."""
-        Hz = small.apply(H, z)
-        return [0.0 if r in self.closed else z[r] - dot(self.G[r], Hz) for r in range(len(z))]
-
-    def adjoint(self, x) -> list:
-        """G* x."""
-        return [dot(column, x) for column in zip(*self.G, strict=True)]
-
-    def solve(self, x) -> list:
-        """D^-1 x."""
-        return small.solve(self.factors, x)
-
-    @property
-    def roots(self) -> list:
-        """1 / sqrt(d) with D = L diag(d) L*; the Cholesky factor D^1/2 is L diag(sqrt(d))."""
-        return [root(d) for d in self.factors[1]]
-
-    def half(self, x) -> list:
-        """D^1/2 x."""
-        return small.lower(self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)])
-
-    def half_adjoint(self, x) -> list:
-        """(D^1/2)* x."""
-        return [y / r for y, r in zip(small.upper(self.factors[0], x), self.roots, strict=True)]
-
-    def half_inverse(self, x) -> list:
-        """D^-1/2 x."""
-        return [y * r for y, r in zip(small.forward(self.factors[0], x), self.roots, strict=True)]
-
-    def half_inverse_adjoint(self, x) -> list:
-        """(D^-1/2)* x."""
-        return small.backward(self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)])
-
-
-def gain(P: Inertia, H, armature) -> tuple[Gain, Inertia]:
-    """The gain of a joint with map H below the articulated inertia P, and P+."""
-    U = [P @ row for row in H]  # P H*, by columns
-    D = [[dot(h, u) for u in U] for h in H]
-    for i, J in enumerate(armature):
-        D[i][i] = D[i][i] + J
-    # Without rotors H G = I: a coordinate that the joint opens passes no force on, and its row of P+ is zero, not rounding.
-    exact = all(isinstance(J, float) and J == 0.0 for J in armature)
-    selected = [_selected(row) for row in H]
-    closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
-    factors = small.factor(D)
-    G = [
-        [1.0 if r == i else 0.0 for i in closed] if r in closed else small.solve(factors, [u[r] for u in U])
-        for r in range(P.size)
-    ]
-    return Gain(D, factors, G, closed), _reduced(P, G, U, closed)
-
-
-def _reduced(P: Inertia, G, U, closed) -> Inertia:
-    """P+ = P - G H P."""
-    entry = {}
-    for r in range(P.size):
-        for c in range(r, P.size):
-            value = 0.0 if r in closed or c in closed else P.entry(r, c)
-            for g, u in zip(G[r], U, strict=True) if r not in closed and c not in closed else ():
-                value = value - g * u[c]
-            entry[r, c] = entry[c, r] = value
-    return type(P).from_entries(entry)
-
-
-def _selected(row) -> int | None:
-    """i when the row of H is the unit vector e_i."""
-    if any(not isinstance(x, float) for x in row) or sorted(row) != [0.0] * (len(row) - 1) + [1.0]:
-        return None
-    return row.index(1.0)
 
 
 def articulate(site: Site) -> None:
@@ -136,23 +42,43 @@ def keep_velocity(site: Site) -> None:
     inertial derivatives at link origins: alpha_inertial = alpha_body + c (docs/mathematics.md section 3), whence its terms.
     """
     V = add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v")))
+    c = [y for at, gauge in enumerate(gauges(site)) for y in _centrifugal(part(V, at), gauge)]
+    n = site.link.size
+    site.keep(V=V, v=site.of("v"), c=c + [0.0] * (n - len(c)), pull=[0.0] * n)
+
+
+def gauges(site: Site) -> Sequence:
+    """The working axes' poses in the public link frames, body by body; None: they are the public ones."""
+    return site.gauge if isinstance(site.gauge, list) else (site.gauge,)
+
+
+def _centrifugal(V: list, gauge) -> list:
+    """[0; w x v] at the link's public origin."""
     w, v = V[:3], V[3:]
-    if site.gauge is not None:
-        v = add(v, cross(w, site.gauge.inv.translation.tolist()))
-    site.keep(V=V, v=site.of("v"), c=ZERO3 + cross(w, v), pull=ZERO6)
+    return ZERO3 + cross(w, v if gauge is None else add(v, cross(w, gauge.inv.translation.tolist())))
 
 
 def local_acceleration(site: Site) -> list:
-    """a(k) of S1 and S2: V x V_d + Hdot v, as a derivative in body axes."""
+    """a(k) of S1 and S2: V x V_d + Hdot v, as a derivative in body axes. Of a cluster φ_S* (a_S + H_S* (dX/dt) β)."""
     v = site.kept["v"]
+    if is_compound(site.link):
+        return together.acceleration(site, v)
     a = motion_cross(site.kept["V"], adjoint_map(site.H, v))
     return a if site.link.row.Hdot is None else add(a, adjoint_map(joint_rates(site), v))
 
 
 def local_force(site: Site) -> list:
     """b(k) of S1 and S2: V x* M V - M [0; g] = [w x I w + m p x s; m s + w x (w x m p)], s = w x v - g."""
-    V, link = site.kept["V"], site.link
-    w, g = V[:3], gravity(site)[3:]
+    pull = gravity(site)
+    return [
+        y
+        for at, link in enumerate(parts(site.link))
+        for y in _local_force(link, *(part(x, at) for x in (site.kept["V"], pull)))
+    ]
+
+
+def _local_force(link, V: list, pull: list) -> list:
+    w, g = V[:3], pull[3:]
     s, p = subtract(cross(w, V[3:]), g), link.moment
     N = add(cross(w, small.apply(link.inertia.I, w)), cross(p, s))
     return N + [link.mass * x + y for x, y in zip(s, cross(w, cross(w, p)), strict=True)]
@@ -162,7 +88,7 @@ def gravity(site: Site) -> list:
     """[0; g] in the link's axes."""
     g = unrotate(site.path, site.parent["down"])
     site.keep(down=g)
-    return ZERO3 + g
+    return [x for at in range(len(g) // 3) for x in ZERO3 + part(g, at, 3)]
 
 
 def couple(site: Site) -> list:
@@ -171,7 +97,7 @@ def couple(site: Site) -> list:
     One coordinate moves the body along h: there h* V x* = h* V+ x*, and the couple is a quadratic form of V+.
     """
     P, above = site.kept["P_plus"], motion(site.path, site.parent["V"])
-    if len(site.H) == 1 and site.link.row.Hdot is None:
+    if not is_compound(site.link) and len(site.H) == 1 and site.link.row.Hdot is None:
         return [turning(P, above, site.H[0])]
     felt = P @ above
     return subtract(small.apply(site.H, force_cross(site.kept["V"], felt)), small.apply(joint_rates(site), felt))
@@ -192,6 +118,8 @@ def bias_force(site: Site) -> list:
 
 def joint_rates(site: Site) -> list:
     """d/dt H, by rows."""
+    if is_compound(site.link):
+        return together.joint_rates(site)
     if site.link.row.Hdot is None:
         return [[0.0] * 6 for _ in site.H]
     return site.link.row.Hdot(site.of("q"), site.kept["v"], site.link)
@@ -212,8 +140,37 @@ def _ring(site: Site) -> list:
 
 def _turning(site: Site) -> list:
     """[w; 0] of the link's public origin, moved to the working one: there ω̃ = diag(w~, w~) is no cross product with w alone."""
-    w = site.kept["V"][:3]
-    return [*w, *(ZERO3 if site.gauge is None else cross(site.gauge.inv.translation.tolist(), w))]
+    out = []
+    for at, gauge in enumerate(gauges(site)):
+        w = part(site.kept["V"], at)[:3]
+        out += [*w, *(ZERO3 if gauge is None else cross(gauge.inv.translation.tolist(), w))]
+    return out + [0.0] * (site.link.size - len(out))
+
+
+def _omega_d(site: Site, x) -> list:
+    """V_d ×* x; of a cluster diag(V_d ×*) φ_S x."""
+    if is_compound(site.link):
+        return together.turn(site, x)
+    return force_cross(adjoint_map(site.H, site.kept["v"]), x)
+
+
+def _omega_d_adjoint(site: Site, x) -> list:
+    if is_compound(site.link):
+        return together.turn_adjoint(site, x)
+    return motion_cross(x, adjoint_map(site.H, site.kept["v"]))
+
+
+def _turned(site: Site, x) -> list:
+    """(Omega_d P + P Omega_d*) x."""
+    P = site.kept["P"]
+    if is_compound(site.link):
+        return add(together.turn(site, P @ x), P @ together.turn_adjoint(site, x))
+    return rate_of(P, adjoint_map(site.H, site.kept["v"])) @ x
+
+
+def _rotated(rotor: list, x: list) -> list:
+    """J_m x: one number a joint, or a matrix where joints move together."""
+    return small.apply(rotor, x) if rotor and isinstance(rotor[0], list) else [J * y for J, y in zip(rotor, x, strict=True)]
 
 
 LOCAL: dict[str, Callable] = {
@@ -225,11 +182,11 @@ LOCAL: dict[str, Callable] = {
     "spin*": lambda s, x: [-y for y in force_cross(s.kept["V"], x)],
     "H_dot": lambda s, x: small.apply(joint_rates(s), x),
     "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),
-    "Omega_d": lambda s, x: force_cross(adjoint_map(s.H, s.kept["v"]), x),
-    "Omega_d*": lambda s, x: motion_cross(x, adjoint_map(s.H, s.kept["v"])),
+    "Omega_d": lambda s, x: _omega_d(s, x),
+    "Omega_d*": lambda s, x: _omega_d_adjoint(s, x),
     "P_plus": lambda s, x: s.kept["P_plus"] @ x,
     "P_dot": lambda s, x: s.kept["P_dot"] @ x,
-    "lambda_dot": lambda s, x: add(s.kept["P_dot"] @ x, rate_of(s.kept["P"], adjoint_map(s.H, s.kept["v"])) @ x),
+    "lambda_dot": lambda s, x: add(s.kept["P_dot"] @ x, _turned(s, x)),
     "U_ring": lambda s, x: small.apply(small.transpose(_ring(s)), x),
     "U_ring*": lambda s, x: small.apply(_ring(s), x),
     "D_rate": lambda s, x: half_rate(s, x),
@@ -250,5 +207,5 @@ LOCAL: dict[str, Callable] = {
     "G*": lambda s, x: s.kept["gain"].adjoint(x),
     "tau_bar": lambda s, x: s.kept["gain"].through(s.H, x),
     "tau_bar*": lambda s, x: subtract(x, adjoint_map(s.H, s.kept["gain"].adjoint(x))),
-    "rotor": lambda s, x: [J * y for J, y in zip(s.rotor, x, strict=True)],
+    "rotor": lambda s, x: _rotated(s.rotor, x),
 }

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose, unrotate
-from psiphi.steps.local import EYE3, ZERO3, adjoint_map
+from psiphi.spatial.stacks import part
+from psiphi.steps.local import EYE3, ZERO3
+from psiphi.steps.together import adjoint_map, is_compound, parts
 from psiphi.sweeps.program import Site
 
 
@@ -43,20 +45,45 @@ def body_force(link, U, vd) -> list:
 def accelerate(site: Site, u, name: str) -> list:
     """Base to tip: the force that the body needs under the joint accelerations u; its motion is kept as `name`."""
     _, _, vd, U = move(site, u, name)
-    return body_force(site.link, U, vd)
+    return [y for at, link in enumerate(parts(site.link)) for y in body_force(link, part(U, at, 3), part(vd, at, 3))]
 
 
 def move(site: Site, u, name: str) -> tuple:
-    """Base to tip: w, w', v' and U of the body under the joint accelerations u, kept as `name`.
+    """Base to tip: w, w', v' and U of the body under the joint accelerations u, kept as `name`; of a cluster, stacked."""
+    if is_compound(site.link):
+        moved = _move_together(site, u, name)
+    else:
+        rise = None if site.link.row.Hdot is None else site.link.row.Hdot(site.of("q"), site.of("v"), site.link)
+        moved = _moved(site.path, site.H, rise, site.of("v"), u, *site.parent[name])
+    site.keep(**{name: moved})
+    return moved
 
-    w = R* w_p + w_d,  w' = R* w_p' + (R* w_p) x w_d + ..,  v' = R* (v_p' + U_p l) + (R* w_p + w) x v_d + ..
-    """
-    path, v = site.path, site.of("v")
-    w_p, wd_p, vd_p, U_p = site.parent[name]
+
+def _move_together(site: Site, u, name: str) -> tuple:
+    """The bodies of a cluster, base to tip: their joints have the rates X v and the accelerations X u + (dX/dt) v."""
+    link, q = site.link, site.of("q")
+    X = link.laws.X(q)
+    v = small.apply(X, site.of("v"))
+    drift = link.laws.drift(q, v)
+    rates, gains = link.laws.of_v(v), link.laws.of_v(add(small.apply(X, u), drift))
+    found: list[tuple] = []
+    for k, (body, H, x) in enumerate(zip(link.links, link.maps(q), link.laws.of_q(q), strict=True)):
+        on = link.cluster.hangs[k]
+        rise = None if body.row.Hdot is None else body.row.Hdot(x, rates[k], body)
+        above = site.parent[name] if on < 0 else found[on]
+        found.append(_moved(site.path[0].paths[k], H, rise, rates[k], gains[k], *above))
+    total = [x for own in gains for x in own]
+    still = [ZERO3, ZERO3, ZERO3]
+    found += [(ZERO3, ZERO3, [total[c], 0.0, 0.0], still) for c in link.rotors]
+    return tuple([x for moved in found for x in moved[i]] for i in range(4))
+
+
+def _moved(path: list, H: list, rise: list | None, v: list, u, w_p: list, wd_p: list, vd_p: list, U_p: list) -> tuple:
+    """w = R* w_p + w_d,  w' = R* w_p' + (R* w_p) x w_d + ..,  v' = R* (v_p' + U_p l) + (R* w_p + w) x v_d + .."""
     # what the joint adds to the motion: V_d = H* v, and H* u + dH*/dt v
-    Vd, A = adjoint_map(site.H, v), adjoint_map(site.H, u)
-    if site.link.row.Hdot is not None:
-        A = add(A, adjoint_map(site.link.row.Hdot(site.of("q"), v, site.link), v))
+    Vd, A = adjoint_map(H, v), adjoint_map(H, u)
+    if rise is not None:
+        A = add(A, adjoint_map(rise, v))
     # the parent's motion in this body's axes, then the joint's: wp x w_d and (wp + w) x v_d are a(k) of S0 (2.31), (2.32)
     wp = unrotate(path, w_p)
     w = add(wp, Vd[:3])
@@ -64,9 +91,7 @@ def move(site: Site, u, name: str) -> tuple:
     l = pose(path, EYE3, ZERO3)[1]
     vd = unrotate(path, add(vd_p, small.apply(U_p, l)))
     vd = add(add(vd, cross(add(wp, w), Vd[3:])), A[3:])
-    U = tensor(w, wd)
-    site.keep(**{name: (w, wd, vd, U)})
-    return w, wd, vd, U
+    return w, wd, vd, tensor(w, wd)
 
 
 def world_at_rest(gravity) -> tuple:

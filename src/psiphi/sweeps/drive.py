@@ -5,12 +5,13 @@ On a tape it leaves straight-line code for this robot alone (`unroll`): that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi.errors import StateError
 from psiphi.model.model import WORLD
+from psiphi.spatial.stacks import put, taken
 from psiphi.sweeps.program import ADDED, BASE_TO_TIP, PARAMETERS, Direction, Program, Site, Sweep, merge
 from psiphi.tape.tape import Count, Tape
 
@@ -34,7 +35,7 @@ class ProgramRun:
             self.tree.links[k],
             dict(self.inputs),
             self.kept.setdefault(k, {}),
-            parent=self.kept.get(self.tree.parent[k], {}),
+            parent=self._above(k),
             children=inbox.get(k, {}),
             slices=self.tree.slices(k),
             mark=self.program.marks.get(k, ()),
@@ -44,8 +45,34 @@ class ProgramRun:
             at_root=self.tree.parent[k] == WORLD,
         )
 
+    def _above(self, k: int) -> Mapping[str, Any]:
+        """What the parent has kept; of a cluster, what its body has on which this one hangs."""
+        kept, seat = self.kept.get(self.tree.parent[k], {}), seat_of(self.tree, k)
+        return kept if seat is None else SeatView(kept, *seat)
+
     def collect(self, site: Site) -> None:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
+
+
+def seat_of(tree: Any, k: int) -> tuple[int, int] | None:
+    """Where link k hangs on a cluster of bodies; trees without clusters need not tell."""
+    return tree.seat(k) if hasattr(tree, "seat") else None
+
+
+class SeatView(Mapping):
+    """What a cluster has kept, as the links see it that hang on one of its bodies."""
+
+    def __init__(self, kept: Mapping[str, Any], at: int, count: int):
+        self.kept, self.at, self.count = kept, at, count
+
+    def __getitem__(self, name: str) -> Any:
+        return taken(self.kept[name], self.at, self.count)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept)
 
 
 def drive(
@@ -98,9 +125,9 @@ def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
         sweep.step(site)
         run.collect(site)
         # Children add up in the parent's inbox, sum_c phi(p, c) z(c): the parent sees the sum and not who sent what.
-        box = inbox.setdefault(run.tree.parent[k], {})
+        box, seat = inbox.setdefault(run.tree.parent[k], {}), seat_of(run.tree, k)
         for name, value in site.sent.items():
-            box[name] = merge(box.get(name), value)
+            box[name] = merge(box.get(name), value if seat is None else put(value, *seat))
     return inbox
 
 

@@ -95,7 +95,7 @@ class Site:
     link: Any  # Link, or None at the world
     inputs: dict[str, Any]  # whole inputs; `of` gives the joint's own part
     kept: dict[Any, Any] = field(default_factory=dict)
-    parent: dict[Any, Any] = field(default_factory=dict)
+    parent: Mapping[Any, Any] = field(default_factory=dict)
     children: dict[Any, Any] = field(default_factory=dict)
     sent: dict[Any, Any] = field(default_factory=dict)
     written: list[tuple[str, int, Any]] = field(default_factory=list)
@@ -151,8 +151,16 @@ class Site:
 
     @property
     def rotor(self) -> list:
-        """The joint's rotor inertia, and what the program's input `added` adds to it: h B of joints that are braked."""
-        return [J + x for J, x in zip(self.link.armature, self.of(ADDED), strict=True)]
+        """The joint's rotor inertia, and what the program's input `added` adds to it: h B of joints that are braked.
+
+        One number a degree of freedom; rows of a matrix where joints move together."""
+        added = self.of(ADDED)
+        if not hasattr(self.link, "laws"):
+            return [J + x for J, x in zip(self.link.armature, added, strict=True)]
+        return [
+            [J + x if i == j else J for j, J in enumerate(row)]
+            for i, (row, x) in enumerate(zip(self.link.rotor(self.of("q")), added, strict=True))
+        ]
 
     @cached_property
     def H(self) -> list:

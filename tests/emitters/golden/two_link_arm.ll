@@ -824,16 +824,18 @@ many:
   ret void
 }
 
-@quick.table = global [4 x ptr] zeroinitializer
+@quick.table = global [7 x ptr] zeroinitializer
+@quick.dims0 = private constant [1 x i64] [i64 2]
 
 define ptr @quick(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {
 entry:
   %pointers = alloca [4 x ptr]
   %steps = alloca [8 x i64]
   %one = alloca i64
-  %ndarray = load ptr, ptr @quick.table
-  %double.p = getelementptr ptr, ptr @quick.table, i64 1
-  %double = load ptr, ptr %double.p
+  %ndarray.p = getelementptr ptr, ptr @quick.table, i64 0
+  %ndarray = load ptr, ptr %ndarray.p
+  %float64.p = getelementptr ptr, ptr @quick.table, i64 1
+  %float64 = load ptr, ptr %float64.p
   %named = icmp ne ptr %kwnames, null
   %many = icmp ne i64 %nargs, 3
   %odd = or i1 %named, %many
@@ -851,7 +853,7 @@ next:
   %flat0 = icmp eq i32 %nd0, 1
   %descr.p0 = getelementptr i8, ptr %x0, i64 56
   %descr0 = load ptr, ptr %descr.p0
-  %real0 = icmp eq ptr %descr0, %double
+  %real0 = icmp eq ptr %descr0, %float64
   %good0 = and i1 %flat0, %real0
   br i1 %good0, label %vector0, label %slow
   vector0:
@@ -875,7 +877,7 @@ next:
   %flat1 = icmp eq i32 %nd1, 1
   %descr.p1 = getelementptr i8, ptr %x1, i64 56
   %descr1 = load ptr, ptr %descr.p1
-  %real1 = icmp eq ptr %descr1, %double
+  %real1 = icmp eq ptr %descr1, %float64
   %good1 = and i1 %flat1, %real1
   br i1 %good1, label %vector1, label %slow
   vector1:
@@ -899,7 +901,7 @@ next:
   %flat2 = icmp eq i32 %nd2, 1
   %descr.p2 = getelementptr i8, ptr %x2, i64 56
   %descr2 = load ptr, ptr %descr.p2
-  %real2 = icmp eq ptr %descr2, %double
+  %real2 = icmp eq ptr %descr2, %float64
   %good2 = and i1 %flat2, %real2
   br i1 %good2, label %vector2, label %slow
   vector2:
@@ -911,11 +913,19 @@ next:
   %long2 = icmp eq i64 %size2, 2
   br i1 %long2, label %next2, label %slow
   next2:
-  %new.p = getelementptr ptr, ptr @quick.table, i64 2
-  %new = load ptr, ptr %new.p
-  %out = call ptr %new(ptr %x2, i32 2, ptr null, i32 0)
-  %failed = icmp eq ptr %out, null
-  br i1 %failed, label %nothing, label %run
+  %PyArray_New.p = getelementptr ptr, ptr @quick.table, i64 2
+  %PyArray_New = load ptr, ptr %PyArray_New.p
+  %out0 = call ptr %PyArray_New(ptr %ndarray, i32 1, ptr @quick.dims0, i32 12, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %failed0 = icmp eq ptr %out0, null
+  br i1 %failed0, label %nothing, label %made0
+  made0:
+  %out.data.p0 = getelementptr i8, ptr %out0, i64 16
+  %out.data0 = load ptr, ptr %out.data.p0
+  %out.slot0 = getelementptr ptr, ptr %pointers, i64 3
+  store ptr %out.data0, ptr %out.slot0
+  %out.core0.0 = getelementptr i64, ptr %steps, i64 7
+  store i64 8, ptr %out.core0.0
+  br label %run
 run:
   %data.p0 = getelementptr i8, ptr %x0, i64 16
   %data0 = load ptr, ptr %data.p0
@@ -938,23 +948,15 @@ run:
   %stride2 = load i64, ptr %strides2
   %core2 = getelementptr i64, ptr %steps, i64 6
   store i64 %stride2, ptr %core2
-  %out.data.p = getelementptr i8, ptr %out, i64 16
-  %out.data = load ptr, ptr %out.data.p
-  %out.slot = getelementptr ptr, ptr %pointers, i64 3
-  store ptr %out.data, ptr %out.slot
-  %out.strides.p = getelementptr i8, ptr %out, i64 40
-  %out.strides = load ptr, ptr %out.strides.p
-  %out.stride = load i64, ptr %out.strides
-  %out.core = getelementptr i64, ptr %steps, i64 7
-  store i64 %out.stride, ptr %out.core
   store i64 1, ptr %one
   call void @loop(ptr %pointers, ptr %one, ptr %steps, ptr null)
-  ret ptr %out
+  ret ptr %out0
+
 nothing:
   ret ptr null
 slow:
-  %call.p = getelementptr ptr, ptr @quick.table, i64 3
-  %call = load ptr, ptr %call.p
-  %answer = call ptr %call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
+  %PyObject_Vectorcall.p = getelementptr ptr, ptr @quick.table, i64 3
+  %PyObject_Vectorcall = load ptr, ptr %PyObject_Vectorcall.p
+  %answer = call ptr %PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
   ret ptr %answer
 }

@@ -1,0 +1,240 @@
+"""`pp.embed`: a robot whose loops and gears are joints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import flag, real
+from psiphi.closed import reading
+from psiphi.closed.constraints import Constraint
+from psiphi.embedding.gathering_bodies import Gathered, gather, order
+from psiphi.embedding.partition import assembled, settled
+from psiphi.errors import ModelError, StateError
+from psiphi.functions.robot import Robot
+from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
+from psiphi.model.log import warn
+from psiphi.model.model import WORLD, Joint, Model, frozen
+from psiphi.wording import shown
+
+
+@dataclass(frozen=True)
+class Gear:
+    """A joint that follows others: q(joint) = offset + Σ ratio q(leader).
+
+    `leaders` maps names of joints to ratios, or to the coefficients (c₁, c₂, ...) of c₁ q + c₂ q² + ...
+
+    >>> Gear("lifter", {"shaft": (0.1, 0.2)}).offset
+    0.0
+    """
+
+    joint: str
+    leaders: Mapping[str, Any]
+    offset: float = 0.0
+    name: str = ""
+
+
+def embed(
+    robot: Model,
+    loops: Iterable[Any] | None = None,
+    *,
+    mimic: bool | None = None,
+    free: str | Iterable[str] = (),
+    at: Any = None,
+) -> Robot:
+    """The robot with its loops as joints: a robot again, with fewer velocities.
+
+    `loops` are `pp.Loop`s between its frames and `pp.Gear`s between its joints; left out, they are the robot's own
+    (`robot.loops`) and its mimic joints (`mimic=True` adds these to loops that are given). q keeps a coordinate for every
+    joint; v, tau and all that is by joint has those that are free: joints named in `free`, and where a loop leaves a choice,
+    joints with motors first. Loops are closed from `at` (a configuration of the robot, its neutral one when left out), and the
+    branch found there is the one that `robot.neutral()` and `robot.random()` have.
+
+    >>> import psiphi as pp
+    >>> gripper = pp.load("panda")  # its second finger mimics the first
+    >>> robot = pp.embed(gripper)
+    >>> gripper.nv - robot.nv
+    1
+    """
+    if not isinstance(robot, Robot):
+        raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
+    if robot.embedding is not None:
+        raise StateError(f"the loops of {robot.name} are embedded already", "embed all of them at once")
+    if robot.freed is not None:
+        raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
+    given = list(robot.loops) if loops is None else reading.several("loops", loops)
+    follows = (loops is None) if mimic is None else flag("mimic", mimic)
+    gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
+    ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
+    if not ties and not gears:
+        raise StateError(
+            f"{robot.name} has no loop and no mimic joint to embed", "give loops=[pp.Loop(...)], or [pp.Gear(...)]"
+        )
+    start = robot.neutral() if at is None else real("at", at, (robot.nq,), f"give {robot.nq} numbers, or leave it out")
+    if start.shape != (robot.nq,):
+        raise StateError(f"at has shape {start.shape}, expected ({robot.nq},)", "give one configuration")
+    names = reading.names("free", free)
+    return _Embedded(robot, ties, [_checked(robot, i, g) for i, g in enumerate(gears)], names, start).robot()
+
+
+def _mimics(robot: Model) -> list[Gear]:
+    return [Gear(name, {m.joint: m.multiplier}, m.offset, f"mimic {name}") for name, m in robot.mimics.items()]
+
+
+def _checked(robot: Model, i: int, gear: Gear) -> Gear:
+    """A gear whose joints are there, with one coordinate each, and whose numbers are numbers."""
+    what = f"gear {i + 1}"
+    if not isinstance(gear.leaders, Mapping) or not gear.leaders:
+        raise StateError(f"{what}: leaders is {shown(gear.leaders)}", 'name them with their ratios: {"motor": 0.01}')
+    terms = {}
+    for name in (gear.joint, *gear.leaders):
+        joint = robot.joint(name)
+        if (joint.row.nq, joint.row.nv) != (1, 1):
+            raise ModelError(f"{what}: joint {name} is {joint.kind}", "only joints of one coordinate can follow or lead")
+    for name, ratio in gear.leaders.items():
+        values = np.atleast_1d(real(f"{what}, by {name}", ratio, (), "give a ratio, or coefficients c₁, c₂, ..."))
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise StateError(f"{what}: the ratio of {name} is {shown(ratio)}", "give a finite number, or coefficients")
+        terms[name] = tuple(values.tolist())
+    offset = float(real(f"the offset of {what}", gear.offset, (), "give a number"))
+    if not np.isfinite(offset):
+        raise StateError(f"{what}: offset is {shown(gear.offset)}", "give a finite number")
+    return Gear(gear.joint, terms, offset, reading.called(f"the name of {what}", gear.name) or f"gear of {gear.joint}")
+
+
+class _Embedded:
+    """A robot on its way to one with clusters."""
+
+    def __init__(self, robot: Robot, ties: list[Constraint], gears: list[Gear], free: Sequence[str], at: np.ndarray):
+        self.source, self.ties, self.gears, self.at = robot, ties, _in_order(gears), at
+        self.free = [robot.joint(name).index for name in free]
+        pairs = [(robot.frame(tie.first).body, robot.frame(tie.second).body) for tie in ties]
+        geared = [[robot.joint(name).index for name in (g.joint, *g.leaders)] for g in self.gears]
+        self.sets = gather(robot.parent, pairs, geared)
+        inside = {k for s in self.sets for k in s.bodies}
+        for k in self.free:
+            if k not in inside:
+                raise StateError(f"joint {robot.joints[k].name} is named free and is in no loop", "leave it out")
+        self.order = order(robot.parent, self.sets)
+        self.new = {old: k for k, old in enumerate(self.order)} | {WORLD: WORLD}
+
+    def robot(self) -> Robot:
+        whole = self._permuted()
+        q = np.concatenate([[], *(self.at[self.source.joints[old].q_slice] for old in self.order)])
+        clusters = []
+        for s in sorted(self.sets, key=lambda s: min(self.new[k] for k in s.bodies)):
+            names = [self.ties[i].name for i in s.ties] + [self.gears[i].name for i in s.gears]
+            cluster = self._cluster(whole, s)
+            own = slice(whole.joints[cluster.bodies[0]].q_slice.start, whole.joints[cluster.bodies[-1]].q_slice.stop)
+            wanted = [c for old in self.free if old in s.bodies for c in _coordinates(whole, cluster, self.new[old])]
+            q[own] = assembled(whole, cluster, q[own], wanted, names)
+            clusters.append(settled(whole, cluster, q[own], wanted, names))
+        joints = _reduced(whole, clusters)
+        warn(_left_out(whole, joints))
+        model = replace(whole, joints=joints, embedding=Embedding(tuple(clusters), frozen(q)))
+        return replace(Robot.of(model, self.source.shapes), loops=())
+
+    def _permuted(self) -> Model:
+        """The spanning tree, the bodies of a cluster next to each other."""
+        robot, joints, nq, nv = self.source, [], 0, 0
+        for k, old in enumerate(self.order):
+            joint = robot.joints[old]
+            row = joint.row
+            joints.append(
+                replace(
+                    joint,
+                    index=k,
+                    parent=self.new[joint.parent],
+                    q_slice=slice(nq, nq + row.nq),
+                    v_slice=slice(nv, nv + row.nv),
+                    mimic=None,
+                )
+            )
+            nq, nv = nq + row.nq, nv + row.nv
+        frames = {name: replace(frame, body=self.new[frame.body]) for name, frame in robot.frames.items()}
+        bodies = tuple(robot.bodies[old] for old in self.order)
+        return Model(robot.name, bodies, tuple(joints), frames, robot.gravity_vector, robot.report)
+
+    def _cluster(self, whole: Model, s: Gathered) -> Cluster:
+        bodies = sorted(self.new[k] for k in s.bodies)
+        at = {k: i for i, k in enumerate(bodies)}
+        hangs = tuple(at.get(whole.parent[k], OUTSIDE) for k in bodies)
+        ties = tuple(
+            Tie(
+                tie.name,
+                tie.kind,
+                tie.shape,
+                *(self._spot(whole, name, at) for name in (tie.first, tie.second)),
+                rows=tuple(range(tie.row.size)),
+            )
+            for tie in (self.ties[i] for i in sorted(s.ties))
+        )
+        starts = dict(zip(bodies, np.cumsum([0, *(whole.joints[k].row.nv for k in bodies)]).tolist(), strict=False))
+        number = lambda name: starts[whole.joint(name).index]  # noqa: E731
+        gears = tuple(
+            Follower(g.name, number(g.joint), g.offset, tuple((number(l), 0.0, cs) for l, cs in g.leaders.items()))
+            for g in (self.gears[i] for i in sorted(s.gears))
+        )
+        armature = tuple(float(x) for k in bodies for x in whole.joints[k].armature)
+        return Cluster(bodies[0], hangs, self.new[s.parent], gears, ties, (), (), armature)
+
+    def _spot(self, whole: Model, name: str, at: dict[int, int]) -> Spot:
+        """A frame on a body of the cluster; on any other, it moves with the body outside, or is fixed to it."""
+        frame = whole.frame(name)
+        if frame.body in at:
+            return Spot(at[frame.body], frame.pose.rotation, frame.pose.translation)
+        return Spot(OUTSIDE, frame.pose.rotation, frame.pose.translation)
+
+
+def _in_order(gears: list[Gear]) -> list[Gear]:
+    """Leaders before followers."""
+    followers: dict[str, Gear] = {}
+    for gear in gears:
+        if gear.joint in followers:
+            raise ModelError(f"joint {gear.joint} follows twice", "a joint follows one gear")
+        followers[gear.joint] = gear
+    done: list[Gear] = []
+    waiting = list(gears)
+    while waiting:
+        ready = [g for g in waiting if not any(l in followers and followers[l] in waiting for l in g.leaders)]
+        if not ready:
+            names = ", ".join(g.joint for g in waiting)
+            raise ModelError(f"the joints {names} follow each other in a circle", "leave one of them without a gear")
+        done += ready
+        waiting = [g for g in waiting if g not in ready]
+    return done
+
+
+def _coordinates(model: Model, cluster: Cluster, body: int) -> range:
+    """The velocity coordinates of a body's joint, numbered within its cluster."""
+    start = sum(model.joints[k].row.nv for k in cluster.bodies if k < body)
+    return range(start, start + model.joints[body].row.nv)
+
+
+def _left_out(model: Model, joints: Sequence[Joint]) -> list[str]:
+    """What joints that follow had, and have no longer."""
+    said = []
+    for old, new in zip(model.joints, joints, strict=True):
+        for word in ("damping", "friction"):
+            if getattr(old, word).sum() != getattr(new, word).sum():
+                said.append(f"joint {old.name}: its {word} is left out, since it moves with others")
+    return said
+
+
+def _reduced(model: Model, clusters: Sequence[Cluster]) -> tuple[Joint, ...]:
+    """The joints with the velocities that are free."""
+    kept = {}
+    for cluster in clusters:
+        for k in cluster.bodies:
+            own = _coordinates(model, cluster, k)
+            kept[k] = [c - own.start for c in own if c in cluster.free]
+    joints, nv = [], 0
+    for joint in model.joints:
+        own = kept.get(joint.index, list(range(joint.row.nv)))
+        parts = {word: frozen(getattr(joint, word)[own]) for word in ("velocity", "effort", "damping", "friction", "armature")}
+        joints.append(replace(joint, v_slice=slice(nv, nv + len(own)), **parts))
+        nv += len(own)
+    return tuple(joints)

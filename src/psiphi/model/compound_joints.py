@@ -1,0 +1,99 @@
+"""The joints of a model whose loops are embedded, as a manifold sees them: each cluster one joint, with a row of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psiphi.model.cluster_laws import ClusterLaws, PublicMember
+from psiphi.model.clusters import Cluster
+from psiphi.spatial.entries import along
+
+STAGES = 12  # on the way to a configuration far off, loops are closed so many times
+HALVES = 6  # and where they do not close, the way is halved so often
+
+
+class CompoundRow(NamedTuple):
+    """The columns of the joint table that a manifold reads."""
+
+    rate: Callable
+    exp: Callable
+    log: Callable
+    unit: Callable
+    nq: int
+    nv: int
+    is_flat: bool = False
+
+
+class CompoundJoint(NamedTuple):
+    """The joints of one cluster, where their coordinates stand."""
+
+    laws: ClusterLaws
+    q_slice: slice
+    v_slice: slice
+    name: str
+    kind: str = "compound"
+
+    @property
+    def row(self) -> CompoundRow:
+        laws = self.laws
+        return CompoundRow(
+            lambda q, v: laws.rate(q, laws.rates(q, v)), laws.exp, laws.log, laws.closed, laws.nq, len(laws.cluster.free)
+        )
+
+
+def public_laws(model: Any, cluster: Cluster) -> ClusterLaws:
+    """The laws of a cluster in public link axes."""
+    members = [PublicMember(joint, joint.canonical) for joint in (model.joints[k] for k in cluster.bodies)]
+    return ClusterLaws(cluster, members, [(tie.first, tie.second) for tie in cluster.ties])
+
+
+def compound_joint(model: Any, cluster: Cluster) -> CompoundJoint:
+    own = [model.joints[k] for k in cluster.bodies]
+    q = slice(own[0].q_slice.start, own[-1].q_slice.stop)
+    v = slice(own[0].v_slice.start, own[-1].v_slice.stop)
+    return CompoundJoint(public_laws(model, cluster), q, v, " and ".join(joint.name for joint in own))
+
+
+def compound_joints(model: Any) -> list[Any]:
+    """Joints base to tip, those of a cluster together."""
+    inside = {k: cluster for cluster in model.embedding.clusters for k in cluster.bodies}
+    found: list[Any] = []
+    for joint in model.joints:
+        cluster = inside.get(joint.index)
+        if cluster is None:
+            found.append(joint)
+        elif joint.index == cluster.first:
+            found.append(compound_joint(model, cluster))
+    return found
+
+
+def scattered(model: Any, q: np.ndarray) -> np.ndarray:
+    """Configurations (..., nq) with their loops closed: each cluster is led from the neutral one towards its free coordinates,
+    and stays on that branch; where a loop does not close so far off, half way, and half of that."""
+    flat = np.array(q.reshape(-1, model.nq))
+    for joint in compound_joints(model):
+        if isinstance(joint, CompoundJoint):
+            flat[:, joint.q_slice] = _led(joint, model.embedding.neutral[joint.q_slice], flat[:, joint.q_slice])
+    return flat.reshape(q.shape)
+
+
+def _led(joint: CompoundJoint, start: np.ndarray, target: np.ndarray) -> np.ndarray:
+    laws = joint.laws
+    way = along(laws.log, np.broadcast_to(start, target.shape), target)
+    done, out = np.zeros(len(target), dtype=bool), np.broadcast_to(start, target.shape).copy()
+    for _ in range(HALVES + 1):
+        with np.errstate(all="ignore"):
+            q = out.copy()
+            q[~done] = start
+            for _ in range(STAGES):
+                q[~done] = along(laws.exp, q[~done], way[~done] / STAGES)
+            gaps = np.abs(along(laws.gaps, q)).max(axis=-1) if laws.cluster.ties or laws.cluster.gears else np.zeros(len(q))
+        fine = ~done & (gaps < 1e-9)
+        out[fine], done = q[fine], done | fine
+        if done.all():
+            break
+        way = way / 2.0
+    return out

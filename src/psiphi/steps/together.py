@@ -1,0 +1,126 @@
+"""What a cluster of bodies does that one body does not: its joints move together (`framing/compound.py`, docs/embedding.md).
+
+a(S) = φ_S* (a_S + H_S* (dX/dt) β)      Ω_δ(S) = diag(V_d(j) ×*) φ_S      dH/dt, dP/dt by the rules for H and P themselves,
+                                                                          run on numbers that move
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psiphi.spatial import small
+from psiphi.spatial.crosses import force_cross, motion_cross
+from psiphi.spatial.duals import Dual, rate_of_change
+from psiphi.spatial.screws import Inertia, add
+from psiphi.spatial.stacks import StackedInertia, by_body, part
+from psiphi.steps.gain import gain
+from psiphi.sweeps.program import Site
+
+
+def is_compound(link) -> bool:
+    """Whether a link is a cluster of bodies (`framing/compound.py`)."""
+    return hasattr(link, "laws")
+
+
+def parts(link) -> tuple:
+    """The bodies of a link."""
+    return link.parts if is_compound(link) else (link,)
+
+
+def handed(site: Site, step: Callable, values: list):
+    """What a link hands its parent of its bodies' values: step(path, value), summed; from body to body within a cluster."""
+    return site.path[0].inward(step, values) if is_compound(site.link) else step(site.path, values[0])
+
+
+def adjoint_map(H, x) -> list:
+    """H* x: the spatial motion of joint rates x."""
+    return small.apply(small.transpose(H), x)
+
+
+def acceleration(site: Site, v: list) -> list:
+    """a(S), base to tip among the bodies: each one's own share, and what it inherits."""
+    link, q = site.link, site.of("q")
+    rates = link.laws.rates(q, v)
+    b, d = (link.laws.of_v(x) for x in (rates, link.laws.drift(q, rates)))
+    own = []
+    for at, (body, H, x) in enumerate(zip(link.links, link.maps(q), link.laws.of_q(q), strict=True)):
+        a = add(motion_cross(part(site.kept["V"], at), adjoint_map(H, b[at])), adjoint_map(H, d[at]))
+        own.append(a if body.row.Hdot is None else add(a, adjoint_map(body.row.Hdot(x, b[at], body), b[at])))
+    return link.spread(site.path[0], own) + link.spun([x for part_of in d for x in part_of])
+
+
+def _moving(site: Site) -> list:
+    """dq/dt of all joints."""
+    laws, q = site.link.laws, site.of("q")
+    return laws.rate(q, laws.rates(q, site.kept["v"]))
+
+
+def joint_rates(site: Site) -> list:
+    """d/dt of H(S) = X* H_S φ_S in body axes, by rows."""
+    link = site.link
+    flat = rate_of_change(lambda x: [y for row in link.H(x) for y in row], site.of("q"), _moving(site))
+    return [flat[i : i + link.size] for i in range(0, len(flat), link.size)]
+
+
+def _joint_motions(site: Site) -> list:
+    """V_d = H* β of every body's own joint."""
+    link, q = site.link, site.of("q")
+    rates = link.laws.of_v(link.laws.rates(q, site.kept["v"]))
+    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in adjoint_map(H, b)]
+    return own + [0.0] * (link.size - len(own))
+
+
+def turn(site: Site, x: list) -> list:
+    """Ω_δ x = diag(V_d ×*) φ_S x."""
+    return by_body(force_cross, _joint_motions(site), site.link.gathered(site.path[0], x))
+
+
+def turn_adjoint(site: Site, x: list) -> list:
+    """Ω_δ* x = φ_S* diag(V_d ×*)* x."""
+    back = by_body(motion_cross, x, _joint_motions(site))
+    n = len(site.link.links)
+    return site.link.spread(site.path[0], [part(back, at) for at in range(n)]) + back[6 * n :]
+
+
+def differentiate(site: Site) -> None:
+    """Tip to base: dP/dt, dU/dt, dD/dt, and d/dt (φ P+ φ*) for the parent: `articulate`, on numbers that move."""
+    link, P = site.link, site.kept["P"]
+    P_dot = site.children.get("P+_dot") or StackedInertia([_nothing() for _ in link.parts])
+    moving = StackedInertia([_dual(a, b) for a, b in zip(P.blocks, P_dot.blocks, strict=True)])
+    q = [Dual(x, rate) for x, rate in zip(site.of("q"), _moving(site), strict=True)]
+    H = link.H(q)
+    U = [moving @ h for h in H]
+    rotor = link.rotor(q)
+    joint, P_plus = gain(moving, H, [[Dual(0.0) + x for x in row] for row in rotor])
+    sent: Inertia = link.path(q)[0].inertia(P_plus)
+    rates = {(r, c): _rate(sent.entry(r, c)) for r in range(6) for c in range(6)}
+    site.keep(P_dot=P_dot, U_dot=[[_rate(x) for x in u] for u in U], D_dot=[[_rate(x) for x in row] for row in joint.D])
+    site.send(**{"P+_dot": Inertia.from_entries(rates)})
+
+
+def split(site: Site, rows: type[list]) -> None:
+    """Tip to base: Pi(S) = sum of what came, and φ {τ̄ Π τ̄* + P+ (Ω_δ* - Ḣ* G*)} φ* for the parent, column by column."""
+    joint, P_plus, n = site.kept["gain"], site.kept["P_plus"], site.link.size
+    Pi = site.children.get("Pi") or rows([[0.0] * n for _ in range(n)])
+    site.keep(Pi=Pi)
+    (junction,), H_dot, columns = site.path, joint_rates(site), []
+    for c in range(6):
+        x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
+        felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
+        through = [a - b for a, b in zip(x, adjoint_map(site.H, joint.adjoint(x)), strict=True)]  # τ̄* x
+        y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turn_adjoint(site, x), felt))
+        columns.append(junction.force(y))
+    site.send(Pi=rows(small.transpose(columns)))
+
+
+def _nothing() -> Inertia:
+    return Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
+
+
+def _dual(P: Inertia, P_dot: Inertia) -> Inertia:
+    return Inertia.from_entries({(r, c): Dual(P.entry(r, c), P_dot.entry(r, c)) for r in range(6) for c in range(6)})
+
+
+def _rate(x: Any) -> Any:
+    return x.rate if isinstance(x, Dual) else 0.0

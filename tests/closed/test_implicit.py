@@ -1,0 +1,212 @@
+"""Derivatives of closed chains, against differences of the dense system (2.11), of other solvers, and along the constraints."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from closed.cells import pinned_arm
+from psiphi.bench.cells import Closed, at_work, dense_answer, facing_pumas, four_bar, pinocchio_derivatives, random_cell
+from psiphi.bench.interpreted import uncompiled
+from psiphi.errors import SingularError, StateError
+
+BOTH = ("forward_dynamics", "contact_forces")
+
+
+def kept(closed: Closed, seed: int = 0) -> tuple[list[Closed], tuple[np.ndarray, ...]]:
+    """States on the constraints along a curve through this one, at 1, -1, 2 and -2 steps, and its velocity (dq, dv, dtau)."""
+    s, h, rng = closed.system, 3e-5, np.random.default_rng(seed)
+    _, w, Vt = np.linalg.svd(s.constraint_jacobian(closed.q))
+    free = Vt[(w > 1e-9).sum() :]
+    dq, dv, dtau = rng.standard_normal(len(free)) @ free, *rng.standard_normal((2, s.nv))
+    states = []
+    for x in (h, -h, 2 * h, -2 * h):
+        q, _ = s.project(s.integrate(closed.q, x * dq), closed.v)
+        states.append(Closed(s, *s.project(q, closed.v + x * dv), closed.tau + x * dtau))
+    gaps = [s.difference(closed.q, x.q) for x in states]
+    return states, (_slope(gaps, h), _slope([x.v for x in states], h), dtau)
+
+
+def _slope(at: list[np.ndarray], h: float = 3e-5) -> np.ndarray:
+    """The derivative of a curve, from its points at h, -h, 2h and -2h: of fourth order."""
+    return (8.0 * (at[0] - at[1]) - (at[2] - at[3])) / (12.0 * h)
+
+
+def agree(closed: Closed, name: str, change: tuple[np.ndarray, ...], expected: np.ndarray, tolerance: float = 1e-8) -> None:
+    """Jacobian, jvp and vjp of one function against its change for changes of q, v and tau."""
+    f, state, size = closed.system.function(name), (closed.q, closed.v, closed.tau), max(1.0, np.abs(expected).max())
+    value, moved = f.jvp()(*state, *change)
+    assert np.abs(moved - expected).max() < tolerance * size, name
+    by = sum(J @ x for J, x in zip(f.jacobian()(*state), change, strict=True))
+    assert np.abs(by - moved).max() < 1e-11 * size
+    w = np.random.default_rng(1).standard_normal(value.shape)
+    again, *gradients = f.vjp()(*state, w)
+    assert np.array_equal(again, value) and np.array_equal(f(*state), value)
+    pulled = sum((g * x).sum() for g, x in zip(gradients, change, strict=True))
+    assert abs(pulled - (w * moved).sum()) < 1e-10 * size * len(w)
+
+
+@pytest.mark.parametrize("seed", [1, 3])  # a line and a soft finger, a point and a rigid grip
+def test_derivatives_are_those_of_the_dense_system(seed):
+    """Every kind of contact, chains, trees and curved joints: forces and accelerations of S4's appendix, in world axes."""
+    closed = random_cell(seed, 2)
+    states, change = kept(closed)
+    answers = [dense_answer(state) for state in states]
+    for name, values in zip(BOTH, zip(*answers, strict=True), strict=True):
+        agree(closed, name, change, _slope(list(values)))
+
+
+@pytest.mark.parametrize("kind", ["universal", "distance"])
+def test_derivatives_of_other_loops_in_every_direction(kind):
+    """Where no row is redundant they are those of the function itself, off the constraints too."""
+    more = {"universal": {"axis2": (0, 1, 0)}, "distance": {"length": 0.7, "axis": None}}.get(kind, {})
+    robot = pp.robots.random_tree(5, 5, ("revolute", "universal"), 0.0)
+    loop = pp.Loop(kind, robot.bodies[-1].name, "world", **{"axis": (1, 0, 0), **more})
+    system, rng = uncompiled(pp.connect(robot, [loop])), np.random.default_rng(3)
+    closed = Closed(system, system.random(rng), *rng.standard_normal((2, system.nv)))
+    change, h = tuple(rng.standard_normal((3, system.nv))), 1e-4
+    for name in BOTH:
+        f = system.function(name)
+        near = [
+            (system.integrate(closed.q, x * change[0]), closed.v + x * change[1], closed.tau + x * change[2])
+            for x in (h, -h, 2 * h, -2 * h)
+        ]
+        agree(closed, name, change, _slope([f(*state) for state in near], h), 1e-7)
+
+
+@cache
+def three_legs() -> Closed:
+    """A plate on three equal legs: eight of fifteen rows count, but all of them once a leg is another's no more."""
+    b = pp.Builder("three legs", gravity=(0, -9.81, 0))
+    b.body("plate", mass=2.0, com=(0.5, 0.1, 0.05), inertia=np.diag([0.1, 0.2, 0.3]))
+    for i in range(3):
+        b.body(f"leg{i}", mass=1.0 + i, com=(0, 0.3, 0.02 * i), inertia=np.diag([0.02, 0.01, 0.02]))
+        b.joint(f"j{i}", "revolute", "world", f"leg{i}", xyz=(i, 0, 0))
+        b.frame(f"top{i}", f"leg{i}", xyz=(0, 0.7, 0))
+        b.frame(f"plate{i}", "plate", xyz=(i, 0, 0))
+    b.joint("free", "free", "world", "plate")
+    loops = [pp.Loop("hinge", f"top{i}", f"plate{i}", axis=(0, 0, 1)) for i in range(3)]
+    system = uncompiled(pp.connect(b.build(), loops))
+    q = system.assemble([0.4, 0.4, 0.4, -0.7 * np.sin(0.4), 0.7 * np.cos(0.4), 0, 0, 0, 0, 1])
+    q, v = system.project(q, np.ones(system.nv))
+    return Closed(system, q, v, np.random.default_rng(1).standard_normal(system.nv))
+
+
+@cache
+def bar() -> Closed:
+    """The bundled four-bar's loop: a hinge, three rows too many wherever it is."""
+    system = uncompiled(four_bar())
+    q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
+    return Closed(system, q, v, np.array([2.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("make", [bar, three_legs])
+def test_redundant_constraints(make):
+    """Accelerations, and forces of least norm: values by eigenvalues, derivatives by the theorem."""
+    closed = make()
+    assert not closed.system.forward_dynamics_details(closed.q, closed.v, closed.tau)["unique"]
+    states, change = kept(closed)
+    for name in BOTH:
+        f = closed.system.function(name)
+        agree(closed, name, change, _slope([f(x.q, x.v, x.tau) for x in states]))
+
+
+def test_a_change_that_leaves_redundant_constraints_is_refused():
+    closed = three_legs()
+    s, f = closed.system, closed.system.function("forward_dynamics")
+    with pytest.raises(SingularError, match="follow from others do not stay so"):
+        f.jvp("q")(closed.q, closed.v, closed.tau, np.eye(s.nv)[0])  # one leg alone
+    agree(bar(), "forward_dynamics", (np.eye(3)[0], np.zeros(3), np.zeros(3)), _bar_slope())
+
+
+def _bar_slope() -> np.ndarray:
+    """A plane loop's rows are redundant off the constraints too: its function can be followed there."""
+    closed, h = bar(), 1e-4
+    f = closed.system.function("forward_dynamics")
+    return _slope([f(closed.q + x * np.eye(3)[0], closed.v, closed.tau) for x in (h, -h, 2 * h, -2 * h)], h)
+
+
+def test_where_the_rank_changes_nothing_is_derived():
+    """An arm stretched to its pin: alone it is an error, in a batch that element is NaN; by torques it has a derivative."""
+    system = uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0)))
+    rest, f = np.zeros(2), system.function("forward_dynamics")
+    for derivative, more in ((f.jacobian("q"), ()), (f.jvp("q"), (np.ones(2),)), (f.vjp("v"), (np.ones(2),))):
+        with pytest.raises(SingularError, match="no derivative here"):
+            derivative(rest, rest, rest, *more)
+    by_tau = f.jacobian("tau")(rest, rest, rest)
+    np.testing.assert_allclose(
+        by_tau, _slope([f(rest, rest, x * np.eye(2)) for x in (1.0, -1.0, 2.0, -2.0)], 1.0).T, atol=1e-12
+    )
+    off = system.function("forward_dynamics").jacobian("q")(np.array([[0.0, 0.0], [0.3, -0.7]]), rest, rest)
+    assert np.isnan(off[0]).all() and np.isfinite(off[1]).all()
+
+
+def test_welds_agree_with_pinocchio():
+    """Along changes that keep the constraints, where alone both mean the same; compiled, in a batch."""
+    cell, rng = facing_pumas(), np.random.default_rng(4)
+    q, v = cell.project(at_work(cell), rng.standard_normal(cell.nv))
+    closed = Closed(cell, q, v, rng.standard_normal(cell.nv))
+    _, change = kept(closed)
+    theirs, layout = pinocchio_derivatives(closed)
+    expected = sum(J @ turn(x, q) for J, turn, x in zip(theirs, (layout.to_v, layout.to_v, layout.to_tau), change, strict=True))
+    batch = [np.stack([x, x]) for x in (q, v, closed.tau)]
+    found = sum(J[1] @ x for J, x in zip(cell.function("forward_dynamics").jacobian()(*batch), change, strict=True))
+    assert np.abs(layout.to_v(found, q) - expected).max() < 1e-9 * np.abs(expected).max()
+
+
+def test_wrenches_motors_and_free_numbers():
+    """f_ext in either axes; torques of motors alone; numbers that are inputs."""
+    closed = bar()
+    s, state = closed.system, (closed.q, closed.v, closed.tau)
+    for axes in ("world", "frame"):
+        f = s.function("contact_forces", ("rocker end",), axes)
+        load, change = np.random.default_rng(0).standard_normal((2, 1, 6))
+        expected = (f(*state, load + change) - f(*state, load - change)) / 2.0  # forces are affine in loads
+        np.testing.assert_allclose(f.jvp("f_ext")(*state, load, change)[1], expected, atol=1e-12)
+        by_load = f.jacobian("q", "f_ext")(*state, load)[1]
+        np.testing.assert_allclose(by_load @ change.ravel(), expected, atol=1e-12)
+    g = s.function("forward_dynamics")
+    whole, motors = g.jacobian("tau")(*state), g.jacobian("tau")(closed.q, closed.v, [2.0])
+    assert motors.shape == (3, 1) and np.allclose(motors, whole[:, :1])
+    assert g.vjp("q", "tau")(closed.q, closed.v, [2.0], np.ones(3))[2].shape == (1,)
+    assert np.allclose(g.jvp("tau")(closed.q, closed.v, [2.0], [1.0])[1], whole[:, 0])
+    light = pp.load("pelican").free("mass")
+    loop = pp.Loop("distance", "tool", "world", length=0.3)
+    given, baked = (
+        pp.connect(light, [loop]).at(2.0 * light.parameters()),
+        pp.connect(light.baked(2.0 * light.parameters()), [loop]),
+    )
+    there = baked.assemble([0.5, 1.0]), np.zeros(2), np.ones(2)
+    found, wanted = (x.function("forward_dynamics").vjp("q")(*there, np.ones(2))[1] for x in (given, uncompiled(baked)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+def test_linearisation_of_a_closed_chain():
+    """x' = A x + B dtau along the constraints: the growth of a small change of a motion."""
+    closed = bar()
+    A, B = closed.system.linearize(closed.q, closed.v, closed.tau)
+    states, (dq, dv, dtau) = kept(closed)
+    f = closed.system.function("forward_dynamics")
+    grown = A @ np.concatenate([dq, dv]) + B @ dtau
+    np.testing.assert_allclose(grown[:3], dv, atol=1e-12)
+    np.testing.assert_allclose(grown[3:], _slope([f(x.q, x.v, x.tau) for x in states]), atol=1e-7)
+    assert closed.system.linearize(closed.q, closed.v, [2.0])[1].shape == (6, 1)
+
+
+def test_words_about_what_cannot_be_had():
+    s = four_bar()
+    f = s.function("forward_dynamics")
+    for call, words in (
+        (lambda: s.function("inverse_dynamics"), "no function 'inverse_dynamics'"),
+        (lambda: f.jacobian("u"), "no argument"),
+        (lambda: f.vjp("q", "q"), "one of them twice"),
+        (lambda: f.hessian("q"), "first derivatives alone"),
+        (lambda: f.vjp("q")(s.neutral(), np.zeros(3), np.zeros(3)), "3 arguments came, expected .q, v, tau, weight."),
+        (lambda: f.jvp("q")(s.neutral(), np.zeros(3), np.zeros(3), np.zeros(4)), "dq has shape"),
+        (lambda: f.jacobian("q")(np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3)), "batch axes do not fit"),
+    ):
+        with pytest.raises(StateError, match=words):
+            call()

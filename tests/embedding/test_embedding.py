@@ -1,0 +1,245 @@
+"""Loops as joints: beside Lagrange's multipliers, the laws of mechanics, and every letter of the algebra on clusters."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
+from psiphi.bench.interpreted import Interpreted
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import framed, program
+from psiphi.operators import RATES, Operators
+from psiphi.sweeps.interpreter import interpret
+from theorems.laws import LAWS, holds
+
+OF_TREES = {  # what says where zeros are in a tree of single bodies, and the oracle that knows no other
+    "M couples only joints on one path",
+    "L is sparse as the tree",
+    "D is block diagonal",
+    *(law for law in LAWS if law.startswith("the reference's")),
+}
+EACH = pytest.mark.parametrize("name", MECHANISMS)
+
+
+@cache
+def embedded(name: str) -> tuple:
+    robot, loops, options = MECHANISMS[name]()
+    return robot, loops, pp.embed(robot, loops, **options)
+
+
+def state(robot: pp.Robot, seed: int = 0) -> SimpleNamespace:
+    rng = np.random.default_rng(seed)
+    q = robot.random(rng, size=(1,))[0]
+    v, a, tau = rng.standard_normal((3, robot.nv))
+    return SimpleNamespace(q=q, v=v, a=a, tau=tau, f=rng.standard_normal(6), rest=0.0 * v)
+
+
+def beside_multipliers(tree: pp.Robot, loops: list, robot: pp.Robot, seeds: range, tolerance: float = 1e-10) -> None:
+    open_tree, closed = Interpreted.of(tree), Interpreted.of(robot)
+    for seed in seeds:
+        s = state(robot, seed)
+        wanted = Spanning(open_tree, loops, robot, s.q, s.v).acceleration(s.tau)
+        found = closed.forward_dynamics(s.q, s.v, s.tau)
+        assert np.abs(found - wanted).max() <= tolerance * (1.0 + np.abs(wanted).max())
+
+
+@EACH
+def test_accelerations_are_those_of_multipliers(name):
+    beside_multipliers(*embedded(name), range(3))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_mechanisms(seed):
+    tree, loops, options = random_mechanism(seed)
+    beside_multipliers(tree, loops, pp.embed(tree, loops, **options), range(2))
+
+
+@EACH
+def test_laws_of_mechanics(name):
+    robot = Interpreted.of(embedded(name)[2])
+    s = state(robot, 1)
+    for law in LAWS:
+        if law not in OF_TREES:
+            holds(LAWS[law], robot, s)
+
+
+@pytest.mark.parametrize("name", ["fourbar", "differential", "ankle"])
+def test_compiled_as_interpreted(name):
+    _, _, robot = embedded(name)
+    s = state(robot, 2)
+    for call in (
+        lambda r: r.forward_dynamics(s.q, s.v, s.tau, f_ext={"tool": s.f}),
+        lambda r: r.jacobian(s.q, "elbow"),
+        lambda r: r.operational_compliance(s.q, ("tool", "elbow")),
+    ):
+        np.testing.assert_allclose(call(robot), call(Interpreted.of(robot)), rtol=0, atol=1e-9)
+
+
+def slope(value, h=2e-4):
+    near, far = value(h) - value(-h), value(2 * h) - value(-2 * h)
+    return (8 * near - far) / (12 * h)
+
+
+@pytest.mark.parametrize("name", ["fourbar", "train", "rssr"])
+def test_every_letter_turns_as_its_rate_says(name):
+    _, _, robot = embedded(name)
+    o, s = Operators(robot), state(robot, 3)
+    tried = 0
+    for name in RATES:
+        x = getattr(o, name)
+        if name == "I" or x.term.args[0].bare in ("S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"):
+            continue
+        want = slope(lambda t, x=x: x.dense(robot.integrate(s.q, t * s.v)))
+        got = x.dot().dense(s.q, s.v)
+        assert np.abs(got - want).max() <= 1e-7 * (1.0 + np.abs(want).max()), name
+        tried += 1
+    assert tried > 10
+
+
+WORDS = {
+    "M^-1": lambda s: s.mass.inv,
+    "J M^-1 J*": lambda s: s.J("tool", "elbow") @ s.mass.inv @ s.J("tool", "elbow").T,
+    "W": lambda s: s.I - s.H @ s.psi @ s.K,
+    "H psi B": lambda s: s.H @ s.psi @ s.B("tool"),
+    "Coriolis": lambda s: s.coriolis,
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("name", ["fourbar", "ankle", "nested"])
+def test_sweeps_are_the_matrices(name, word):
+    _, _, robot = embedded(name)
+    s = state(robot, 4)
+    expression = WORDS[word](Operators(robot._model))
+    equation = Equation({"x": expression}, robot._model)
+    tree = framed(equation)
+    inputs = [{"q": s.q, "v": s.v}[arg.name] for arg in equation.arguments()[0]]
+    (found,) = interpret(program(equation, tree), tree, *inputs)
+    wanted = expression.dense(s.q, s.v) if len(inputs) > 1 else expression.dense(s.q)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("name", ["fourbar", "differential", "ankle"])
+def test_diagonalised_dynamics(name):
+    """dnu/dt + C = eps is the same motion: d/dt of nu = D^1/2 W v along it."""
+    _, _, robot = embedded(name)
+    robot, s = Interpreted.of(robot), state(robot, 5)
+    d = robot.diagonalised
+    a = robot.forward_dynamics(s.q, s.v, s.tau)
+    nu = d.velocities(s.q, s.v)
+    moved = slope(lambda t: d.velocities(robot.integrate(s.q, s.v, t), s.v + t * a), 1e-4)
+    np.testing.assert_allclose(d.forward_dynamics(s.q, nu, s.tau), moved, rtol=0, atol=1e-6 * (1 + np.abs(moved).max()))
+    assert np.isclose(nu @ nu / 2.0, robot.kinetic_energy(s.q, s.v))
+
+
+def test_what_theory_says_is_proved():
+    _, _, robot = embedded("fourbar")
+    s = robot.operators
+    for left, right in (
+        (s.mass.inv, (s.I - s.H @ s.psi @ s.K).T @ s.D.inv @ (s.I - s.H @ s.psi @ s.K)),
+        (s.H @ s.psi @ s.M @ s.psi.T @ s.H.T, s.H @ s.psi @ s.M @ s.psi.T @ s.H.T),
+        (s.mass, (s.I + s.H @ s.phi @ s.K) @ s.D @ (s.I + s.H @ s.phi @ s.K).T),
+    ):
+        assert pp.prove(left, right)
+
+
+@pytest.mark.parametrize("name", ["fourbar", "train"])
+def test_derivatives_are_along_the_loop(name):
+    _, _, robot = embedded(name)
+    s, h = state(robot, 6), 1e-6
+    f = robot.function("forward_dynamics")
+    by_q = f.jacobian("q")(s.q, s.v, s.tau)
+    columns = [
+        (
+            robot.forward_dynamics(robot.integrate(s.q, e, h), s.v, s.tau)
+            - robot.forward_dynamics(robot.integrate(s.q, e, -h), s.v, s.tau)
+        )
+        / (2 * h)
+        for e in np.eye(robot.nv)
+    ]
+    np.testing.assert_allclose(by_q, np.transpose(columns), rtol=0, atol=1e-6 * (1 + np.abs(by_q).max()))
+
+
+def test_a_motion_stays_closed_and_keeps_its_energy():
+    tree, loops, robot = embedded("fourbar")
+    s = state(robot, 7)
+    motion = pp.simulate(robot, s.q, s.v, duration=0.5, dt=1e-3)
+    energy = [robot.energy(q, v) for q, v in zip(motion.q[::100], motion.v[::100], strict=True)]
+    assert np.ptp(energy) < 1e-9
+    last = motion.q[-1]
+    assert np.abs(robot.frame_pose(last, "one")[:3, 3] - robot.frame_pose(last, "two")[:3, 3]).max() < 1e-12
+    rolled = pp.rollout(robot, s.q, s.v, steps=500, dt=1e-3)
+    np.testing.assert_allclose(rolled.q[-1], last, rtol=0, atol=1e-12)
+    system = pp.connect(tree, loops)
+    spanning = Spanning(tree, loops, robot, s.q, s.v)
+    beside = pp.simulate(system, spanning.q, spanning.v, duration=0.5, dt=1e-3)
+    for joint in tree.joints:
+        np.testing.assert_allclose(last[robot.joint(joint.name).q_slice], beside.q[-1][joint.q_slice], rtol=0, atol=1e-5)
+
+
+def test_open_loops_have_no_numbers():
+    """Where a loop gapes there are no velocities: nothing, and no wrong number."""
+    _, _, robot = embedded("fourbar")
+    s = state(robot, 8)
+    s.q[robot.joint("to rocker").q_slice] += 0.5
+    assert not np.isfinite(robot.mass_matrix(s.q)).all()
+    closed = robot.normalize(s.q)
+    assert np.isfinite(robot.mass_matrix(closed)).all()
+
+
+def test_mimic_joints_act():
+    body = '<inertial><mass value="{}"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
+    slide = '<parent link="palm"/><child link="{}"/><axis xyz="0 1 0"/><limit lower="0" upper="1" effort="10" velocity="1"/>'
+    text = f"""<robot name="gripper">
+      <link name="palm"/>
+      <link name="left">{body.format(0.2)}</link>
+      <link name="right">{body.format(0.3)}</link>
+      <joint name="l" type="prismatic">{slide.format("left")}</joint>
+      <joint name="r" type="prismatic">{slide.format("right")}<mimic joint="l" multiplier="-2" offset="0.01"/></joint>
+    </robot>"""
+    robot = pp.embed(pp.load(text))
+    assert (robot.nq, robot.nv, len(robot.effort)) == (2, 1, 1)
+    np.testing.assert_allclose(robot.neutral(), [0.0, 0.01])
+    np.testing.assert_allclose(robot.mass_matrix(robot.neutral()), [[0.2 + 4 * 0.3]], rtol=1e-15)
+
+
+def test_refusals():
+    robot, loops, options = MECHANISMS["fourbar"]()
+    for call, words in (
+        (lambda: pp.embed(robot), "no loop and no mimic"),
+        (lambda: pp.embed(robot, [pp.Loop("weld", "one", "world")], **options), "does not close"),
+        (lambda: pp.embed(robot, [pp.Loop("weld", "one", "two")], at=options["at"]), "does not close|no joint can move"),
+        (lambda: pp.embed(robot, loops, free=["to hand"], at=options["at"]), "in no loop"),
+        (lambda: pp.embed(robot, loops, free=["to crank", "to rocker"], at=options["at"]), "coordinates are to be free"),
+        (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rocker": 1.0}), pp.Gear("to rocker", {"to crank": 1.0})]), "circle"),
+        (lambda: pp.embed(robot, [pp.Gear("to crank", {})]), "leaders"),
+        (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rockr": 1.0})]), "no joint"),
+        (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rocker": np.nan})]), "finite"),
+        (lambda: pp.embed(pp.embed(robot, loops, **options), loops), "embedded already"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            call()
+
+
+def test_a_humanoid_with_parallel_ankles_costs_half_of_the_closed_system():
+    robot = pp.robots.g1(base="free")
+    b, loops = pp.Builder(robot), []
+    for side in ("left", "right"):
+        for k, y in (("a", 0.03), ("b", -0.03)):
+            crank, rod = f"{side} crank {k}", f"{side} rod {k}"
+            b.body(crank, mass=0.1, com=(-0.02, 0, 0), inertia=np.diag([1e-5, 2e-5, 2e-5]))
+            b.joint(crank, "revolute", parent=f"{side}_knee_link", child=crank, axis=(0, 1, 0), xyz=(-0.02, y, -0.05))
+            b.body(rod, mass=0.08, com=(0, 0, -0.12), inertia=np.diag([4e-4, 4e-4, 1e-5]))
+            b.joint(rod, "universal", parent=crank, child=rod, axis=(0, 1, 0), axis2=(1, 0, 0), xyz=(-0.04, 0, 0))
+            b.frame(f"end of {rod}", rod, xyz=(0, 0, -0.25))
+            b.frame(f"heel of {rod}", f"{side}_ankle_roll_link", xyz=(-0.06, y, 0.0))
+            loops.append(pp.Loop("ball", f"end of {rod}", f"heel of {rod}"))
+    tree = b.build()
+    embedded = pp.embed(tree, loops, free=[f"{side} crank {k}" for side in ("left", "right") for k in "ab"])
+    assert (tree.nv, embedded.nv) == (47, 35)
+    assert 2 * embedded.flops("forward_dynamics") <= pp.connect(tree, loops).flops("forward_dynamics")

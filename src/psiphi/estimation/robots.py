@@ -101,10 +101,10 @@ def of(
     stages, inputs, coinputs = [], [], []
     for k, joint in enumerate(robot.joints):
         phi, M, H, xi, eta = (np.stack([one[k][i] for one in each]) if each else EMPTY for i in range(5))
-        shaped = [x.reshape(*lead, *x.shape[1:]) for x in (phi, M, H, xi, eta)]
-        stages.append(Stage(joint.parent, *shaped[:3], joint.armature))
-        inputs.append(shaped[3])
-        coinputs.append(shaped[4])
+        phi, M, H, xi, eta = (x.reshape(*lead, *x.shape[1:]) for x in (phi, M, H, xi, eta))
+        stages.append(Stage(joint.parent, phi, M, H, joint.armature))
+        inputs.append(xi)
+        coinputs.append(eta)
     return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
 
 

@@ -73,6 +73,7 @@ _HOME = {  # public name -> where it lives
     "Decoupled": "control.energy_based",
     "Lyapunov": "control.energy_based",
     "OperationalSpace": "control.task_space",
+    "ObjectControl": "control.held_object",
     "MotionWarning": "simulation",
     "SimulationError": "simulation",
 }
@@ -96,6 +97,7 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "MotionWarning",
+    "ObjectControl",
     "OperationalSpace",
     "PD",
     "Pose",
@@ -143,6 +145,7 @@ if TYPE_CHECKING:
     from psiphi.closed import Contact, Loop, System, connect, grasp
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
     from psiphi.control.energy_based import Decoupled, Lyapunov
+    from psiphi.control.held_object import ObjectControl
     from psiphi.control.task_space import OperationalSpace
     from psiphi.embedding import Gear, embed
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError

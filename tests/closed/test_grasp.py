@@ -10,9 +10,9 @@ import pytest
 
 import psiphi as pp
 from closed.cells import inertia_at_object, pair, puma_pair
-from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, random_cell
+from psiphi.bench.cells import CONTACTS, Closed, at_work, dense_answer, facing_pumas, held, random_cell
 from psiphi.bench.interpreted import Interpreted, uncompiled
-from psiphi.closed import circuits
+from psiphi.closed import Contact, circuits
 from psiphi.closed.system import System
 
 
@@ -251,6 +251,10 @@ def test_contact_rates_and_accelerations(kind):
     free = {"rigid": 0, "line": 1, "soft": 2, "point": 3}[kind]
     assert np.abs(W[1]).max() < 1e-9 and np.abs(W[0, 3:]).max() < 1e-9
     assert (np.abs(W[0]).max() > 1e-3) == (free > 0)
+    c, robot = cell.contacts[0], cell.robot
+    tip, object_ = (robot.frame_velocity(q, v, name)[:3] for name in (c.first, c.second))
+    axes = robot.frame_pose(q, c.second)[:3, :3]
+    assert np.allclose(axes @ W[0, :3], object_ - tip, atol=1e-9), "(a.1) of S4: the object's turning less the tip's"
     ahead, behind = (cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a) for s in (h, -h))
     W_dot = cell.contact_accelerations(q, v, a)
     assert np.abs((ahead - behind) / (2 * h) - W_dot).max() < 1e-4 * (1 + np.abs(a).max())
@@ -288,9 +292,11 @@ def test_compiled_is_interpreted(both):
     a, forces = compiled.forward_dynamics(both.q, both.v, both.tau, forces=True)
     ours, wrenches = both.system.forward_dynamics(both.q, both.v, both.tau, forces=True)
     assert np.allclose(a, ours, rtol=1e-11) and np.allclose(forces, wrenches, rtol=1e-11)
-    costs = [circuits.dynamics(compiled.algebra, name).flops for name in ("free", "whole")]
-    assert compiled.flops() == min(costs)
-    assert f"{min(costs)} flops" in compiled.explain() and "Ω λ" in compiled.explain()
+    costs = {name: circuits.dynamics(compiled.algebra, name).flops for name in ("hub", "free", "whole")}
+    least = min(costs, key=lambda name: costs[name])
+    assert compiled.flops() == costs[least]
+    text = compiled.explain()
+    assert f"{costs[least]} flops ({least})" in text and ("P d = " if least == "hub" else "Ω λ") in text
 
 
 def test_a_system_travels_to_other_processes(both):
@@ -312,7 +318,7 @@ BOX = pp.Body.box(1.0, (1, 1, 1))
         (dict(arms=[(pp.robots.puma560(), np.ones((4, 4)), "tool")]), "the base of arms"),
         (dict(arms=[(pp.robots.puma560(), 2 * np.eye(3), "tool")]), "the base of arms"),
         (dict(object="box"), "expected a pp.Body"),
-        (dict(object=pp.Body("feather", 1.0)), "inertia"),
+        (dict(object=pp.Body("feather", 1.0), contacts=["point"]), "object .feather. has mass 1 and no inertia"),
         (dict(at=[]), "0 grasp poses"),
         (dict(at=[np.diag([1.0, 1.0, 2.0, 1.0])]), "not orthonormal"),
         (dict(contacts=["rigit"]), "of kind 'rigit'"),
@@ -345,3 +351,25 @@ def test_bad_cells_are_refused_in_words(change, words):
 def test_bad_calls_are_refused_in_words(both, call, words):
     with pytest.raises(pp.Error, match=words):
         call(both.system, both.q, both.v)
+
+
+def test_a_contact_that_slides():
+    """One row: it pushes along its normal and does nothing else; where friction=0 says it is one-sided, pulling is told."""
+    cell = uncompiled(facing_pumas(["rigid", Contact("sliding", normal=(-1, 0, 0), friction=0.0)]))
+    assert cell.nc == 7
+    q = at_work(cell)
+    rng = np.random.default_rng(2)
+    q, v = cell.project(q, rng.standard_normal(cell.nv))
+    normal = -cell.frame_pose(q, cell.contacts[1].second)[:3, 0]
+    for sign in (1.0, -1.0):
+        push = {cell.contacts[1].first: np.concatenate([np.zeros(3), 1e3 * sign * normal])}
+        a, forces = cell.forward_dynamics(q, v, np.zeros(12), forces=True, f_ext=push)
+        assert np.allclose(a, cell.forward_dynamics(q, v, np.zeros(12), f_ext=push, method="KKT"), atol=1e-7 * np.abs(a).max())
+        size = normal @ forces[1, 3:]
+        np.testing.assert_allclose(forces[1], [0, 0, 0, *(size * normal)], atol=1e-9 * abs(size))
+        assert size * sign > 0 and cell.contact_ratio(q, forces)[1] == (0.0 if sign > 0 else np.inf)
+    for wrong in ({"friction": 0.5}, {"friction": 0.0, "torsion": 0.1}):
+        with pytest.raises(pp.StateError, match="nothing holds it sideways"):
+            facing_pumas(["rigid", Contact("sliding", normal=(1, 0, 0), **wrong)])
+    with pytest.raises(pp.StateError, match="a sliding contact without normal"):
+        facing_pumas(["rigid", "sliding"])

@@ -91,8 +91,9 @@ class Robot(Identified):
     def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
         """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
 
-        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature", "damping" and "offsets" (where
-        joints are); `links` names or patterns, all moving ones when left out. Nothing is compiled again for other numbers.
+        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature", "damping", "stiffness" and
+        "offsets" (where joints are); `links` names or patterns, all moving ones when left out. Nothing is compiled again for
+        other numbers.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")

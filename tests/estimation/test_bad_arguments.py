@@ -119,7 +119,7 @@ def test_junk_is_refused_in_words(call, junk):
         (lambda: LinearTree([Stage(**{**GOOD, "covariance": 1e-12 * np.array([[1.0, 0.5], [0.1, 1.0]])})]), "symmetric"),
         (lambda: LinearTree([Stage(**{**GOOD, "covariance": np.zeros((0, 0))})]), "covariance of shape"),
         (lambda: LinearTree([Stage(**{**GOOD, "noise": [-0.1]})]), "noise of output 0 is -0.1"),
-        (lambda: estimation.of(ARM, ARM.random(seed=0, size=3)), "one state"),
+        (lambda: estimation.of(ARM, ARM.random(seed=0, size=3), np.zeros((2, 6))), "batch axes"),
         (lambda: estimation.of(pp.load("free_flyer"), np.ones(pp.load("free_flyer").nq)), "quaternion"),
         (lambda: estimation.of(ARM, Q, f_ext={"tol": np.zeros(6)}), "tol"),
         (lambda: estimation.of(ARM, Q, f_ext={"tool": np.zeros((2, 6))}), "six numbers"),

@@ -122,3 +122,48 @@ def test_a_robot_compiled():
     q, v, tau = np.random.default_rng(5).normal(size=(3, 2))
     found = of(robot, q, v, compiled=True)(tau)
     assert np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau), rtol=1e-11)
+
+
+def test_the_filters_own_quantities():
+    """Covariances of co-states and multipliers, and how multipliers follow inputs: against dense algebra, S2 (10.3)."""
+    rng = np.random.default_rng(7)
+    tree = random_model(rng, 6)
+    phi, C, H, R = dense(tree)
+    smoother, weight = Smoother(tree, compiled=False), np.linalg.inv(H @ C @ H.T + R)
+    costates = phi.T @ H.T @ weight @ H @ phi  # lambda- = phi* H* u, Cov(u) = Cov(y)^-1
+    y, zero = [np.zeros(m) for m in tree.widths], [np.zeros(n) for n in tree.sizes]
+    for k, (stage, n) in enumerate(zip(tree.stages, tree.sizes, strict=True)):
+        x, out = tree.slices(k)["x"], tree.slices(k)["v"]
+        near_to = dict(rtol=1e-9, atol=1e-9 * np.abs(costates).max())
+        assert np.allclose(smoother.multiplier_covariance[k], weight[out, out], **near_to), "c"
+        assert np.allclose(smoother.costate_covariance[k], costates[x, x], **near_to), "Lam-"
+        inside = np.zeros((n, n))
+        if stage.parent >= 0:
+            above = tree.slices(stage.parent)["x"]
+            inside = stage.transition.T @ costates[above, above] @ stage.transition
+        assert np.allclose(smoother.inboard_costate_covariance[k], inside, **near_to), "Lam+"
+        for i in range(n):
+            pushed = [part.copy() for part in zero]
+            pushed[k][i] = 1.0
+            assert np.allclose(smoother.multiplier_slopes[k][:, i], smoother(y, pushed).multipliers[k], rtol=1e-7, atol=1e-9), (
+                "d"
+            )
+
+
+def test_a_robot_at_many_states():
+    """A batch of states is a batch of models: c are the diagonal blocks of M^-1, Lam- those of Omega."""
+    robot, rng = pp.load("pelican"), np.random.default_rng(8)
+    q, v, tau = robot.random(seed=1, size=4), rng.normal(size=(4, robot.nv)), rng.normal(size=(4, robot.nv))
+    many = of(robot, q, v)
+    found = many(tau)
+    assert many.model.lead == (4,)
+    assert np.allclose(np.concatenate(found.multipliers, axis=-1), robot.forward_dynamics(q, v, tau), rtol=1e-10)
+    inverse = np.linalg.inv(robot.mass_matrix(q))
+    for joint, c in zip(robot.joints, many.smoother.multiplier_covariance, strict=True):
+        assert np.allclose(c, inverse[:, joint.v_slice, joint.v_slice], rtol=1e-10)
+    for b in range(4):
+        Om = robot.operators.Om.dense(q[b])
+        for k, Lam in enumerate(many.smoother.costate_covariance):
+            assert np.allclose(Lam[b], Om[6 * k : 6 * k + 6, 6 * k : 6 * k + 6], rtol=1e-9, atol=1e-9 * np.abs(Om).max())
+    with pytest.raises(pp.StateError, match="batch axes"):
+        of(robot, q, v[:3])

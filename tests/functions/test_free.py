@@ -277,3 +277,20 @@ def test_the_estimation_takes_what_at_put_in():
     )
     with pytest.raises(pp.Error, match="no parameters came"):
         pp.estimation.of(light, q, v)
+
+
+def test_what_a_joint_feels_by_the_links_parameters():
+    """S1 section 7: D(k), and its derivatives by masses and inertias, against differences of the robot made anew."""
+    arm = pp.load("pelican")
+    light, q = arm.free("mass"), np.array([0.4, -0.9])
+    D = pp.function(light.operators.D @ pp.vector("x"))
+    masses, one = light.parameters(), np.ones(2)
+    slope = D.jacobian("parameters")(q, one, masses)
+
+    def felt(at):
+        return np.diag(light.baked(at).mass_matrix_factors(q)[1])
+
+    step = 1e-5
+    want = np.stack([(felt(masses + d) - felt(masses - d)) / (2 * step) for d in step * np.eye(2)], axis=-1)
+    assert np.allclose(D(q, one, masses), felt(masses)) and np.allclose(slope, want, rtol=1e-7, atol=1e-9)
+    assert slope[1, 0] == 0.0, "a joint feels nothing of what is inboard of it"

@@ -109,6 +109,8 @@ def table(folder: Path) -> list[Call]:
         Call("random", robot.random, {"rng": 0, "size": ()}),
         Call("random by name", robot.random, {"seed": 0, "size": 2}),
         Call("integrate", robot.integrate, {"q": q, "v": v, "dt": 1.0}),
+        Call("rate", robot.rate, {"q": q, "v": v}),
+        Call("velocity_of", robot.velocity_of, {"q": q, "q_dot": q}),
         Call("difference", robot.difference, {"q0": q, "q1": q}),
         Call("normalize", robot.normalize, {"q": q}),
         Call("frame", robot.frame, {"name": "tool"}),

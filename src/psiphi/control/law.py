@@ -102,6 +102,7 @@ class Step:
     at: dict[str, str] = field(default_factory=dict)  # {argument or result of a quantity: place}, others keep their names
     frame: Frames = ""  # or several
     sizes: dict[str, int] = field(default_factory=dict)  # of a rule's places, where these are not the robot's coordinates
+    only: str = ""  # it is needed only where this place is not 0; elsewhere it leaves everything as it is
 
     @property
     def name(self) -> str:
@@ -114,6 +115,8 @@ class Step:
 
     def __call__(self, system: Any, values: Values) -> Values:
         """What it adds to the places, on arrays."""
+        if self.only and not values[self.only].any():
+            return {}
         if not isinstance(self.what, str):
             return self.what(manifold(system), **{name: values[name] for name in reads(self.what)})
         given, result, ask = QUANTITIES[self.what]

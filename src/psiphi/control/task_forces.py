@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from psiphi.control.law import Values
-from psiphi.spatial.choices import less, most
+from psiphi.spatial.choices import choose, less, most
 from psiphi.spatial.entries import entries, stacked
-from psiphi.spatial.policies import solve
+from psiphi.spatial.policies import regular, solve
 from psiphi.spatial.rotations import logarithm, quaternion
 from psiphi.spatial.screws import add, dot, root
 from psiphi.spatial.small import apply, product, transpose
@@ -24,11 +25,15 @@ class TaskForces:
 
     X N_i is zero in the rows of all tasks before i: what a task does they do not feel. x'' is what u makes (`drift`); a task
     has the last 3 or 6 rows of its frame, and S^+ is that of the policy.
+
+    `quick`: without eigenvalues, and `lost` is 1 where that does not do; `after` it, all of it where something is lost.
     """
 
     tasks: tuple[tuple[int, int], ...]  # (the number of its frame, rows)
     frames: int
     policy: str
+    quick: bool = False
+    after: bool = False
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -44,26 +49,42 @@ class TaskForces:
         """`gains`: kp, kd, the largest pull, and the policy's number."""
         seen = {f"{name}_{i}": n for i in range(self.frames) for name, n in (("T", 16), ("twist", 6), ("drift", 6))}
         asked = [n for _, rows in self.tasks for n in (16 if rows == 6 else 3, rows)]
-        return {**seen, "X": 36 * self.frames**2, **dict(zip(self.followed, asked, strict=True)), "gains": 4}
+        known = {"lost": 1, "f_ext": 6 * self.frames} if self.after else {}
+        return {**seen, "X": 36 * self.frames**2, **dict(zip(self.followed, asked, strict=True)), "gains": 4, **known}
 
     def __call__(self, m, **given) -> Values:
         at = {name: entries(x) for name, x in given.items()}
         number, X = at["gains"][3], self._compliance(at["X"])
+        sure: Any = 1.0
+
+        def answer(S: list, b: list, whole: list | None) -> list:
+            nonlocal sure
+            if not self.quick:
+                return solve(self.policy, S, b, number, whole)
+            x, own = regular(self.policy, S, b, number, whole)
+            sure = sure * own
+            return x
+
         made: list[tuple[dict[int, list], list, list | None, list]] = []  # by task: N_i by blocks, S_i, X_ii, F_i
         for i, (_, rows) in enumerate(self.tasks):
             b, S = self._missing(i, at), X[i][i]
             N: dict[int, list] = {i: [[1.0 if r == c else 0.0 for c in range(rows)] for r in range(rows)]}
             for Nk, Sk, Xk, Fk in made:
                 c = _sum([product(transpose(block), X[j][i]) for j, block in Nk.items()])
-                back = transpose([solve(self.policy, Sk, column, number, Xk) for column in transpose(c)])
+                back = transpose([answer(Sk, column, Xk) for column in transpose(c)])
                 S = _even([_less(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)])
                 b = _less(b, apply(transpose(c), Fk))
                 for j, block in Nk.items():
                     taken = [[-x for x in row] for row in product(block, back)]
                     N[j] = _sum([N[j], taken]) if j in N else taken
-            F = solve(self.policy, S, b, number, X[i][i] if made else None)
+            F = answer(S, b, X[i][i] if made else None)
             made.append((N, S, X[i][i] if made else None, F))
-        return {"f_ext": stacked(self._wrenches(made))}
+        wrenches = self._wrenches(made)
+        if self.quick:
+            return {"f_ext": stacked(wrenches), "lost": stacked([1.0 - sure])}
+        if self.after:
+            wrenches = [choose(at["lost"][0], x, y) for x, y in zip(wrenches, at["f_ext"], strict=True)]
+        return {"f_ext": stacked(wrenches)}
 
     def _wrenches(self, made: list) -> list:
         out: list = [0.0] * (6 * self.frames)

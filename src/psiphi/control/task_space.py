@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from psiphi.control.task_forces import TaskForces
 from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
+from psiphi.spatial.policies import WITHOUT
 from psiphi.wording import nearest, shown
 
 
@@ -85,7 +87,12 @@ class OperationalSpace(Controller):
                 Step("frame_acceleration", {"a": "u", "A": f"drift_{i}"}, name),
             )
         ]
-        forces = Step("operational_compliance", frame=frames), Step(task, sizes=task.sizes)
+        quick, rare = replace(task, quick=True), replace(task, after=True)
+        known = (Step(quick, sizes=quick.sizes), Step(rare, sizes=rare.sizes, only="lost"))  # eigenvalues where they are needed
+        forces = (
+            Step("operational_compliance", frame=frames),
+            *(known if policy in WITHOUT else (Step(task, sizes=task.sizes),)),
+        )
         steps = (Step(posture_acceleration), *seen, *forces, Step("inverse_dynamics", {"a": "u"}, frames))
         self.law, self.reference = Law(steps, task.followed, (frames, task.tasks, policy)), Aims(aims)
 

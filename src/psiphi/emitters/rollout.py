@@ -8,7 +8,8 @@ the sample). One element runs on plain doubles, more in lanes; padding lanes rep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from psiphi.emitters.joined import PAD, BlockFrame, Looped, Move, PlacedBlock, Several
 from psiphi.emitters.kernel import Kernel, declarations, frame_memory
@@ -53,6 +54,7 @@ class Rollout:
     each: tuple[str, ...]
     sample: tuple[str, ...]
     repeats: tuple[Repeat, ...] = ()
+    where: Mapping[str, str] = field(default_factory=dict)  # blocks that run only where a place is not 0 in some lane
 
 
 def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
@@ -65,6 +67,7 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
         parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
         parts += [_text(block, w, fma) for block in blocks]
         parts += [_repeat(repeat, rollout.frame, w) for repeat in rollout.repeats]
+        parts += [_rarely(name, rollout.frame.places[when], w) for name, when in rollout.where.items()]
         parts.append(_range(rollout, w))
     return "\n".join([*parts, _door(widths)])
 
@@ -203,6 +206,20 @@ done:
 """
 
 
+def _rarely(name: str, place: int, w: Width) -> str:
+    """@<name>.where(ptr frame): the block, if the place is not 0 in some lane; in the others it changes nothing."""
+    return f"""define internal void @{name}.where.{w.suffix}(ptr %frame) noinline nounwind {{
+  {_any(w, "need", place, "une", 0.0)}
+  br i1 %need.any, label %do, label %done
+do:
+  call void @{name}.{w.suffix}(ptr %frame)
+  br label %done
+done:
+  ret void
+}}
+"""
+
+
 def _any(w: Width, name: str, place: int, test: str, value: float) -> str:
     """%<name>.any: whether the place passes the test in any lane."""
     bools = f"<{w.lanes} x i1>"
@@ -275,7 +292,9 @@ def _range(rollout: Rollout, w: Width) -> str:
         "once": n.join(line for array in once for line in array.move("pack", "0")),
         "each": n.join(line for array in each for line in array.move("pack", "%s")),
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
-        "step": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.order),
+        "step": n.join(
+            f"call void @{name}{'.where' * (name in rollout.where)}.{w.suffix}(ptr %frame)" for name in rollout.order
+        ),
     }
     return LOOP.format(suffix=w.suffix, lanes=w.lanes, give=n.join(give), **lines)
 

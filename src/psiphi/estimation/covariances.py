@@ -82,7 +82,7 @@ def smooth(site: Site) -> None:
     S = Symmetric.of(n, lambda r, c: P_plus.rows[r][c] - lost.rows[r][c])
     site.keep(Lam=inside.seen_by(small.transpose(T)) + measured)
     D, (variances, origins) = known.D, kept["innovations"]
-    site.write_part("more", "more", [*kept["P"].flat, *S.flat, *_flat(D), *weights.flat, *variances, *origins])
+    site.write_part("more", "more", [*kept["P"].flat, *S.flat, *inside.flat, *_flat(D), *weights.flat, *variances, *origins])
 
 
 def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
@@ -122,7 +122,8 @@ class Known:
     D: np.ndarray
     G: np.ndarray
     unrounded: np.ndarray  # the smoothed covariance, with whatever rounding left in it
-    weights: np.ndarray  # D^-1 + G* Lam+ G: the covariance of the multipliers, S2 (10.3)
+    inside: np.ndarray  # Lam+, the covariance of the co-states on the inner side
+    weights: np.ndarray  # c = D^-1 + G* Lam+ G: the covariance of the multipliers, S2 (10.3)
     variances: np.ndarray  # of the outputs, each less its best guess from those before it
     origins: np.ndarray  # what these were computed from
 
@@ -133,9 +134,9 @@ def read_known(shape: TreeShape, gains: np.ndarray, more: np.ndarray) -> list[Kn
     for link, first, second in zip(shape.links, shape.parts(gains, "gains"), shape.parts(more, "more"), strict=True):
         n, m = link.size, link.width
         G, _, _, P_plus = cut(first, n * m, m * m, m, n * n)
-        P, S, D, C, variances, origins = cut(second, n * n, n * n, m * m, m * m, m, m)
-        P, P_plus, D, G, S, C = (_matrix(x, c) for x, c in ((P, n), (P_plus, n), (D, m), (G, m), (S, n), (C, m)))
-        found.append(Known(P, P_plus, D, G, S, C, variances, origins))
+        P, S, Lam, D, C, variances, origins = cut(second, n * n, n * n, n * n, m * m, m * m, m, m)
+        P, P_plus, S, Lam = (_matrix(x, n) for x in (P, P_plus, S, Lam))
+        found.append(Known(P, P_plus, _matrix(D, m), _matrix(G, m), S, Lam, _matrix(C, m), variances, origins))
     for k in reversed(range(len(found))):  # tips first: what is inboard of a singular stage is no news
         _check(k, found[k])
     return found

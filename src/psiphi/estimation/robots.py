@@ -16,7 +16,7 @@ import numpy as np
 
 from psiphi.arguments import Numbers, Wrenches, read
 from psiphi.errors import StateError
-from psiphi.estimation.linear import LinearTree, Stage
+from psiphi.estimation.linear import EMPTY, LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
 from psiphi.functions import guard
 from psiphi.functions.free import FreeRobot
@@ -69,8 +69,9 @@ def of(
 ) -> Analogue:
     """The robot at q (nq), moving with v (nv; at rest when left out), wrenches f_ext on it as in `forward_dynamics`.
 
-    One state: covariances depend on q, so each state has a model of its own. Torques may come in batches. A model of one state
-    is used once: its sweeps are interpreted; `compiled=True` makes code for all models of robots of this shape.
+    q and v may have batch axes: covariances depend on q, so each state has a model of its own, and torques meet them element by
+    element. A model of one state is used once: its sweeps are interpreted; `compiled=True` makes code for all models of robots
+    of this shape.
 
     >>> import psiphi as pp
     >>> robot = pp.load("puma560")
@@ -88,20 +89,30 @@ def of(
     state = [
         _finite(arg.name, x, arg, robot) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)
     ]
-    for arg, x in zip(inputs, state, strict=True):
-        if x.ndim != 1:
-            raise StateError(
-                f"{arg.name} has shape {x.shape}, expected one state: ({arg.shape[0]},)", "make a model of each state"
-            )
+    try:
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in state))
+    except ValueError:
+        cause = f"q has the batch axes {state[0].shape[:-1]}, v {state[1].shape[:-1]}: they do not fit together"
+        raise StateError(cause, "make them equal, 1, or absent") from None
     check_states(robot, "estimation.of", inputs, state)
-    return _made(robot, state[0], state[1], _wrenches(robot, f_ext, axes), compiled)
+    wrenches = _wrenches(robot, f_ext, axes)
+    q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in state)
+    each = [_numbers(robot, q[at], v[at], wrenches) for at in np.ndindex(lead)]
+    stages, inputs, coinputs = [], [], []
+    for k, joint in enumerate(robot.joints):
+        phi, M, H, xi, eta = (np.stack([one[k][i] for one in each]) if each else EMPTY for i in range(5))
+        phi, M, H, xi, eta = (x.reshape(*lead, *x.shape[1:]) for x in (phi, M, H, xi, eta))
+        stages.append(Stage(joint.parent, phi, M, H, joint.armature))
+        inputs.append(xi)
+        coinputs.append(eta)
+    return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
 
 
-def _made(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list, compiled: bool) -> Analogue:
-    """Base to tip: velocities, rotations, and what the biases are made of."""
+def _numbers(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list) -> list[tuple[np.ndarray, ...]]:
+    """phi, M, H, xi, eta of each body. Base to tip: velocities, rotations, and what the biases are made of."""
     atoms = Atoms(robot, q, v)
     V: list[np.ndarray] = []
-    stages, inputs, coinputs = [], [], []
+    found = []
     for k, (joint, motion, M, R) in enumerate(zip(robot.joints, atoms.motions, atoms.inertias, atoms.rotations, strict=True)):
         own = motion.S @ v[joint.v_slice]
         V.append(own if joint.parent == WORLD else motion.phi.T @ V[joint.parent] + own)
@@ -110,10 +121,8 @@ def _made(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list, compiled: 
         for frame, world, wrench in wrenches:
             if frame.body == k:
                 xi = xi - transmission(R.T if world else frame.pose.rotation, frame.pose.translation) @ wrench
-        stages.append(Stage(joint.parent, motion.phi, M, motion.S.T, joint.armature))
-        inputs.append(xi)
-        coinputs.append(X @ own + motion.rate)
-    return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
+        found.append((motion.phi, M, motion.S.T, xi, X @ own + motion.rate))
+    return found
 
 
 def _wrenches(robot: Robot, f_ext: Any, axes: Any) -> list:

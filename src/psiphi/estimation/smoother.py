@@ -38,7 +38,9 @@ class Smoother:
     """The filter and smoother of one model, or of a batch of models: gains and covariances now, estimates when data come.
 
     `predicted_covariance` P-, `filtered_covariance` P+, `smoothed_covariance` S, `innovation_covariance` D, `gains` G: a
-    matrix a stage, the model's batch axes in front. An output without noise that other such outputs already determine is
+    matrix a stage, the model's batch axes in front; `inboard_costate_covariance` Lam+, `costate_covariance` Lam-, and c and d
+    of S2 (10.3): `multiplier_covariance`, and `multiplier_slopes`, how a stage's multipliers follow its own inputs. An output
+    without noise that other such outputs already determine is
     refused here, before there are data. Code is made for the model's shape at the first use and kept in the cache;
     `compiled=False` makes none: for a shape that is used once, where its stages are many and all different.
     """
@@ -58,6 +60,8 @@ class Smoother:
         self.filtered_covariance = [known.P_plus for known in self._known]
         self.innovation_covariance = [known.D[..., :m, :m] for known, m in own]
         self.gains = [known.G[..., :m] for known, m in own]
+        self.inboard_costate_covariance = [known.inside for known in self._known]
+        self.multiplier_covariance = [known.weights[..., :m, :m] for known, m in own]
 
     def _learn(self, model: LinearTree) -> tuple[np.ndarray, list[Known]]:
         if not model.stages:
@@ -69,6 +73,26 @@ class Smoother:
     def smoothed_covariance(self) -> list[np.ndarray]:
         """S of each stage: what is unknown of its states when all outputs are known."""
         return [positive(known.unrounded) for known in self._known]
+
+    @property
+    def costate_covariance(self) -> list[np.ndarray]:
+        """Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H of each stage, S2 (10.31)."""
+        found = []
+        for stage, G, D, inside in zip(self.model.stages, self.gains, self.innovation_covariance, self._inside, strict=True):
+            H = stage.outputs
+            T = np.eye(inside.shape[-1]) - G @ H
+            found.append(T.swapaxes(-1, -2) @ inside @ T + H.swapaxes(-1, -2) @ np.linalg.solve(D, H))
+        return found
+
+    @property
+    def multiplier_slopes(self) -> list[np.ndarray]:
+        """d = G* Lam+ - c H of each stage, S2 (10.3): by how much its multipliers change with its inputs xi."""
+        parts = zip(self.model.stages, self.gains, self.multiplier_covariance, self._inside, strict=True)
+        return [G.swapaxes(-1, -2) @ inside - c @ stage.outputs for stage, G, c, inside in parts]
+
+    @property
+    def _inside(self) -> list[np.ndarray]:
+        return self.inboard_costate_covariance
 
     def __call__(self, outputs: Sequence, inputs: Sequence | None = None, coinputs: Sequence | None = None) -> Estimate:
         """Estimates from `outputs` y, a list entry a stage (..., m); a stage that measures nothing gets an empty one.

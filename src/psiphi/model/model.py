@@ -399,6 +399,20 @@ class Model(Immutable):
         _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
         return self.manifold.log(q0, q1)
 
+    def rate(self, q: Numbers, v: Numbers) -> np.ndarray:
+        """dq/dt = Omega(q) v, S0 (b.5): v itself but for quaternions and planar joints. -> (..., nq)"""
+        q, v = self.upright("rate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
+        lead = _lead(q=q.shape[:-1], v=v.shape[:-1])
+        return np.array(self.manifold.rate(self.manifold.unit(q), np.broadcast_to(v, (*lead, self.nv))))
+
+    def velocity_of(self, q: Numbers, q_dot: Numbers) -> np.ndarray:
+        """v of dq/dt, S0 (b.3): the undoing of `rate`; what would change a quaternion's length is left out. -> (..., nv)"""
+        q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
+        lead = _lead(q=q.shape[:-1], q_dot=rate.shape[:-1])
+        q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
+        columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq), orthogonal
+        return (columns @ rate[..., None])[..., 0] / (columns**2).sum(-1)
+
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
         return self.manifold.unit(np.array(self.upright("normalize", self._state("q", q, self.nq))))

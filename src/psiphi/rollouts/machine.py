@@ -59,7 +59,7 @@ class Recipe:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
         rest += [self.springs, self.firm] if self.springs else []
-        steps = [[step.name, step.at, step.frame, step.sizes] for step in self.law.steps]
+        steps = [[step.name, step.at, step.frame, step.sizes, step.only] for step in self.law.steps]
         law = [steps, self.law.followed, self.law.key, self.keeps]
         return [self.method, law, self.timed, self.hold, self.losses, self.implicit, self.effort, stops, *rest]
 
@@ -186,7 +186,9 @@ class Machine:
         """All of it, for the emitter."""
         plan = self.plan
         repeats = (impact.STOPS,) if plan.stops is not None else ()
-        return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats)
+        rare = {f"law{i}": step.only for i, step in enumerate(plan.law.steps) if step.only}
+        where = {name: place(rare[name.split(".")[0]]) for name in self.blocks if name.split(".")[0] in rare}
+        return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats, where)
 
     @property
     def flops(self) -> int:

@@ -16,6 +16,8 @@ from typing import Any
 from psiphi.spatial.choices import choose, least, less, most
 from psiphi.spatial.rotations import TINY
 from psiphi.spatial.screws import root
+from psiphi.spatial.small import factor
+from psiphi.spatial.small import solve as solved
 from psiphi.spatial.spectrum import transformed
 
 
@@ -75,10 +77,48 @@ def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None
 
     if policy != "faded":
         return transformed(X, share, b)
+    scale, scaled = _scaled(X, whole)
+    inner = transformed(scaled, share, [s * x for s, x in zip(scale, b, strict=True)])
+    return [s * x for s, x in zip(scale, inner, strict=True)]
+
+
+WITHOUT = ("faded", "pseudo", "exact")  # policies that are 1 / w where no eigenvalue is small
+
+
+def regular(policy: str, X: list, b: list, number: Any, beside: list | None = None) -> tuple[list, Any]:
+    """X^-1 b and 1 where that is what `solve` answers: where X - c I > 0, c the bound below which it lets go of directions.
+    Elsewhere some finite numbers, and 0. That matrices are positive is told by the pivots of L D L*: no eigenvalues.
+
+    >>> X = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 4.0]]
+    >>> x, sure = regular("faded", X, [1.0, 2.0, 3.0], 0.03)
+    >>> [round(float(y), 12) for y in x], float(sure), float(regular("exact", [[1.0, 1.0], [1.0, 1.0]], [1.0, 1.0], 1e-9)[1])
+    ([1.0, 1.0, 0.75], 1.0, 0.0)
+    """
+    whole = X if beside is None else beside
+    if policy == "faded":
+        scale, A = _scaled(X, whole)
+        bound = number
+    else:  # no eigenvalue exceeds the trace
+        scale, A = [1.0] * len(X), X
+        bound = number * reduce(add, (row[k] for k, row in enumerate(whole)))
+    sure: Any = 1.0
+
+    def pivot(d: Any, diagonal: Any) -> Any:
+        nonlocal sure
+        positive = less(0.0, d)
+        sure = sure * positive
+        return 1.0 / choose(positive, d, 1.0)
+
+    factor([[x - bound if i == j else x for j, x in enumerate(row)] for i, row in enumerate(A)], pivot)
+    known = factor(A, lambda d, diagonal: 1.0 / choose(sure, d, 1.0))
+    inner = solved(known, [s * x for s, x in zip(scale, b, strict=True)])
+    return [s * x for s, x in zip(scale, inner, strict=True)], sure
+
+
+def _scaled(X: list, whole: list) -> tuple[list, list]:
+    """The scales of the rows, and X in them."""
     scale = []
     for k in range(0, len(X), 3):
         mean = (whole[k][k] + whole[k + 1][k + 1] + whole[k + 2][k + 2]) * (1.0 / 3.0)
         scale += [1.0 / root(most(mean, TINY))] * 3
-    scaled = [[x * (a * c) for x, c in zip(row, scale, strict=True)] for a, row in zip(scale, X, strict=True)]
-    inner = transformed(scaled, share, [s * x for s, x in zip(scale, b, strict=True)])
-    return [s * x for s, x in zip(scale, inner, strict=True)]
+    return scale, [[x * (a * c) for x, c in zip(row, scale, strict=True)] for a, row in zip(scale, X, strict=True)]

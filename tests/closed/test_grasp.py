@@ -10,9 +10,9 @@ import pytest
 
 import psiphi as pp
 from closed.cells import inertia_at_object, pair, puma_pair
-from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, random_cell
+from psiphi.bench.cells import CONTACTS, Closed, at_work, dense_answer, facing_pumas, held, random_cell
 from psiphi.bench.interpreted import Interpreted, uncompiled
-from psiphi.closed import circuits
+from psiphi.closed import Contact, circuits
 from psiphi.closed.system import System
 
 
@@ -351,3 +351,25 @@ def test_bad_cells_are_refused_in_words(change, words):
 def test_bad_calls_are_refused_in_words(both, call, words):
     with pytest.raises(pp.Error, match=words):
         call(both.system, both.q, both.v)
+
+
+def test_a_contact_that_slides():
+    """One row: it pushes along its normal and does nothing else; where friction=0 says it is one-sided, pulling is told."""
+    cell = uncompiled(facing_pumas(["rigid", Contact("sliding", normal=(-1, 0, 0), friction=0.0)]))
+    assert cell.nc == 7
+    q = at_work(cell)
+    rng = np.random.default_rng(2)
+    q, v = cell.project(q, rng.standard_normal(cell.nv))
+    normal = -cell.frame_pose(q, cell.contacts[1].second)[:3, 0]
+    for sign in (1.0, -1.0):
+        push = {cell.contacts[1].first: np.concatenate([np.zeros(3), 1e3 * sign * normal])}
+        a, forces = cell.forward_dynamics(q, v, np.zeros(12), forces=True, f_ext=push)
+        assert np.allclose(a, cell.forward_dynamics(q, v, np.zeros(12), f_ext=push, method="KKT"), atol=1e-7 * np.abs(a).max())
+        size = normal @ forces[1, 3:]
+        np.testing.assert_allclose(forces[1], [0, 0, 0, *(size * normal)], atol=1e-9 * abs(size))
+        assert size * sign > 0 and cell.contact_ratio(q, forces)[1] == (0.0 if sign > 0 else np.inf)
+    for wrong in ({"friction": 0.5}, {"friction": 0.0, "torsion": 0.1}):
+        with pytest.raises(pp.StateError, match="nothing holds it sideways"):
+            facing_pumas(["rigid", Contact("sliding", normal=(1, 0, 0), **wrong)])
+    with pytest.raises(pp.StateError, match="a sliding contact without normal"):
+        facing_pumas(["rigid", "sliding"])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from closed.cells import pinned_arm
+from psiphi.bench.cells import four_bar
 from psiphi.rollouts import sensitivity
 
 ARM = pp.load("pelican")  # two hinges
@@ -49,7 +51,7 @@ def agree(robot, q, v, run, names, rtol=1e-6):
     assert total == pytest.approx((own[0] * weights[0]).sum() + (own[1] * weights[1]).sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "lie"])
+@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint", "lie"])
 def test_every_method(method):
     tau = RNG.standard_normal((8, 2))
     agree(ARM, Q, V, lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, method), ["tau"])
@@ -74,6 +76,22 @@ def test_gains():
         return pp.rollout(ARM, q, v, law, 0.01, 10, effort=8.0)
 
     agree(ARM, Q, V, run, ["kp", "kd"])
+
+
+@pytest.mark.parametrize("method", ["rk4", "midpoint"])
+def test_parameters_that_are_losses_and_springs(method):
+    """Damping and stiffness stand in places of their own in a kernel: their gradients are the parameters' all the same."""
+    light = ARM.with_spring("*", 40.0).free("mass", "damping", "stiffness")
+    p = light.parameters() + 0.1
+
+    def run(q, v, d):
+        return pp.rollout(light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 6, method, damping=True, springs=True)
+
+    agree(light, Q, V, run, ["parameters"])
+    plain = pp.rollout(light.at(p), Q, V, None, 0.01, 6, method, damping=0.2)
+    names = light.parameter_names
+    others = [k for k, name in enumerate(names) if not name.endswith("mass")]
+    assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), "numbers of the call are none of the robot's"
 
 
 def test_a_flying_base():
@@ -153,3 +171,73 @@ def test_parameters():
         return pp.rollout(light.at(own + d.get("parameters", 0.0)), q, v, np.ones((6, 2)), 0.01, 6)
 
     agree(ARM, Q, V, run, ["tau", "parameters"][1:])
+
+
+def test_simulations_by_compiled_steps():
+    """`pp.simulate` runs the same kernel: the same derivatives, with events looked for, samples kept as they are."""
+    tau = RNG.standard_normal((8, 2))
+    options = {"limits": "record", "events": {"far": lambda t, q, v: q[..., 0] + 100.0}, "compiled": True}
+    for drive in (tau, None, pp.PD(ARM, [0.1, 0.2], kp=3.0, kd=0.5)):
+        motion = pp.simulate(ARM, Q, V, drive, duration=0.08, dt=0.01, every=2, **options)
+        same = pp.rollout(ARM, Q, V, drive, 0.01, 8, every=2)
+        weights = RNG.standard_normal(motion.q.shape), RNG.standard_normal(motion.v.shape)
+        found, wanted = motion.vjp(*weights), same.vjp(*weights)
+        assert set(found) == set(wanted) and all(np.array_equal(found[name], wanted[name]) for name in wanted)
+        assert all(np.array_equal(*pair) for pair in zip(motion.jvp(v=V[0]), same.jvp(v=V[0]), strict=True))
+
+
+def test_simulations_without_derivatives_say_so():
+    run = dict(duration=0.04, dt=0.01)
+    whole = pp.simulate(ARM, Q, V, compiled=True, **run)
+    for motion in (
+        pp.simulate(ARM, Q, V, compiled=False, **run),
+        pp.simulate(ARM, Q, V, method="RK45", **run),
+        pp.simulate(ARM, Q, V, compiled=True, every=3, **run),  # the last sample is not on the grid
+        pp.simulate(ARM, Q, V, compiled=True, events={"now": lambda t, q, v: 0.02 - t + 0.0 * q[..., 0]}, stop=True, **run),
+        whole[1:],
+        copy.deepcopy(whole),
+    ):
+        with pytest.raises(pp.StateError, match="no derivatives"):
+            motion.vjp(np.zeros(motion.q.shape))
+
+
+def closed_agree(system, q, v, tau, **options):
+    """jvp and vjp of a closed chain's motion beside differences, from states that keep the constraints."""
+    h, rng = 1e-5, np.random.default_rng(1)
+    _, w, rows = np.linalg.svd(system.constraint_jacobian(q))
+    move, dv, dtau = (
+        rng.standard_normal(system.nv - (w > 1e-9).sum()) @ rows[(w > 1e-9).sum() :],
+        *rng.standard_normal((2, system.nv)),
+    )
+    near = []
+    for x in (h, -h):
+        there, _ = system.project(system.integrate(q, x * move), v)
+        near.append((*system.project(there, v + x * dv), tau + x * dtau))
+    ahead, behind = (pp.rollout(system, *state, steps=len(tau), **options) for state in near)
+    changes = {"q": system.difference(near[1][0], near[0][0]) / (2 * h), "v": (near[0][1] - near[1][1]) / (2 * h)}
+    changes["tau"] = np.broadcast_to(dtau, tau.shape)
+    motion = pp.rollout(system, q, v, tau, steps=len(tau), **options)
+    moved = motion.jvp(**changes)
+    for own, x, y in zip(moved, ahead, behind, strict=True):
+        np.testing.assert_allclose(own, (x - y) / (2 * h), atol=1e-7 * np.abs(own).max())
+    weights = [rng.standard_normal(x.shape) for x in motion]
+    found = motion.vjp(*weights)
+    total = sum((found[name] * x).sum() for name, x in changes.items())
+    assert total == pytest.approx(sum((x * w).sum() for x, w in zip(moved, weights, strict=True)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "method"), [("ball", "rk4"), ("hinge", "euler")])
+def test_closed_chains(kind, method):
+    """Dynamics, and the way back onto the constraints after each step; the hinge's rows are redundant."""
+    system = four_bar(kind)
+    q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
+    closed_agree(system, q, v, RNG.standard_normal((12, 3)), method=method, every=3)
+
+
+def test_closed_chains_have_none_where_the_rank_changes():
+    """Stretched to its pin, at rest: alone an error, in a batch NaN; one that is not stretched has its derivatives."""
+    system = pinned_arm(pin=(2.0, 0.0, 0.0), gravity=(0.0, 0.0, 0.0))
+    rest = np.zeros((2, 2))
+    with pytest.raises(pp.SingularError, match="no derivative"):
+        pp.rollout(system, rest[0], rest[0], steps=3).vjp(np.ones((4, 2)))
+    assert np.isnan(pp.rollout(system, rest, rest, steps=3).vjp(np.ones((2, 4, 2)))["v"]).all()

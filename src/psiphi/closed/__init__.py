@@ -11,6 +11,7 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
     hub.py, elimination.py              many arms around one object, without Omega
     choosing.py, felt.py                which of the forms runs, by count; the inertia one feels at the object
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
+    carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closed_function.py, implicit.py     derivatives: the door, and the theorem
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     system.py, explaining.py            the door, and what it tells

@@ -249,3 +249,15 @@ class ClosedPull(ClosedDerivative):
         for name, gradient in zip(self.names, gradients, strict=True):
             found.append((name, gradient + (w @ slack)[..., 0, :] if name == "q" else gradient))
         return found
+
+
+def lasting(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Which motions (B, samples, n) have constraints whose rank stays, on them and beside where they begin: (B,)."""
+    own = implicit.ranks(system.constraint_jacobian(q))
+    found = (own == own[:, :1]).all(axis=-1)
+    loose = np.flatnonzero(found & (own[:, 0] < system.nc))
+    if len(loose):
+        rest = np.zeros((len(loose), system.nv))
+        gradients = ClosedFunction(system, ACCELERATIONS).vjp("q", "v")(q[loose, 0], v[loose, 0], rest, rest)[1:]
+        found[loose] = np.isfinite(np.concatenate(gradients, axis=-1)).all(axis=-1)
+    return found

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import choosing, circuits, closing, contacts, driving, explaining, felt, forward, saddle, sharing
+from psiphi.closed import carrying, choosing, circuits, closing, contacts, driving, explaining, felt, forward, saddle, sharing
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
@@ -254,12 +254,23 @@ class System:
         """
         return sharing.inverse_dynamics(self, q, v, a, internal, share, forces, f_ext, axes, check)
 
-    def complete(self, q: Numbers, v: Numbers, a: Numbers, exactly: Sequence[str] = (), check: bool = False) -> np.ndarray:
-        """The acceleration nearest to `a` with Jc a + bias = 0; joints named in `exactly` accelerate as `a` says.
+    def complete(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        exactly: Sequence[str] = (),
+        check: bool = False,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+    ) -> np.ndarray:
+        """The acceleration nearest to `a` with Jc a + bias = 0 that the motors can drive; joints named in `exactly` accelerate
+        as `a` says.
 
-        To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow.
+        To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow. A flying base without
+        thrusters moves as momentum asks. An element no motion fits is NaN; a single state, or any with check=True, raises.
         """
-        return sharing.complete(self, q, v, a, exactly, check)
+        return sharing.complete(self, q, v, a, exactly, f_ext, axes, check)
 
     def split_forces(self, q: Numbers, forces: Numbers, share: Numbers | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
@@ -416,12 +427,24 @@ class System:
 
     @property
     def _driving(self) -> Function:
+        self._with_inertia("to drive it by")
+        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
+
+    @property
+    def _is_adrift(self) -> bool:
+        """Whether joints without motors can move so that no contact feels it, in some posture."""
+        return bool(sharing.unfelt(self.constraint_jacobian(self.random(seed=0))[:, self.idle]).any())
+
+    @property
+    def _carrying(self) -> Function:
+        self._with_inertia("to carry it by")
+        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self)))
+
+    def _with_inertia(self, wanted: str) -> None:
+        """Refuse where a held body is thin: there is no Omega."""
         if self.algebra.is_thin:
-            cause = (
-                f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega to drive it by"
-            )
+            cause = f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega {wanted}"
             raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
-        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist()))
 
     @property
     def _omega(self) -> Function:

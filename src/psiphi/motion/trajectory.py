@@ -21,8 +21,9 @@ OPTIONAL = ("a", "tau", "forces", "energy", "residual")  # may be absent (None)
 
 
 class Event(NamedTuple):
-    """Something that happened: `name` ("limit", "grasp lost", "diverged", or the name of a function given to simulate), of
-    `what` (a joint, a contact), at time `t`, in batch element `where`, with `value`; whether it `stopped` that element."""
+    """Something that happened: `name` ("limit", "grasp lost", "contact made", "contact lost", "diverged", or the name of a
+    function given to simulate), of `what` (a joint, a contact), at time `t`, in batch element `where`, with `value`; whether it
+    `stopped` that element."""
 
     name: str
     t: float
@@ -153,6 +154,46 @@ class Trajectory:
             return self._each(lambda x, axis: np.take(x, np.zeros(times.shape, int), axis), t=times)._sample(times)
         k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
         return Sample(times if times.ndim else float(times), *interpolation.between(self, times, k))
+
+    def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
+        """Gradients of the weighted sum of all samples, by the beginning and by what drove the motion, as `pp.rollout` has
+        them: of motions whose steps a compiled kernel took.
+
+        >>> import numpy as np, psiphi as pp
+        >>> motion = pp.simulate(pp.robots.puma560(), np.zeros(6), tau=np.ones((50, 6)), duration=0.05, compiled=True)
+        >>> last = np.zeros_like(motion.q)
+        >>> last[-1, 0] = 1.0  # where the first joint ends
+        >>> motion.vjp(last)["tau"].shape
+        (50, 6)
+        """
+        return self._derived().vjp(q_weight, v_weight)
+
+    def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent vector) and of what drove the motion.
+
+        >>> import numpy as np, psiphi as pp
+        >>> motion = pp.simulate(pp.robots.puma560(), np.zeros(6), duration=0.05, compiled=True)
+        >>> motion.jvp(q=np.ones(6))[0].shape
+        (51, 6)
+        """
+        return self._derived().jvp(q, v, **others)
+
+    def _derived(self) -> Any:
+        found = vars(self).get("_rolled")
+        if found is None:
+            cause = (
+                "this motion has no derivatives: they are there where a compiled kernel took every step, and none stopped it"
+            )
+            raise StateError(cause, "pp.simulate(..., compiled=True), with steps that are a multiple of every=; or pp.rollout")
+        return found
+
+    def _with_derivatives(self, rolled: Any) -> Trajectory:
+        """This motion, with what knows its derivatives: they are not written into files, nor sent to other processes."""
+        object.__setattr__(self, "_rolled", rolled)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: x for name, x in vars(self).items() if name != "_rolled"}
 
     def summary(self) -> str:
         """What happened, as a table of text."""

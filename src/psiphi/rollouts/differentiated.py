@@ -51,8 +51,6 @@ class DifferentiatedMachine:
         m, plan = self.machine, self.machine.plan
         if m.plan.stops is not None:
             raise StateError(NO_SLOPE, 'leave limits="ignore"')
-        if plan.closure:
-            raise StateError("motions of closed chains have no derivatives yet", "take a robot without loops")
         frame = BlockFrame(m.blocks)
         inputs = tuple(Argument(name, (frame.sizes[name],), "q" if name == "q" else "") for name in (*plan.given, *plan.tables))
         outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))

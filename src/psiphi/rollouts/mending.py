@@ -32,6 +32,7 @@ class Careful(Runner):
     def __init__(self, plant: Plant, drive: Drive, plan: Recipe, dt: float, batch: Batch):
         self.plant = plant
         super().__init__(plant, drive, plan, dt, batch)
+        self.mended = np.zeros(self.count, dtype=bool)  # motions with steps in Python
 
     def advance(self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays) -> None:
         lost = super().advance(q, v, start, steps, every, out)
@@ -45,6 +46,7 @@ class Careful(Runner):
             return
         if not self.batch:  # a single motion has an error of its own
             raise Strained
+        self.mended[which] = True
         first = int(lost[which].argmax(axis=-1).min())
         q, v = (x[which, first - 1] if first else x0[which] for x, x0 in zip(out, state, strict=True))
         steps = self.steps(which, start + first * every, q, v)

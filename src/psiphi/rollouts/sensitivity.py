@@ -10,13 +10,17 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from psiphi.closed.closed_function import lasting
 from psiphi.control.plant import Plant
+from psiphi.errors import SingularError
 from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Recipe
-from psiphi.rollouts.runner import Arrays, Runner, compiled
+from psiphi.rollouts.mending import Careful
+from psiphi.rollouts.runner import Arrays, compiled
 from psiphi.rollouts.supply import Drive
 from psiphi.sweeps.program import PARAMETERS
 
+SEEN = 32  # states of a closed chain's motion that are looked at
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 Piece = tuple[int, int, np.ndarray, np.ndarray]  # steps a ... b, and the states (B, b - a, n) they begin with
 
@@ -24,10 +28,29 @@ Piece = tuple[int, int, np.ndarray, np.ndarray]  # steps a ... b, and the states
 class Sensitivity:
     """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps."""
 
-    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, runner: Runner, states: Arrays, every: int):
+    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, runner: Careful, states: Arrays, every: int):
         self.plant, self.drive, self.plan, self.runner, self.every = plant, drive, plan, runner, every
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
+        self.within = drive.losses.parameters(plant.robot)  # places whose numbers are parameters
+        self.rough = self._rough() if plan.closure else None
+
+    def _rough(self) -> np.ndarray:
+        """Which motions of a closed chain have no derivative: some of their steps ran in Python, or the rank of the
+        constraints does not stay."""
+        system, some = self.plant.given, slice(None, None, max(1, self.q.shape[1] // SEEN))
+        lost = self.runner.mended | ~lasting(system, self.q[:, some], self.v[:, some])
+        if lost.any() and not self.runner.batch:
+            cause = "this motion has no derivative: constraints that follow from others on it do not stay so beside it"
+            raise SingularError(cause, "start from another configuration")
+        return lost
+
+    def _sound(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Derivatives by place (B, ...): NaN of motions that have none."""
+        if self.rough is not None and self.rough.any():
+            for x in found.values():
+                x[self.rough] = np.nan
+        return dict(found)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,9 +60,10 @@ class Sensitivity:
 
     def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
         """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
-        code = compiled(self.plant.given, self.plan, Backwards, self.names)
-        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in self.names}
-        rows = [name for name in self.names if name in self.plan.tables]
+        names = self._with_places(self.names)
+        code = compiled(self.plant.given, self.plan, Backwards, names)
+        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
+        rows = [name for name in names if name in self.plan.tables]
         bar = {name: np.zeros((self.runner.count, 1, n)) for name, n in sizes.items() if name not in rows}
         table = {name: np.empty((self.runner.count, self.steps, sizes[name])) for name in rows}
         for a, b, q, v in self._pieces():
@@ -53,11 +77,19 @@ class Sensitivity:
             bar = ends
         bar["q"] = bar["q"] + q_weight[:, :1]
         bar["v"] = bar["v"] + v_weight[:, :1]
-        return {name: x[:, 0] for name, x in bar.items()} | table
+        for place, shares in self.within.items():
+            part = bar.pop(place)
+            for own, among in shares:
+                bar[PARAMETERS][..., among] += part[..., own]
+        return self._sound({name: x[:, 0] for name, x in bar.items()} | table)
 
     def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
         """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        names = tuple(name for name in self.names if name in changes)
+        names, changes = self._with_places(tuple(name for name in self.names if name in changes)), dict(changes)
+        for place in self.within if PARAMETERS in changes else ():
+            changes[place] = np.zeros((self.runner.count, self.plant.nv))
+            for own, among in self.within[place]:
+                changes[place][:, own] = changes[PARAMETERS][:, among]
         code = compiled(self.plant.given, self.plan, Along, names)
         found = tuple(np.empty_like(x) for x in (self.q, self.v))
         for room, name in zip(found, STATE, strict=True):
@@ -72,7 +104,14 @@ class Sensitivity:
         out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
         if self.steps and self.runner.count:
             code.run([*given, *each, *out], self.steps, self.every)
-        return found
+        return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
+
+    def _with_places(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """And, for the parameters, where else their numbers stand: in the order of what is given."""
+        if PARAMETERS not in names:
+            return names
+        fixed = [name for name in self.plan.given if name in names or name in self.within]
+        return (*fixed, *(name for name in names if name not in fixed))
 
     def _size(self, name: str) -> int:
         return self.plant.nv if name == "tau" else self.runner.given[name].shape[-1]

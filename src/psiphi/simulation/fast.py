@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from psiphi.errors import StateError
 from psiphi.motion.record import finish
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.mending import Careful
+from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive
+from psiphi.simulation.rolled_states import GivenTorque, RolledStates
 from psiphi.simulation.running import Run, Task
 
 State = tuple[np.ndarray, np.ndarray]
@@ -49,17 +52,19 @@ def worthwhile(plant: Plant, steps: int, count: int) -> bool:
 class Fast(Run):
     """One simulation by a compiled kernel."""
 
-    def __init__(self, task: Task, controller: Any):
+    def __init__(self, task: Task, tau: Any):
         super().__init__(task)
-        self.drive = Drive(self.field.torque, self.field.losses, controller, self.field.effort)
+        torque, effort, shape = self.field.torque, self.field.effort, (self.plant.nv,) if tau is None else np.shape(tau)
+        self.drive = Drive(torque, self.field.losses, tau if callable(tau) else None, effort)
+        self.given = None if callable(tau) else GivenTorque(torque, shape, tau is not None, effort)
         self.times: list[np.ndarray] = []
         self.parts: list[tuple[np.ndarray, ...]] = []
         self.whole: tuple[np.ndarray, ...] | None = None  # room for all samples, while every part is a stretch of it
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = Stops(self.plant) if self.task.limits == "block" else None
-        plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
-        runner = Careful(self.plant, self.drive, plan, self.dt, self.batch)
+        self.plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
+        self.runner = runner = Careful(self.plant, self.drive, self.plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
         if not self.watch.dense:
@@ -105,7 +110,7 @@ class Fast(Run):
             return None
         tau = self.drive.at_samples(self.plant.robot, t, self.dt, Q, V)
         with np.errstate(all="ignore"):
-            _, forces = self.plant.forces(Q, V, self.field.total(tau, V))
+            _, forces = self.plant.forces(Q, V, self.field.total(tau, Q, V))
         return forces if at is None or forces is None else forces[..., at, :, :]
 
     def _look(self, runner: Careful, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:
@@ -158,6 +163,11 @@ class Fast(Run):
                 tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
                 gone = np.isnan(q).any(axis=-1, keepdims=True) & ~self.watch.alive[..., None, None]
                 tau = np.where(gone, np.nan, tau)
-                a, forces = self.plant.over_samples().forces(q, v, self.field.total(tau, v, samples=True))
+                a, forces = self.plant.over_samples().forces(q, v, self.field.total(tau, q, v, samples=True))
                 rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
-        return finish(self.plant, rows, self.watch.events, self.task.info)
+        made = finish(self.plant, rows, self.watch.events, self.task.info)
+        if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():
+            return made
+        states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (made.q, made.v))
+        ways = partial(Sensitivity, self.plant, self.drive, self.plan, self.runner, states, self.every)
+        return made._with_derivatives(RolledStates.of((made.q, made.v), ways, self.given))

@@ -188,6 +188,11 @@ def test_what_cannot_be_done_is_said():
         pp.ObjectControl(pp.load("ur5"), here)
     with pytest.raises(pp.StateError, match="holds no object"):
         pp.ObjectControl(cells.four_bar(), here)
+    flyer = pp.load("puma560", base="free")
+    table = pp.Loop("sliding", "box/box", "world", axis=(0, 0, 1))
+    flying = pp.grasp([(flyer, None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None], loops=[table])
+    with pytest.raises(pp.StateError, match="joints without motors that nothing but box/box loads, beside loops"):
+        pp.ObjectControl(flying, here)
 
 
 def polisher() -> tuple[pp.System, np.ndarray]:

@@ -349,9 +349,9 @@ def _chains(robot: pp.Robot) -> list[Call]:
     frame = next(name for name, spot in system.frames.items() if spot.body >= 0)
     hand = next(name for name, spot in robot.frames.items() if spot.body == len(robot.bodies) - 1)
     motors = {"passive": None, "actuated": None}
+    pair = pp.grasp([(robot, None, hand), (robot, (1, 0, 0), hand)], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)])
     held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
     grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
-    pair = pp.grasp([(robot, None, hand), (robot, (1, 0, 0), hand)], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)])
     return [
         Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
         Call("grasp", pp.grasp, {

@@ -11,19 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import (
-    carrying,
-    choosing,
-    circuits,
-    closing,
-    contacts,
-    driving,
-    explaining,
-    felt,
-    forward,
-    saddle,
-    sharing,
-)
+from psiphi.closed import carrying, choosing, circuits, closing, contacts, driving, explaining, felt, forward, saddle, sharing
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
@@ -439,11 +427,7 @@ class System:
 
     @property
     def _driving(self) -> Function:
-        if self.algebra.is_thin:
-            cause = (
-                f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega to drive it by"
-            )
-            raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
+        self._with_inertia("to drive it by")
         return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
 
     @property
@@ -453,7 +437,14 @@ class System:
 
     @property
     def _carrying(self) -> Function:
+        self._with_inertia("to carry it by")
         return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self)))
+
+    def _with_inertia(self, wanted: str) -> None:
+        """Refuse where a held body is thin: there is no Omega."""
+        if self.algebra.is_thin:
+            cause = f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega {wanted}"
+            raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
 
     @property
     def _omega(self) -> Function:

@@ -23,6 +23,7 @@ from reference import reference
 import psiphi as pp
 from psiphi.catalogue.dynamics import CATALOGUE, METHODS, Quantity
 from psiphi.functions.identified import Identified
+from psiphi.operators.letters import printed
 
 ROOT = Path(__file__).parents[1]
 
@@ -82,7 +83,7 @@ def _catalogue(robot, rows) -> Iterator[tuple[str, str, str, str]]:
     s = robot.operators
     for name, quantity in rows.items():
         results = quantity.results(s, lambda force: force, (("tool",), "world")) if isinstance(quantity, Quantity) else {}
-        written = "<br>".join(f"`{key} = {_named(str(value))}`" for key, value in results.items())
+        written = "<br>".join(f"`{printed(key) if key == 'a' else key} = {value}`" for key, value in results.items())
         written += " at rest" if getattr(quantity, "at_rest", False) else ""
         frames = ("tool",) if any(word in name for word in ("frame", "jacobian", "compliance")) else ()
         shapes = _shapes(robot.function(name, frames))
@@ -95,11 +96,6 @@ def _shapes(function) -> str:
         ",".join("(" + ",".join(map(str, arg.shape)) + ")" for arg in side) for side in (function.inputs, function.outputs)
     ]
     return "->".join(sides)
-
-
-def _named(text: str) -> str:
-    """Joint accelerations and the links' a print alike: what H* takes is the former."""
-    return text.replace("H* a", "H* v̇").replace("J_m a", "J_m v̇")
 
 
 # -- robots.md ------------------------------------------------------------------------------------------------------------

@@ -70,7 +70,10 @@ _HOME = {  # public name -> where it lives
     "GravityCompensation": "control.controllers",
     "PD": "control.controllers",
     "ComputedTorque": "control.controllers",
+    "Decoupled": "control.energy_based",
+    "Lyapunov": "control.energy_based",
     "OperationalSpace": "control.task_space",
+    "ObjectControl": "control.held_object",
     "MotionWarning": "simulation",
     "SimulationError": "simulation",
 }
@@ -82,16 +85,19 @@ __all__ = [
     "ComputedTorque",
     "Contact",
     "DH",
+    "Decoupled",
     "Error",
     "Expression",
     "Frame",
     "FreeRobot",
     "GravityCompensation",
     "Loop",
+    "Lyapunov",
     "Model",
     "ModelError",
     "ModelWarning",
     "MotionWarning",
+    "ObjectControl",
     "OperationalSpace",
     "PD",
     "Pose",
@@ -138,6 +144,8 @@ if TYPE_CHECKING:
     from psiphi import estimation, interop, robots, scenes, viewer
     from psiphi.closed import Contact, Loop, System, connect, grasp
     from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
+    from psiphi.control.energy_based import Decoupled, Lyapunov
+    from psiphi.control.held_object import ObjectControl
     from psiphi.control.task_space import OperationalSpace
     from psiphi.embedding import Gear, embed
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError

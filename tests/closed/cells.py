@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+import psiphi as pp
 from psiphi.bench.cells import Closed, held
+from psiphi.bench.interpreted import Interpreted, uncompiled
 from psiphi.closed import Loop, System, connect
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
@@ -16,6 +20,21 @@ def pair(*kinds: str, seed: int = 3) -> Closed:
     rng = np.random.default_rng(seed)
     arms = [random_tree(7, int(rng.integers(1 << 30)), "revolute", 0.0) for _ in kinds]
     return held(arms, kinds, rng)
+
+
+def puma_pair(q: list[float], lean: float = 0.0, wrap: Callable[[System], System] = uncompiled) -> Closed:
+    """Two PUMAs side by side in one posture, a beam across their hands."""
+    puma = Interpreted.of(pp.robots.puma560())
+    one, two = np.eye(4), np.eye(4)
+    two[1, 3] = 1.0
+    two[0, 3] = lean
+    hands = [base @ puma.frame_pose(q, "tool") for base in (one, two)]
+    place = np.eye(4)
+    place[:3, 3] = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
+    at = [np.linalg.inv(place) @ hand for hand in hands]
+    cell = wrap(pp.grasp([(puma, one, "tool"), (puma, two, "tool")], pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"), at))
+    start = np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
+    return Closed(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
 
 
 def pinned_arm(pin=(1.2, 0.4, 0.0), gravity=(0.0, -9.81, 0.0)) -> System:

@@ -11,6 +11,7 @@ from closed.worldly import accelerations
 from psiphi.bench.cells import Closed, at_work, facing_pumas
 from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Contact, Loop, connect, grasp
+from psiphi.closed.sharing import drivable
 
 
 def relative(ours, theirs) -> float:
@@ -283,8 +284,54 @@ def test_a_flying_base_without_thrusters():
     a = cell.forward_dynamics(q, v, rng.standard_normal(cell.na))
     torques = cell.inverse_dynamics(q, v, a)
     assert not torques[cell.idle].any() and relative(cell.forward_dynamics(q, v, torques), a) < 1e-9
-    with pytest.raises(pp.StateError, match="no contact can give coordinate"):
-        cell.inverse_dynamics(q, v, cell.complete(q, v, np.ones(cell.nv)))
+    thrust = np.linalg.pinv(cell.constraint_jacobian(q)) @ -cell.constraint_bias(q, v)
+    with pytest.raises(pp.StateError, match=r"no contact can give coordinate .* cell\.complete"):
+        cell.inverse_dynamics(q, v, thrust)
+    wish = rng.standard_normal(cell.nv)
+    for a in (cell.complete(q, v, wish), drivable(cell, q, v, thrust)):
+        torques = cell.inverse_dynamics(q, v, a)
+        assert not torques[cell.idle].any() and relative(cell.forward_dynamics(q, v, torques, method="KKT"), a) < 1e-9
+        np.testing.assert_allclose(falling(cell, q, v, a), [0, 0, -9.81], atol=1e-3)
+    with pytest.raises(pp.StateError, match=r"no motors drive this: coordinate . of"):
+        cell.complete(q, v, wish, exactly=[passive, "box/free"])
+    push = {cell.object: np.array([0.0, 0, 0, 3.0, 0, 0])}
+    pushed = cell.inverse_dynamics(q, v, cell.complete(q, v, wish, f_ext=push), f_ext=push)
+    assert not pushed[cell.idle].any() and cell.complete(np.stack([q, q]), v, wish).shape == (2, cell.nv)
+    assert np.isnan(cell.complete(np.stack([q, q]), v, wish, exactly=[passive, "box/free"])).all()
+
+
+def falling(cell, q: np.ndarray, v: np.ndarray, a: np.ndarray, h: float = 1e-4) -> np.ndarray:
+    """The acceleration of the common centre of mass, by differences of positions."""
+    robot = cell.robot
+    mass = np.array([body.mass for body in robot.bodies])
+
+    def centre(t: float) -> np.ndarray:
+        along = robot.integrate(q, t * v + 0.5 * t * t * a)  # to second order: v and a are at the middle
+        T = np.stack([robot.frame_pose(along, body.name) for body in robot.bodies])
+        points = T[:, :3, 3] + np.einsum("bij,bj->bi", T[:, :3, :3], [body.com for body in robot.bodies])
+        return mass @ points / mass.sum()
+
+    return (centre(h) - 2 * centre(0.0) + centre(-h)) / h**2
+
+
+def test_a_controller_of_a_flying_cell():
+    """Computed torque asks nothing of the base: joints accelerate as if it had thrusters, and it moves as momentum asks."""
+    rng = np.random.default_rng(5)
+    flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
+    cell = uncompiled(grasp([(flyer, None, flyer.bodies[-1].name)], pp.Body.box(1.0, (1, 1, 1)), [None]))
+    q, v = cell.project(cell.assemble(cell.random(rng)), rng.standard_normal(cell.nv))
+    control = pp.ComputedTorque(cell, q, 3.0, 2.0)
+    tau = control(0.0, q, v)
+    a = cell.forward_dynamics(q, v, tau)
+    assert not tau[cell.idle].any()
+    thrusted = cell.forward_dynamics(q, v, cell.robot.inverse_dynamics(q, v, -2.0 * v))
+    np.testing.assert_allclose(a[cell.actuated], thrusted[cell.actuated], atol=1e-9)
+    np.testing.assert_allclose(falling(cell, q, v, a), [0, 0, -9.81], atol=1e-3)
+    assert relative(tau[cell.actuated], cell.inverse_dynamics(q, v, drivable(cell, q, v, thrusted))[cell.actuated]) < 1e-9
+    one, other = (
+        pp.simulate(cell, q, v, control, duration=0.01, method="euler", compiled=flag).final for flag in (True, False)
+    )
+    np.testing.assert_allclose(one.q, other.q, atol=1e-10)
 
 
 def test_a_motion_that_breaks_the_grasp_is_refused(both):

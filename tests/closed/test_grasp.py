@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import inertia_at_object, pair
-from psiphi.bench.cells import CONTACTS, Closed, dense_answer, held, random_cell
+from closed.cells import inertia_at_object, pair, puma_pair
+from psiphi.bench.cells import CONTACTS, Closed, at_work, dense_answer, facing_pumas, held, random_cell
 from psiphi.bench.interpreted import Interpreted, uncompiled
-from psiphi.closed import circuits
+from psiphi.closed import Contact, circuits
 from psiphi.closed.system import System
 
 
@@ -194,21 +194,6 @@ def test_nan_stays_in_its_element(both):
     assert np.isnan(a[1]).any() and np.isfinite(a[[0, 2]]).all()
 
 
-def puma_pair(q: list[float], lean: float = 0.0) -> Closed:
-    """Two PUMAs side by side in one posture, a beam across their hands."""
-    puma = Interpreted.of(pp.robots.puma560())
-    one, two = np.eye(4), np.eye(4)
-    two[1, 3] = 1.0
-    two[0, 3] = lean
-    hands = [base @ puma.frame_pose(q, "tool") for base in (one, two)]
-    place = np.eye(4)
-    place[:3, 3] = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
-    at = [np.linalg.inv(place) @ hand for hand in hands]
-    cell = uncompiled(pp.grasp([(puma, one, "tool"), (puma, two, "tool")], pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"), at))
-    start = np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
-    return Closed(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
-
-
 def test_parallel_arms_at_a_singularity():
     """Both wrists straight: no joint moves either hand along one direction, the squeeze in it is free. Accelerations stand."""
     straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0])
@@ -292,7 +277,7 @@ def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
     links = [circuits.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)]
     assert links[2] - links[1] == 2 * (links[1] - links[0]), "exactly linear"
     assert all(more < 2.15 * less for less, more in pairwise(links))
-    arms = [circuits.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8, 16)]
+    arms = [circuits.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8)]
     assert all(more < 8 * less for less, more in pairwise(arms))
 
 
@@ -360,3 +345,25 @@ def test_bad_cells_are_refused_in_words(change, words):
 def test_bad_calls_are_refused_in_words(both, call, words):
     with pytest.raises(pp.Error, match=words):
         call(both.system, both.q, both.v)
+
+
+def test_a_contact_that_slides():
+    """One row: it pushes along its normal and does nothing else; where friction=0 says it is one-sided, pulling is told."""
+    cell = uncompiled(facing_pumas(["rigid", Contact("sliding", normal=(-1, 0, 0), friction=0.0)]))
+    assert cell.nc == 7
+    q = at_work(cell)
+    rng = np.random.default_rng(2)
+    q, v = cell.project(q, rng.standard_normal(cell.nv))
+    normal = -cell.frame_pose(q, cell.contacts[1].second)[:3, 0]
+    for sign in (1.0, -1.0):
+        push = {cell.contacts[1].first: np.concatenate([np.zeros(3), 1e3 * sign * normal])}
+        a, forces = cell.forward_dynamics(q, v, np.zeros(12), forces=True, f_ext=push)
+        assert np.allclose(a, cell.forward_dynamics(q, v, np.zeros(12), f_ext=push, method="KKT"), atol=1e-7 * np.abs(a).max())
+        size = normal @ forces[1, 3:]
+        np.testing.assert_allclose(forces[1], [0, 0, 0, *(size * normal)], atol=1e-9 * abs(size))
+        assert size * sign > 0 and cell.contact_ratio(q, forces)[1] == (0.0 if sign > 0 else np.inf)
+    for wrong in ({"friction": 0.5}, {"friction": 0.0, "torsion": 0.1}):
+        with pytest.raises(pp.StateError, match="nothing holds it sideways"):
+            facing_pumas(["rigid", Contact("sliding", normal=(1, 0, 0), **wrong)])
+    with pytest.raises(pp.StateError, match="a sliding contact without normal"):
+        facing_pumas(["rigid", "sliding"])

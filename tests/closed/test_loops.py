@@ -22,6 +22,7 @@ LOOPS = {
     "universal": {"axis": (0.0, 0.6, 0.8), "axis2": (1.0, 0.2, 0.0)},
     "cylindrical": {"axis": (0.0, 0.6, 0.8)},
     "planar": {"axis": (1.0, 2.0, -0.5)},
+    "sliding": {"axis": (0.5, -1.0, 0.7)},
     "distance": {"length": 0.8},
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.control.task_space import TaskForce
+from psiphi.control.task_forces import pulls
 from psiphi.errors import StateError
 from simulation.motions import juggler, puma, state, ur5
 from spatial import on_arrays as quat
@@ -137,7 +137,7 @@ def test_a_half_turn_is_the_shortest_way():
         turn = quat.exp(w)
         turned = pose.copy()
         turned[:3, :3] = np.stack([quat.rotate(turn, e) for e in np.eye(3)], axis=-1) @ pose[:3, :3]
-        found = TaskForce(6, "faded").pulls(pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
+        found = pulls(6, pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
         np.testing.assert_allclose(found, [*w, 0, 0, 0], atol=1e-8)
 
 
@@ -159,3 +159,44 @@ def test_a_half_turn_is_the_shortest_way():
 def test_what_controllers_refuse(make, why):
     with pytest.raises(StateError, match=why):
         make(puma())
+
+
+def test_tasks_in_order_of_priority():
+    """Dense algebra beside it: the first task gets all it asks for, the second what is left, by the mass matrix."""
+    robot = pp.load("panda")
+    q, v = state(robot, 5, ())
+    first, second = robot.frame_pose(q, "tool"), robot.frame_pose(q, robot.bodies[3].name)
+    goals = [first, second[:3, 3] + 0.05]
+    goals[0][:3, 3] += 0.1
+    control = pp.OperationalSpace(robot, ["tool", robot.bodies[3].name], goals, policy="pseudo", speed=0.0, posture=q)
+    tau = control(0.0, q, v)
+    a = robot.forward_dynamics(q, v, tau)
+    M_inv, u = robot.mass_matrix_inverse(q), -6.0 * v
+    wanted = []
+    for name, rows, goal in (("tool", 6, goals[0]), (robot.bodies[3].name, 3, goals[1])):
+        place = robot.frame_pose(q, name)[:3, 3]
+        error = np.concatenate([np.zeros(3), goal[:3, 3] - place]) if rows == 6 else goal - place
+        wanted.append(100.0 * error - 20.0 * robot.frame_velocity(q, v, name)[6 - rows :])
+    J1, J2 = robot.jacobian(q, "tool"), robot.jacobian(q, robot.bodies[3].name)[3:]
+    drift1, drift2 = robot.frame_acceleration(q, v, u, "tool"), robot.frame_acceleration(q, v, u, robot.bodies[3].name)[3:]
+    bar = M_inv @ J1.T @ np.linalg.inv(J1 @ M_inv @ J1.T)
+    moved = u + bar @ (wanted[0] - drift1)
+    left = np.eye(robot.nv) - bar @ J1
+    S = J2 @ left @ M_inv @ J2.T  # singular: less is left than is asked for
+    pushed = M_inv @ left.T @ J2.T @ np.linalg.pinv(S, rcond=1e-9) @ (wanted[1] - drift2 - J2 @ (moved - u))
+    np.testing.assert_allclose(robot.frame_acceleration(q, v, a, "tool"), wanted[0], atol=1e-8)
+    np.testing.assert_allclose(a, moved + pushed, atol=1e-7)
+    assert np.abs(pushed).max() > 0.1
+    same = pp.OperationalSpace(robot, ["tool", "tool"], [first, first], policy="pseudo", posture=q)
+    alone = pp.OperationalSpace(robot, "tool", first, policy="pseudo", posture=q)
+    np.testing.assert_allclose(same(0.0, q, v), alone(0.0, q, v), atol=1e-8, err_msg="nothing is left for the same task again")
+    both = pp.OperationalSpace(robot, ["tool", robot.bodies[3].name], [lambda t: goals[0][:3, 3], goals[1]])
+    fast, slow = (pp.simulate(robot, q, v, both, duration=4e-3, method="euler", compiled=flag) for flag in (True, False))
+    np.testing.assert_allclose(fast.q, slow.q, atol=1e-10)
+    for frames, targets, words in (
+        (["tool"], [first, first], "1 frames and 2 targets"),
+        ([], [], "0 frames"),
+        (3, first, "list"),
+    ):
+        with pytest.raises(pp.StateError, match=words):
+            pp.OperationalSpace(robot, frames, targets)

@@ -32,7 +32,7 @@ def agree(ours: Model, again: Model, rtol: float = 1e-13) -> None:
         np.testing.assert_allclose(b.inertia, a.inertia, rtol=0, atol=rtol * max(1.0, np.abs(a.inertia).max()))
     for a, b in zip(ours.joints, again.joints, strict=True):
         np.testing.assert_allclose(b.pose.matrix, a.pose.matrix, rtol=0, atol=rtol)
-        for word in ("axis", "lower", "upper", "velocity", "effort", "damping", "friction", "armature"):
+        for word in ("axis", "lower", "upper", "velocity", "effort", "damping", "friction", "armature", "stiffness", "rest"):
             np.testing.assert_array_equal(getattr(a, word), getattr(b, word), err_msg=f"{a.name} {word}")
         assert a.kind == b.kind
     np.testing.assert_array_equal(ours.gravity_vector, again.gravity_vector)

@@ -55,7 +55,7 @@ SCENES = {
 ODD = f"""<mujoco model="odd"><option density="1.2"/><worldbody>
   <body name="a" gravcomp="1"><joint name="lead" axis="0 1 0" stiffness="3"/>{GEOM}
   <body name="b" pos="0.3 0 0"><joint name="bend" axis="0 1 0"/>{GEOM}
-  <body name="d"><joint name="ball" type="ball" range="0 60"/>{GEOM}</body></body></body>
+  <body name="d"><joint name="ball" type="ball" range="0 60" stiffness="2"/>{GEOM}</body></body></body>
   <body name="c"><joint name="fly" type="free" armature="0.1"/>{GEOM}</body>
   <body name="hand" mocap="true"/></worldbody>
   <tendon><fixed name="string"><joint joint="lead" coef="1"/><joint joint="bend" coef="-1"/></fixed></tendon>

@@ -147,7 +147,7 @@ def test_what_has_no_counterpart_is_listed():
     report = "\n".join(robot.report)
     for words in (
         "armature of the three slides of a free joint: left out, that of its turns is kept ('fly')",
-        "springs of joints (stiffness): left out ('lead')",
+        "springs of ball and free joints (stiffness): left out ('ball')",
         "tendons, with their springs, dampers and armature: left out ('string')",
         "wind and water",
         "gravity compensation: left out ('a')",
@@ -172,7 +172,7 @@ def test_saved_and_read_again(name, tmp_path):
     again = pp.load(tmp_path / "again.xml")
     assert again.joint_names == robot.joint_names and len(again.loops) == len(robot.loops)
     assert again.mimics.keys() == robot.mimics.keys()
-    for word in ("lower", "upper", "effort", "damping", "friction", "armature"):
+    for word in ("lower", "upper", "effort", "damping", "friction", "armature", "stiffness", "rest"):
         np.testing.assert_allclose(getattr(again, word), getattr(robot, word), rtol=1e-12, atol=0)
     for posture, q in robot.postures.items():
         if posture != "qpos0":

@@ -137,6 +137,13 @@ def test_steps_rollouts_and_simulations_take_them():
         for motion in motions:
             close((motion.q[2], motion.energy[2]), (alone.q, alone.energy), 1e-8 if damping else 1e-12)
             close(motion.a[2], alone.a, 1e-6)
+    soft = robot.with_spring("wrist_*", 2.0, rest=0.5).free("stiffness", links="wrist_*")
+    p = np.array([[2.0, 3.0, 4.0], [20.0, 3.0, 1.0], [1.0, 30.0, 9.0]])
+    assert soft.parameter_names == tuple(f"wrist_{k}_joint.stiffness" for k in (1, 2, 3))
+    motions = [pp.simulate(soft.at(p), q, v, tau, duration=0.03, springs=True, compiled=flag) for flag in (True, False)]
+    alone = pp.simulate(soft.baked(p[2]), q[2], v[2], tau[2], duration=0.03, springs=True, compiled=False)
+    for motion in motions:
+        close((motion.q[2], motion.energy[2], motion.a[2]), (alone.q, alone.energy, alone.a), 1e-6)
     control = ComputedTorque(bound, robot.neutral(), kp=10, kd=5)
     motions = [pp.simulate(bound, q, v, control, duration=0.02, compiled=flag) for flag in (True, False)]
     close((motions[0].q, motions[0].tau), (motions[1].q, motions[1].tau), 1e-12)

@@ -91,7 +91,13 @@ def table(folder: Path) -> list[Call]:
         Call("Builder.joint", _joint, {
             "name": "j", "kind": "revolute", "parent": "world", "child": "a", "axis": (0, 0, 1), "xyz": (0, 0, 0), "rpy": (0, 0, 0),
             "lower": -1.0, "upper": 1.0, "velocity": 1.0, "effort": 1.0, "damping": 0.0, "friction": 0.0, "armature": 0.0,
+            "stiffness": 1.0, "rest": 0.0, "spring": None, "motor": True,
         }),
+        Call("Builder.spring", lambda **o: _hinged().spring(**o), {"joint": "j", "stiffness": 1.0, "rest": 0.0, "spring": None}),
+        Call("Builder.elastic", lambda **o: _hinged().elastic(**o), {
+            "joint": "j", "stiffness": 1.0, "rotor": 1e-3, "ratio": 10.0, "damping": 0.0, "spring": None,
+        }),
+        Call("spring table", lambda **o: _hinged().spring("j", spring=o), {"deflection": [0.0, 1.0], "torque": [0.0, 1.0]}),
         Call("Builder.frame", _frame, {"name": "f", "body": "a", "xyz": (0, 0, 0), "rpy": (0, 0, 0)}),
         Call("Builder.build", _build, {"base": "fixed", "repair": ()}),
         Call("Body.box", pp.Body.box, {"mass": 1.0, "size": (1, 1, 1), "name": "b", "com": (0, 0, 0)}),
@@ -208,6 +214,21 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("with_gravity", robot.with_gravity, {"gravity": (0, 0, -1)}),
         Call("with_base", robot.with_base, {"base": "free", "pose": None}),
         Call("with_posture", robot.with_posture, {"name": "up", "q": q}),
+        Call(
+            "with_spring", robot.with_spring, {"joints": robot.joint_names[-1], "stiffness": 1.0, "rest": 0.0, "spring": None}
+        ),
+        Call(
+            "with_elastic",
+            robot.with_elastic,
+            {
+                "joints": robot.joint_names[-1],
+                "stiffness": 1.0,
+                "rotor": 1e-3,
+                "ratio": 10.0,
+                "damping": 0.0,
+                "spring": None,
+            },
+        ),
         Call("with_inertia", robot.with_inertia, {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None}),
         Call(
             "with_postures",
@@ -265,12 +286,12 @@ def _motions(robot: pp.Robot) -> list[Call]:
     motion, rolled = pp.simulate(robot, q, v, duration=0.01), pp.rollout(robot, q, v, rest, steps=2, method="euler")
     driven = pp.simulate(robot, q, v, rest, duration=2e-3, method="euler", compiled=True)
     motors = {"actuated": None, "passive": None}
-    brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "effort": False, **motors}
+    brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "springs": False, "effort": False, **motors}
     given = {"q0": q, "v0": v, "tau": None, "dt": 1e-3, "method": "rk4", "every": 1, "hold": False, "limits": "ignore"}
     return [
         Call("simulate", lambda **o: pp.simulate(**o), {
             "system": robot, "duration": 3e-3, **given, **brakes, "events": (), "stop": False, "projection": None, "rtol": None,
-            "atol": None, "compiled": False, "progress": None,
+            "atol": None, "compiled": False, "progress": None, "contacts": "hold",
         }),
         Call("simulate by SciPy", lambda **o: pp.simulate(robot, q, duration=2e-3, **o), {
             "method": "RK45", "rtol": 1e-3, "atol": 1e-3, "events": {"e": lambda t, q, v: 1.0}, "stop": ("diverged",),
@@ -294,9 +315,16 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("GravityCompensation", _asked(pp.GravityCompensation, q, v), {"robot": robot, **motors}),
         Call("PD", _asked(pp.PD, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "gravity": False, **motors}),
         Call("ComputedTorque", _asked(pp.ComputedTorque, q, v), {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, **motors}),
+        Call("Lyapunov", _asked(pp.Lyapunov, q, v), {
+            "robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "pull": 1.0, **motors,
+        }),
+        Call("Decoupled", _asked(pp.Decoupled, q, v), {"robot": robot, "reference": q, "k": 1.0, "pull": 1.0, **motors}),
         Call("OperationalSpace", _asked(pp.OperationalSpace, q, v), {
             "robot": robot, "frame": next(iter(robot.frames)), "target": np.zeros(3), "kp": 1.0, "kd": 1.0, "posture": q,
             "posture_kp": 1.0, "posture_kd": 1.0, "policy": "faded", "rcond": 1e-9, "damping": 1e-3, "fade": 0.03, "speed": 1.0,
+        }),
+        Call("OperationalSpace tasks", _asked(pp.OperationalSpace, q, v), {
+            "robot": robot, "frame": list(robot.frames)[:2], "target": [np.zeros(3), np.eye(4)],
         }),
         Call("Trajectory.at", motion.at, {"t": 0.005}),
         Call("Trajectory.element", lambda where: motion.element(where), {"where": 0}) if motion.batch else
@@ -319,6 +347,8 @@ def _chains(robot: pp.Robot) -> list[Call]:
     frame = next(name for name, spot in system.frames.items() if spot.body >= 0)
     hand = next(name for name, spot in robot.frames.items() if spot.body == len(robot.bodies) - 1)
     motors = {"passive": None, "actuated": None}
+    held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
+    grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
     return [
         Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
         Call("grasp", pp.grasp, {
@@ -326,7 +356,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
             "mimic": False, "name": "cell", **motors,
         }),
         Call("Loop", lambda **o: pp.connect(robot, [pp.Loop(**o)]), {
-            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "",
+            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None,
         }),
         Call("Contact", lambda **o: pp.grasp([(robot, None, hand)], pp.Body.box(1.0, (1, 1, 1)), [None], [pp.Contact(**o)]), {
             "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None,
@@ -347,7 +377,17 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.inverse_dynamics", system.inverse_dynamics, {
             "q": q, "v": v, "a": still, "internal": None, "share": None, "forces": False, "f_ext": None, "axes": "world", "check": False,
         }),
-        Call("System.complete", system.complete, {"q": q, "v": v, "a": still, "exactly": (), "check": False}),
+        Call("System.complete", system.complete, {
+            "q": q, "v": v, "a": still, "exactly": (), "check": False, "f_ext": None, "axes": "world",
+        }),
+        Call("ObjectControl", _asked(pp.ObjectControl, grip, np.zeros(held.nv)), {
+            "system": held, "target": held.frame_pose(grip, held.object), "kp": 1.0, "kd": 1.0, "stiffness": None, "damping": None,
+            "inertia": None, "measured": np.zeros(6), "forces": np.zeros((1, 6)), "squeeze": 1.0, "share": None, "posture": grip,
+            "posture_kp": 1.0, "posture_kd": 1.0,
+        }),
+        Call("ObjectControl impedance", _asked(pp.ObjectControl, grip, np.zeros(held.nv)), {
+            "system": held, "target": held.frame_pose(grip, held.object), "stiffness": 1.0, "damping": 1.0, "inertia": 1.0,
+        }),
         Call("System.split_forces", system.split_forces, {"q": q, "forces": forces, "share": None}),
         Call("System.effective_compliance", system.effective_compliance, {"q": q, "frame": frame, "axes": "world"}),
         Call("System.effective_inertia", system.effective_inertia, {"q": q, "frame": frame, "axes": "world", "policy": "exact"}),
@@ -385,6 +425,13 @@ def _study() -> pp.Study:
 
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def _hinged() -> pp.Builder:
+    b = pp.Builder("x")
+    b.body("a", mass=1.0, inertia=np.eye(3))
+    b.joint("j", "revolute", "world", "a")
+    return b
 
 
 def _joint(**options) -> None:

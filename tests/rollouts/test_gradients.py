@@ -51,7 +51,7 @@ def agree(robot, q, v, run, names, rtol=1e-6):
     assert total == pytest.approx((own[0] * weights[0]).sum() + (own[1] * weights[1]).sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "lie"])
+@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint", "lie"])
 def test_every_method(method):
     tau = RNG.standard_normal((8, 2))
     agree(ARM, Q, V, lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, method), ["tau"])
@@ -76,6 +76,22 @@ def test_gains():
         return pp.rollout(ARM, q, v, law, 0.01, 10, effort=8.0)
 
     agree(ARM, Q, V, run, ["kp", "kd"])
+
+
+@pytest.mark.parametrize("method", ["rk4", "midpoint"])
+def test_parameters_that_are_losses_and_springs(method):
+    """Damping and stiffness stand in places of their own in a kernel: their gradients are the parameters' all the same."""
+    light = ARM.with_spring("*", 40.0).free("mass", "damping", "stiffness")
+    p = light.parameters() + 0.1
+
+    def run(q, v, d):
+        return pp.rollout(light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 6, method, damping=True, springs=True)
+
+    agree(light, Q, V, run, ["parameters"])
+    plain = pp.rollout(light.at(p), Q, V, None, 0.01, 6, method, damping=0.2)
+    names = light.parameter_names
+    others = [k for k, name in enumerate(names) if not name.endswith("mass")]
+    assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), "numbers of the call are none of the robot's"
 
 
 def test_a_flying_base():

@@ -129,6 +129,8 @@ def test_rollouts_in_one_launch(cards):
         dict(tau=moving, method="euler", hold=True),
         dict(tau=moving),
         dict(tau=np.random.default_rng(0).standard_normal((7, 6)), method="lie"),
+        dict(springs=[5e5, 1e4, 0.0, 20.0, 3.0, 1.0], damping=3.0, method="midpoint"),
+        dict(springs=2e4, friction=0.5),
     ):
         cards.log.clear()
         found = pp.rollout(robot, CardArray(q), CardArray(v), steps=7, **options)

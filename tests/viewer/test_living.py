@@ -51,12 +51,19 @@ def four_bar():
     return scenes.load("four_bar").system
 
 
+def elastic():
+    """Springs that are stiff for the step, one that is not, and one that is a table."""
+    robot = pp.load("ur5").with_elastic("wrist_1_joint", 4e5, rotor=1e-4, ratio=50.0)
+    return robot.with_spring("elbow_joint", spring={"deflection": [-1.0, 0.0, 1.0], "torque": [-3.0, 0.0, 8.0]})
+
+
 CASES = {
     "ur5, held": (lambda: pp.load("ur5"), "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
     "panda, PD alone, stiff": (lambda: pp.load("panda"), "pd", {"kp": 60.0, "kd": 55.0, "gravity": 9.81, "damping": 0.5}, 0.1),
     "ball and slide, held": (ball_and_slide, "hold", {"kp": 50.0, "kd": 3.0, "gravity": 9.81, "damping": 0.2}, 0.2),
     "anymal falls": (lambda: pp.load("anymal_c"), "fall", {"gravity": 9.81, "damping": 0.3}, 0.0),
     "acrobot on the moon": (lambda: pp.load("acrobot"), "float", {"gravity": 1.62, "damping": 0.4}, 0.0),
+    "elastic, held": (elastic, "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
     "four bar, held": (four_bar, "hold", {"kp": 30.0, "kd": 2.0, "gravity": 9.81, "damping": 0.1}, 0.1),
 }  # fmt: skip
 
@@ -92,7 +99,7 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
         losses = losses + values["kd"] * inertia * alive.motors
     elif mode == "float":
         tau = pp.GravityCompensation(light)
-    motion = pp.simulate(light, q0, v0, tau, duration=1.0, damping=losses)
+    motion = pp.simulate(light, q0, v0, tau, duration=1.0, damping=losses, springs=True)
     assert np.abs(motion.q[0] - motion.final.q).max() > 0.01, "it moved"
     assert np.abs(q - motion.final.q).max() < 1e-9 and np.abs(v - motion.final.v).max() < 1e-8
     assert not opened.complaints

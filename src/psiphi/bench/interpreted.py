@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.closed.choosing import Chosen
+from psiphi.closed.circuits import dynamics
 from psiphi.closed.system import System
 from psiphi.compiler.passes import Ready
 from psiphi.functions.robot import Robot
@@ -29,8 +31,9 @@ class Interpreted(Robot):
 class Uncompiled(System):
     """A closed system whose functions are what its programs mean."""
 
-    def _circuit(self, method, frames, axes):
-        return super()._circuit(method or "free", frames, axes)
+    def _chosen(self, frames=(), axes="world", redundant=False):
+        """Nothing is counted: `Omega`, whatever it costs."""
+        return Chosen(dynamics(self.algebra, "free", frames, axes, redundant), "free")
 
     def _run(self, function, values):
         source = function.source

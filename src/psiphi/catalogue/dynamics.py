@@ -136,6 +136,12 @@ def _bias(s: Operators, loaded, _) -> Results:
     return {"tau": s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)}
 
 
+def _faded(s: Operators, *_) -> Results:
+    """a with m* a + (dm/dt)* x = y: how a velocity error -x must change for m* x to change by -y, M = m m*."""
+    m = s.mass_half
+    return {"a": m.inv.T @ (vector("y") + m.T.dot() @ x)}
+
+
 def _factors(s: Operators, *_) -> Results:
     return {"L": s.I + s.H @ s.phi @ s.K, "D": s.D}
 
@@ -289,7 +295,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     "factor_product": Quantity("(I + H phi K) x, D x", _factor_product),
     "coriolis": Quantity("C v = bias - gravity, dM/dt - 2 C skew", lambda s, *_: {"C": s.coriolis}, rods=None),
     "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
-    "link_accelerations": Quantity("alpha = phi* (H* a + a)", _link_accelerations, ("a",), rods=None),
+    "link_accelerations": Quantity("alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
     "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a"), rods=None),
     "frame_pose": TreeSum("T(q): world <- frame", _frame_pose),
@@ -333,6 +339,8 @@ def _alone(row: Quantity) -> Quantity:
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
 PARTS: dict[str, Quantity | TreeSum] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
+    "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
+    "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
     "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),

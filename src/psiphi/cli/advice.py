@@ -53,14 +53,21 @@ def _kept(robot) -> list[str]:
     mimic = [joint.name for joint in robot.joints if getattr(joint, "mimic", None) is not None]
     if mimic:
         out.append(f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {_some(mimic)}")
-    for word in ("damping", "friction"):
-        own = [joint.name for joint in robot.joints if any(getattr(joint, word, ()))]
+    for acts, words in (("damping", ["damping"]), ("friction", ["friction"]), ("springs", ["stiffness", "spring"])):
+        own = [joint.name for joint in robot.joints if any(_there(getattr(joint, word, ())) for word in words)]
         if own:
-            out.append(f"{word} acts only in simulate with {word}=True (--{word}): {_some(own)}")
+            out.append(
+                f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {_some(own)}"
+            )
     rotors = [joint.name for joint in robot.joints if any(getattr(joint, "armature", ()))]
     if rotors:
         out.append(f"rotor inertia is part of the mass matrix: {_some(rotors)}")
     return out
+
+
+def _there(numbers) -> bool:
+    """Whether any is not zero; of a spring that is not linear, whether there is one."""
+    return numbers is not None and any(map(bool, numbers))
 
 
 def _looks(robot) -> list[str]:

@@ -32,7 +32,7 @@ examples:
 A scene is a small TOML file: [robots.NAME], [object], [[grasps]], [[loops]], [controller]; docs/viewer.md lists its keys, and
 two_arms and four_bar come with psiphi. Files: .npz and .csv hold every number, .html is a page with the animation.
 A floating base has no motor: controllers do not push on it, unless --passive '' or --actuated says so.
-Methods: euler, implicit, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA with steps of their own.
+Methods: euler, implicit, midpoint, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA with steps of their own.
 Exit code 3: the motion diverged; what was written ends there.
 """
 
@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     base_argument(parser)
     parser.add_argument("--duration", type=float, metavar="S", help="seconds to simulate (default: 5, or the scene's)")
     parser.add_argument("--dt", type=float, metavar="S", help="time step in seconds (default: 0.001, or the scene's)")
-    parser.add_argument("--method", help="euler, implicit, rk4, lie, or a SciPy integrator (default: rk4, or the scene's)")
+    parser.add_argument("--method", help="euler, implicit, midpoint, rk4, lie, or a SciPy integrator (default: rk4)")
     parser.add_argument("--controller", choices=LAWS, help="what drives the joints (default: none, or the scene's)")
     for name, about in (("kp", "stiffness"), ("kd", "damping")):
         parser.add_argument(f"--{name}", type=float, help=f"{about} of pd and computed (default: {GAINS[name]:g})")
@@ -59,6 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=int, metavar="N", help="so many motions at once, with --random")
     parser.add_argument("--damping", action="store_true", help="the joints' damping acts")
     parser.add_argument("--friction", action="store_true", help="the joints' friction acts")
+    parser.add_argument("--springs", action="store_true", help="the joints' springs act")
     parser.add_argument(
         "--limits", choices=("ignore", "record", "stop", "block"), help="what joint limits do (default: ignore)"
     )
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     case = load_case(args.target, args.base)
     options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
     options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
-    options |= {name: True for name in ("damping", "friction") if getattr(args, name)}
+    options |= {name: True for name in ("damping", "friction", "springs") if getattr(args, name)}
     options |= motors(args, case)
     options |= start(args, case, {name: options[name] for name in MOTORS if name in options})
     case.check(**options)

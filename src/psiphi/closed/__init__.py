@@ -6,8 +6,12 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
 
     making.py, reading.py               the ways to a closed system, and what they are given
     constraints.py, relative.py         the constraints, and where their frames are
-    circuits.py, loose.py               the functions as programs, and their small solves
+    wiring.py, circuits.py              the functions as programs in stages
+    solving.py, loose.py                their small solves, and where rows follow from others
+    hub.py, elimination.py              many arms around one object, without Omega
+    choosing.py                         which of the forms runs, by count
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
+    carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closed_function.py, implicit.py     derivatives: the door, and the theorem
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     system.py, explaining.py            the door, and what it tells

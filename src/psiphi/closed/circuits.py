@@ -11,116 +11,20 @@ Every stage runs on the same scalars; on a tape, what stages share (articulated 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
 
 from psiphi.closed.constraints import Closure
-from psiphi.closed.coupling import Algebra, Coupling, solver
+from psiphi.closed.coupling import Algebra, Coupling
 from psiphi.closed.methods import CORRECTED, METHODS
-from psiphi.compiler.equations import Equation, with_parameters
-from psiphi.compiler.passes import code, program
-from psiphi.compiler.source import Function, Request
-from psiphi.framing.framing import Tree
-from psiphi.model.model import Model
+from psiphi.closed.solving import HUB_PLACES, compliance, coupling, settled
+from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
 from psiphi.spatial.screws import add
-from psiphi.sweeps.program import ADDED, Argument, Program, ProgramStage
-from psiphi.tape.tape import Count
-
-Places = dict[str, Any]
-Rule = Callable[[Places], Places]
-Made = TypeVar("Made", bound=Function)
-
-
-@dataclass(frozen=True, eq=False)
-class Circuit:
-    """A function of a closed system: what goes in, what comes out, and the stages between: {name: an equation, or a rule}.
-
-    An equation's results are called otherwise where `named` says so, {(stage, result or input): place}."""
-
-    name: str
-    equation: str
-    inputs: tuple[Argument, ...]
-    outputs: tuple[Argument, ...]
-    algebra: Algebra
-    stages: dict[str, Equation | Rule]
-    named: dict[tuple[str, str], str]
-    rods: bool = True
-    columns: str = ""
-
-    @property
-    def model(self) -> Model:
-        return self.algebra.closure.model
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        return with_parameters(self.inputs, self.model), self.outputs
-
-    def program(self, tree: Tree) -> Program:
-        closure = self.algebra.closure
-        moving = tuple(arg for arg in self.inputs if arg.name in ("q", "v", "a"))
-        stages = [
-            ProgramStage("frames", self.algebra.whereabouts(tree, moving)),
-            ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}),
-        ]
-        for name, what in self.stages.items():
-            at = {own: place for (stage, own), place in self.named.items() if stage == name}
-            stages.append(ProgramStage(name, program(what, tree) if isinstance(what, Equation) else what, at))
-        return Program(self.name, *self.arguments(), (), stages=tuple(stages), local=False)
-
-    def compiled(self, kind: type[Made] = Function) -> Made:
-        """The gufunc; the constraints are part of its name, and so of its key in the cache."""
-        request = Request(self.name, (self.algebra.closure.key,))
-        return kind(request, self)
-
-    @property
-    def count(self) -> Count:
-        return code(self).count
-
-    @property
-    def flops(self) -> int:
-        return self.count.flops
-
-
-def circuit(
-    name: str,
-    equation: str,
-    inputs: tuple[Argument, ...],
-    outputs: tuple[Argument, ...],
-    algebra: Algebra,
-    named: dict[tuple[str, str], str] | None = None,
-    /,
-    **stages: Equation | Rule,
-) -> Circuit:
-    """A circuit; a rule that is no more than a lambda is a stage like any other."""
-    return Circuit(name, equation, inputs, outputs, algebra, stages, named or {})
-
-
-def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
-    model, m = algebra.closure.model, algebra.closure.size
-    known = {"q": Argument("q", (model.nq,), "q"), "lam": Argument("lam", (m,))}
-    return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
-
-
-def given(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
-    """q, v, tau, and wrenches on frames where there are any."""
-    return arguments(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
+from psiphi.sweeps.program import ADDED, Argument
 
 
 def _wrenches(closure: Closure) -> Argument:
     """Contact forces; a system of joints that follow has none, and NumPy no empty results: one row of zeros."""
     return Argument("forces", (max(len(closure.constraints), 1), 6))
-
-
-# -- stages that several functions have ---------------------------------------------------------------------------------------
-
-
-def compliance(algebra: Algebra) -> dict[str, Equation | Rule]:
-    """X, U and Y where they are needed, and Omega of them."""
-
-    def coupled(places: Places) -> Places:
-        return {"Omega": places["c"].omega({name: places[name] for name in algebra.compliances})}
-
-    return {**algebra.compliances, "Omega": coupled}
 
 
 def gap(places: Places) -> list:
@@ -150,16 +54,16 @@ def dynamics(
     *before, last = METHODS[method](algebra, frames, axes)
 
     def solve(places: Places) -> Places:
-        multipliers, strain = solver(places["Omega"], redundant)([-x for x in gap(places)])
-        pushed = places["c"].spread(multipliers)
+        multipliers, strain, moved = places["solver"]([-x for x in gap(places)])
+        pushed = places["c"].spread(multipliers) | {"moved": moved}
         return {"lam": multipliers, "strain": [strain], "forces": _filled(places, algebra, multipliers), **pushed}
 
-    stages: dict[str, Equation | Rule] = {f"stage {i + 1}": stage for i, stage in enumerate(before)}
-    stages |= {**compliance(algebra), "solve": solve, "last": last}
-    named = {}
+    stages: dict[str, Stage] = {f"stage {i + 1}": stage for i, stage in enumerate(before)}
+    stages |= {**coupling(algebra, method, redundant), "solve": solve, "last": last}
+    named = dict(HUB_PLACES)
     if method in CORRECTED:
         named[("last", "a")] = "da"
-        stages["sum"] = lambda places: {"a": add(places["a"], places["da"])}
+        stages["sum"] = lambda places: {"a": add(places["a"], settled(algebra, places["da"], places["moved"]))}
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
@@ -181,7 +85,7 @@ def heavier_dynamics(closure: Closure, method: str) -> Circuit:
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
     """Free accelerations, Omega, and c' under them: for states where Omega has no inverse."""
     m, nv = algebra.closure.size, algebra.closure.model.nv
-    stages: dict[str, Equation | Rule] = {"free": METHODS["free"](algebra, frames, axes)[0], **compliance(algebra)}
+    stages: dict[str, Stage] = {"free": METHODS["free"](algebra, frames, axes)[0], **compliance(algebra)}
     stages["open"] = lambda places: {"gap": gap(places), "Omega": flat(places["Omega"])}
     outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
     name = f"closed terms {axes} {','.join(frames)}"
@@ -241,31 +145,34 @@ def motions(algebra: Algebra) -> Circuit:
     return circuit("closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, seen=seen)
 
 
-def projection(algebra: Algebra, redundant: bool = False) -> Circuit:
+def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circuit:
     """One Newton step onto the constraints, least in the metric of the mass matrix:
 
     dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
     """
 
     def solve(places: Places) -> Places:
-        c, solved = places["c"], solver(places["Omega"], redundant)
-        found: Places = {}
+        c, solved, found = places["c"], places["solver"], {"strain": [0.0]}
         for name, rows in (("dq", c.errors(places["q"])), ("dv", c.rates(places["v"]))):
-            multipliers, strain = solved([-x for x in rows])
+            multipliers, strain, moved = solved([-x for x in rows])
             pushed = c.spread(multipliers)
-            found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], "strain": [strain]}
+            found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], f"moved {name}": moved, "strain": [strain]}
         return found
+
+    def settle(places: Places) -> Places:
+        return {name: settled(algebra, places[name], places[f"moved {name}"]) for name in ("dq", "dv")}
 
     nv = algebra.closure.model.nv
     outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
-    name = "closed projection" + " redundant" * redundant
-    named = {(x, own): f"{own} {x}" if own in "fu" else x for x in ("dq", "dv") for own in ("f", "u", "a")}
+    name = f"closed projection {method}" + " redundant" * redundant
+    named = HUB_PLACES | {(x, own): f"{own} {x}" if own in "fu" else x for x in ("dq", "dv") for own in ("f", "u", "a")}
     steps = dict.fromkeys(("dq", "dv"), algebra.correction)
-    inputs, stages = arguments(algebra, "q", "v"), {**compliance(algebra), "solve": solve, **steps}
+    stages = {**coupling(algebra, method, redundant), "solve": solve, **steps, "settle": settle}
+    inputs = arguments(algebra, "q", "v")
     return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named)
 
 
-def motion_rows(algebra: Algebra) -> dict[str, Equation | Rule]:
+def motion_rows(algebra: Algebra) -> dict[str, Stage]:
     """Stages that leave the rows of Jc in the place Jc, as lists."""
     closure = algebra.closure
     nv, width = closure.model.nv, 6 * len(closure.frames)
@@ -276,7 +183,8 @@ def motion_rows(algebra: Algebra) -> dict[str, Equation | Rule]:
         columns = [places["c"].sense([J[r * nv + i] for r in range(width)], unit) for i, unit in enumerate(units)]
         return {"Jc": [[column[r] for column in columns] for r in range(closure.size)]}
 
-    return ({"J": algebra.equation(J=algebra.J)} if closure.frames else {}) | {"Jc": rows}
+    motion: dict[str, Stage] = {"J": algebra.motion} if closure.frames else {}
+    return motion | {"Jc": rows}
 
 
 def jacobian(algebra: Algebra) -> Circuit:

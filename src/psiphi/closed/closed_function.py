@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import real
-from psiphi.closed import circuits, forward, implicit
+from psiphi.closed import forward, implicit, wiring
 from psiphi.closed.singular import STRAIN
 from psiphi.errors import SingularError, StateError
 from psiphi.functions import guard
@@ -35,7 +35,7 @@ class ClosedFunction:
 
     def __init__(self, system: Any, name: str, frames: tuple[str, ...] = (), axes: str = "world"):
         self.system, self.name, self.frames, self.axes = system, name, frames, axes
-        self.inputs = circuits.given(system.algebra, frames)
+        self.inputs = wiring.given(system.algebra, frames)
         self.shape: Shape = (system.nv,) if name == ACCELERATIONS else (len(system.contacts), 6)
 
     def __repr__(self) -> str:

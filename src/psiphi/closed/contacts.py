@@ -27,7 +27,8 @@ def configuration(system: Any, q, contact: int | str) -> np.ndarray:
 
 
 def ratio(system: Any, q, forces) -> np.ndarray:
-    """max(|f_t| / (mu f_n), |m_n| / (torsion f_n)); infinite where f_n <= 0, zero for contacts without friction."""
+    """max(|f_t| / (mu f_n), |m_n| / (torsion f_n)); infinite where f_n <= 0, zero for contacts without
+    friction, and for those that slide and push."""
     forces = real("forces", forces, (len(system.contacts), 6), "take them from forward_dynamics(..., forces=True)")
     (q,) = system._state(q=q)
     out = np.zeros((*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), len(system.contacts)))
@@ -43,8 +44,8 @@ def _used(friction: Any, back: np.ndarray, wrench: np.ndarray) -> np.ndarray:
     normal = force @ n
     sideways = np.linalg.norm(force - normal[..., None] * n, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        used = sideways / (friction.mu * normal)
+        used = sideways / (friction.mu * normal) if friction.mu else np.zeros_like(normal)
         if friction.torsion is not None:
             used = np.maximum(used, np.abs(moment @ n) / (friction.torsion * normal))
-    pulled = np.where((normal == 0.0) & (sideways == 0.0), 0.0, np.inf)
+    pulled = np.where((normal == 0.0) & ((sideways == 0.0) | (friction.mu == 0.0)), 0.0, np.inf)
     return np.where(np.isnan(normal), np.nan, np.where(normal > 0.0, used, pulled))

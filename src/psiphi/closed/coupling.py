@@ -11,7 +11,7 @@ are O(N) sweeps (expressions of the algebra); what is solved densely is as large
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -19,6 +19,8 @@ from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
+from psiphi.closed.elimination import Solver
+from psiphi.closed.hub import Hub, find
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
 from psiphi.compiler.equations import Equation
 from psiphi.framing.framing import Tree
@@ -37,6 +39,17 @@ class Pull:
 
     wrenches: tuple[tuple[int, list], ...] = ()
     torques: tuple[tuple[int, Any], ...] = ()
+
+
+def felt(pull: Pull, motions: Mapping[int, list], accelerations: Any) -> Any:
+    """One row of Jc a; frames that are not among the motions are still."""
+    total: Any = 0.0
+    for frame, z in pull.wrenches:
+        if frame in motions:
+            total = total + dot(z, motions[frame])
+    for i, c in pull.torques:
+        total = total + c * accelerations[i]
+    return total
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,21 @@ class Algebra:
             if self.closure.frames:
                 found["U"] = self.equation(U=self.J @ s.mass.inv)
         return found
+
+    @cached_property
+    def hub(self) -> Hub | None:
+        """The mechanism that others are held by, where it pays to eliminate it last."""
+        return find(self.closure)
+
+    @cached_property
+    def motion(self) -> Equation:
+        """J itself."""
+        return self.equation(J=self.J)
+
+    @cached_property
+    def inertia(self) -> Equation:
+        """M, of which the hub's part is taken."""
+        return self.equation(True, inertia=self.s.mass)
 
     @cached_property
     def correction(self) -> Equation:
@@ -124,17 +152,10 @@ class Coupling:
         rows = [x for meeting in self.meetings for x in rates(meeting)]
         return rows + [dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques]) for pull in self.pulls[len(rows) :]]
 
-    def sense(self, motions: list, accelerations: Any, count: int | None = None) -> list:
-        """The first `count` rows (all) of Jc a, from the frames' J a (in frame axes, flat) and a itself, by coordinate."""
-        rows = []
-        for pull in self.pulls[:count]:
-            total: Any = 0.0
-            for frame, z in pull.wrenches:
-                total = total + dot(z, motions[6 * frame : 6 * frame + 6])
-            for i, c in pull.torques:
-                total = total + c * accelerations[i]
-            rows.append(total)
-        return rows
+    def sense(self, motions: list, accelerations: Any) -> list:
+        """Jc a, from the frames' J a (in frame axes, flat) and a itself, by coordinate."""
+        at = {frame: motions[6 * frame : 6 * frame + 6] for frame in range(len(motions) // 6)}
+        return [felt(pull, at, accelerations) for pull in self.pulls]
 
     def spread(self, multipliers: list) -> Scalars:
         """Jc* lambda, as wrenches f on the frames and torques u on the joints."""
@@ -148,32 +169,40 @@ class Coupling:
                 torques[i] = torques[i] + c * value
         return {"f": wrenches, "u": torques}
 
-    def omega(self, X: Scalars) -> list[list]:
-        """Omega = Jc M^-1 Jc*, symmetric, from X = J M^-1 J*, U = J M^-1 and Y = M^-1 (`Algebra.compliances`)."""
-        width, nv = 6 * len(self.closure.frames), self.closure.model.nv
-        m = len(self.pulls)
-        out: list[list] = [[0.0] * m for _ in range(m)]
-        for b, right in enumerate(self.pulls):
-            for a, value in enumerate(self.sense(*self._moved(X, right, width, nv), b + 1)):
-                out[a][b] = out[b][a] = value
+    def omega(self, X: Scalars, rows: Sequence[int] | None = None, apart: frozenset[int] = frozenset()) -> list[list]:
+        """Omega = Jc M^-1 Jc*, symmetric, from X = J M^-1 J*, U = J M^-1 and Y = M^-1 (`Algebra.compliances`): of all rows, or
+        of some, with the frames `apart` held still."""
+        pulls = self.pulls if rows is None else [self.pulls[i] for i in rows]
+        frames = list(dict.fromkeys(frame for pull in pulls for frame, _ in pull.wrenches if frame not in apart))
+        joints = list(dict.fromkeys(i for pull in pulls for i, _ in pull.torques))
+        out: list[list] = [[0.0] * len(pulls) for _ in pulls]
+        for b, right in enumerate(pulls):
+            moved = self._moved(X, right, frames, joints)
+            for a, left in enumerate(pulls[: b + 1]):
+                out[a][b] = out[b][a] = felt(left, *moved)
         return out
 
-    def _moved(self, X: dict[str, list], pull: Pull, width: int, nv: int) -> tuple[list, dict[int, Any]]:
-        """[J; F] M^-1 Jc* of one row: motions of all frames, accelerations of the joints that follow."""
-        motions: list = [0.0] * width
-        joints = {i: 0.0 for i, _ in (t for p in self.pulls for t in p.torques)}
+    def _moved(self, X: Scalars, pull: Pull, frames: list[int], joints: list[int]) -> tuple[dict, dict]:
+        """[J; F] M^-1 Jc* of one row: motions of the frames, accelerations of the joints that follow."""
+        width, nv = 6 * len(self.closure.frames), self.closure.model.nv
+        motions: dict[int, list] = {frame: [0.0] * 6 for frame in frames}
+        accelerations: dict[int, Any] = dict.fromkeys(joints, 0.0)
         for frame, z in pull.wrenches:
-            for r in range(width):
-                start = r * width + 6 * frame
-                motions[r] = motions[r] + dot(X["X"][start : start + 6], z)
+            if frame not in motions:
+                continue
+            for other, motion in motions.items():
+                for k in range(6):
+                    start = (6 * other + k) * width + 6 * frame
+                    motion[k] = motion[k] + dot(X["X"][start : start + 6], z)
             for i in joints:
-                joints[i] = joints[i] + dot([X["U"][(6 * frame + k) * nv + i] for k in range(6)], z)
+                accelerations[i] = accelerations[i] + dot([X["U"][(6 * frame + k) * nv + i] for k in range(6)], z)
         for j, c in pull.torques:
-            for r in range(width):
-                motions[r] = motions[r] + X["U"][r * nv + j] * c
+            for other, motion in motions.items():
+                for k in range(6):
+                    motion[k] = motion[k] + X["U"][(6 * other + k) * nv + j] * c
             for i in joints:
-                joints[i] = joints[i] + X["Y"][i * nv + j] * c
-        return motions, joints
+                accelerations[i] = accelerations[i] + X["Y"][i * nv + j] * c
+        return motions, accelerations
 
     def forces(self, multipliers: list) -> list:
         """The wrench every constraint imparts to the body of its second frame, world axes, at the contact: flat (l, 6)."""
@@ -187,15 +216,26 @@ class Coupling:
         return out
 
 
-def solver(omega: list[list], redundant: bool = False) -> Callable[[list], tuple[list, Any]]:
+def solver(omega: list[list], redundant: bool = False) -> Solver:
     """right -> lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular.
     `redundant` leaves out rows that follow from others."""
     if redundant:
         loose_factors = loose.factor(omega)
-        return lambda right: loose.solve_factored(loose_factors, omega, right)
+        return lambda right: (*loose.solve_factored(loose_factors, omega, right), [])
     factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
         ratio = omega[j][j] * d_inv
         strain = strain + ratio * ratio
-    return lambda right: (small.solve(factors, right), strain)
+    return lambda right: (small.solve(factors, right), strain, [])
+
+
+def around(c: Coupling, hub: Hub, X: Scalars, J: list, M: list) -> tuple[list, list]:
+    """The hub's mass matrix, and S and B of every group (`hub.py`), from the compliances of all but the hub, and J and M."""
+    model, nv = c.closure.model, c.closure.model.nv
+    own = frozenset(i for i, name in enumerate(c.closure.frames) if model.frame(name).body in hub.bodies)
+    columns = [{i: [J[(6 * i + r) * nv + k] for r in range(6)] for i in own} for k in hub.coordinates]
+    units = [dict.fromkeys(range(nv), 0.0) | {k: 1.0} for k in hub.coordinates]
+    sides = list(zip(columns, units, strict=True))
+    blocks = [(c.omega(X, group, own), [[felt(c.pulls[i], *side) for side in sides] for i in group]) for group in hub.groups]
+    return [[M[i * nv + j] for j in hub.coordinates] for i in hub.coordinates], blocks

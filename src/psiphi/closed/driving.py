@@ -4,6 +4,11 @@
     T = M a + C v + g
     tau = T - Jc* Jp (Jp* Jp)^+ Tp               Jp, Tp: the columns and entries without motors (`System.inverse_dynamics`)
 
+Joints without motors that can move unfelt by any contact (a flying base) do so, as they must: y, Jp y = 0, is added to a with
+
+    [M_pp  -Jp*] [y ]   [-Tp]
+    [Jp     0  ] [mu] = [ 0 ]
+
 That a is what the torques M u + C v + g do to the closed chain (Gauss's principle of least constraint): it depends neither on
 units nor on the choice of coordinates, as the nearest by sums of squares of radians and metres would. M^-1 Jc* Omega^+ is the
 dynamically consistent inverse of computed torque on many arms (docs/mathematics.md section 8). Both inverses are of small dense
@@ -15,9 +20,12 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.closed import loose
-from psiphi.closed.circuits import Circuit, Places, Rule, arguments, compliance, motion_rows
+from psiphi.closed.circuits import motion_rows
 from psiphi.closed.coupling import Algebra, solver
+from psiphi.closed.solving import compliance
+from psiphi.closed.wiring import Circuit, Places, Rule, arguments
 from psiphi.operators import vector
+from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
 
@@ -32,13 +40,13 @@ def holding(algebra: Algebra, idle: list[int]) -> Circuit:
     return Circuit(_name("holding", idle), "g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, {})
 
 
-def driving(algebra: Algebra, idle: list[int]) -> Circuit:
-    """q, v, u -> tau, strain: the torques that accelerate as near to u as the constraints allow."""
+def driving(algebra: Algebra, idle: list[int], adrift: bool = False) -> Circuit:
+    """q, v, u -> tau, strain: the torques that accelerate as near to u as constraints allow; `adrift`: and as motors can."""
     s, inputs = algebra.s, arguments(algebra, "q", "v", "u")
 
     def solve(places: Places) -> Places:
         opened = [dot(row, places["u"]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
-        multipliers, strain = solver(places["Omega"], redundant=True)([-x for x in opened])
+        multipliers, strain, _ = solver(places["Omega"], redundant=True)([-x for x in opened])
         pushed = places["c"].spread(multipliers)
         return {"f": pushed["f"], "pushed": pushed["u"], "strain": [strain]}
 
@@ -49,10 +57,29 @@ def driving(algebra: Algebra, idle: list[int]) -> Circuit:
         "correction": algebra.correction,
         "nearest": lambda places: {"a": add(places["u"], places["a"])},
         "inverse": algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u),
+        **({"mass": algebra.inertia, "drift": _drifting(idle)} if adrift else {}),
         "share": _sharing(idle),
     }
-    named = {("correction", "u"): "pushed", ("inverse", "u"): "a"}
-    return Circuit(_name("driving", idle), "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
+    named = {("correction", "u"): "pushed", ("inverse", "u"): "a", ("mass", "inertia"): "mass"}
+    name = _name("driving", idle) + " adrift" * adrift
+    return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
+
+
+def _drifting(idle: list[int]) -> Rule:
+    """T of the motion in which coordinates without motors move as they must."""
+
+    def drift(places: Places) -> Places:
+        Jp, T, mass = [[row[i] for i in idle] for row in places["Jc"]], places["T"], places["mass"]
+        nv = len(T)
+        factors = small.factor([[mass[i * nv + k] for k in idle] for i in idle])
+        moved = [small.solve(factors, row) for row in Jp]  # rows of Jp M_pp^-1
+        fall = small.solve(factors, [T[i] for i in idle])
+        held, strain = loose.solve([[dot(x, y) for y in moved] for x in Jp], [dot(row, fall) for row in Jp])
+        y = [dot([row[k] for row in moved], held) - x for k, x in enumerate(fall)]
+        moving = [x + dot([mass[i * nv + k] for k in idle], y) for i, x in enumerate(T)]
+        return {"T": moving, "strain": [places["strain"][0] + strain]}
+
+    return drift
 
 
 def _sharing(idle: list[int]) -> Rule:

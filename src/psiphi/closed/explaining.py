@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from psiphi.closed.circuits import Circuit
 from psiphi.closed.coupling import Algebra
-from psiphi.closed.methods import CORRECTED, METHODS
+from psiphi.closed.methods import CORRECTED, HUB, METHODS
+from psiphi.closed.solving import low_groups
+from psiphi.closed.wiring import Circuit
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import inverses
 from psiphi.compiler.explained import loops as loops_of
@@ -14,17 +15,19 @@ from psiphi.operators.printing import show_poly
 FREE = {"a": "a_f"}  # accelerations before the constraints act
 
 
-def text(algebra: Algebra, circuit: Circuit) -> str:
-    """Stage by stage, the dense solve in its place before the last."""
+def text(algebra: Algebra, circuit: Circuit, why: str = "") -> str:
+    """Stage by stage, the dense solve in its place before the last; and why this form was taken."""
     method = circuit.name.split()[2]
     *before, last = METHODS[method](algebra, (), "world")
     lines = _opening(algebra)
     for stage in (*before, *algebra.compliances.values()):
         lines += _stage(algebra, stage, FREE)
-    lines += ["", *_coupling(algebra), *_stage(algebra, last, {"a": "Δa"} if method in CORRECTED else {})]
+    coupled = _around_hub(algebra) if method == HUB else _coupling(algebra)
+    lines += ["", *coupled, *_stage(algebra, last, {"a": "Δa"} if method in CORRECTED else {})]
     lines += ["", "a = a_f + Δa"] if method in CORRECTED else []
     c = circuit.count
-    lines += ["", "What stages share is computed once; the sweeps are O(N), the solve is O(m³)."]
+    growth = "the sweeps are O(N), the solve is O(m³)" if method != HUB else "the sweeps are O(N), the solve is O(m)"
+    lines += ["", f"What stages share is computed once; {growth}.", *([f"Taken: {why}."] if why else [])]
     lines += [f"{c.flops} flops ({method}): {c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos"]
     return "\n".join(lines)
 
@@ -49,6 +52,20 @@ def _coupling(algebra: Algebra) -> list[str]:
     sensed = {(True, False): "Z A", (True, True): "Z [A; F a_f]", (False, True): "F a_f"}[frames, joints]
     solve = f"Ω λ = -({sensed} + dJc/dt v),   {'f' if frames else 'u'} of Jc* λ"
     return [f"Ω = {omega}", f"{solve}        dense, {algebra.closure.size} rows"]
+
+
+def _around_hub(algebra: Algebra) -> list[str]:
+    """How the results meet where the hub is eliminated last."""
+    hub = algebra.hub
+    assert hub is not None
+    sizes = " + ".join(str(len(group)) for group in hub.groups)
+    n, low = len(hub.coordinates), sum(low_groups(algebra))
+    lines = [f"Around {hub.name}, {len(hub.groups)} groups of rows i ({sizes}); B: the columns of its {n} coordinates"]
+    lines += ["S_i = Z_i X Z_i*,   P = M_hub + Σ B_i* S_i⁻¹ B_i,   r = -(Z A + dJc/dt v)"]
+    lines += [f"P d = Σ B_i* S_i⁻¹ r_i        dense, {n} rows", "λ_i = S_i⁻¹ (r_i - B_i d),   f of Jc* λ,   Δa of the hub is d"]
+    if low:
+        lines += [f"{low} of the groups cannot move all their rows: what is left of these binds d, by Q = Σ C_i* C_i"]
+    return lines
 
 
 def _stage(algebra: Algebra, stage: Equation, named: dict[str, str]) -> list[str]:

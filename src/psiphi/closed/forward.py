@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import flag
-from psiphi.closed import circuits, saddle
+from psiphi.closed import saddle
 from psiphi.closed.methods import DENSE, method_name
 from psiphi.closed.singular import STRAIN, direction, element, least_norm
+from psiphi.closed.wiring import given
 from psiphi.errors import SingularError
 from psiphi.functions import guard
 from psiphi.model.states import check_states
@@ -27,9 +28,9 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     values = system._state(q=q, v=v, tau=tau)
     if frames:
         wrenches = guard.stack_wrenches(guard.mapping(f_ext))
-        values = guard.plain(system.robot, system.name, circuits.given(system.algebra, frames), (*values, wrenches))
+        values = guard.plain(system.robot, system.name, given(system.algebra, frames), (*values, wrenches))
     if flag("check", check):
-        check_states(system.robot, "forward_dynamics", circuits.given(system.algebra, frames), values, frames)
+        check_states(system.robot, "forward_dynamics", given(system.algebra, frames), values, frames)
     if method == DENSE:
         a, lam, wrenches, strain = saddle.solve(system, values, frames, axes)
     else:

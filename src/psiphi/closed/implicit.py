@@ -23,11 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.circuits import Circuit, Places, arguments, circuit, compliance, flat, given
+from psiphi.closed.circuits import flat
 from psiphi.closed.coupling import Algebra, Coupling, f, solver, u
 from psiphi.closed.methods import tau
 from psiphi.closed.saddle import FELT, KEPT
 from psiphi.closed.singular import UNMET
+from psiphi.closed.solving import compliance
+from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
 from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
 from psiphi.spatial.screws import dot

@@ -112,8 +112,16 @@ def _felt(algebra: Algebra, W: Expression) -> dict[str, Expression]:
     return motions | ({"a": W.T @ s.D.inv @ W @ T} if closure.follows else {})
 
 
-METHODS: dict[str, Stages] = {"free": _free, "whole": _whole, "RCCFD1": _rccfd1, "RCCFD2": _rccfd2, "RCCFD3": _rccfd3}
-CORRECTED = ("free", "RCCFD1")  # their last stage adds to the free accelerations
+HUB = "hub"  # the stages of `free`, around a solve that eliminates the hub last (`hub.py`)
+METHODS: dict[str, Stages] = {
+    HUB: _free,
+    "free": _free,
+    "whole": _whole,
+    "RCCFD1": _rccfd1,
+    "RCCFD2": _rccfd2,
+    "RCCFD3": _rccfd3,
+}
+CORRECTED = (HUB, "free", "RCCFD1")  # their last stage adds to the free accelerations
 PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # what a user may name, besides DENSE
 DENSE = "KKT"
 

@@ -18,10 +18,12 @@ from psiphi.wording import nearest, shown
 
 @dataclass(frozen=True)
 class Contact:
-    """How an arm touches the object: "rigid", "line" (axis), "soft" (normal) or "point"; axes in the grasp frame.
+    """How an arm touches the object: "rigid", "line" (axis), "soft" (normal), "point" or "sliding" (normal); axes in the grasp
+    frame.
 
     With `friction` the contact is one-sided: it pushes along `normal` (into the object) and holds sideways up to friction
-    times that; `torsion` (metres) bounds the moment about the normal likewise.
+    times that; `torsion` (metres) bounds the moment about the normal likewise. A sliding contact holds nothing sideways: with
+    friction=0 it is one-sided.
     """
 
     kind: str
@@ -33,10 +35,11 @@ class Contact:
 
 @dataclass(frozen=True)
 class Loop:
-    """Two frames held together: kind "weld", "ball", "hinge", "universal", "cylindrical", "planar" or "distance".
+    """Two frames held together: kind "weld", "ball", "hinge", "universal", "cylindrical", "planar", "sliding" or "distance".
 
     `first` and `second` are frame names of the system ("world" for the world). `axis` is in axes of the second frame (of a
-    plane: its normal), `axis2` of a universal in axes of the first; `length` is the distance kept.
+    plane, and of what slides on one: its normal), `axis2` of a universal in axes of the first; `length` is the distance kept.
+    A sliding loop with friction=0 is one-sided: the first frame stays on the side to which the normal points.
     """
 
     kind: str
@@ -46,6 +49,7 @@ class Loop:
     axis2: Any = None
     length: float | None = None
     name: str = ""
+    friction: float | None = None
 
 
 def several(what: str, values) -> list:
@@ -99,14 +103,20 @@ def contact(i: int, given, first: str, second: str) -> Constraint:
     if directed and direction is None:
         raise StateError(f"{what} is a {given.kind} contact without {word}", f"pp.Contact({given.kind!r}, {word}=(0, 0, 1))")
     shape = Constants.of() if direction is None else Constants.of(unit(what, direction))
-    return Constraint(f"contact {i + 1}", kind, first, second, shape, _friction(what, given))
+    return Constraint(f"contact {i + 1}", kind, first, second, shape, _friction(what, given, KINDS[kind].slides))
 
 
-def _friction(what: str, given: Contact) -> Friction | None:
+def _friction(what: str, given: Contact, slides: bool) -> Friction | None:
     if given.friction is None:
         if given.torsion is not None:
             raise StateError(f"{what} has torsion {shown(given.torsion)} and no friction", "give friction=, the coefficient mu")
         return None
+    if slides:
+        mu, fault = read(given.friction, ())
+        if fault or mu.ndim or mu != 0.0 or given.torsion is not None:
+            cause = f"{what}, a {given.kind} contact, has friction {shown(given.friction)} or torsion {shown(given.torsion)}"
+            raise StateError(cause, "nothing holds it sideways: friction=0 makes it one-sided, a point contact holds")
+        return Friction(0.0, tuple(unit(what, given.normal)))
     mu = positive(f"the friction of {what}", given.friction, "give the coefficient mu, say friction=0.5")
     if given.normal is None:
         raise StateError(
@@ -142,7 +152,19 @@ def loop(i: int, given, forest: Model) -> Constraint:
         first.name,
         second.name,
         Constants.of(axis, axis2, length),
+        _one_sided(what, given, axis),
     )
+
+
+def _one_sided(what: str, given: Loop, axis) -> Friction | None:
+    """A point on a plane pushes it against its normal."""
+    if given.friction is None:
+        return None
+    mu, fault = read(given.friction, ())
+    if given.kind != "sliding" or fault or mu.ndim or mu != 0.0:
+        cause = f"{what}, a {given.kind}, has friction {shown(given.friction)}"
+        raise StateError(cause, "friction=0 makes a sliding loop one-sided; no other loop is")
+    return Friction(0.0, tuple(-x for x in axis))
 
 
 def _check_needs(what: str, given: Loop) -> None:

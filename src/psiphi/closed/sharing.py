@@ -21,6 +21,8 @@ from psiphi.closed.singular import STRAIN, UNMET, direction, element
 from psiphi.errors import StateError
 from psiphi.wording import shown
 
+RCOND = 1e-10  # singular values below this, of the largest, are zeros
+
 
 def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:
     """tau (..., nv), and the contact wrenches when asked for."""
@@ -39,27 +41,55 @@ def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext,
     return (tau, system._corrected(q, lam)[1]) if flag("forces", forces) else tau
 
 
-def complete(system: Any, q, v, a, exactly, check: bool) -> np.ndarray:
-    """a + x with Jc (a + x) + bias = 0, x of least norm and zero on the joints that move exactly."""
+def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np.ndarray:
+    """a + x with Jc (a + x) + bias = 0 that motors can drive, x of least norm and zero on the joints that move exactly."""
     q, v, a = system._state(q=q, v=v, a=a)
-    Jc = system.constraint_jacobian(q)
+    Jc, idle = system.constraint_jacobian(q), system.idle
+    torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     gap = np.einsum("...mi,...i->...m", Jc, a) + system.constraint_bias(q, v)
+    rows, opened, loose = Jc, gap, unfelt(Jc[..., idle])
+    if loose.any():  # Z* (M a + C v + g)_p = 0, Z = null(Jp): what no contact carries must be no force
+        inertia = np.einsum("...pz,...pi->...zi", loose, system.robot.mass_matrix(q)[..., idle, :])
+        size = np.linalg.norm(inertia, axis=-1)
+        size = np.where(size > 0.0, size, 1.0)
+        asked = np.einsum("...pz,...p->...z", loose, torque[..., idle]) / size
+        rows, opened = _stacked(-2, Jc, inertia / size[..., None]), _stacked(-1, gap, asked)
     move = np.ones(system.nv)
     for name in names("exactly", exactly):
         move[system.robot.joint(name).v_slice] = 0.0
-    x = -np.einsum("...im,...m->...i", _pinv(Jc * move), gap)
-    left = gap + np.einsum("...mi,...i->...m", Jc, x)
+    x = -np.einsum("...im,...m->...i", _pinv(rows * move), opened)
+    left = opened + np.einsum("...mi,...i->...m", rows, x)
+    remedy = "ask for a motion the mechanisms can follow, or name fewer joints in exactly="
 
     def error(place: tuple[int, ...]) -> StateError:
         here, open_by = _at(q, left, place)
-        cause = f"no acceleration of the other joints keeps {direction(system, here, open_by)}{element(place)}"
-        return StateError(
-            f"{cause} ({np.abs(open_by).max():.3g} is missing)",
-            "ask for a motion the mechanisms can follow, or name fewer joints in exactly=",
-        )
+        unkept, unmoved = open_by[: system.nc], open_by[system.nc :]
+        missing = f"{element(place)} ({np.abs(open_by).max():.3g} is missing)"
+        if np.abs(unkept).max(initial=0.0) >= np.abs(unmoved).max(initial=0.0):
+            return StateError(f"no acceleration of the other joints keeps {direction(system, here, unkept)}{missing}", remedy)
+        Z = np.broadcast_to(loose, (*left.shape[:-1], *loose.shape[-2:]))[place]
+        worst = _joint(system, int(idle[np.argmax(np.abs(Z @ unmoved))]))
+        cause = f"no motors drive this: {worst} has none, and nothing that may move gives it the force it needs"
+        return StateError(f"{cause}{missing}", remedy)
 
-    wrong = _refused(_most(left) > UNMET * (1.0 + _most(gap)), check, error)
+    wrong = _refused(_most(left) > UNMET * (1.0 + _most(opened)), check, error)
     return np.where(wrong[..., None], np.nan, a + x)
+
+
+def drivable(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """a + y of an a that keeps the constraints, y the least by the mass matrix with which motors can drive it:
+
+    y_p = -Z (Z* M_pp Z)^-1 Z* (M a + C v + g)_p,   Z = null(Jp): joints without motors that no contact holds move as they must
+    """
+    loose = unfelt(system.constraint_jacobian(q)[..., system.idle])
+    if not loose.any():
+        return a
+    inner = np.swapaxes(loose, -1, -2) @ system.robot.mass_matrix(q)[..., system.idle[:, None], system.idle] @ loose
+    force = np.einsum("...pz,...p->...z", loose, system.robot.inverse_dynamics(q, v, a)[..., system.idle])
+    y = np.einsum("...pz,...zy,...y->...p", loose, _pinv(inner), force)
+    out = np.array(np.broadcast_to(a, (*y.shape[:-1], system.nv)))
+    out[..., system.idle] -= y
+    return out
 
 
 def hold(system: Any, q) -> np.ndarray:
@@ -72,7 +102,8 @@ def drive(system: Any, q, v, u) -> np.ndarray:
     """tau that accelerates as near to u, by the mass matrix, as the constraints allow (`driving.py`): compiled."""
 
     def careful(q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return system.inverse_dynamics(q, v, system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u)))
+        a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
+        return system.inverse_dynamics(q, v, drivable(system, q, v, a))
 
     return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
 
@@ -114,10 +145,31 @@ def _particular(Jp: np.ndarray, weights: np.ndarray, T: np.ndarray) -> np.ndarra
     return root * np.einsum("...mi,...i->...m", _pinv(scaled), T)
 
 
+def unfelt(Jp: np.ndarray) -> np.ndarray:
+    """(..., p, p): columns that span null(Jp), other columns zero: how joints without motors move and no contact feels it."""
+    finite = np.isfinite(Jp).all(axis=(-2, -1), keepdims=True)
+    _, w, Vt = np.linalg.svd(np.where(finite, Jp, 0.0))
+    free = np.ones(Vt.shape[:-1], dtype=bool)
+    free[..., : w.shape[-1]] = w <= RCOND * w.max(axis=-1, keepdims=True, initial=0.0)
+    return np.swapaxes(np.where(free[..., None] & finite, Vt, 0.0), -1, -2)
+
+
+def _stacked(axis: int, *arrays: np.ndarray) -> np.ndarray:
+    core = -axis
+    lead = np.broadcast_shapes(*(x.shape[:-core] for x in arrays))
+    return np.concatenate([np.broadcast_to(x, (*lead, *x.shape[-core:])) for x in arrays], axis=axis)
+
+
+def _joint(system: Any, coordinate: int) -> str:
+    """A velocity coordinate in words."""
+    joint = next(j for j in system.joints if j.v_slice.start <= coordinate < j.v_slice.stop)
+    return f"coordinate {coordinate - joint.v_slice.start} of {joint.name}"
+
+
 def _pinv(A: np.ndarray) -> np.ndarray:
     """A^+; NaN of elements that are not finite, and only of those."""
     finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
-    return np.where(finite, np.linalg.pinv(np.where(finite, A, 0.0), rcond=1e-10), np.nan)
+    return np.where(finite, np.linalg.pinv(np.where(finite, A, 0.0), rcond=RCOND), np.nan)
 
 
 def _weights(system: Any, share) -> np.ndarray:
@@ -155,11 +207,10 @@ def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check
 
     def error(place: tuple[int, ...]) -> StateError:
         worst = int(system.idle[np.argmax(np.abs(left[place]))])
-        joint = next(j for j in system.joints if j.v_slice.start <= worst < j.v_slice.stop)
         return StateError(
-            f"no contact can give coordinate {worst - joint.v_slice.start} of {joint.name} the force this motion needs"
+            f"no contact can give {_joint(system, worst)} the force this motion needs"
             f"{element(place)} ({np.abs(left[place]).max():.3g} is missing)",
-            "ask for a motion the contacts can drive, or add a contact",
+            "a = cell.complete(q, v, a) is the nearest motion that motors and contacts can drive; or add a contact",
         )
 
     return _refused(_most(left) > UNMET * np.maximum(_most(T), 1.0), check, error)

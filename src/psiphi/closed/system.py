@@ -11,11 +11,12 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed import carrying, choosing, circuits, closing, contacts, driving, explaining, forward, saddle, sharing
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import method_name
+from psiphi.closed.wiring import Circuit
 from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
@@ -23,8 +24,6 @@ from psiphi.functions.robot import Robot
 from psiphi.model.model import Body, Frame, Joint
 from psiphi.optional import need
 from psiphi.wording import nearest, shown
-
-DEFAULT = ("free", "whole")  # the compiler's own forms; the one with fewer operations runs
 
 
 class System:
@@ -39,7 +38,7 @@ class System:
         self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
         self.passive, self.object = passive, object_body
         self._functions: dict[Any, Function] = {}
-        self._methods: dict[Any, str] = {}
+        self._forms: dict[Any, choosing.Chosen] = {}
 
     # -- what the system is ------------------------------------------------------------------------------------------------
 
@@ -255,12 +254,23 @@ class System:
         """
         return sharing.inverse_dynamics(self, q, v, a, internal, share, forces, f_ext, axes, check)
 
-    def complete(self, q: Numbers, v: Numbers, a: Numbers, exactly: Sequence[str] = (), check: bool = False) -> np.ndarray:
-        """The acceleration nearest to `a` with Jc a + bias = 0; joints named in `exactly` accelerate as `a` says.
+    def complete(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        exactly: Sequence[str] = (),
+        check: bool = False,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+    ) -> np.ndarray:
+        """The acceleration nearest to `a` with Jc a + bias = 0 that the motors can drive; joints named in `exactly` accelerate
+        as `a` says.
 
-        To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow.
+        To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow. A flying base without
+        thrusters moves as momentum asks. An element no motion fits is NaN; a single state, or any with check=True, raises.
         """
-        return sharing.complete(self, q, v, a, exactly, check)
+        return sharing.complete(self, q, v, a, exactly, f_ext, axes, check)
 
     def split_forces(self, q: Numbers, forces: Numbers, share: Numbers | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
@@ -339,7 +349,8 @@ class System:
 
     def explain(self, method: str | None = None) -> str:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
-        return explaining.text(self.algebra, self._circuit(method_name(method), (), "world"))
+        name = method_name(method)
+        return explaining.text(self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why)
 
     @property
     def key(self) -> str:
@@ -354,17 +365,15 @@ class System:
     def _jacobian(self) -> Function:
         return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
 
-    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> circuits.Circuit:
-        if method:
-            return circuits.dynamics(self.algebra, method, frames, axes)
-        return circuits.dynamics(self.algebra, self._cheapest(frames, axes), frames, axes)
+    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> Circuit:
+        return circuits.dynamics(self.algebra, method, frames, axes) if method else self._chosen(frames, axes).circuit
 
-    def _cheapest(self, frames: tuple[str, ...] = (), axes: str = "world") -> str:
+    def _chosen(self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> choosing.Chosen:
         """The form with the fewest operations, counted once."""
-        if (frames, axes) not in self._methods:
-            flops = {name: circuits.dynamics(self.algebra, name, frames, axes).flops for name in DEFAULT}
-            self._methods[frames, axes] = min(flops, key=lambda name: flops[name])
-        return self._methods[frames, axes]
+        key = frames, axes, redundant
+        if key not in self._forms:
+            self._forms[key] = choosing.cheapest(self.algebra, frames, axes, redundant)
+        return self._forms[key]
 
     def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
         return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))
@@ -380,22 +389,22 @@ class System:
 
     @property
     def _projection(self) -> Function:
-        return self._function("projection", lambda: circuits.projection(self.algebra))
+        return self._function("projection", lambda: circuits.projection(self.algebra, self._chosen().method))
 
     @property
     def _motion(self) -> Function:
         """Forward dynamics for many steps in a row: rows that follow from others are left out."""
-        return self._function("motion", lambda: circuits.dynamics(self.algebra, self._cheapest(), redundant=True))
+        return self._function("motion", lambda: self._chosen(redundant=True).circuit)
 
     @property
     def _heavier(self) -> Function:
         """`_motion` with D + X in place of D."""
-        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._cheapest()))
+        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._chosen(redundant=True).method))
 
     @property
     def _closing(self) -> Function:
         """`_projection`, rows that follow from others left out."""
-        return self._function("closing", lambda: circuits.projection(self.algebra, redundant=True))
+        return self._function("closing", lambda: circuits.projection(self.algebra, self._chosen(redundant=True).method, True))
 
     @property
     def _holding(self) -> Function:
@@ -403,7 +412,16 @@ class System:
 
     @property
     def _driving(self) -> Function:
-        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist()))
+        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
+
+    @property
+    def _is_adrift(self) -> bool:
+        """Whether joints without motors can move so that no contact feels it, in some posture."""
+        return bool(sharing.unfelt(self.constraint_jacobian(self.random(seed=0))[:, self.idle]).any())
+
+    @property
+    def _carrying(self) -> Function:
+        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self)))
 
     @property
     def _omega(self) -> Function:
@@ -434,7 +452,7 @@ class System:
             cause = f"parameters of shape {np.shape(bound.given)} came for a closed system, expected one set"
             raise StateError(cause, "call it for one set after the other")
         made = System(bound, self.closure.constraints, self.closure.follows, self.passive, self.object)
-        made._functions, made._methods = self._functions, self._methods
+        made._functions, made._forms = self._functions, self._forms
         return made
 
     def _call(self, function: Function, values) -> Any:

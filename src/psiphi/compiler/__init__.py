@@ -8,5 +8,5 @@ Comes in: named results, each an expression of one robot. Goes out: a gufunc, an
     derivatives.py  jvp, vjp, jacobian and hessian of what is asked
     explained.py    an equation's way through the passes, in words
     source.py       one quantity as a gufunc, through the cache
-    plans.py        how an expression that is no single program is evaluated
+    plans.py        how an expression that is no single program is evaluated; in_factors.py: what is too long to multiply out
 """

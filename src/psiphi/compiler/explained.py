@@ -10,14 +10,15 @@ from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.slopes import InverseSlopes
 from psiphi.lowering.vectors import Lowered
 from psiphi.operators.letters import inverse_letter
-from psiphi.operators.printing import show_poly
+from psiphi.operators.printing import result_names, show_poly
 from psiphi.tape.tape import Count
 
 
 def explain(equation: Equation, count: Count) -> str:
     """What is written; then resolve, rewrite, choose, lower, trace: the derivation, the loops it ends in, what they cost."""
     form = choose(equation)
-    lines = [f"{name} = {e}" for name, e in equation.results.items()]
+    called = result_names(form.polys)
+    lines = [f"{called[name]} = {e}" for name, e in equation.results.items()]
     if known := inverses(equation):
         lines += ["", "resolve:", *(f"  {line}" for line in known)]
     if form.derivation is not None and form.derivation.steps:
@@ -25,7 +26,7 @@ def explain(equation: Equation, count: Count) -> str:
         lines += str(form.derivation).splitlines()[1:]
     which = "the first" if is_large(equation.model) else "the cheapest"
     lines += ["", f"choose, of {len(equation.forms)} forms {which}:" if len(equation.forms) > 1 else "as written:"]
-    lines += [f"  {name} = {show_poly(poly)}" for name, poly in form.polys.items()]
+    lines += [f"  {called[name]} = {show_poly(poly)}" for name, poly in form.polys.items()]
     plural = "" if sweeps(equation) == 1 else "s"
     lines += ["", f"lower to {sweeps(equation)} sweep{plural}{_unfused(equation)}:"]
     lines += [*(f"  {line}" for line in loops(equation)), ""]

@@ -64,7 +64,10 @@ Code = Straight | Rolled
 
 
 class Ready:
-    """What is asked as code that stands ready: `ready()` is a tape, or the `emitters.rollout.Single` that joins several."""
+    """What is asked as code that stands ready: `ready()` is a tape, loops (then `rolled`), or the `emitters.rollout.Single`
+    that joins several."""
+
+    rolled = False
 
     def ready(self) -> Any:
         raise NotImplementedError
@@ -109,7 +112,7 @@ def compile(asked: Any, target: RunningTarget, char: str, key: Callable[[str], s
         return target.build(target.emit(lines, char), vars(lines.count))
 
     library, count = target.load(cache.remember(key(char), make))
-    if is_large(asked.model) and isinstance(loops := code(asked), Rolled):
+    if in_loops(asked) and isinstance(loops := code(asked), Rolled):
         library.tables = Tables(loops, char)
         ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
     return library, Count(**count)
@@ -153,6 +156,8 @@ def choose(equation: Equation) -> Form:
     forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
     if not forms and too_large is not None:
         raise too_large
+    if not forms and any(len(word) > LONG for form in rewritten for poly in form.polys.values() for word in poly):
+        raise TooLarge(f"a product has more than {LONG} letters", "write it shorter")
     if not forms:
         names = ", ".join(map(str, equation.results.values()))
         raise StateError(f"{names}: no form of it is made of sweeps", "evaluate it with .dense(q)")
@@ -226,6 +231,11 @@ def unrolled(sweeps: Program, tree: Tree) -> Straight:
 def is_large(model: Model) -> bool:
     """Whether code is loops over links: straight lines would be too many, and forms are not counted against each other."""
     return len(model.joints) > UNROLLED and model.embedding is None
+
+
+def in_loops(asked: Any) -> bool:
+    """Whether the code needs tables beside it."""
+    return is_large(asked.model) or (isinstance(asked, Ready) and asked.rolled)
 
 
 def moves_inertia(asked: Any) -> bool:

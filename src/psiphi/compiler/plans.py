@@ -1,8 +1,9 @@
-"""How an expression is evaluated. Four plans, each with the same manners; the first that fits is taken:
+"""How an expression is evaluated. Five plans, each with the same manners; the first that fits is taken:
 
 Sweeps           one compiled function
 ByColumns        a matrix too large to write out: its compiled action on the columns of the identity
 AroundInverses   an inverse no identity resolves: what stands under it and beside it by plans of their own, A⁻¹ by numbers
+in parts         too long for one piece of code: products by factors, sums by terms (`in_factors.py`)
 Dense            no sweeps are known: matrices over links, O(N³); it says so
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from psiphi.compiler import explained
 from psiphi.compiler.equations import Equation
+from psiphi.compiler.in_factors import given, has_parts, in_parts, words
 from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
@@ -29,7 +31,7 @@ from psiphi.operators.inverting import invert
 from psiphi.operators.letters import VectorLetter, vector_letter
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
-from psiphi.rewriting.budget import TooLarge
+from psiphi.rewriting.budget import TooLarge, budget
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.tape.tape import Count
 
@@ -38,6 +40,9 @@ Values = Mapping[str, np.ndarray]
 WRITTEN_OUT = 40_000  # operations from which on a matrix by columns is no longer one straight piece of code
 LOOPLESS = 1500  # bodies beyond which what cannot run in loops over the tree is refused
 MATRICES = 400  # bodies beyond which matrices over links are refused
+OPERANDS = 30  # NumPy's gufuncs take 32 arrays, results included
+MANY_WORDS = 500  # words from which on multiplying out is given a glance of the budget
+GLANCE = 1.0  # seconds
 ENTRIES = 200  # products into which sums around inverses may be multiplied out
 
 
@@ -58,17 +63,26 @@ def plan_for(expression: Expression, function: Function) -> Plan:
     """The plan of an expression that is legal, with every vector settled as force or motion; `function` is its compiled form,
     if it has one."""
     why, equation = "", function.asked
+    if len(function.inputs) > OPERANDS:
+        if has_parts(expression.term):
+            return in_parts(expression, partial(_part_plan, equation))
+        cause = f"{expression}: its value hangs on {len(function.inputs)} arrays, and a NumPy function takes {OPERANDS} at most"
+        raise StateError(cause, "add up vectors beforehand, or write it as a sum of parts")
+    huge = words(expression.term) > MANY_WORDS and has_parts(expression.term)
     if 0 in function.outputs[0].shape:
         return Dense(expression, equation.model, "there is nothing to compute")
     try:
-        known = resolve(equation)["out"].known
-        opaque = frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
-        if opaque and all(_small(x) for x in opaque):
-            return AroundInverses(expression, equation.model, opaque, equation.budget)
-        if not opaque:
-            return _by_sweeps(expression, function)
+        with budget(min(equation.budget, GLANCE) if huge else equation.budget):
+            known = resolve(equation)["out"].known
+            opaque = frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
+            if opaque and all(_small(x) for x in opaque):
+                return AroundInverses(expression, equation, opaque)
+            if not opaque:
+                return _by_sweeps(expression, function)
     except TooLarge as error:
         why = error.cause
+        if has_parts(expression.term):
+            return in_parts(expression, partial(_part_plan, equation))
     except StateError:  # no form is made of sweeps
         pass
     if len(equation.model.bodies) > MATRICES:
@@ -78,6 +92,11 @@ def plan_for(expression: Expression, function: Function) -> Plan:
             "write it as a product with a vector, or give more: budget=60",
         )
     return Dense(expression, equation.model, why)
+
+
+def _part_plan(equation: Equation, term: Term) -> Plan:
+    part = Expression(term, equation.model)
+    return plan_for(part, Function(Request("expression"), Equation({"out": part}, equation.model, budget=equation.budget)))
 
 
 def _small(term: Term) -> bool:
@@ -196,15 +215,15 @@ class AroundInverses:
     Where X is singular the element is NaN, and only that one.
     """
 
-    def __init__(self, expression: Expression, model: Model, opaque: frozenset[Term], budget: float):
-        self.expression, self.model, self.opaque, self.budget = expression, model, opaque, budget
+    def __init__(self, expression: Expression, equation: Equation, opaque: frozenset[Term]):
+        self.expression, self.asked, self.opaque = expression, equation, opaque
         self.parts: dict[Term, Plan] = {}
         term = expression.term
         rows, cols = terms.spaces(term)
         self.vector = ONE in (rows, cols)
         entries = self._entries(terms.adjoint(term) if rows == ONE and cols != ONE else term)
         self.multiple = float(sum(c for c, factors in entries if not factors))  # of the identity
-        self.size = size(rows, model) or 0
+        self.size = size(rows, equation.model) or 0
         entries = [(c, factors) for c, factors in entries if factors]
         free = [terms.scaled(c, terms.product(*factors)) for c, factors in entries if not any(map(self._is_opaque, factors))]
         self.free = terms.total(*free) if free else None
@@ -254,7 +273,7 @@ class AroundInverses:
     def _prepare(self, segments: list[Term]) -> None:
         for i, x in enumerate(segments):
             last = i == len(segments) - 1
-            if last and _given(x):
+            if last and given(x):
                 continue
             self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
 
@@ -263,9 +282,7 @@ class AroundInverses:
 
     def _part(self, term: Term) -> Plan:
         if term not in self.parts:
-            expression = Expression(term, self.model)
-            equation = Equation({"out": expression}, self.model, budget=self.budget)
-            self.parts[term] = plan_for(expression, Function(Request("expression"), equation))
+            self.parts[term] = _part_plan(self.asked, term)
         return self.parts[term]
 
     @property
@@ -300,7 +317,7 @@ class AroundInverses:
                 inverse = invert(self._value(x.args[0], values))
                 found = inverse if found is None else _times(inverse, found, self.vector)
             elif found is None:
-                found = values[name] if (name := _given(x)) else self._value(x, values)
+                found = values[name] if (name := given(x)) else self._value(x, values)
             elif self.vector:
                 found = self._value(self._on_vector(x), {**values, COLUMN: found})
             else:
@@ -312,12 +329,6 @@ class AroundInverses:
         for term, part in self.parts.items():
             lines += ["", f"-- {Expression(term)}", *part.explain().splitlines()]
         return "\n".join(lines)
-
-
-def _given(term: Term) -> str:
-    """The name of a vector that stands alone; "" for anything else."""
-    x = term.args[0] if term.op == "letter" else None
-    return x.word if isinstance(x, VectorLetter) and x.given and not x.starred else ""
 
 
 def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:

@@ -5,10 +5,13 @@ the rules that say it, for a kernel to trace. Read `plant.py` first (what can be
 control is made of), then
 
     controllers.py   the built-in laws, one class each
-    task_space.py    the controller of a frame
+    task_space.py    the controller of frames; task_forces.py: its forces, in order of priority
+    held_object.py   the controller of an object that arms hold
+    energy_based.py  laws made from the energy of the error: Wen and Bayard's, and one decoupled in nu
     torques.py       tau as a user gives it; effort limits
     traced.py        a user's own law, as a tape
     losses.py        damping and friction, and which of them a step takes implicitly
+    springs.py       the same of springs
     stops.py         joints that end at their limits
     field.py         all of it: the right side of the equations of motion
 """

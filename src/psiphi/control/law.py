@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.closed import sharing
+from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
@@ -28,12 +28,13 @@ from psiphi.wording import shown
 
 Values = dict[str, Any]  # by place
 Rule = Callable[..., Values]  # rule(m, <places>)
+Frames = str | tuple[str, ...]
 
 
 @cache
 def reads(rule: Rule) -> tuple[str, ...]:
-    """The places a rule reads."""
-    return tuple(signature(rule).parameters)[1:]
+    """The places a rule reads: the names of its parameters, or those it says itself."""
+    return getattr(rule, "places", None) or tuple(signature(rule).parameters)[1:]
 
 
 class Question(NamedTuple):
@@ -44,7 +45,12 @@ class Question(NamedTuple):
     ask: Callable[..., Any]
 
 
-def holding(system: Any, frame: str, q: np.ndarray) -> np.ndarray:
+def named(frame: Frames) -> tuple[str, ...]:
+    """The names of frames: none, one or several."""
+    return (frame,) if frame and isinstance(frame, str) else tuple(frame)
+
+
+def holding(system: Any, frame: Frames, q: np.ndarray) -> np.ndarray:
     """g(q): of a robot, or of the motors of a closed chain."""
     if isinstance(system, System):
         return sharing.hold(system, q)
@@ -53,23 +59,34 @@ def holding(system: Any, frame: str, q: np.ndarray) -> np.ndarray:
 
 
 def driving(
-    system: Any, frame: str, q: np.ndarray, v: np.ndarray, a: np.ndarray, f_ext: np.ndarray | None = None
+    system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, a: np.ndarray, f_ext: np.ndarray | None = None
 ) -> np.ndarray:
-    """M a + C v + g, less what a wrench on the frame does; of a closed chain by the nearest a that keeps the constraints."""
+    """M a + C v + g, less what wrenches on the frames do; of a closed chain by the nearest a that keeps the constraints."""
     if isinstance(system, System):
         return sharing.drive(system, q, v, a)
-    return system.inverse_dynamics(q, v, a, f_ext={frame: f_ext}) if frame else system.inverse_dynamics(q, v, a)
+    if not frame or f_ext is None:
+        return system.inverse_dynamics(q, v, a)
+    return system.inverse_dynamics(q, v, a, f_ext={name: f_ext[..., 6 * i : 6 * i + 6] for i, name in enumerate(named(frame))})
 
 
-def gripped(system: Any, frame: str, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray) -> np.ndarray:
+def gripped(system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray) -> np.ndarray:
     """(M + X)^-1 (tau - C v - g)."""
     return Plant(system).acceleration(q, v, tau, added)
+
+
+def _part(robot: Any, name: str, *given: np.ndarray) -> np.ndarray:
+    """A quantity of the catalogue's own."""
+    return robot._call(name, dict(zip(QUANTITIES[name].given, given, strict=True)), None, None, False)
 
 
 QUANTITIES = {
     "gravity": Question(("q",), "tau", holding),
     "inverse_dynamics": Question(("q", "v", "a"), "tau", driving),
+    "bias": Question(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
+    "white_velocity": Question(("q", "x"), "y", lambda s, frame, *given: _part(s, "white_velocity", *given)),
+    "fading": Question(("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "fading", *given)),
     "heavier_dynamics": Question(("q", "v", "tau", "added"), "a", gripped),
+    "carrying": Question(("q", "v", "u", "w", "wanted", "weights"), "tau", lambda s, frame, *given: carrying.carry(s, *given)),
     "frame_pose": Question(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
     "frame_velocity": Question(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
     "frame_acceleration": Question(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),
@@ -83,7 +100,7 @@ class Step:
 
     what: Rule | str
     at: dict[str, str] = field(default_factory=dict)  # {argument or result of a quantity: place}, others keep their names
-    frame: str = ""
+    frame: Frames = ""  # or several
     sizes: dict[str, int] = field(default_factory=dict)  # of a rule's places, where these are not the robot's coordinates
 
     @property
@@ -98,7 +115,7 @@ class Step:
     def __call__(self, system: Any, values: Values) -> Values:
         """What it adds to the places, on arrays."""
         if not isinstance(self.what, str):
-            return self.what(manifold(system), *(values[name] for name in reads(self.what)))
+            return self.what(manifold(system), **{name: values[name] for name in reads(self.what)})
         given, result, ask = QUANTITIES[self.what]
         names = [self.at.get(name, name) for name in given] + ["f_ext"] * (self.what == "inverse_dynamics" and bool(self.frame))
         answer = np.asarray(ask(system, self.frame, *(values[name] for name in names)))

@@ -1,4 +1,4 @@
-"""What joints lose to their motion, and which of it a step takes implicitly.
+"""What joints lose to their motion, and which of it a step takes implicitly. (Springs, which lose nothing: `springs.py`.)
 
     f(v) = b(v) v,    b(v) = damping + friction / sqrt(v^2 + speed^2)      viscous, and Coulomb friction smoothed below `speed`
 
@@ -19,7 +19,8 @@ import numpy as np
 from psiphi.arguments import coefficients, real
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.plant import Plant, parameters_of
+from psiphi.control.plant import Plant, numbers_of, parameters_of
+from psiphi.control.springs import Springs, pull, read_springs
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.choices import less
@@ -29,7 +30,7 @@ from psiphi.wording import shown
 SOFT = 0.1  # of the time a joint takes to stop: the error of RK4 is then below 1e-7 of the speed in a step
 SPEED = 0.01  # rad/s, m/s: below it friction fades
 SEEN = 8  # configurations at which (M^-1)_kk is looked at
-ALWAYS = ("euler", "implicit")  # methods that take every loss implicitly
+ALWAYS = ("euler", "implicit", "midpoint")  # methods that take every loss implicitly
 
 
 def slope(v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
@@ -38,10 +39,13 @@ def slope(v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -
     return rubbing if damping is None else damping + 0.0 * v if rubbing is None else damping + rubbing
 
 
-def resisted(tau: Any, v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
-    """tau - b(v) v."""
+def resisted(
+    tau: Any, v: Any, x: Any = None, damping: Any = None, friction: Any = None, floor: Any = 0.0, **springs: Any
+) -> Any:
+    """tau - b(v) v - s(x), of the losses and springs there are; x are the coordinates in the order of v."""
     force = tau if damping is None else tau - damping * v
-    return force if friction is None else force - friction * (v / root(v * v + floor))
+    force = force if friction is None else force - friction * (v / root(v * v + floor))
+    return force - pull(x, **springs) if springs else force
 
 
 def is_stiff(method: str, h: Any, b: Any, mobility: Any) -> Any:
@@ -57,6 +61,8 @@ class Losses:
     friction: np.ndarray
     speed: float
     stiff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    springs: Springs = field(default_factory=Springs)
+    asked: tuple[str, ...] = ()  # those that are the model's own, which may be parameters
 
     @property
     def floor(self) -> float:
@@ -69,8 +75,8 @@ class Losses:
 
     @property
     def implicit(self) -> bool:
-        """Whether any is."""
-        return bool(self.stiff.any())
+        """Whether any is, or some spring."""
+        return bool(self.stiff.any()) or self.springs.implicit
 
     @property
     def acting(self) -> dict[str, np.ndarray]:
@@ -78,18 +84,28 @@ class Losses:
         found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()}
         return found | ({"floor": np.array([self.floor])} if "friction" in found else {})
 
+    def parameters(self, robot: Any) -> dict[str, list[tuple[slice, slice]]]:
+        """Numbers that are parameters of the robot: by place, where they stand in it and among the parameters."""
+        known = {} if robot.freed is None else {name: robot.freed.every(name) for name in self.asked}
+        acting = self.acting | self.springs.acting
+        found = {name: [(robot.joints[block.index].v_slice, block.own) for block in known[name]] for name in known}
+        return {name: rows for name, rows in found.items() if rows and name in acting}
+
     def within(self, plant: Plant, method: str, h: float) -> Losses:
-        """With `stiff`, for steps of h by that method."""
-        if self.none or not isinstance(plant.given, Robot | System):
+        """With `stiff`, and the springs with `firm`, for steps of h by that method."""
+        if (self.none and not self.springs.acting) or not isinstance(plant.given, Robot | System):
             return self
+        springs = self.springs.within(method, h, mobility(plant.robot))
+        if self.none:
+            return replace(self, springs=springs)
         most = slope(np.zeros(plant.nv), **self.acting)
         most = most.reshape(-1, plant.nv).max(axis=0, initial=0.0)  # of all parameters
         with np.errstate(all="ignore"):
-            return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)))
+            return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)), springs=springs)
 
     def words(self, robot: Any) -> list[str]:
         """The joints whose losses are taken implicitly."""
-        return [joint.name for joint in robot.joints if self.implicit and self.stiff[joint.v_slice].any()]
+        return [joint.name for joint in robot.joints if self.stiff.any() and self.stiff[joint.v_slice].any()]
 
 
 @lru_cache(maxsize=64)
@@ -103,29 +119,22 @@ def mobility(robot: Robot) -> np.ndarray:
     return np.abs(np.diagonal(a[:, 1:] - a[:, :1], axis1=-2, axis2=-1)).max(axis=0)
 
 
-def read_losses(system: Plant, damping: Any, friction: Any, speed: Any) -> Losses:
+def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs: Any = False) -> Losses:
     """True takes the model's numbers, False none, an array is taken as it is."""
     smooth = real("friction_speed", SPEED if speed is None else speed, (), "give a speed")
     if smooth.ndim or not 0.0 < smooth < np.inf:
         raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", f"{SPEED} is the default")
     if speed is not None and isinstance(friction, bool | np.bool_) and not friction:
         raise StateError("friction_speed came, and there is no friction", "add friction=True, or a number")
-    return Losses(_per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth))
-
-
-def _own(robot: Any, name: str) -> np.ndarray:
-    """The model's numbers, (nv,), or (..., nv) where they are parameters with batch axes."""
-    row = np.concatenate([getattr(joint, name) for joint in robot.joints] or [np.zeros(0)])
-    for block in robot.freed.every(name) if robot.freed is not None else ():
-        (parameters,) = parameters_of(robot)
-        row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
-        row[..., robot.joints[block.index].v_slice] = parameters[..., block.own]
-    return row
+    brakes = _per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth)
+    own = {"damping": damping, "stiffness": springs}
+    asked = tuple(name for name, given in own.items() if isinstance(given, bool | np.bool_) and given)
+    return Losses(*brakes, springs=read_springs(system, springs), asked=asked)
 
 
 def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
     if isinstance(given, bool | np.bool_):
-        row = _own(system.robot, name) if given else np.zeros(system.nv)
+        row = numbers_of(system.robot, name) if given else np.zeros(system.nv)
         if row.shape[-1:] != (system.nv,):
             raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
         return row

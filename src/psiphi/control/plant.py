@@ -10,6 +10,7 @@ The first row is asked of every system, the others where it has them:
     contact_ratio(q, forces)                     (..., l): above 1 the contact slips or pulls off
     energy(q, v)                                 (...)
     velocity(q, v) or rates(q, v)                the robot's joint velocity, where v is something else (quasi-velocities)
+    changes()                                    what happened to contacts since it was asked
     actuated                                     the velocity coordinates with motors: torques may be given for these alone
 """
 
@@ -32,6 +33,16 @@ ASKED = ("nq", "nv", "forward_dynamics")
 def parameters_of(robot: Any) -> tuple[Any, ...]:
     """The parameters that `at` put into a robot some of whose numbers are inputs, or ()."""
     return robot._more if getattr(robot, "freed", None) is not None else ()
+
+
+def numbers_of(robot: Any, name: str) -> np.ndarray:
+    """The model's numbers of that name, (nv,), or (..., nv) where they are parameters with batch axes."""
+    row = np.concatenate([np.zeros(0), *(getattr(joint, name) for joint in robot.joints)])
+    for block in robot.freed.every(name) if robot.freed is not None else ():
+        (parameters,) = parameters_of(robot)
+        row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
+        row[..., robot.joints[block.index].v_slice] = parameters[..., block.own]
+    return row
 
 
 def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -73,6 +84,7 @@ class Plant:
         self.is_plain = given is robot
         own = getattr(given, "passive", ())  # of a closed chain
         self.idle: tuple[str, ...] = motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
+        self.springs: Any = None  # those that act: their energy is part of the system's
         self.told = False  # whether it was said which joints have motors
 
     @property
@@ -112,6 +124,7 @@ class Plant:
         plant = copy(self)  # a closed chain has one set for all
         plant.given = self.given._over_samples()
         plant.robot = getattr(plant.given, "robot", plant.given)
+        plant.springs = None if self.springs is None else self.springs.over_samples()
         return plant
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
@@ -143,12 +156,20 @@ class Plant:
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         own = getattr(self.given, "energy", None)
-        return None if own is None else np.asarray(own(q, v), dtype=float)
+        if own is None:
+            return None
+        stored = 0.0 if self.springs is None else self.springs.energy(self.manifold.positions(q))
+        return np.asarray(own(q, v), dtype=float) + stored
 
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         """(..., 2): the largest position and velocity error of the constraints; None where there are none."""
         own = getattr(self.given, "constraint_residual", None)
         return None if own is None else np.abs(np.asarray(own(q, v), dtype=float)).max(axis=-1, initial=0.0)
+
+    def changes(self) -> list[Any]:
+        """Contacts made and lost since this was asked: (name, what, value, ago) each."""
+        own = getattr(self.given, "changes", None)
+        return [] if own is None else own()
 
     def ratio(self, q: np.ndarray, forces: np.ndarray | None) -> np.ndarray | None:
         """(..., l): how much of each contact's hold is used."""

@@ -1,27 +1,20 @@
-"""Control of a frame: forces in the space of the task."""
+"""Control of frames: forces in the space of the task, or of several tasks in order of priority."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read, real
+from psiphi.arguments import read, real, several
 from psiphi.control.controllers import asked, gains
 from psiphi.control.law import Controller, Law, Step, Values
+from psiphi.control.task_forces import TaskForces
 from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
-from psiphi.spatial.choices import less, most
-from psiphi.spatial.entries import entries, stacked
-from psiphi.spatial.policies import solve
-from psiphi.spatial.rotations import logarithm, quaternion
-from psiphi.spatial.screws import dot, root
-from psiphi.spatial.small import product, transpose
 from psiphi.wording import nearest, shown
-
-LEVER = 1e-8  # m: a point nearer to all axes does not move
 
 
 class OperationalSpace(Controller):
@@ -30,6 +23,9 @@ class OperationalSpace(Controller):
     x''_ref = kp e + kd (x'_ref - x'), e = x_ref - x, for a frame's position (3 rows) or its pose (6 rows, the turn as a
     rotation vector); where kp |e| exceeds kd `speed` it is cut to that, so that far targets are approached at `speed` (m/s,
     rad/s). tau_0 = M (posture_kp (q_0 - q) - posture_kd v) holds a posture where the task leaves freedom.
+
+    Several frames, in order of priority, have several targets: what a later one asks for is done as far as those before it do
+    not feel it (the block factors L D L* of J M^-1 J*, `task_forces.py`).
 
     Lambda is that of the rows used. `policy` says what it is near singularities: "faded" lets go of a direction as it is lost,
     and leaves it to the posture; "pseudo", "damped" and "exact" are those of `operational_space_inertia`.
@@ -40,7 +36,7 @@ class OperationalSpace(Controller):
     def __init__(
         self,
         robot: Robot,
-        frame: str,
+        frame: str | Sequence[str],
         target: Any,
         kp: float = 100.0,
         kd: float = 20.0,
@@ -64,7 +60,7 @@ class OperationalSpace(Controller):
         if not self.drives_all:
             cause = f"OperationalSpace of {robot.name}: the law asks torques of every joint, and some have no motor"
             raise StateError(cause, 'say passive=() where all have one, or load the robot with base="fixed"')
-        target, name = Aim(target), robot.frame(frame).name
+        names, aims = _tasks(robot, frame, target)
         kp, kd, speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
         policy, own = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
         posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
@@ -76,79 +72,38 @@ class OperationalSpace(Controller):
             "posture_kd": gains(robot, "posture_kd", posture_kd),
             "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
         }
-        task = TaskForce(target.size, policy)
-        steps = (
-            Step(posture_acceleration),
-            Step("frame_pose", frame=name),
-            Step("frame_velocity", {"V": "twist"}, name),
-            Step("frame_acceleration", {"a": "u", "A": "drift"}, name),
-            Step("operational_compliance", frame=name),
-            Step(task, sizes=task.sizes),
-            Step("inverse_dynamics", {"a": "u"}, name),
+        frames = tuple(dict.fromkeys(names))
+        task = TaskForces(
+            tuple((frames.index(name), aim.size) for name, aim in zip(names, aims, strict=True)), len(frames), policy
         )
-        self.law, self.reference = Law(steps, ("x_ref", "r_ref"), (name, target.size, policy)), target
+        seen = [
+            step
+            for i, name in enumerate(frames)
+            for step in (
+                Step("frame_pose", {"T": f"T_{i}"}, name),
+                Step("frame_velocity", {"V": f"twist_{i}"}, name),
+                Step("frame_acceleration", {"a": "u", "A": f"drift_{i}"}, name),
+            )
+        ]
+        forces = Step("operational_compliance", frame=frames), Step(task, sizes=task.sizes)
+        steps = (Step(posture_acceleration), *seen, *forces, Step("inverse_dynamics", {"a": "u"}, frames))
+        self.law, self.reference = Law(steps, task.followed, (frames, task.tasks, policy)), Aims(aims)
+
+
+def _tasks(robot: Robot, frame: Any, target: Any) -> tuple[list[str], list[Aim]]:
+    """The frames and targets, in order of priority."""
+    if isinstance(frame, str):
+        return [robot.frame(frame).name], [Aim(target)]
+    names, remedy = several("frame", frame, "give a name, or a list of names"), "give one target a frame, in the same order"
+    targets = several("target", target, remedy) if not callable(target) else [target]
+    if not names or len(names) != len(targets):
+        raise StateError(f"{len(names)} frames and {len(targets)} targets came", remedy)
+    return [robot.frame(name).name for name in names], [Aim(given) for given in targets]
 
 
 def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:
     """What the posture asks for: N* M u = M u - J* Lambda J u."""
     return {"u": posture_kp * m.log(q, posture) - posture_kd * v}
-
-
-@dataclass(frozen=True)
-class TaskForce:
-    """f_ext = -Lambda (x''_ref - x'') of the last `rows` (3 or 6) rows, on any scalars; x'' = `drift` is what u makes."""
-
-    rows: int
-    policy: str
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """`gains`: kp, kd, the largest pull, and the policy's number."""
-        place = 16 if self.rows == 6 else 3
-        return {"T": 16, "twist": 6, "drift": 6, "X": 36, "x_ref": place, "r_ref": self.rows, "gains": 4}
-
-    def __call__(self, m, T, twist, drift, X, x_ref, r_ref, gains) -> Values:
-        first, (_, kd, _, number) = 6 - self.rows, entries(gains)
-        rates = zip(entries(r_ref), entries(twist)[first:], entries(drift)[first:], strict=True)
-        pulls = self.pulls(entries(T), entries(x_ref), entries(gains))
-        missing = [pull + kd * (wanted - now) - drifting for pull, (wanted, now, drifting) in zip(pulls, rates, strict=True)]
-        X = entries(X)
-        keep = felt([X[7 * r] for r in range(6)])
-        inner = [[keep[r] * keep[c] * X[6 * min(r, c) + max(r, c)] for c in range(first, 6)] for r in range(first, 6)]
-        return {"f_ext": stacked([0.0] * first + [-x for x in solve(self.policy, inner, missing, number)])}
-
-    def pulls(self, T: list, x_ref: list, gains: list) -> list:
-        """kp e, angular and linear parts cut to what kd balances at the speed; the turn of a pose as a rotation vector."""
-        (R, p), (kp, _, pull, _) = _split(T), gains
-        if self.rows == 3:
-            error = _apart(p, x_ref)
-        else:
-            wanted, place = _split(x_ref)
-            error = logarithm(quaternion(product(wanted, transpose(R))))[0] + _apart(p, place)
-        out = []
-        for k in range(0, self.rows, 3):
-            part = [kp * e for e in error[k : k + 3]]
-            out += [pull / most(root(dot(part, part)), pull) * x for x in part]
-        return out
-
-
-def _split(T: list) -> tuple[list, list]:
-    """Rotation and position of a pose, given row by row."""
-    return [T[4 * r : 4 * r + 3] for r in range(3)], [T[4 * r + 3] for r in range(3)]
-
-
-def _apart(p: list, q: list) -> list:
-    return [b - a for a, b in zip(p, q, strict=True)]
-
-
-def felt(diagonal: list) -> list:
-    """1 for the rows of X that are more than rounding, 0 for others: of levers below LEVER, or above 1 / LEVER.
-
-    >>> [float(x) for x in felt([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])]
-    [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
-    """
-    turn, slide = (a + b + c for a, b, c in (diagonal[:3], diagonal[3:]))
-    return [less(LEVER**2 * slide, turn)] * 3 + [less(LEVER**2 * turn, slide)] * 3
 
 
 class Aim:
@@ -191,6 +146,18 @@ class Aim:
             )
         place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
+
+
+class Aims:
+    """The references of all tasks, one after the other."""
+
+    def __init__(self, aims: list[Aim]):
+        self.aims = aims
+        fixed = [aim.constant for aim in aims if aim.constant is not None]
+        self.constant = tuple(x for one in fixed for x in one) if len(fixed) == len(aims) else None
+
+    def __call__(self, t: float) -> tuple[np.ndarray, ...]:
+        return self.constant or tuple(x for aim in self.aims for x in aim(t))
 
 
 def are_rotations(R: np.ndarray) -> bool:

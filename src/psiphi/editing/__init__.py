@@ -9,6 +9,7 @@ Read `editable.py` first (the verbs, as a robot has them), then
     cutting.py         a subtree alone, or a robot without some of it
     attaching.py       bodies, tools and robots, welded or on a joint
     changing.py        frames, gravity, base, inertia, postures
+    springing.py       springs, elastic joints
     joint_vectors.py   limits, damping, ... of all joints as vectors; names and places of coordinates
     saving.py          into a file: urdf_writing.py, mjcf_writing.py; xml_writing.py is what both write with
     srdf.py            postures from an SRDF file

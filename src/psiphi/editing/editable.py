@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 from psiphi.arguments import Numbers
-from psiphi.editing import attaching, changing, cutting, locking, saving
+from psiphi.editing import attaching, changing, cutting, locking, saving, springing
 from psiphi.editing.joint_vectors import Listed
 from psiphi.editing.srdf import read_postures
 from psiphi.errors import ModelError
@@ -17,6 +17,7 @@ from psiphi.model import values
 from psiphi.model.builder import Builder
 from psiphi.model.log import warn
 from psiphi.model.model import Body, Model, Pose
+from psiphi.model.nonlinear import Spring
 from psiphi.model.shapes import Shape
 from psiphi.wording import shown
 
@@ -168,6 +169,49 @@ class Editable(Listed):
         changing.with_inertia(builder, link, body, mass, com, inertia)
         return self._built(builder)
 
+    def with_spring(
+        self,
+        joints: Names,
+        stiffness: Numbers | None = None,
+        rest: Numbers | None = None,
+        spring: Mapping[str, Numbers] | Spring | None = None,
+    ) -> Self:
+        """With springs at these joints: stiffness, about `rest`; or one that is not linear, as in `pp.Builder.joint`.
+
+        They act where a call is told so: `pp.simulate(..., springs=True)`.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").with_spring("wrist_*", 20.0, rest=0.5)
+        >>> robot.stiffness
+        array([ 0.,  0.,  0., 20., 20., 20.])
+        """
+        builder = Builder(self)
+        springing.with_spring(self, builder, joints, stiffness, rest, spring)
+        return self._built(builder)
+
+    def with_elastic(
+        self,
+        joints: Names,
+        stiffness: float | None = None,
+        rotor: float = 0.0,
+        ratio: float = 1.0,
+        damping: float = 0.0,
+        spring: Mapping[str, Numbers] | Spring | None = None,
+    ) -> Self:
+        """With a gear and a spring between these joints' motors and their links (series-elastic joints).
+
+        `rotor` is a motor's own inertia, `ratio` its turns a turn of the joint. Each joint keeps its name and is the motor's
+        side, theta_m / ratio; "<joint>_spring" is the spring's deflection, which has no motor: the link stands at their sum.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").with_elastic("elbow_joint", stiffness=2e3, rotor=1e-4, ratio=100.0, damping=1.0)
+        >>> robot.joint_names[2:4], robot.armature[2:4], robot.stiffness[2:4]
+        (('elbow_joint', 'elbow_joint_spring'), array([1., 0.]), array([   0., 2000.]))
+        """
+        builder = Builder(self)
+        springing.with_elastic(self, builder, joints, stiffness, rotor, ratio, damping, spring)
+        return self._built(builder)
+
     def with_posture(self, name: str, q: Position) -> Self:
         """With a configuration under a name, in `postures`: q, or positions by joint.
 
@@ -195,10 +239,11 @@ class Editable(Listed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the robot to a .urdf file or an MJCF .xml file: read again it is the same to rounding, in the same order.
 
-        URDF is written link by link. What it cannot say (helical, cylindrical and universal joints) is refused by name;
-        gravity other than the Earth's and the order of the joints are kept in words of psiphi's own, which other readers pass
-        over; postures and loops are left out. MJCF has these, and has bodies with what is welded to them; helical joints are
-        refused, speed limits and meshes are left out.
+        URDF is written link by link. What it cannot say (helical, cylindrical and universal joints, springs that are not
+        linear) is refused by name; gravity other than the Earth's, springs and the order of the joints are kept in words of
+        psiphi's own, which other readers pass over; postures and loops are left out. MJCF has these, and has bodies with what
+        is welded to them; helical joints and tables of springs are refused, speed limits, meshes and which joints have motors
+        are left out.
 
         >>> import psiphi as pp
         >>> pp.load("ur5").save(folder / "ur5.urdf")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What all joints say together: names, limits, losses, rotors as vectors in the order of q or v, and places by name."""
+"""What all joints say together: names, limits, losses, springs, rotors as vectors in the order of q or v, and places."""
 
 from __future__ import annotations
 
@@ -71,6 +71,16 @@ class Listed(Model):
     def armature(self) -> Array:
         """Rotor inertia (nv,): it acts always."""
         return self._each("armature")
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """Stiffness of the joints' springs (nv,), of a table its slope at rest: they act where a call is told so."""
+        return self._each("stiffness")
+
+    @cached_property
+    def rest(self) -> Array:
+        """Where the joints' springs are at rest (nv,)."""
+        return self._each("rest")
 
     def select(self, joints: Any, of: str = "v") -> np.ndarray[Any, np.dtype[np.intp]]:
         """Where joints stand in v (in q with `of="q"`): by names, or patterns like "arm_*", in the robot's order.

@@ -33,7 +33,8 @@ def lock(model: Model, builder: Builder, joints: Any, at: Any = None) -> None:
         builder.joints[name] = replace(record, kind="fixed", place=still, mimic=None, pitch=0.0, axis2=None, **_NOTHING)
 
 
-_NOTHING: dict[str, Any] = dict.fromkeys(("lower", "upper", "velocity", "effort", "damping", "friction", "armature"), ())
+_WORDS = ("lower", "upper", "velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
+_NOTHING: dict[str, Any] = dict.fromkeys(_WORDS, ()) | {"spring": None, "motor": True}
 
 
 def displacement(joint: Joint, q: np.ndarray) -> Pose:

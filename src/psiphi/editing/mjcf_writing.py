@@ -130,9 +130,20 @@ def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
         lower, upper, effort = joint.lower[piece.q], joint.upper[piece.q], joint.effort[piece.v]
         if -inf < lower or upper < inf:
             words["range"] = numbers(np.clip((lower, upper), -1e10, 1e10))
+        words |= _spring(joint, piece.v)
         if effort < inf:
             words["actuatorfrcrange"] = numbers((-effort, effort))
     return words
+
+
+def _spring(joint: Joint, v: int) -> dict[str, str]:
+    """stiffness and springref; MuJoCo has polynomials of up to three terms."""
+    more = () if joint.spring is None else joint.spring.polynomial
+    if (joint.spring is not None and joint.spring.is_table) or len(more) > 2:
+        cause = f"joint {shown(joint.name)} has a spring that MuJoCo cannot say: it has polynomials of up to three terms"
+        raise ModelError(cause, "give it a plain stiffness")
+    terms = (joint.stiffness[v], *more)
+    return {"stiffness": numbers(terms), "springref": repr(float(joint.rest[v]))} if any(terms) else {}
 
 
 def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:

@@ -25,6 +25,7 @@ from psiphi.wording import shown
 
 TYPES = {kind: word for word, kind in reversed(KINDS.items())}  # psiphi's kind -> URDF's type
 BOUNDED = ("revolute", "prismatic")
+DYNAMICS = ("damping", "friction", "armature", "stiffness", "rest")  # from the third on: words of psiphi's own
 
 
 def text(robot: Model, file: Path) -> str:
@@ -99,6 +100,10 @@ def _joint(joint: JointRecord) -> Iterator[str]:
             f"joint {shown(joint.name)} is {joint.kind}, which URDF cannot say",
             f"lock it, or save a robot whose joints are {', '.join(sorted(set(TYPES)))}",
         )
+    if joint.spring is not None:
+        raise ModelError(
+            f"joint {shown(joint.name)} has a spring that is not linear, which URDF cannot say", "give it a plain stiffness"
+        )
     yield tag("  joint", {"name": joint.name, "type": TYPES[joint.kind]}, end=">")
     yield from _origin("    ", joint.place)
     yield tag("    parent", {"link": joint.parent})
@@ -107,9 +112,10 @@ def _joint(joint: JointRecord) -> Iterator[str]:
         if joint.row.axes:
             yield tag("    axis", {"xyz": numbers(joint.axis)})
         yield from _limit(joint)
-        losses = {word: getattr(joint, word) for word in ("damping", "friction", "armature") if any(getattr(joint, word))}
-        if losses:
-            yield tag("    dynamics", {word: repr(_one(joint, word, x)) for word, x in losses.items()})
+        own = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
+        words = {word: repr(_one(joint, word, x)) for word, x in own.items()} | ({} if joint.motor else {"motor": "false"})
+        if words:
+            yield tag("    dynamics", words)
     if joint.mimic:
         leader, multiplier, offset = joint.mimic
         yield tag("    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)})

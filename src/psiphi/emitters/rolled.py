@@ -1,7 +1,8 @@
 """Rolled kernels: one function a class of links, one loop a sweep, tables for the rest.
 
 The frame holds the arguments, then a record a body (and one for the world), then an inbox a body. `tables` points to two
-arrays: integers (parent, q offset, v offset, first parameter; then each sweep's order and classes) and parameters.
+arrays: integers (parent, first parameter, where the body's part of each kind of argument begins: "q", "v", ...; then each
+sweep's order and classes) and parameters.
 """
 
 from __future__ import annotations
@@ -44,18 +45,19 @@ def tables(rolled: Rolled, name: str, fp: str) -> str:
 """
 
 
+def places(rolled: Rolled) -> list[str]:
+    """The kinds of parts that bodies have of the arguments."""
+    arguments = (*rolled.program.inputs, *rolled.program.outputs)
+    return sorted({arg.per_joint for arg in arguments} - {""})
+
+
 class Tables:
     """The memory `tables` points to; keep it alive as long as the kernel."""
 
     def __init__(self, rolled: Rolled, dtype: str):
-        joints = rolled.tree.model.joints
-        n = len(joints)
-        columns = [
-            [n if j.parent == WORLD else j.parent for j in joints],
-            [j.q_slice.start for j in joints],
-            [j.v_slice.start for j in joints],
-            rolled.param_start,
-        ]
+        tree, n = rolled.tree, len(rolled.tree.links)
+        columns = [[n if parent == WORLD else parent for parent in tree.parent], rolled.param_start]
+        columns += [[tree.slices(k)[place].start for k in range(n)] for place in places(rolled)]
         for stage in rolled.stages:
             columns += [stage.order, stage.ids]
         self.integers = np.concatenate([np.asarray(c, dtype=np.int32) for c in columns])
@@ -73,13 +75,14 @@ class _Block:
         program = rolled.program
         self.ins = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]
         self.outs = [(i, arg) for i, arg in enumerate(program.outputs) if arg.per_joint]
+        self.places = places(rolled)
         self.bases = ["frame", "here", "parent", "inbox", "up", "param"]
         self.bases += [f"in{i}" for i, _ in self.ins] + [f"out{i}" for i, _ in self.outs]
 
     def text(self) -> str:
         w, n = self.width, len(self.rolled.tree.links)
         parts, calls = [], []
-        start = 4 * n
+        start = (2 + len(self.places)) * n
         for s, stage in enumerate(self.rolled.stages):
             for c, cls in enumerate(stage.classes):
                 parts.append(self._class(f"{self.prefix}step{s}.{c}.{w.suffix}", cls))
@@ -118,8 +121,10 @@ class _Block:
     def _stage(self, s: int, start: int, count: int, classes: int) -> str:
         w, n, r = self.width, len(self.rolled.tree.links), self.rolled
         table = [self._entry("k", start, "%i"), self._entry("class", start + count, "%i")]
-        table += [self._entry(name, column * n, "%k") for column, name in enumerate(("p", "q", "v", "first"))]
-        places = [
+        table += [
+            self._entry(name, column * n, "%k") for column, name in enumerate(("p", "first", *(f"of.{x}" for x in self.places)))
+        ]
+        starts = [
             self._place("here", "%k", r.record, self.layout.size),
             self._place("parent", "%p", r.record, self.layout.size),
             self._place("inbox", "%k", r.inbox, self._inbox_start()),
@@ -128,13 +133,13 @@ class _Block:
         ]
         for name, group, offsets in (("in", self.ins, self.layout.inputs), ("out", self.outs, self.layout.outputs)):
             for i, arg in group:
-                places.append(self._place(f"{name}{i}", f"%{arg.per_joint}", 1, offsets[i]))
+                starts.append(self._place(f"{name}{i}", f"%of.{arg.per_joint}", 1, offsets[i]))
         passed = ", ".join(f"ptr %{base}" for base in self.bases)
         cases = " ".join(f"i64 {c}, label %c{c}" for c in range(classes))
         steps = "\n".join(
             f"c{c}:\n  call void @{self.prefix}step{s}.{c}.{w.suffix}({passed})\n  br label %next" for c in range(classes)
         )
-        body = "\n  ".join([*(line for lines in table for line in lines), *places])
+        body = "\n  ".join([*(line for lines in table for line in lines), *starts])
         return f"""define internal void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data) noinline nounwind {{
 entry:
   %integers = load ptr, ptr %data

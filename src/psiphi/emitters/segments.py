@@ -174,12 +174,11 @@ def _chop(
                 if home.get(operand, r) != r:
                     last[operand] = r
     slots, frame = _slots(runs, last, free)
-    segments = []
+    segments, known = [], given | {n: ("frame", slots[n]) for n in last}
     for r, run in enumerate(runs):
         stores = [Store("frame", slots[n], n) for n in run if n in last]
         stores += [Store("frame", place, n) for n in run for place in outputs.get(n, ())]
         stores += at_end.get(r, [])
-        known = given | {n: ("frame", slots[n]) for n in last}
         segments.append(Segment(f"part{r}", tape, run, stores, known, *before.get(r, ())))
     # results that are inputs, constants or angles themselves
     stores = [Store("frame", place, n) for n, places in outputs.items() if n not in home for place in places]

@@ -1,9 +1,9 @@
 """The estimation side of the algebra: the same sweeps as a Kalman filter and Bryson-Frazier smoother.
 
 Comes in: a linear Gaussian chain or tree, or a robot at a state. Goes out: predicted, filtered and smoothed states with their
-covariances. Read `linear.py` first (what a model is), then `smoother.py` (the operator expressions, which are those of forward
-dynamics), `covariances.py` (what is known before there are data, and which models are refused) and `robots.py` (the bridge);
-`swept.py` runs them on trees of any size of state.
+covariances. Read `linear.py` first (what a model is), then `smoothing.py` (the operator expressions, which are those of forward
+dynamics), `covariances.py` (what is known before there are data, and which models are refused), `smoother.py` (the door) and
+`robots.py` (the bridge); `swept.py` is what the sweeps see of a tree, `looped.py` makes code of it.
 """
 
 from psiphi.estimation.linear import LinearTree, Stage, sequence

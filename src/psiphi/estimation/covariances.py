@@ -1,4 +1,4 @@
-"""What a model says before there are data: covariances and gains, one sweep inward, one outward, on numbers.
+"""What a model says before there are data: covariances and gains, one sweep inward, one outward, on any scalars.
 
     P-(k) = M + sum phi P+ phi*,   D = H P- H* + R,   G = P- H* D^-1,   P+ = (I - G H) P- (I - G H)* + G R G*     inward
     Lam+(k) = phi* Lam-(p) phi,    Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H,   S = P+ - P+ Lam+ P+            outward
@@ -16,118 +16,167 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.errors import SingularError
-from psiphi.estimation.linear import LinearTree
-from psiphi.estimation.swept import StageLink, Symmetric
-from psiphi.steps.gain import Gain, gain
-from psiphi.sweeps.drive import drive
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
+from psiphi.estimation.swept import Symmetric, TreeShape, cut
+from psiphi.spatial import small
+from psiphi.spatial.choices import most
+from psiphi.spatial.screws import dot, root
+from psiphi.steps.gain import gain
+from psiphi.steps.local import subtract
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 EPSILON = float(np.finfo(float).eps)
 SMALLEST = 1e-12  # of what an innovation's variance was computed from: below it, fewer than four digits are left
 
 
+def covariance_program(shape: TreeShape) -> Program:
+    """Numbers of a model in, gains and covariances out."""
+    inputs = Argument("q", (shape.total("q"),), "q"), Argument("own", (shape.total("own"),), "own")
+    outputs = Argument("gains", (shape.total("gains"),), "gains"), Argument("more", (shape.total("more"),), "more")
+    sweeps = Sweep(TIP_TO_BASE, condition), Sweep(BASE_TO_TIP, smooth)
+    return Program("covariances", inputs, outputs, sweeps)
+
+
+def condition(site: Site) -> None:
+    """Tip to base: the Riccati equation in Joseph's form, and the bound on its rounding."""
+    n, m, H = site.link.size, site.link.width, site.H
+    own, R = cut(site.part("own", "own"), n * n, m)
+    M = Symmetric.read(n, own)
+    P, U = M, Symmetric([[0.0] * n for _ in range(n)])
+    if (below := site.children.get("P")) is not None:
+        P, U = P + below, site.children["U"]
+    U = U.plus_diagonal([n * (x + y) for x, y in zip(M.diagonal, P.diagonal, strict=True)])
+    known, _ = gain(P, H, R)  # type: ignore[arg-type]
+    L, d_inv = known.factors
+    T = [subtract(_unit(n, r), small.apply(small.transpose(H), known.G[r])) for r in range(n)]
+    noise = Symmetric.of(n, lambda r, c: dot(known.G[r], [x * y for x, y in zip(R, known.G[c], strict=True)]))
+    P_plus = P.seen_by(T) + noise
+    # rounding in T itself counts twice
+    spread, roots = _spread(P), [root(x) for x in R]
+    G = [list(map(_size, row)) for row in known.G]
+    felt = small.apply([list(map(_size, row)) for row in H], spread)
+    moved = [dot(list(map(_size, T[r])), spread) + dot(G[r], roots) for r in range(n)]
+    inner = [spread[r] + dot(G[r], felt) for r in range(n)]
+    U_plus = U.seen_by(T).plus_diagonal([n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)])
+    site.keep(P=P, P_plus=P_plus, T=T, gain=known)
+    site.write_part("gains", "gains", [*_flat(known.G), *_flat(L), *d_inv, *P_plus.flat])
+    site.keep(innovations=_innovations(H, known.D, L, d_inv, U))
+    if site.link.above:
+        phi = site.path[0].phi
+        spread = _spread(P_plus)
+        along = [dot(list(map(_size, row)), spread) for row in phi]
+        site.send(P=P_plus.seen_by(phi), U=U_plus.seen_by(phi).plus_diagonal([len(phi) * x * x for x in along]))
+
+
+def smooth(site: Site) -> None:
+    """Base to tip: the co-state's covariance on both sides of the outputs, and the smoothed state's."""
+    n, m, kept = site.link.size, site.link.width, site.kept
+    inside = Symmetric([[0.0] * n for _ in range(n)])
+    if site.link.above:
+        inside = site.parent["Lam"].seen_by(small.transpose(site.path[0].phi))
+    H, T, known, P_plus = site.H, kept["T"], kept["gain"], kept["P_plus"]
+    weighted = small.transpose([known.solve([row[c] for row in H]) for c in range(n)])  # D^-1 H
+    measured = Symmetric.of(n, lambda r, c: dot([row[r] for row in H], [row[c] for row in weighted]))
+    columns = [known.solve(_unit(m, i)) for i in range(m)]
+    weights = inside.seen_by(small.transpose(known.G)) + Symmetric.of(m, lambda r, c: columns[c][r])
+    lost = inside.seen_by(P_plus.rows)
+    S = Symmetric.of(n, lambda r, c: P_plus.rows[r][c] - lost.rows[r][c])
+    site.keep(Lam=inside.seen_by(small.transpose(T)) + measured)
+    D, (variances, origins) = known.D, kept["innovations"]
+    site.write_part("more", "more", [*kept["P"].flat, *S.flat, *_flat(D), *weights.flat, *variances, *origins])
+
+
+def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
+    """Each output less its best guess from those before it: the variance, and what that was computed from."""
+    variances, origins = [], []
+    for i in range(len(H)):
+        rest = small.backward([row[: i + 1] for row in L[: i + 1]], _unit(i + 1, i))  # row i of L^-1
+        h = [dot(rest, [row[c] for row in H[: i + 1]]) for c in range(len(H[0]))]
+        scatter = dot(list(map(_size, rest)), [root(_size(D[j][j])) for j in range(i + 1)])
+        variances.append(1.0 / d_inv[i])
+        origins.append(dot(h, U @ h) + scatter * scatter)
+    return variances, origins
+
+
+def _unit(n: int, i: int) -> list:
+    return [1.0 if j == i else 0.0 for j in range(n)]
+
+
+def _flat(A) -> list:
+    return [x for row in A for x in row]
+
+
+def _size(x):
+    return most(x, -x)
+
+
+def _spread(P: Symmetric) -> list:
+    return [root(most(x, 0.0)) for x in P.diagonal]
+
+
 @dataclass(frozen=True)
 class Known:
-    """What is known of a stage without data. `gain` holds D and G as the sweeps use them."""
+    """What is known of a stage without data; arrays have the model's batch axes in front."""
 
     P_minus: np.ndarray
     P_plus: np.ndarray
     D: np.ndarray
     G: np.ndarray
-    smoothed: np.ndarray
+    unrounded: np.ndarray  # the smoothed covariance, with whatever rounding left in it
     weights: np.ndarray  # D^-1 + G* Lam+ G: the covariance of the multipliers, S2 (10.3)
-    gain: Gain
+    variances: np.ndarray  # of the outputs, each less its best guess from those before it
+    origins: np.ndarray  # what these were computed from
 
 
-def covariances(model: LinearTree) -> list[Known]:
-    """Of every stage, or a SingularError that names the output without an innovation."""
-    found: dict[int, Known] = {}
-
-    def write(site: Site) -> None:
-        smooth(site)
-        kept = site.kept
-        found[site.link.index] = Known(kept["P"], kept["P+"], kept["D"], kept["G"], kept["S"], kept["C"], kept["gain"])
-
-    sweeps = (Sweep(TIP_TO_BASE, condition), Sweep(BASE_TO_TIP, write))
-    with np.errstate(all="ignore"):  # what overflows is refused
-        drive(Program("covariances", (), (), sweeps), model.swept, {})
-    return [found[k] for k in range(len(model.stages))]
-
-
-def condition(site: Site) -> None:
-    """Tip to base: the Riccati equation in Joseph's form, and the bound on its rounding."""
-    link: StageLink = site.link
-    M, H, R, n = link.M, link.outputs, link.noise, link.size
-    P, U = M + site.children.get("P", 0.0), site.children.get("U", 0.0)
-    if not np.isfinite(P).all():
-        raise SingularError("its covariance overflows", "scale the states, or the transitions", element=f"stage {link.index}")
-    U = U + n * np.diag(np.diag(M) + np.diag(P))
-    D = H @ P @ H.T + np.diag(R)
-    check(link, D, U)
-    known, _ = gain(Symmetric(P.tolist()), H.tolist(), R.tolist())  # type: ignore[arg-type]
-    G = np.array(known.G)
-    T = np.eye(n) - G @ H
-    P_plus = _symmetric(T @ P @ T.T + (G * R) @ G.T)
-    spread, size = _spread(P), np.eye(n) + np.abs(G) @ np.abs(H)  # rounding in T itself counts twice
-    U_plus = T @ U @ T.T + n * (_square(np.abs(T) @ spread + np.abs(G) @ np.sqrt(R)) + EPSILON * _square(size @ spread))
-    site.keep(**{"P": P, "P+": P_plus, "D": D, "G": G, "T": T, "gain": known})
-    if link.parent >= 0:
-        phi = link.phi
-        rounding = len(phi) * _square(np.abs(phi) @ _spread(P_plus))
-        site.send(P=_symmetric(phi @ P_plus @ phi.T), U=phi @ U_plus @ phi.T + rounding)
+def read_known(shape: TreeShape, gains: np.ndarray, more: np.ndarray) -> list[Known]:
+    """What the program has found, by stages; or a SingularError that names the output without an innovation."""
+    found = []
+    for link, first, second in zip(shape.links, shape.parts(gains, "gains"), shape.parts(more, "more"), strict=True):
+        n, m = link.size, link.width
+        G, _, _, P_plus = cut(first, n * m, m * m, m, n * n)
+        P, S, D, C, variances, origins = cut(second, n * n, n * n, m * m, m * m, m, m)
+        P, P_plus, D, G, S, C = (_matrix(x, c) for x, c in ((P, n), (P_plus, n), (D, m), (G, m), (S, n), (C, m)))
+        found.append(Known(P, P_plus, D, G, S, C, variances, origins))
+    for k in reversed(range(len(found))):  # tips first: what is inboard of a singular stage is no news
+        _check(k, found[k])
+    return found
 
 
-def smooth(site: Site) -> None:
-    """Base to tip: the co-state's covariance on both sides of the outputs, and the smoothed state's."""
-    link, kept = site.link, site.kept
-    inside = np.zeros((link.size, link.size))
-    if link.parent >= 0:
-        inside = link.phi.T @ site.parent["Lam"] @ link.phi
-    H, T, G, P_plus = link.outputs, kept["T"], kept["G"], kept["P+"]
-    Lam = T.T @ inside @ T + H.T @ np.linalg.solve(kept["D"], H)
-    site.keep(C=np.linalg.inv(kept["D"]) + G.T @ inside @ G)
-    site.keep(Lam=_symmetric(Lam), S=_positive(P_plus - P_plus @ inside @ P_plus))
+def _matrix(x: np.ndarray, columns: int) -> np.ndarray:
+    return x.reshape(*x.shape[:-1], x.shape[-1] // columns, columns)
 
 
-def check(link: StageLink, D: np.ndarray, U: np.ndarray) -> None:
+def _check(k: int, known: Known) -> None:
     """Each output against those before it: what its innovation is, and what it was computed from."""
-    H = link.outputs
-    for i in range(len(D)):
-        guess = np.linalg.solve(D[:i, :i], D[:i, i])
-        rest = np.append(-guess, 1.0)
-        h = rest @ H[: i + 1]
-        d = D[i, i] - D[i, :i] @ guess
-        origin = h @ U @ h + (np.abs(rest) @ np.sqrt(np.abs(np.diag(D)[: i + 1]))) ** 2
-        if not d > SMALLEST * origin:
-            others = " and its stage's outputs before it" if i else ""
-            raise SingularError(
-                f"output {i} is known beforehand, from the stages outboard{others}: its innovation has the variance "
-                f"{d:.3g}, not above {SMALLEST:g} of the {origin:.3g} it was computed from",
-                "give it noise, or leave it out: outputs without noise must not follow from one another",
-                element=f"stage {link.index}",
-            )
+    lead = known.variances.shape[:-1]
+    wild = ~np.isfinite(known.P_minus).all((-1, -2))
+    if wild.any():
+        where = element_of(lead, int(np.argmax(wild)))
+        raise SingularError(f"its covariance{where} overflows", "scale the states, or the transitions", element=f"stage {k}")
+    bad = ~(known.variances > SMALLEST * known.origins)
+    if bad.any():
+        at = int(np.argmax(bad.any(-1)))
+        d, origin, wrong = (x.reshape(-1, x.shape[-1])[at] for x in (known.variances, known.origins, bad))
+        i = int(np.argmax(wrong))
+        others = " and its stage's outputs before it" if i else ""
+        raise SingularError(
+            f"output {i}{element_of(lead, at)} is known beforehand, from the stages outboard{others}: its innovation has the "
+            f"variance {d[i]:.3g}, not above {SMALLEST:g} of the {origin[i]:.3g} it was computed from",
+            "give it noise, or leave it out: outputs without noise must not follow from one another",
+            element=f"stage {k}",
+        )
 
 
-def _spread(P: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.maximum(np.diag(P), 0.0))
+def element_of(lead: tuple[int, ...], at: int) -> str:
+    """Which element of a batch, in words; nothing where there is no batch."""
+    return f" of batch element {[int(i) for i in np.unravel_index(at, lead)]}" if lead else ""
 
 
-def _square(a: np.ndarray) -> np.ndarray:
-    """diag(a^2): n times it bounds every matrix whose entries are below a_i a_j."""
-    return np.diag(a * a)
-
-
-def _symmetric(P: np.ndarray) -> np.ndarray:
-    return (P + P.T) / 2
-
-
-def _positive(S: np.ndarray) -> np.ndarray:
-    """The covariance without the negative variances that rounding leaves where a state is all but known."""
-    known = np.diag(S) <= 0.0
-    S = np.where(known[:, None] | known, 0.0, _symmetric(S))
-    scale = np.where(known, 1.0, _spread(S))
-    values, vectors = np.linalg.eigh(S / np.outer(scale, scale))
-    if values[0] >= 0.0:
-        return S
-    root = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
-    return root @ root.T
+def positive(S: np.ndarray) -> np.ndarray:
+    """A covariance (..., n, n) without the negative variances that rounding leaves where a state is all but known."""
+    variances = np.diagonal(S, axis1=-2, axis2=-1)
+    known = variances <= 0.0
+    S = np.where(known[..., :, None] | known[..., None, :], 0.0, S)
+    scale = np.where(known, 1.0, np.sqrt(np.maximum(variances, 0.0)))
+    values, vectors = np.linalg.eigh(S / (scale[..., :, None] * scale[..., None, :]))
+    half = scale[..., :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    return np.where((values[..., :1] < 0.0)[..., None], half @ half.swapaxes(-1, -2), S)

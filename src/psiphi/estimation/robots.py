@@ -42,11 +42,12 @@ class Analogue:
     model: LinearTree
     inputs: list[np.ndarray]
     coinputs: list[np.ndarray]
+    compiled: bool = False
 
     @cached_property
     def smoother(self) -> Smoother:
         """The smoother of the model: its covariances are articulated inertias, its gains the joints'."""
-        return Smoother(self.model)
+        return Smoother(self.model, self.compiled)
 
     def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
@@ -57,10 +58,19 @@ class Analogue:
         return self.smoother(self.outputs(tau), self.inputs, self.coinputs)
 
 
-def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None = None, axes: str = "world") -> Analogue:
+def of(
+    robot: Any,
+    q: Numbers,
+    v: Numbers | None = None,
+    f_ext: Wrenches | None = None,
+    axes: str = "world",
+    *,
+    compiled: bool = False,
+) -> Analogue:
     """The robot at q (nq), moving with v (nv; at rest when left out), wrenches f_ext on it as in `forward_dynamics`.
 
-    One state: covariances depend on q, so each state has a model of its own. Torques may come in batches.
+    One state: covariances depend on q, so each state has a model of its own. Torques may come in batches. A model of one state
+    is used once: its sweeps are interpreted; `compiled=True` makes code for all models of robots of this shape.
 
     >>> import psiphi as pp
     >>> robot = pp.load("puma560")
@@ -84,10 +94,10 @@ def of(robot: Any, q: Numbers, v: Numbers | None = None, f_ext: Wrenches | None 
                 f"{arg.name} has shape {x.shape}, expected one state: ({arg.shape[0]},)", "make a model of each state"
             )
     check_states(robot, "estimation.of", inputs, state)
-    return _made(robot, state[0], state[1], _wrenches(robot, f_ext, axes))
+    return _made(robot, state[0], state[1], _wrenches(robot, f_ext, axes), compiled)
 
 
-def _made(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list) -> Analogue:
+def _made(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list, compiled: bool) -> Analogue:
     """Base to tip: velocities, rotations, and what the biases are made of."""
     atoms = Atoms(robot, q, v)
     V: list[np.ndarray] = []
@@ -103,7 +113,7 @@ def _made(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list) -> Analogu
         stages.append(Stage(joint.parent, motion.phi, M, motion.S.T, joint.armature))
         inputs.append(xi)
         coinputs.append(X @ own + motion.rate)
-    return Analogue(robot, LinearTree(stages), inputs, coinputs)
+    return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
 
 
 def _wrenches(robot: Robot, f_ext: Any, axes: Any) -> list:

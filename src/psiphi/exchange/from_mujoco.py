@@ -36,7 +36,7 @@ def from_mujoco(model: Any) -> Robot:
     """The robot of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text.
 
     Joints, in MuJoCo's order: hinge, slide, ball and free, several on a body, with limits, damping, frictionloss, armature,
-    and effort limits of joints and motors. Sites and bodies are frames, keyframes and qpos0 postures, connect and weld
+    springs, effort limits of joints and motors. Sites and bodies are frames, keyframes and qpos0 postures, connect and weld
     `robot.loops`, couplings of two joints mimics: `pp.connect(robot, mimic=True)` makes these act.
     `psiphi.interop.mujoco(robot, model)` converts q, v, tau; what has no counterpart is in `robot.report`.
 
@@ -184,8 +184,17 @@ def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: s
         axis = peer.jnt_axis[j]
         step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
         lower, upper = peer.jnt_range[j] if peer.jnt_limited[j] else (None, None)
-        own |= {"axis": axis, "lower": lower, "upper": upper, "effort": effort(peer, j)}
+        own |= {"axis": axis, "lower": lower, "upper": upper, "effort": effort(peer, j), **_spring(peer, j)}
     builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
+
+
+def _spring(peer: Any, j: int) -> dict[str, Any]:
+    """Of a hinge or a slide: k, its rest, and the terms beyond k where there are any (from MuJoCo 4 on)."""
+    more = np.trim_zeros(np.ravel(getattr(peer, "jnt_stiffnesspoly", np.zeros((j + 1, 1)))[j]), "b").tolist()
+    if not peer.jnt_stiffness[j] and not more:
+        return {}
+    own = {"stiffness": float(peer.jnt_stiffness[j]), "rest": float(peer.qpos_spring[peer.jnt_qposadr[j]])}
+    return own | ({"spring": {"polynomial": more}} if more else {})
 
 
 def _back(kind: int, axis: np.ndarray, ref: float) -> Place:

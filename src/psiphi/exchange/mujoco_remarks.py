@@ -27,9 +27,11 @@ def _linear_armature(peer: Any, names: Any) -> list[str]:
     return [names.joints[j] for j in free if np.any(peer.dof_armature[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])]
 
 
-def _springs(peer: Any, names: Any) -> list[str]:
+def _round_springs(peer: Any, names: Any) -> list[str]:
+    """Springs of balls and of free joints."""
     bent = getattr(peer, "jnt_stiffnesspoly", peer.jnt_stiffness)  # from MuJoCo 4 on
-    return [names.joints[j] for j in range(peer.njnt) if np.any(peer.jnt_stiffness[j]) or np.any(bent[j])]
+    turning = [j for j in range(peer.njnt) if peer.jnt_type[j] in (FREE, BALL)]
+    return [names.joints[j] for j in turning if np.any(peer.jnt_stiffness[j]) or np.any(bent[j])]
 
 
 def _bent_damping(peer: Any, names: Any) -> list[str]:
@@ -77,7 +79,7 @@ def _each(kind: str, count: str) -> Callable[[Any, Any], list[str]]:
 
 REMARKS = (
     Remark(_linear_armature, "armature of the three slides of a free joint: left out, that of its turns is kept", True),
-    Remark(_springs, "springs of joints (stiffness): left out", True),
+    Remark(_round_springs, "springs of ball and free joints (stiffness): left out", True),
     Remark(_bent_damping, "damping that is not linear: its linear part is kept", True),
     Remark(_each("tendon", "ntendon"), "tendons, with their springs, dampers and armature: left out", True),
     Remark(_each("flex", "nflex"), "flexible bodies: left out", True),

@@ -175,7 +175,7 @@ class ExpressionFunction:
         """How the expression was rewritten; no steps where it is evaluated as it was written."""
         equation = getattr(self.plan, "equation", None)
         found = choose(equation).derivation if equation is not None else None
-        return found if found is not None else Derivation(Chain(self.expression, self.expression.poly(), ()))
+        return found if found is not None else Derivation(Chain(self.expression, None, ()))
 
     def latex(self) -> str:
         """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""

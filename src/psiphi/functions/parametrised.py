@@ -20,7 +20,7 @@ from psiphi.arguments import generator, positive, real, whole
 from psiphi.editing.changing import with_bodies
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
-from psiphi.model.freed import UPPER, FreeBlock, Freed, moments, ten
+from psiphi.model.freed import OF_COORDINATES, UPPER, FreeBlock, Freed, moments, ten
 from psiphi.model.model import WORLD, Body, frozen
 from psiphi.model.posing import place, pose
 from psiphi.model.states import first
@@ -146,7 +146,7 @@ def randomised(freed: Freed, size: Any, spread: Any, seed: Any) -> np.ndarray:
 
 def _random(freed: Freed, block: FreeBlock, lead: tuple[int, ...], width: float, rng: np.random.Generator) -> np.ndarray:
     own = freed.values[block.own]
-    if block.word in ("armature", "damping", "mass"):
+    if block.word in (*OF_COORDINATES, "mass"):
         return own * np.exp(width * rng.standard_normal((*lead, len(own))))
     if block.word == "offsets":  # of a tenth of a metre, and of a radian
         return own + 0.1 * width * rng.standard_normal((*lead, 6))
@@ -169,7 +169,7 @@ def baked(freed: Freed, parameters: np.ndarray) -> Any:
         parts = freed.parts(k, parameters)
         if parts.keys() & {"inertia", "mass", "com"}:
             bodies[k] = _body(body, *moments(body, parts))
-        new: dict[str, Any] = {word: tuple(parts[word].tolist()) for word in ("armature", "damping") if word in parts}
+        new: dict[str, Any] = {word: tuple(parts[word].tolist()) for word in OF_COORDINATES if word in parts}
         record = builder.joints[joint.name]
         if "offsets" in parts:
             there = pose("the offsets", parts["offsets"].reshape(2, 3))

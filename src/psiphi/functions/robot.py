@@ -91,8 +91,9 @@ class Robot(Identified):
     def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
         """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
 
-        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature", "damping" and "offsets" (where
-        joints are); `links` names or patterns, all moving ones when left out. Nothing is compiled again for other numbers.
+        `words` are "inertia" (ten numbers a body, as in `regressor`), "mass", "com", "armature", "damping", "stiffness" and
+        "offsets" (where joints are); `links` names or patterns, all moving ones when left out. Nothing is compiled again for
+        other numbers.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")
@@ -321,7 +322,7 @@ class Robot(Identified):
     def link_accelerations(
         self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """alpha = phi* (H* a + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
         return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
 
     def joint_forces(

@@ -7,13 +7,14 @@ from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, For
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix
-from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter, VectorLetter
+from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter
+from psiphi.operators.printing import result_names
 from psiphi.sweeps.program import BASE_TO_TIP
 
 
 def spell(x: Letter) -> str:
     """A letter as on the page."""
-    return x.word if isinstance(x, VectorLetter) else x.symbol
+    return x.symbol
 
 
 class Names:
@@ -21,6 +22,9 @@ class Names:
 
     def __init__(self, lowered: Lowered):
         self._names: dict[int, str] = {}
+        taken = {spell(node.letter) for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
+        called = result_names({result.name: result.poly for result in lowered.results})
+        taken |= set(called.values())
         counts = {"z": 0, "α": 0, "f": 0, "e": 0}
         for node in lowered.nodes:
             if isinstance(node, Leaf):
@@ -28,15 +32,23 @@ class Names:
                 continue
             stem = "z" if isinstance(node, Causal) else "α" if isinstance(node, Anticausal) else "e"
             stem = "f" if isinstance(node, BodyForce) else stem
-            counts[stem] += 1
-            self._names[node.number] = stem + ("" if counts[stem] == 1 else str(counts[stem]))
+            self._names[node.number] = self._next(stem, counts, taken)
         self._names |= {node.number: name for node, name in lowered.motion.items()}
         for name, terms in lowered.sums.items():
             if len(terms) == 1 and isinstance(terms[0][1], Dot):
-                self._names[terms[0][1].number] = name
+                self._names[terms[0][1].number] = called[name]
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
-                self._names[root.number] = result.name
+                self._names[root.number] = called[result.name]
+
+    @staticmethod
+    def _next(stem: str, counts: dict[str, int], taken: set[str]) -> str:
+        """The next name of that stem which nothing else has."""
+        while True:
+            counts[stem] += 1
+            name = stem + ("" if counts[stem] == 1 else str(counts[stem]))
+            if name not in taken:
+                return name
 
     def __call__(self, node: Node) -> str:
         return self._names[node.number]

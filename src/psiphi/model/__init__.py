@@ -13,6 +13,7 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
     definitions.py                      joints and bodies as 6-D matrices, as definitions are written
     states.py                           finite numbers, unit quaternions
     freed.py                            numbers that are inputs: which, and where they stand
+    nonlinear.py, elastic.py            springs that are more than a number; joints whose motor drives through one
     movable.py, motors.py               whether every joint can be moved, and which have motors
     kinds.py                            what two frames that are held together may still do
     clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them

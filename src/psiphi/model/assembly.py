@@ -47,7 +47,9 @@ def _joints(walk: Walk) -> tuple[Joint, ...]:
                 j.pitch,
                 slice(nq, nq + row.nq),
                 slice(nv, nv + row.nv),
-                *map(_row, (j.lower, j.upper, j.velocity, j.effort, j.damping, j.friction, j.armature)),
+                *map(_row, (j.lower, j.upper, j.velocity, j.effort, j.damping, j.friction, j.armature, j.stiffness, j.rest)),
+                spring=j.spring,
+                motor=j.motor,
                 mimic=j.mimic,
             )
         )

@@ -20,9 +20,11 @@ from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
 from psiphi.model.checks import check_joints, check_links, check_model, read_repairs
+from psiphi.model.elastic import make_elastic, sprung
 from psiphi.model.joints import JOINTS, sizes
 from psiphi.model.log import Log
 from psiphi.model.model import Model, frozen
+from psiphi.model.nonlinear import Spring
 from psiphi.model.opening import description, postures_by_joint
 from psiphi.model.places import HERE, UPRIGHT, Place
 from psiphi.model.records import Description, FrameRecord, JointRecord, LinkRecord, Whole
@@ -128,6 +130,10 @@ class Builder:
         damping: Numbers | None = None,
         friction: Numbers | None = None,
         armature: Numbers | None = None,
+        stiffness: Numbers | None = None,
+        rest: Numbers | None = None,
+        spring: Mapping[str, Numbers] | Spring | None = None,
+        motor: bool = True,
         mimic: Any = None,
         line: int | None = None,
     ) -> None:
@@ -135,6 +141,9 @@ class Builder:
 
         xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
         Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
+        `stiffness` is that of a spring at `rest` (zero where it is left out); `spring` is one that is not linear: a table
+        {"deflection": [...], "torque": [...]} of what pulls back, or {"polynomial": [c2, c3, ...]} beside the stiffness.
+        `motor=False`: nothing drives the joint.
         """
         fail = self._fail_at("joint", name, line=line)
         self._new(name, self.joints, "joint", fail)
@@ -160,9 +169,49 @@ class Builder:
             () if still else above(damping, default=0.0, what="damping"),
             () if still else above(friction, default=0.0, what="friction"),
             () if still else above(armature, default=0.0, what="armature"),
-            values.mimic(mimic, fail),
-            line,
+            *sprung(kind, nv, stiffness, rest, spring, fail),
+            motor=values.truth(motor, "motor", fail),
+            mimic=values.mimic(mimic, fail),
+            line=line,
         )
+
+    def spring(self, joint: str, stiffness: Any = None, rest: Any = None, spring: Any = None) -> None:
+        """Give a joint that is there a spring, as the words of `joint` say, in place of the one it has.
+
+        >>> import psiphi as pp
+        >>> b = Builder(pp.load("acrobot"))
+        >>> b.spring("elbow", stiffness=30.0, rest=0.2)
+        >>> b.build().joints[1].rest
+        array([0.2])
+        """
+        fail = self._fail_at("joint", joint)
+        if not isinstance(joint, str) or joint not in self.joints:
+            fail("there is no such joint", nearest(joint, self.joints) if isinstance(joint, str) else "give its name")
+        record = self.joints[joint]
+        k, at, more = sprung(record.kind, sizes(record.kind)[1], stiffness, rest, spring, fail)
+        self.joints[joint] = replace(record, stiffness=k, rest=at, spring=more)
+
+    def elastic(
+        self,
+        joint: str,
+        stiffness: float | None = None,
+        rotor: float = 0.0,
+        ratio: float = 1.0,
+        damping: float = 0.0,
+        spring: Mapping[str, Numbers] | Spring | None = None,
+    ) -> None:
+        """Put a gear and a spring between a joint's motor and its link: `elastic.py` says how.
+
+        `rotor` is the motor's own inertia, `ratio` its turns a turn of the joint; stiffness, damping (and `spring`, a table)
+        are those of the spring, joint "<joint>_spring".
+
+        >>> import psiphi as pp
+        >>> b = Builder(pp.load("acrobot"))
+        >>> b.elastic("elbow", stiffness=500.0, rotor=1e-4, ratio=100.0)
+        >>> [joint.name for joint in b.build().joints]
+        ['shoulder', 'elbow', 'elbow_spring']
+        """
+        make_elastic(self, joint, stiffness, rotor, ratio, damping, spring, self._fail_at("joint", joint))
 
     def frame(
         self,

@@ -50,6 +50,8 @@ class DH:
     armature: float = 0.0
     damping: float = 0.0
     friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
     lower: float = -math.inf
     upper: float = math.inf
     velocity: float = math.inf
@@ -58,7 +60,7 @@ class DH:
 
 
 _FIELDS = tuple(f.name for f in fields(DH))
-_FINITE = ("alpha", "a", "d", "theta", "mass", "armature", "damping", "friction")
+_FINITE = ("alpha", "a", "d", "theta", "mass", "armature", "damping", "friction", "stiffness", "rest")
 _LIMITS = ("lower", "upper", "velocity", "effort")
 _INERTIA = "give a 3x3 matrix, (ixx, ixy, ixz, iyy, iyz, izz) or (ixx, iyy, izz)"
 
@@ -142,7 +144,7 @@ def _placed(link: DH) -> dict:
 
 
 def _drive(link: DH) -> dict:
-    return {key: getattr(link, key) for key in (*_LIMITS, "damping", "friction", "armature")}
+    return {key: getattr(link, key) for key in (*_LIMITS, "damping", "friction", "armature", "stiffness", "rest")}
 
 
 def _to_modified(links: list[DH]) -> tuple[list[DH], list[Pose]]:

@@ -66,6 +66,13 @@ class Fields:
         """One finite number, or the default when the attribute is absent."""
         return self.numbers(element, name, 1, None if default is None else (default,))[0]
 
+    def flag(self, element: Element, name: str) -> bool:
+        """true or false."""
+        text = self.text(element, name)
+        if text not in ("true", "false"):
+            self.fail(element, f"{name} of <{element.tag}> is {shown(text)}, expected true or false", f'write {name}="false"')
+        return text == "true"
+
     def origin(self, element: Element) -> Place:
         """The place that the <origin> child gives; absent parts are zero."""
         origin = element.first("origin")

@@ -7,6 +7,7 @@ The parameters are one row of numbers, block after block; a block is a word and 
     com        the centre of mass in link axes (3); the mass and the inertia about that centre stay
     armature   the joint's rotor inertia, a number a velocity
     damping    the joint's damping, a number a velocity
+    stiffness  the stiffness of the joint's spring, likewise; that of a table, or of a joint that turns in space, is none
     offsets    x y z, roll pitch yaw of the joint's frame in its parent's link frame, R = Rz(yaw) Ry(pitch) Rx(roll)
 
 In the model itself they are NaN: what does not know them cannot take them for numbers, and robots that differ in them alone
@@ -27,6 +28,7 @@ from psiphi.model.model import Body, Joint, Model, Pose, frozen
 
 INERTIA = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 PLACE = ("x", "y", "z", "roll", "pitch", "yaw")
+OF_COORDINATES = ("armature", "damping", "stiffness")  # one number a velocity of a joint
 UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # where the last six stand in a symmetric matrix
 
 
@@ -57,12 +59,22 @@ def _each(word: str) -> Callable[[Joint], tuple[str, ...]]:
     return lambda joint: (word,) if joint.row.nv == 1 else tuple(f"{word}.{i}" for i in range(joint.row.nv))
 
 
+def _is_linear(joint: Joint) -> bool:
+    """Whether its stiffness is a number of its own: not that of a table, and not of a joint that turns in space."""
+    return joint.row.is_flat and not (joint.spring is not None and joint.spring.is_table)
+
+
 FREE: dict[str, FreeWord] = {
     "inertia": FreeWord(lambda joint: INERTIA, lambda body, joint: ten(body)),
     "mass": FreeWord(lambda joint: ("mass",), lambda body, joint: np.array([body.mass])),
     "com": FreeWord(lambda joint: ("x", "y", "z"), lambda body, joint: np.asarray(body.com)),
     "armature": FreeWord(_each("armature"), lambda body, joint: joint.armature, of_joint=True),
     "damping": FreeWord(_each("damping"), lambda body, joint: joint.damping, of_joint=True),
+    "stiffness": FreeWord(
+        lambda joint: _each("stiffness")(joint) if _is_linear(joint) else (),
+        lambda body, joint: joint.stiffness if _is_linear(joint) else np.zeros(0),
+        of_joint=True,
+    ),
     "offsets": FreeWord(lambda joint: PLACE, lambda body, joint: offsets(joint.pose), of_joint=True),
 }
 
@@ -156,7 +168,7 @@ def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
 
 def _unsaid(joint: Joint, unknown: set[tuple[str, int]]) -> Joint:
     new: dict[str, Any] = {
-        word: frozen(np.full(joint.row.nv, np.nan)) for word in ("armature", "damping") if (word, joint.index) in unknown
+        word: frozen(np.full(joint.row.nv, np.nan)) for word in OF_COORDINATES if (word, joint.index) in unknown
     }
     if ("offsets", joint.index) in unknown:
         new["pose"] = Pose(frozen(np.full((3, 3), np.nan)), frozen(np.full(3, np.nan)))

@@ -116,6 +116,11 @@ def _planar(shape: Constants, at: Relative) -> list[Forbidden]:
     return _turns(shape.across, _alignment(shape, at)) + _slides([shape.axis], at)
 
 
+def _sliding(shape: Constants, at: Relative) -> list[Forbidden]:
+    """A point stays on a plane; nothing holds it sideways."""
+    return _slides([shape.axis], at)
+
+
 def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
     """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
     d = shape.length
@@ -151,6 +156,7 @@ KINDS: dict[str, Kind] = {
     "soft": Kind(
         _soft, 4, "turns about a point, but not about the normal", ("axis",), contact="soft", along="normal", loops=False
     ),
+    "sliding": Kind(_sliding, 1, "a point slides on a plane", ("axis",), slides=True, contact="sliding", along="normal"),
 }
 LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
 CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}

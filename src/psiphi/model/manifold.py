@@ -77,6 +77,14 @@ class Manifold:
             out[..., joint.v_slice] = along(joint.row.log, p[..., joint.q_slice], q[..., joint.q_slice])
         return out
 
+    def positions(self, q: np.ndarray) -> np.ndarray:
+        """The coordinates in the order of v: q where dq/dt = v, zero where joints turn in space."""
+        if self.is_flat:
+            return q
+        out, (i, k) = np.zeros((*q.shape[:-1], self.nv), dtype=q.dtype), self.flat
+        out[..., k] = q[..., i]
+        return out
+
     def unit(self, q: np.ndarray) -> np.ndarray:
         """q itself where there is nothing to scale."""
         if all(joint.row.unit is list for joint in self.bent):

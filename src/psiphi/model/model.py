@@ -21,6 +21,7 @@ from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
+from psiphi.model.nonlinear import Spring
 from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:
@@ -176,7 +177,8 @@ class Mimic(NamedTuple):
 class Joint(Immutable):
     """The joint that carries body `index`: `pose` is its frame in the parent's link frame, `axis` in the joint frame.
 
-    Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature` (nv entries).
+    Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature`, `stiffness`, `rest`
+    (nv entries). `spring` is what a spring has that is not linear; `motor` says whether anything drives the joint.
     """
 
     name: str
@@ -196,6 +198,10 @@ class Joint(Immutable):
     damping: np.ndarray
     friction: np.ndarray
     armature: np.ndarray
+    stiffness: np.ndarray
+    rest: np.ndarray
+    spring: Spring | None = None
+    motor: bool = True
     mimic: Mimic | None = None
 
     @property
@@ -347,7 +353,7 @@ class Model(Immutable):
 
     @cached_property
     def actuated(self) -> np.ndarray:
-        """The velocity coordinates that have motors: all but those of free joints. Controllers drive these."""
+        """The velocity coordinates that have motors: all but those of free joints, and what is said to have none."""
         return np.setdiff1d(np.arange(self.nv), coordinates(self, idle(self)))
 
     def neutral(self) -> np.ndarray:
@@ -459,6 +465,8 @@ def _digest(model: Model) -> str:
             joint.armature,
         )
         sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
+        if joint.stiffness.any() or joint.rest.any() or joint.spring is not None or not joint.motor:
+            sha.update(json.dumps([joint.stiffness.tolist(), joint.rest.tolist(), joint.spring, joint.motor]).encode())
     for frame in model.frames.values():
         sha.update(json.dumps([frame.name, frame.body]).encode())
         sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())

@@ -1,4 +1,5 @@
-"""Which joints have motors: all but free ones, unless it is said. A floating base is driven by nothing."""
+"""Which joints have motors: all but free ones and those built with `motor=False`, unless it is said. A floating base is driven
+by nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from psiphi.wording import shown
 
 
 def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ...]:
-    """The joints without motors: those named `passive`, or those not named `actuated`; the free ones where nothing is said.
+    """The joints without motors: those named `passive`, or those not named `actuated`; where nothing is said the free ones,
+    and those whose model says so.
 
     >>> import psiphi as pp
     >>> idle(pp.robots.puma560()), idle(pp.robots.puma560(), passive="elbow")
@@ -27,7 +29,7 @@ def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ..
     if actuated is not None:
         driven = {model.joint(name).name for name in _names("actuated", actuated)}
         return tuple(joint.name for joint in model.joints if joint.name not in driven)
-    return tuple(joint.name for joint in model.joints if joint.kind == "free")
+    return tuple(joint.name for joint in model.joints if joint.kind == "free" or not joint.motor)
 
 
 def coordinates(model: Any, joints: Iterable[str]) -> np.ndarray:

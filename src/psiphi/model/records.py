@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from psiphi.model.inertias import Six
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import Mimic
+from psiphi.model.nonlinear import Spring
 from psiphi.model.places import HERE, Place, Vector
 from psiphi.wording import shown
 
@@ -57,6 +58,10 @@ class JointRecord:
     damping: tuple[float, ...] = ()
     friction: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
+    stiffness: tuple[float, ...] = ()
+    rest: tuple[float, ...] = ()
+    spring: Spring | None = None
+    motor: bool = True
     mimic: Mimic | None = None
     line: int | None = None
 

@@ -131,6 +131,8 @@ def free_joint(name: str, root: LinkRecord) -> JointRecord:
         damping=zero,
         friction=zero,
         armature=zero,
+        stiffness=zero,
+        rest=zero,
         line=root.line,
     )
 

@@ -224,10 +224,12 @@ class _Reader:
             out.update(
                 {
                     key: self.fields.number(dynamics, key)
-                    for key in ("damping", "friction", "armature")
+                    for key in ("damping", "friction", "armature", "stiffness", "rest")
                     if key in dynamics.attributes
                 }
             )
+            if "motor" in dynamics.attributes:
+                out["motor"] = self.fields.flag(dynamics, "motor")
         return out
 
     def _mimic(self, element: Element):

@@ -122,6 +122,13 @@ def name(value, fail: Fail) -> str:
     return value
 
 
+def truth(value, what: str, fail: Fail) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        fail(f"{what} is {shown(value)}, expected True or False", f"leave {what} out for its default")
+    return bool(value)
+
+
 def mimic(value, fail: Fail) -> Mimic | None:
     """A Mimic from a joint's name, or from (joint, multiplier, offset)."""
     if value is None:

@@ -56,7 +56,7 @@ VOCABULARY: dict[str, Word] = {
     "child": word("link"),
     "axis": word("xyz"),
     "limit": word("lower upper effort velocity"),
-    "dynamics": word("damping friction armature"),
+    "dynamics": word("damping friction armature stiffness rest motor"),  # URDF has the first two
     "mimic": word("joint multiplier offset"),
 }
 

@@ -53,9 +53,10 @@ def _undriven(motion: Any) -> tuple[str, str]:
     return "no motor", several([f"{name} was given up to {most:.4g}" for name, most in pushed.items()])
 
 
-def _implicit(joints: list[str], order: int) -> str:
-    """Whose losses were taken implicitly, and what order that leaves."""
-    return f"damping and friction at {several(joints)}, of order {order}"
+def _implicit(joints: list[str], order: int, springs: list[str] | None = None) -> str:
+    """Whose losses and springs were taken implicitly, and what order that leaves."""
+    words = [f"{what} at {several(names)}" for what, names in (("damping and friction", joints), ("springs", springs)) if names]
+    return f"{', '.join(words)}, of order {order}"
 
 
 def several(names: list[str], most: int = 4) -> str:

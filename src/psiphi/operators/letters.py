@@ -118,7 +118,8 @@ class WordLetter(Letter):
 
     @property
     def latex(self) -> str:
-        return _upright(self.word) + "^*" * self.starred
+        name = self.bare.row.symbol
+        return LATEX_NAMES.get(name, _upright(name)) + "^*" * self.starred
 
 
 class VectorLetter(WordLetter):
@@ -300,13 +301,27 @@ def letter(name: str) -> Letter:
     raise StateError(f"{name!r} is not a letter of the algebra", "use one of " + ", ".join(LETTERS))
 
 
+SYMBOLS = {x.symbol for x in ALPHABET.values()}
+ACCELERATIONS = "v̇"  # how the joint accelerations a are printed: in the papers a is the bias acceleration
+LATEX_NAMES = {ACCELERATIONS: r"\dot v"}
+
+
+def printed(word: str) -> str:
+    """A name that a user or a result has, as it is printed: never the symbol of a letter of the algebra.
+
+    >>> printed("a"), printed("b"), printed("x")
+    ('v̇', 'b′', 'x')
+    """
+    return ACCELERATIONS if word == "a" else f"{word}′" if word in SYMBOLS else word
+
+
 @lru_cache(maxsize=4096)
 def vector_letter(word: str, space: str) -> VectorLetter:
     """A vector that is given: over joints, links, frames, or over links as "force" or "motion"."""
     side = space if space in SIDES else EITHER
     if space == "joint":
         side = MOTION if word in RATES else FORCE if word in TORQUES else EITHER
-    row = Row(SPACES[space], ONE, word, word, ANYWHERE, side, EITHER, f"a {space} vector")
+    row = Row(SPACES[space], ONE, printed(word), word, ANYWHERE, side, EITHER, f"a {space} vector")
     return _pair(VectorLetter, f"vec:{word}@{space}", row, word=word, space=space, given=True)
 
 
@@ -314,7 +329,7 @@ def vector_letter(word: str, space: str) -> VectorLetter:
 def symbol_letter(word: str, space: str) -> SymbolLetter:
     """Any block diagonal operator over joints or links."""
     where = SPACES[space]
-    row = Row(where, where, word, word, MEMORYLESS, EITHER, EITHER, f"any block diagonal on {space}s")
+    row = Row(where, where, printed(word), word, MEMORYLESS, EITHER, EITHER, f"any block diagonal on {space}s")
     return _pair(SymbolLetter, f"sym:{word}@{space}", row, word=word, space=space)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from psiphi.operators.letters import FormLetter, FrameLetter, Letter, SymbolLetter, VectorLetter, letter
+from psiphi.operators.letters import FormLetter, FrameLetter, Letter, SymbolLetter, VectorLetter, letter, printed
 from psiphi.operators.terms import Term, Word
 
 SUM, PRODUCT, POWER = 0, 1, 2  # how tightly a piece of text holds together
@@ -108,6 +108,13 @@ class Python(Notation):
 
 
 UNICODE, LATEX = Notation(), Latex()
+
+
+def result_names(polys: Mapping[str, Mapping[Word, Fraction]]) -> dict[str, str]:
+    """How results are called beside their polynomials: by their names, unless a letter in them has that name already."""
+    used = {x.symbol for p in polys.values() for word in p for x in map(letter, word)}
+    own = {name: {x.symbol for word in p for x in word} == {name} for name, p in polys.items()}  # D = D is no clash
+    return {name: printed(name) if name == "a" or (name in used and not own[name]) else name for name in polys}
 
 
 def show_word(word: Word, notation: Notation = UNICODE) -> str:

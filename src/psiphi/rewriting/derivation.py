@@ -23,16 +23,19 @@ WIDTH = 76  # where the names of the rules stand
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """One expression on its way to its normal form: moves on it as written, then `start` multiplied out, then steps."""
+    """One expression on its way to its normal form: moves on it as written, then `start` multiplied out, then steps.
+
+    `start` None: the way is too long to be told.
+    """
 
     expression: Expression
-    start: Poly
+    start: Poly | None
     steps: tuple[Rewriting, ...]
     moves: tuple[Move, ...] = ()
 
     @property
     def result(self) -> Poly:
-        return self.steps[-1].after if self.steps else self.start
+        return self.steps[-1].after if self.steps else self.start or {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +152,8 @@ def _verdict(d: Derivation) -> str:
 def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
     notation = _Inverses(d.inverses)
     yield f"  {chain.expression}", ""
+    if chain.start is None:
+        return
     for move in chain.moves:
         yield f"= {move.after}", move.source
     last = str(chain.moves[-1].after if chain.moves else chain.expression)
@@ -167,6 +172,8 @@ def _typeset(d: Derivation) -> Iterator[str]:
     for chain in (d.left,) if d.right is None else (d.left, d.right):
         notation, last = _LatexInverses(d.inverses), chain.expression.latex()
         yield f"& {last}"
+        if chain.start is None:
+            continue
         lines = [(move.after.latex(), move.source) for move in chain.moves]
         lines += [(show_poly(chain.start, notation), "multiplied out" if len(chain.start) > 1 else "")]
         lines += [(show_poly(step.after, notation), step.source) for step in chain.steps]

@@ -19,7 +19,7 @@ from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
 from psiphi.rewriting.inverses import known_inverses, ratio
 from psiphi.rewriting.moves import moves
-from psiphi.rewriting.rules import Axiom, Rule, Rules, reduce, walk
+from psiphi.rewriting.rules import Application, Axiom, Rule, Rules, reduce, walk
 from psiphi.rewriting.systems import rules_for
 
 _s = Operators()
@@ -121,15 +121,31 @@ class Normalizer:
 
     def derivation(self, left: Expression, right: Expression | None = None) -> Derivation:
         """How one expression is rewritten, or how two are led to one form."""
-        chains = [self.chain(side) for side in (left, right) if side is not None]
-        left_over = {x.bare for chain in chains for word in chain.result for x in word}
-        inverses = {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
+        if right is None:
+            chain = self.chain(left)
+            return Derivation(chain, None, self._unresolved(chain.result), None, tuple(self.notes), *self._remainder(left))
+        # what is left of the difference decides, and is made first: equal words meet before any rule is asked
+        remainder, uses = self._remainder(left, right)
+        notes = tuple(self.notes)
+        try:
+            chains = [self.chain(side) for side in (left, right)]
+        except TooLarge:
+            chains, notes = [Chain(side, None, ()) for side in (left, right)], (*notes, "its steps are too many to be told")
+        inverses = self._unresolved(remainder, *(chain.result for chain in chains))
+        return Derivation(chains[0], chains[1], inverses, None, notes, remainder, uses)
+
+    def _remainder(self, left: Expression, right: Expression | None = None) -> tuple[Poly, tuple[Application, ...]]:
+        """The normal form of left - right, and the rules that lead there."""
         difference = self.polynomial(left.term)
         if right is not None:
             difference = add(difference, self.polynomial(right.term), -1)
         remainder, uses = reduce(difference, self.find)
-        other = chains[1] if right is not None else None
-        return Derivation(chains[0], other, inverses, None, tuple(self.notes), remainder, tuple(uses))
+        return remainder, tuple(uses)
+
+    def _unresolved(self, *polys: Poly) -> dict[InverseLetter, Expression]:
+        """The inverses among their letters that no rule knows."""
+        left_over = {x.bare for poly in polys for word in poly for x in word}
+        return {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
 
 
 def normalizer(*expressions: Expression, rules: Rules | None = None, proving: bool = True) -> Normalizer:

@@ -68,7 +68,7 @@ def _derivation(lhs: Expression, rhs: Expression) -> Derivation:
         work = normalizer(lhs, rhs)
         derivation = work.derivation(lhs, rhs)
     except TooLarge as error:
-        return Derivation(Chain(lhs, {}, ()), Chain(rhs, {}, ()), notes=(error.cause,), remainder=None, unfinished=True)
+        return Derivation(Chain(lhs, None, ()), Chain(rhs, None, ()), notes=(error.cause,), remainder=None, unfinished=True)
     remainder = commuted(derivation.remainder or {})
     return replace(derivation, remainder=remainder, assumes=tuple(work.opaque.values()))
 

@@ -2,7 +2,7 @@
 
     tau    = motors (kp (q_ref - q) + share g(q)) - brake v,  q_ref = home exp(aim)
     F      = stiffness (hand - x) - slowing x',              x = p(k) + R(k) grip: the point of the body that is held
-    M a    = tau + (1 - weight) g(q) + J* F - losses v - C v - g
+    M a    = tau + (1 - weight) g(q) + J* F - losses v - s(q) - C v - g,  s the joints' springs, where they have any
 
 Of a robot some of whose numbers are free these are inputs, too: its own, and `burden` times those of a unit load.
 
@@ -24,6 +24,8 @@ from psiphi.compiler.passes import UNROLLED
 from psiphi.control.controllers import driven, floating_feedback
 from psiphi.control.law import Law, Step, Values
 from psiphi.control.losses import is_stiff
+from psiphi.control.plant import Plant
+from psiphi.control.springs import Springs, is_firm, read_springs
 from psiphi.emitters.joined import BlockFrame, Named
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
@@ -52,6 +54,7 @@ def handled(system: Robot | System, method: str) -> HandledMachine:
         cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
         raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
     closed = isinstance(system, System)
+    springs = read_springs(Plant(system), True)
     law = Law(LAW if closed else (*LAW, Step(driven)), ())
     recipe = Recipe(
         method,
@@ -63,13 +66,17 @@ def handled(system: Robot | System, method: str) -> HandledMachine:
         implicit=True,
         closure=system.key if closed else "",
         project=closed,
+        springs=tuple(springs.acting),
+        firm=bool(springs.acting),
     )
-    return HandledMachine(system, recipe)
+    return HandledMachine(system, recipe, springs)
 
 
 @dataclass(frozen=True, eq=False)
 class HandledMachine(Machine):
-    """The machine of a rollout, with a hand at it."""
+    """The machine of a rollout, with a hand at it, and with the joints' springs as they are."""
+
+    springs: Springs
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -85,6 +92,7 @@ class HandledMachine(Machine):
         known |= {
             "slow": (trace("slow", {"losses": m.nv, "brake": m.nv}, lambda losses, brake: {"damping": losses + brake}), {}),
             "brace": (trace("brace", sizes, self._braced), {}),
+            "sprung": (trace("sprung", {}, lambda: self.springs.acting), self._own),
             "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._aimed), {}),
             "poses": (parts.catalogued(robot, "link_poses"), {}),
             "rates": (parts.catalogued(robot, "frame_velocities", self.frames), {"V": "rates"}),
@@ -92,22 +100,33 @@ class HandledMachine(Machine):
             "borne": (parts.catalogued(robot, "borne", self.frames), {"tau": "pulled"}),
             "weigh": (parts.catalogued(robot, "gravity"), {"tau": "g"}),
             "load": (trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded), {}),
-            "total": (known["total"][0], {"tau": "load"}),
+            "total": (known["total"][0], {"tau": "load"} | self._own),
+            "stiffen": (known["stiffen"][0], self._own),
             "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, driving), {}),
             "kinetic": (parts.catalogued(robot, "kinetic_energy"), {"E": "kinetic"}),
             "potential": (parts.catalogued(robot, "potential_energy"), {"E": "potential"}),
-            "energies": (trace("energies", {"kinetic": 1, "potential": 1, "weight": 1}, energies), {}),
+            "energies": (trace("energies", {"kinetic": 1, "potential": 1, "weight": 1, "q": m.nq}, self._energies), {}),
         }
         if robot.freed is not None:
             n = robot.freed.size
             known["laden"] = trace("laden", {"own": n, "unit": n, "burden": 1}, laden), {}
         if isinstance(self.system, System) and self.system.contacts:
-            known["acting"] = parts.total(m, ("damping",), implicit=False), {"tau": "load"}
+            known["acting"] = parts.total(m, ("damping",), False, self.plan.springs), {"tau": "load"} | self._own
             known["forces"] = only(self.system._motion, "forces"), {"tau": "force"}
         return known
 
+    @property
+    def _own(self) -> dict[str, str]:
+        """Where the numbers of the springs stand: `stiffness` is the hand's."""
+        return {name: f"joint.{name}" for name in self.plan.springs}
+
     def _braced(self, h: Any, damping: Any, mobility: Any) -> Values:
-        return {"stiff": is_stiff(self.plan.method, h, damping, mobility)}
+        stiff = {"stiff": is_stiff(self.plan.method, h, damping, mobility)}
+        return stiff | ({"firm": is_firm(self.plan.method, h, self.springs.steepest, mobility)} if self.plan.firm else {})
+
+    def _energies(self, kinetic: Any, potential: Any, weight: Any, q: Any) -> Values:
+        lifted = weight * potential + self.springs.energy(self.manifold.positions(q))
+        return {"energy": kinetic + lifted, "kinetic_energy": 1.0 * kinetic, "potential_energy": lifted}
 
     def _aimed(self, home: Any, aim: Any) -> Values:
         m = self.manifold
@@ -136,7 +155,8 @@ class HandledMachine(Machine):
     def entries(self) -> dict[str, tuple[str, ...]]:
         """What a page calls, by name: blocks in order."""
         set_up = ("aimed", *(["laden"] if "laden" in self.blocks else []))
-        return {"begin": ("start", *set_up), "aim": set_up, "step": self.order, "look": self.look}
+        springs = ["sprung"] if self.plan.springs else []
+        return {"begin": ("start", *springs, *set_up), "aim": set_up, "step": self.order, "look": self.look}
 
 
 def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any) -> Values:
@@ -166,7 +186,3 @@ def driving(tau: Any, brake: Any, v: Any) -> Values:
 def laden(own: Any, unit: Any, burden: Any) -> Values:
     """Mass and moments are sums over what there is: linear in the mass of a load whose shape stays."""
     return {PARAMETERS: own + burden * unit}
-
-
-def energies(kinetic: Any, potential: Any, weight: Any) -> Values:
-    return {"energy": kinetic + weight * potential, "kinetic_energy": 1.0 * kinetic, "potential_energy": weight * potential}

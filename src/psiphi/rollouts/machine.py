@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.law import Law, Step
+from psiphi.control.law import Law, Step, named
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import BlockFrame, Code, Named
 from psiphi.emitters.rollout import Rollout
@@ -45,17 +45,20 @@ class Recipe:
     hold: bool
     keeps: tuple[str, ...] = ()  # the controller's numbers
     losses: tuple[str, ...] = ()  # "damping", "friction", "floor": those that act
-    implicit: bool = False  # whether some losses are taken implicitly
+    implicit: bool = False  # whether some losses or springs are taken implicitly
     effort: bool = False  # whether torques are cut
     stops: Stops | None = None  # joints that end at their limits
     closure: str = ""  # what holds a closed chain together
     project: bool = False  # back onto the constraints after each step
     free: bool = False  # whether numbers of the model are given
+    springs: tuple[str, ...] = ()  # "stiffness", "rest", ...: the numbers of springs, where these act
+    firm: bool = False  # whether some springs are taken implicitly
 
     @property
     def key(self) -> list:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
+        rest += [self.springs, self.firm] if self.springs else []
         steps = [[step.name, step.at, step.frame, step.sizes] for step in self.law.steps]
         law = [steps, self.law.followed, self.law.key, self.keeps]
         return [self.method, law, self.timed, self.hold, self.losses, self.implicit, self.effort, stops, *rest]
@@ -73,8 +76,8 @@ class Recipe:
     @property
     def given(self) -> tuple[str, ...]:
         """Packed once."""
-        brakes = (*self.losses, *["stiff"] * self.implicit, *["effort"] * self.effort)
-        brakes = (*brakes, *[PARAMETERS] * self.free)
+        brakes = (*self.losses, *["stiff"] * (self.implicit and bool(self.losses)), *["effort"] * self.effort)
+        brakes = (*brakes, *self.springs, *["firm"] * self.firm, *[PARAMETERS] * self.free)
         return ("q", "v", "h", *brakes, *map(place, (*self.keeps, *(() if self.timed else self.law.followed))))
 
     @property
@@ -109,10 +112,10 @@ class Machine:
     def blocks(self) -> Named:
         """All blocks."""
         plan = self.plan
-        between = rules(plan.method, plan.implicit)
+        between = rules(plan.method, plan.implicit, plan.firm)
         known: Named = {rule.__name__: (self._over(partial(parts.ruled, rule=rule)), {"u": "v"}) for rule in between}
         known["start"] = self._over(parts.start), {}
-        force = "force" if plan.losses else "tau"
+        force = "force" if plan.losses or plan.springs else "tau"
         if isinstance(self.system, System):
             known |= constrained.blocks(self.system, self.manifold, force, plan.project, plan.implicit)
         else:
@@ -122,10 +125,11 @@ class Machine:
             known |= impact.blocks(plan.stops, self.robot)
         if plan.effort:
             known["cut"] = self._over(parts.cut), {}
-        if plan.losses:
-            known["total"] = self._over(partial(parts.total, losses=plan.losses, implicit=plan.implicit)), {}
+        acting = {"losses": plan.losses, "springs": plan.springs, "firm": plan.firm}
+        if plan.losses or plan.springs:
+            known["total"] = self._over(partial(parts.total, implicit=plan.implicit, **acting)), {}
         if plan.implicit:
-            known["stiffen"] = self._over(partial(parts.stiffen, method=plan.method, losses=plan.losses)), {}
+            known["stiffen"] = self._over(partial(parts.stiffen, method=plan.method, **acting)), {}
         for i, step in enumerate(plan.law.steps):
             code, names = self._step(step)
             for j in range(plan.times if plan.law.is_timed(step) else 1):
@@ -140,10 +144,11 @@ class Machine:
             over = self._whole if step.sizes or step.is_foreign else self._over  # others' rules may look at all joints
             code = over(partial(parts.ruled, rule=step.what, sizes=step.sizes))
         elif isinstance(self.system, System):
-            code = {"gravity": self.system._holding, "inverse_dynamics": self.system._driving}[step.what].source.code
+            function = {"gravity": "_holding", "inverse_dynamics": "_driving", "carrying": "_carrying"}[step.what]
+            code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}
         else:
-            code = parts.catalogued(self.robot, step.what, (step.frame,) if step.frame else ())
+            code = parts.catalogued(self.robot, step.what, named(step.frame))
         return code, {arg.name: names.get(arg.name, arg.name) for arg in (*code.program.inputs, *code.program.outputs)}
 
     def _whole(self, part: Callable[[Manifold], Straight]) -> Code:
@@ -158,7 +163,7 @@ class Machine:
         """The blocks of one step."""
         head = ["stiffen"] if self.plan.implicit else []
         out = head.copy()
-        for item in course(self.plan.method, self.plan.implicit):
+        for item in course(self.plan.method, self.plan.implicit, self.plan.firm):
             out += [item.__name__] if callable(item) else [] if item == "u" else self._evaluation(int(item), out == head)
         out += ["stops"] if self.plan.stops is not None else []
         out += constrained.AFTER if self.plan.project else []

@@ -17,7 +17,7 @@ from psiphi.control.torques import within
 from psiphi.emitters.joined import Code, Spread
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
-from psiphi.rollouts.integrators import GAMMA, stiffened
+from psiphi.rollouts.integrators import GAMMA, hindrance, stiffened
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.tape import Tape
@@ -57,18 +57,21 @@ def cut(m: Manifold) -> Straight:
     return trace("cut", sizes_of(m, ("tau", "effort")), lambda tau, effort: {"tau": within(tau, effort)})
 
 
-def total(m: Manifold, losses: tuple[str, ...], implicit: bool) -> Straight:
-    """The torque less the losses there are, and less what the stages before ask for where losses are implicit."""
+def total(m: Manifold, losses: tuple[str, ...], implicit: bool, springs: tuple[str, ...] = (), firm: bool = False) -> Straight:
+    """The torque less the losses and springs there are, and less what the stages before ask for where some are implicit."""
 
-    def force(push=None, **at) -> Values:
-        return {"force": resisted(**at) if push is None else resisted(**at) - push}
+    def force(v, push=None, F=None, q=None, **at) -> Values:
+        left = resisted(v=v, x=None if q is None else m.positions(q), **at)
+        return {"force": left if push is None else left - hindrance(push, v, F)}
 
-    return trace("total", sizes_of(m, ("tau", "v", *losses, *["push"] * implicit)), force)
+    more = (*["push"] * implicit, *["F"] * firm, *["q"] * bool(springs))
+    return trace("total", sizes_of(m, ("tau", "v", *losses, *springs, *more)), force)
 
 
-def stiffen(m: Manifold, method: str, losses: tuple[str, ...]) -> Straight:
-    """h B of the step's begin."""
-    return trace("stiffen", sizes_of(m, ("v", "h", "stiff", *losses)), partial(stiffened, GAMMA[method]))
+def stiffen(m: Manifold, method: str, losses: tuple[str, ...], springs: tuple[str, ...] = (), firm: bool = False) -> Straight:
+    """h B and h S of the step's begin."""
+    names = ("h", *(("v", "stiff", *losses) if losses else ()), *(("q", "firm", *springs) if firm else ()))
+    return trace("stiffen", sizes_of(m, names), partial(stiffened, GAMMA[method], m))
 
 
 def spread(m: Manifold, part: Callable[[Manifold], Straight]) -> Spread:

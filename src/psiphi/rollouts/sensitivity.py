@@ -32,6 +32,7 @@ class Sensitivity:
         self.plant, self.drive, self.plan, self.runner, self.every = plant, drive, plan, runner, every
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
+        self.within = drive.losses.parameters(plant.robot)  # places whose numbers are parameters
         self.rough = self._rough() if plan.closure else None
 
     def _rough(self) -> np.ndarray:
@@ -59,9 +60,10 @@ class Sensitivity:
 
     def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
         """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
-        code = compiled(self.plant.given, self.plan, Backwards, self.names)
-        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in self.names}
-        rows = [name for name in self.names if name in self.plan.tables]
+        names = self._with_places(self.names)
+        code = compiled(self.plant.given, self.plan, Backwards, names)
+        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
+        rows = [name for name in names if name in self.plan.tables]
         bar = {name: np.zeros((self.runner.count, 1, n)) for name, n in sizes.items() if name not in rows}
         table = {name: np.empty((self.runner.count, self.steps, sizes[name])) for name in rows}
         for a, b, q, v in self._pieces():
@@ -75,11 +77,19 @@ class Sensitivity:
             bar = ends
         bar["q"] = bar["q"] + q_weight[:, :1]
         bar["v"] = bar["v"] + v_weight[:, :1]
+        for place, shares in self.within.items():
+            part = bar.pop(place)
+            for own, among in shares:
+                bar[PARAMETERS][..., among] += part[..., own]
         return self._sound({name: x[:, 0] for name, x in bar.items()} | table)
 
     def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
         """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        names = tuple(name for name in self.names if name in changes)
+        names, changes = self._with_places(tuple(name for name in self.names if name in changes)), dict(changes)
+        for place in self.within if PARAMETERS in changes else ():
+            changes[place] = np.zeros((self.runner.count, self.plant.nv))
+            for own, among in self.within[place]:
+                changes[place][:, own] = changes[PARAMETERS][:, among]
         code = compiled(self.plant.given, self.plan, Along, names)
         found = tuple(np.empty_like(x) for x in (self.q, self.v))
         for room, name in zip(found, STATE, strict=True):
@@ -95,6 +105,13 @@ class Sensitivity:
         if self.steps and self.runner.count:
             code.run([*given, *each, *out], self.steps, self.every)
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
+
+    def _with_places(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """And, for the parameters, where else their numbers stand: in the order of what is given."""
+        if PARAMETERS not in names:
+            return names
+        fixed = [name for name in self.plan.given if name in names or name in self.within]
+        return (*fixed, *(name for name in names if name not in fixed))
 
     def _size(self, name: str) -> int:
         return self.plant.nv if name == "tau" else self.runner.given[name].shape[-1]

@@ -63,15 +63,18 @@ class Drive:
     def brakes(self) -> dict[str, np.ndarray]:
         """The numbers of the losses and limits that act."""
         cut = {} if self.controller is None or self.effort is None else {"effort": self.effort}
-        stiff = {"stiff": self.losses.stiff} if self.losses.implicit else {}
-        return self.losses.acting | stiff | cut
+        springs = self.losses.springs
+        stiff = {"stiff": self.losses.stiff} if self.losses.implicit and not self.losses.none else {}
+        firm = {"firm": springs.firm} if springs.implicit else {}
+        return self.losses.acting | stiff | springs.acting | firm | cut
 
     def plan(self, plant: Plant, method: str, hold: bool, stops: Stops | None = None) -> Recipe:
         keeps = () if self.controller is None else tuple(self.controller.numbers)
         cut = "effort" in self.brakes
         losses = tuple(self.losses.acting), self.losses.implicit
         plan = Recipe(method, self.law, self.timed, hold, keeps, *losses, cut, stops or None)
-        plan = replace(plan, free=plant.robot.freed is not None)
+        springs = self.losses.springs
+        plan = replace(plan, free=plant.robot.freed is not None, springs=tuple(springs.acting), firm=springs.implicit)
         if not isinstance(plant.given, System):
             return plan
         return replace(plan, closure=plant.given.key, project=plant.project is not None)

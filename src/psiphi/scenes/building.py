@@ -21,6 +21,7 @@ from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import Placed, pose, read_placed
 from psiphi.scenes.steering import CONTROLLERS, controller
 from psiphi.simulation.simulate import read_start, simulate
+from psiphi.simulation.touching import WORDS
 from psiphi.spatial.rotations import quaternions
 from psiphi.viewer import html
 from psiphi.wording import nearest, shown
@@ -99,11 +100,13 @@ def _options(top: Table) -> dict[str, Any]:
     out: dict[str, Any] = {"duration": top.number("duration", 5.0, 0.0), "dt": top.number("dt", 1e-3, 0.0)}
     out["method"] = top.text("method", "rk4")
     out["limits"] = top.text("limits", "ignore")
+    if "contacts" in top:
+        out["contacts"] = top.text("contacts", "hold", WORDS)
     every = top.number("every", 1.0, 0.0)
     if every % 1.0:
         top.fail("every", f"is {every:g}, expected a whole number", "1 keeps all steps")
     out["every"] = int(every)
-    for key in ("damping", "friction", "hold"):
+    for key in ("damping", "friction", "springs", "hold"):
         out[key] = top.flag(key, False)
     return out
 
@@ -174,7 +177,7 @@ def _body(row: Table) -> Body:
 def _contact(grip: Table) -> Contact:
     kind = grip.text("contact", "rigid", tuple(CONTACTS))
     axis, normal = (grip.numbers(key, 3, None) for key in ("axis", "normal"))
-    friction, torsion = (grip.number(key, None, 0.0) for key in ("friction", "torsion"))
+    friction, torsion = grip.number("friction", None, -1e-300), grip.number("torsion", None, 0.0)
     return Contact(kind, axis, normal, friction, torsion)
 
 
@@ -183,7 +186,8 @@ def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) 
     for row in loops:
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
         axis, axis2 = (row.numbers(key, 3, None) for key in ("axis", "axis2"))
-        wanted.append(Loop(kind, first, second, axis, axis2, row.number("length", None, 0.0), row.text("name", "")))
+        friction = row.number("friction", None, -1e-300)
+        wanted.append(Loop(kind, first, second, axis, axis2, row.number("length", None, 0.0), row.text("name", ""), friction))
         row.done()
     alone = len(robots) == 1
     system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title, **motors)

@@ -41,7 +41,7 @@ class Placed:
 
 def read_placed(name: str, row: Table, folder: Path) -> Placed:
     """A table [robots.NAME]."""
-    robot = robot_of(row, folder)
+    robot = _sprung(row, robot_of(row, folder))
     base = pose(row, "at")
     q, given = coordinates(row, "q", robot, resting(robot))
     v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
@@ -58,6 +58,23 @@ def robot_of(row: Table, folder: Path) -> Robot:
     except (Error, OSError) as error:
         remedy = getattr(error, "remedy", "") or "name a bundled robot, or a URDF file beside the scene"
         row.fail("robot", f"is {source!r}: {getattr(error, 'cause', error)}", remedy)
+
+
+def _sprung(row: Table, robot: Robot) -> Robot:
+    """[[robots.NAME.springs]] and [[robots.NAME.elastic]]: the words of `robot.with_spring` and `robot.with_elastic`."""
+    verbs = {
+        "springs": (Robot.with_spring, ("joints", "stiffness", "rest", "spring")),
+        "elastic": (Robot.with_elastic, ("joints", "stiffness", "rotor", "ratio", "damping", "spring")),
+    }
+    for key, (verb, words) in verbs.items():
+        for table in row.tables(key):
+            given = {word: table.get(word) for word in words if word == "joints" or word in table}
+            table.done()
+            try:
+                robot = verb(robot, **given)
+            except Error as error:
+                table.fail("joints", error.cause, error.remedy)
+    return robot
 
 
 def coordinates(row: Table, key: str, robot: Robot, start: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

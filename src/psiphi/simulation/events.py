@@ -3,7 +3,7 @@
 A function g(t, q, v) fires where its value, positive before, is zero or less (or, for one that answers True or False, where
 it becomes True). A limit fires where a coordinate leaves its range, "grasp lost" where a contact's ratio exceeds 1, "diverged"
 where a number is not finite or a speed exceeds 1e9. The time of all but the last is where the line between the two ends of the
-step has its root: to second order in dt.
+step has its root: to second order in dt. Contacts that open (`touching.py`) say themselves when they are made and lost.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from psiphi.control.plant import Plant
 from psiphi.control.torques import shielded
 from psiphi.errors import StateError
 from psiphi.motion.trajectory import Event
+from psiphi.simulation.touching import LOST, MADE
 from psiphi.wording import shown
 
 DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"
@@ -101,6 +102,8 @@ class Watch:
         if ratio is None:
             return False
         was = self.alive.copy()
+        for change in self.system.changes():
+            self._add(Event(change.name, t - change.ago, change.what, (), change.value))
         lost = ratio > 1.0
         for place in np.argwhere(lost & ~self.slipping & was[..., None]):
             *where, contact = (int(i) for i in place)
@@ -179,7 +182,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
         if len(named) != len(each):
             raise StateError("two events have the same name", "give a dict {name: function}")
     for name, function in named.items():
-        if not callable(function) or name in (DIVERGED, LIMIT, GRASP):
+        if not callable(function) or name in (DIVERGED, LIMIT, GRASP, MADE, LOST):
             cause = f"event {shown(name)} is {shown(function)}, expected a function under a name of its own"
             raise StateError(cause, "give {name: g} with g(t, q, v)")
     return named
@@ -187,7 +190,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
 
 def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     """The names of the events that stop a motion."""
-    known = {DIVERGED, LIMIT, GRASP, *functions}
+    known = {DIVERGED, LIMIT, GRASP, MADE, LOST, *functions}
     words = ", ".join(sorted(map(str, known)))
     if not isinstance(stop, bool | np.bool_ | str | Iterable):
         raise StateError(f"stop is {shown(stop)}, expected True, False or names", f"there are {words}")

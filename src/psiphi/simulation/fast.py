@@ -110,7 +110,7 @@ class Fast(Run):
             return None
         tau = self.drive.at_samples(self.plant.robot, t, self.dt, Q, V)
         with np.errstate(all="ignore"):
-            _, forces = self.plant.forces(Q, V, self.field.total(tau, V))
+            _, forces = self.plant.forces(Q, V, self.field.total(tau, Q, V))
         return forces if at is None or forces is None else forces[..., at, :, :]
 
     def _look(self, runner: Careful, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:
@@ -163,7 +163,7 @@ class Fast(Run):
                 tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
                 gone = np.isnan(q).any(axis=-1, keepdims=True) & ~self.watch.alive[..., None, None]
                 tau = np.where(gone, np.nan, tau)
-                a, forces = self.plant.over_samples().forces(q, v, self.field.total(tau, v, samples=True))
+                a, forces = self.plant.over_samples().forces(q, v, self.field.total(tau, q, v, samples=True))
                 rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
         made = finish(self.plant, rows, self.watch.events, self.task.info)
         if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():

@@ -42,6 +42,7 @@ def rollout(
     damping: Any = False,
     friction: Any = False,
     friction_speed: float | None = None,
+    springs: Any = False,
     effort: Any = False,
     actuated: Any = None,
     passive: Any = None,
@@ -66,16 +67,23 @@ def rollout(
         raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
-        lost = {"damping": damping, "friction": friction, "friction_speed": friction_speed, "effort": effort, "limits": limits}
+        lost = {"damping": damping, "friction": friction, "friction_speed": friction_speed, "springs": springs}
+        lost |= {"effort": effort, "limits": limits}
         how = {"dt": dt, "steps": steps, "method": method, "every": every, "hold": hold, "actuated": actuated}
         return rolled_later(rollout, plant, starts, rows, {**how, **lost, "passive": passive, "out": out})
     if any(map(on_card, (q0, v0, tau))):
-        state, brakes = {"q": q0, "v": v0, "tau": tau}, (damping, friction, friction_speed)
+        state, brakes = {"q": q0, "v": v0, "tau": tau}, (damping, friction, friction_speed, springs)
         length = whole("steps", steps), step_stride(every), step_size(dt)
         return _on_card(plant, state, *length, method, flag("hold", hold), brakes, effort, limits, out)
     if foreign := [x for x in (q0, v0, tau) if is_foreign(x)]:
         rest: dict[str, Any] = {"every": every, "hold": hold, "damping": damping, "friction": friction, "limits": limits}
-        rest |= {"friction_speed": friction_speed, "effort": effort, "actuated": actuated, "passive": passive}
+        rest |= {
+            "friction_speed": friction_speed,
+            "springs": springs,
+            "effort": effort,
+            "actuated": actuated,
+            "passive": passive,
+        }
         if out is not None:
             raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
         if _blocks(limits) and any(getattr(x, "requires_grad", False) for x in foreign):
@@ -93,7 +101,7 @@ def rollout(
     tau, cut = lawful(plant.given, tau, q.ndim > 1), read_effort(plant, effort)
     torque, losses = (
         read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
-        read_losses(plant, damping, friction, friction_speed),
+        read_losses(plant, damping, friction, friction_speed, springs),
     )
     reason = obstacle(plant.given, tau, method, _blocks(limits))
     if reason:

@@ -65,7 +65,9 @@ class Task:
             slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
             known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
         if field.losses.implicit:
+            springs = field.losses.springs.words(self.plant.robot)
             known["implicit"] = {"joints": field.losses.words(self.plant.robot), "order": ORDER[self.method]}
+            known["implicit"] |= {"springs": springs} if springs else {}
         return known
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from psiphi.simulation.failure import MotionWarning
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_count, step_size, step_stride
+from psiphi.simulation.touching import Touching, read_contacts
 from psiphi.wording import nearest, shown
 
 TOLERANCE = 1e-9  # of steps that SciPy chooses
@@ -44,10 +46,12 @@ def simulate(
     damping: Any = False,
     friction: Any = False,
     friction_speed: float | None = None,
+    springs: Any = False,
     effort: Any = False,
     actuated: Any = None,
     passive: Any = None,
     limits: str = "ignore",
+    contacts: str = "hold",
     events: Any = (),
     stop: Any = STOP,
     projection: bool | None = None,
@@ -56,18 +60,20 @@ def simulate(
     compiled: bool | None = None,
     progress: bool | Callable[..., Any] | None = None,
 ) -> Trajectory:
-    """The motion dq/dt = v, M dv/dt = tau - C v - g - losses from (q0, v0), sampled every `every` steps of dt.
+    """The motion dq/dt = v, M dv/dt = tau - C v - g - losses - springs from (q0, v0), sampled every `every` steps of dt.
 
     system      a robot, or a closed-chain system
     q0, v0      (..., nq), (..., nv), any batch axes; v0 left out is rest
     tau         nothing, (..., nv), (..., steps, nv), a function tau(t, q, v) or a controller; `hold=True` asks it once a step
-    method      "euler", "implicit", "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with steps SciPy
-                chooses for rtol and atol, sampled every dt
-    damping, friction, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` for the laws;
-                what is stiff for the step is taken implicitly
+    method      "euler", "implicit", "midpoint", "rk4", "lie" with steps dt; "DOP853", "RK45", "LSODA", "Radau", ... with
+                steps SciPy chooses for rtol and atol, sampled every dt
+    damping, friction, springs, effort    True: the model's numbers act; or numbers of your own. See `control/losses.py` and
+                `control/springs.py` for the laws; what is stiff for the step is taken implicitly
     actuated, passive    names of the joints with motors, or of those without: these get no torque, whatever asks for one. Where
                 neither is given controllers do not drive free joints (floating bases); torques of your own act as they are
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
+    contacts    "hold": they hold, whatever force that takes. "open": sliding contacts with friction=0 are lost where they would
+                have to pull, and made again where a point comes to its plane (one motion, steps in Python)
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
     progress    True shows a bar (in a log, ten lines); or a function of (t, q, v) of your own
@@ -80,7 +86,8 @@ def simulate(
     >>> float(motion.drift) < 1e-9
     True
     """
-    plant, q, v, dt, steps, every, method, limits = read_start(system, q0, v0, duration, dt, method, every, limits)
+    touching = read_contacts(system, contacts)
+    plant, q, v, dt, steps, every, method, limits = read_start(touching, q0, v0, duration, dt, method, every, limits)
     plant.with_motors(actuated, passive)
     check_options(plant, method, projection, rtol, atol)
     if projection is not None and not flag("projection", projection):
@@ -88,7 +95,9 @@ def simulate(
     kernel = None if compiled is None else flag("compiled", compiled)
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
-    torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, damping, friction, friction_speed)
+    torque = read_torque(tau, plant, batch, steps).cut(cut)
+    losses = read_losses(plant, damping, friction, friction_speed, springs)
+    plant.springs = losses.springs
     if method in METHODS:
         losses = losses.within(plant, method, dt)
     field = Field(plant, torque, losses, cut, flag("hold", hold))
@@ -98,7 +107,7 @@ def simulate(
         task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
     _warn(motion, dt, method)
-    return motion
+    return motion if touching is system else replace(motion, system=system)
 
 
 def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: Any) -> None:
@@ -107,6 +116,10 @@ def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: A
         if given is not None and method in METHODS:
             cause = f"{name} came, and {method} takes steps of dt, whatever their error"
             raise StateError(cause, f"give a smaller dt, or a method that chooses its steps: {', '.join(adaptive.METHODS)}")
+    if isinstance(plant.given, Touching) and (method not in METHODS or projection is False):
+        came = "steps that SciPy chooses" if method not in METHODS else "steps without projection"
+        cause = f'contacts="open" came for {came}'
+        raise StateError(cause, f"use {', '.join(METHODS)}, with projection: contacts are made after a step")
     if projection is not None and plant.project is None:
         flag("projection", projection)
         raise StateError(f"projection came, and {plant.name} has no constraints to be projected onto", "leave it out")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from operator import add
 from typing import Any
 
 from psiphi.spatial.choices import choose, least, less, most
@@ -18,26 +19,31 @@ from psiphi.spatial.screws import root
 from psiphi.spatial.spectrum import transformed
 
 
-def _kept(w: list, rcond: Any) -> list:
+def _largest(w: list, top: Any) -> Any:
+    """What eigenvalues are measured by: the largest, unless something larger is given."""
+    return reduce(most, w, 0.0) if top is None else top
+
+
+def _kept(w: list, rcond: Any, top: Any) -> list:
     """1 for eigenvalues above rcond times the largest, 0 for the others."""
-    floor = rcond * reduce(most, w, 0.0)
+    floor = rcond * _largest(w, top)
     return [less(floor, x) for x in w]
 
 
-def exact(w: list, rcond: Any) -> list:
-    return [on / (on * x) for on, x in zip(_kept(w, rcond), w, strict=True)]
+def exact(w: list, rcond: Any, top: Any = None) -> list:
+    return [on / (on * x) for on, x in zip(_kept(w, rcond, top), w, strict=True)]
 
 
-def pseudo(w: list, rcond: Any) -> list:
-    return [on / choose(on, x, 1.0) for on, x in zip(_kept(w, rcond), w, strict=True)]
+def pseudo(w: list, rcond: Any, top: Any = None) -> list:
+    return [on / choose(on, x, 1.0) for on, x in zip(_kept(w, rcond, top), w, strict=True)]
 
 
-def damped(w: list, damping: Any) -> list:
-    small = damping * reduce(most, w, 0.0)
+def damped(w: list, damping: Any, top: Any = None) -> list:
+    small = damping * _largest(w, top)
     return [x / (x * x + (small * small + TINY)) for x in w]
 
 
-def faded(w: list, fade: Any) -> list:
+def faded(w: list, fade: Any, top: Any = None) -> list:
     out = []
     for value in w:
         x = least(most(value / fade, 0.0), 1.0)
@@ -45,26 +51,34 @@ def faded(w: list, fade: Any) -> list:
     return out
 
 
-POLICIES: dict[str, Callable[[list, Any], list]] = {"faded": faded, "pseudo": pseudo, "exact": exact, "damped": damped}
+POLICIES: dict[str, Callable[..., list]] = {"faded": faded, "pseudo": pseudo, "exact": exact, "damped": damped}
 
 
-def solve(policy: str, X: list, b: list, number: Any) -> list:
+def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None) -> list:
     """Lambda b of X = J M^-1 J* (3 or 6 rows, angular ones first) by a policy and its number.
 
     "faded" first divides angular and linear rows by the root of their mean compliance: w has no unit then, and does not depend
-    on axes; f / w stays below 1.2 / fade.
+    on axes; f / w stays below 1.2 / fade. What is left of a compliance is measured by the whole, `beside` it: where nothing is
+    left, rounding is not taken for something.
 
     >>> X = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     >>> [round(float(x), 12) for x in solve("faded", X, [1.0, 2.0, 3.0], 0.03)]
     [1.0, 2.0, 0.0]
+    >>> I = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    >>> [float(x) for x in solve("pseudo", [[1e-17 * x for x in row] for row in I], [1.0, 2.0, 3.0], 1e-9, I)]
+    [0.0, 0.0, 0.0]
     """
-    share = POLICIES[policy]
+    whole, top = (X, None) if beside is None else (beside, reduce(add, (row[k] for k, row in enumerate(beside))))
+
+    def share(w: list) -> list:
+        return POLICIES[policy](w, number, top)
+
     if policy != "faded":
-        return transformed(X, lambda w: share(w, number), b)
+        return transformed(X, share, b)
     scale = []
     for k in range(0, len(X), 3):
-        mean = (X[k][k] + X[k + 1][k + 1] + X[k + 2][k + 2]) * (1.0 / 3.0)
+        mean = (whole[k][k] + whole[k + 1][k + 1] + whole[k + 2][k + 2]) * (1.0 / 3.0)
         scale += [1.0 / root(most(mean, TINY))] * 3
     scaled = [[x * (a * c) for x, c in zip(row, scale, strict=True)] for a, row in zip(scale, X, strict=True)]
-    inner = transformed(scaled, lambda w: share(w, number), [s * x for s, x in zip(scale, b, strict=True)])
+    inner = transformed(scaled, share, [s * x for s, x in zip(scale, b, strict=True)])
     return [s * x for s, x in zip(scale, inner, strict=True)]

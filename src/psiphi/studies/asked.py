@@ -2,7 +2,7 @@
 
 robot = "ur5"               or scene = "four_bar"
 motions, seed, chunk        how many; their random numbers; how many are computed, written and lost at once
-duration, dt, method, hold, damping, friction, effort, limits, actuated, passive       as in `pp.rollout`
+duration, dt, method, hold, damping, friction, springs, effort, limits, actuated, passive       as in `pp.rollout`
 [start] q, v                where motions begin, all coordinates or { joint = value }
 [controller] kind, kp, kd, gravity        none, hold, pd, computed
 [vary]                      see `varied.py`
@@ -37,7 +37,7 @@ from psiphi.wording import shown
 CHUNK = 8192  # motions: about a second of one core
 ROWS = 32  # chunks hold a multiple of so many
 LAWS = ("none", "hold", "pd", "computed")
-ROLLED = ("method", "hold", "damping", "friction", "effort", "limits", "actuated", "passive")
+ROLLED = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
 LARGEST = 10**12  # motions
 DEEPEST = 8  # levels of tables and lists
 

@@ -25,7 +25,7 @@ from psiphi.studies.kept import Kept
 from psiphi.studies.starting import Starter
 from psiphi.wording import counted, shown
 
-OPTIONS = ("method", "hold", "damping", "friction", "effort", "limits", "actuated", "passive")
+OPTIONS = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
 
 
 class States(NamedTuple):

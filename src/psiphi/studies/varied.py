@@ -5,7 +5,7 @@
     mass         kg of links; the centre of mass and the inertia about it stay
     inertia      how much of everything a link has, mass and moments: always relative
     com          shifts of the centre of mass, x y z in link axes
-    armature, damping     of joints
+    armature, damping, stiffness     of joints
     kp, kd       gains of the controller, one for all joints, or by joint
 
 Names may be patterns ("wrist_*"). Every number is drawn in a stream of its own, named by its word and place.
@@ -28,7 +28,7 @@ from psiphi.studies.distributions import Distribution, is_distribution, read_dis
 
 STATE = ("q", "offset", "v")
 OF_LINKS = ("mass", "inertia", "com")
-OF_JOINTS = ("armature", "damping")
+OF_JOINTS = ("armature", "damping", "stiffness")
 GAINS = ("kp", "kd")
 WORDS = (*STATE, *OF_LINKS, *OF_JOINTS, *GAINS)
 ADDED = ("offset", "com")  # drawn numbers are added: there is nothing to be relative to

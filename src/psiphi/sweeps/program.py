@@ -42,7 +42,8 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Argument:
-    """An input or output array: its core shape, and the slice of its last axis that belongs to a joint ("q", "v" or "")."""
+    """An input or output array: its core shape, and the slice of its last axis that belongs to a body: "q" or "v" of its joint,
+    or another that its tree knows; "" where there is none."""
 
     name: str
     shape: tuple[int, ...]
@@ -127,13 +128,21 @@ class Site:
         """Put the joint's own part of an output vector, or of the matrix row that starts at `offset`."""
         self.write(name, offset + self.slices["v"].start, values)
 
+    def part(self, name: str, place: str) -> list:
+        """The body's own part of an input, where the tree says its `place` is ("q", "v", "x", ...)."""
+        return self.inputs[name][self.slices[place]]
+
+    def write_part(self, name: str, place: str, values) -> None:
+        """Put the body's own part of an output."""
+        self.write(name, self.slices[place].start, values)
+
     def link_part(self, name: str) -> list:
         """The body's own part of an input over links."""
-        return self.inputs[name][self.slices["x"]]
+        return self.part(name, "x")
 
     def write_link(self, name: str, values) -> None:
         """Put the body's own part of an output over links."""
-        self.write(name, self.slices["x"].start, values)
+        self.write_part(name, "x", values)
 
     @cached_property
     def path(self) -> list:

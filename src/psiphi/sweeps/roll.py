@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
 from psiphi.sweeps.template import Template
@@ -61,7 +60,7 @@ class Rolled:
     """A program as loops over tables."""
 
     program: Program
-    tree: Tree
+    tree: Any
     stages: list[SweepLoop]
     finish: Class | None
     record: int
@@ -78,13 +77,13 @@ class Rolled:
         return total if self.finish is None else total + self.finish.count
 
 
-def roll(program: Program, tree: Tree) -> Rolled:
+def roll(program: Program, tree: Any) -> Rolled:
     """The program as loops; `program.local` must hold."""
     return _Roller(program, tree).run()
 
 
 class _Roller:
-    def __init__(self, program: Program, tree: Tree):
+    def __init__(self, program: Program, tree: Any):
         self.program, self.tree = program, tree
         self.offsets = _argument_offsets(program)
         self.bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
@@ -120,7 +119,7 @@ class _Roller:
 
     def _world(self) -> dict[str, Template]:
         tape = Tape()
-        site = Site(None, self._whole_inputs(tape), nv=self.tree.model.nv)
+        site = Site(None, self._whole_inputs(tape), nv=self.tree.nv)
         self.program.world(site)
         place = lambda leaf: _absolute(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
         return {name: Template.of(value, place) for name, value in site.kept.items()}
@@ -160,10 +159,10 @@ class _Roller:
         return stage, inboxes
 
     def _trace(self, sweep: Sweep, k: int, before, up, inbox, several: bool, first: bool) -> Class:
-        tape, link, joint = Tape(), self.tree.links[k], self.tree.model.joints[k]
+        tape, link = Tape(), self.tree.links[k]
         spare = iter(range(1 << 30))
         numbers = [x if x in SPECIAL else tape.leaf("param", next(spare)) for x in link.numbers()]
-        sizes = {"q": joint.row.nq, "v": joint.row.nv}
+        sizes = {place: part.stop - part.start for place, part in self.tree.slices(k).items()}
         inputs = self._whole_inputs(tape)
         for i, arg in enumerate(self.program.inputs):
             if arg.per_joint:
@@ -177,7 +176,7 @@ class _Roller:
             children={name: t.load(tape, INBOX) for name, t in inbox.items()},
             slices={name: slice(0, n) for name, n in sizes.items()},
             mark=self.program.marks.get(k, ()),
-            nv=self.tree.model.nv,
+            nv=self.tree.nv,
         )
         sweep.step(site)
         return self._close(tape, site, kept, before, several, first)
@@ -206,7 +205,7 @@ class _Roller:
             return None
         tape = Tape()
         children = {name: t.load(tape, INBOX) for name, t in inbox.items()}
-        site = _ClassSite(None, self._whole_inputs(tape), children=children, nv=self.tree.model.nv)
+        site = _ClassSite(None, self._whole_inputs(tape), children=children, nv=self.tree.nv)
         self.program.finish(site)
         c = self._close(tape, site, {}, None, False, True)
         c.bodies = 1
@@ -215,7 +214,7 @@ class _Roller:
 
 @dataclass
 class _ClassSite(Site):
-    """A site whose joint slices start at zero; results remember whether they are relative to the joint."""
+    """A site whose own slices start at zero; results remember whether they are relative to the body."""
 
     results: list[tuple[str, int, Any, bool]] = field(default_factory=list)
 
@@ -224,6 +223,9 @@ class _ClassSite(Site):
 
     def write_joint(self, name: str, values, offset: int = 0) -> None:
         self.results.extend((name, offset + i, value, True) for i, value in enumerate(values))
+
+    def write_part(self, name: str, place: str, values) -> None:
+        self.results.extend((name, i, value, True) for i, value in enumerate(values))
 
 
 def _argument_offsets(program: Program) -> dict[str, int]:
@@ -234,7 +236,7 @@ def _argument_offsets(program: Program) -> dict[str, int]:
     return offsets
 
 
-def _sibling_counts(tree: Tree, bodies: Iterable[int]) -> dict[int, int]:
+def _sibling_counts(tree: Any, bodies: Iterable[int]) -> dict[int, int]:
     counts: dict[int, int] = {}
     for k in bodies:
         counts[tree.parent[k]] = counts.get(tree.parent[k], 0) + 1

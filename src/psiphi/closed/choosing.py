@@ -1,0 +1,53 @@
+"""Which form of the forward dynamics runs: Omega or the hub, by exact operation counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from psiphi.closed import circuits
+from psiphi.closed.coupling import Algebra
+from psiphi.closed.methods import HUB
+from psiphi.closed.wiring import Circuit
+
+BY_OMEGA = ("free", "whole")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The form with the fewest operations, and what was counted to know it."""
+
+    circuit: Circuit
+    method: str
+    flops: dict[str, int] = field(default_factory=dict)
+    least_omega: int = 0  # what Omega takes at least: m^3 / 3 to factor m rows
+
+    @property
+    def why(self) -> str:
+        """In words: the counts of the forms, or why Omega was not counted; nothing where nothing was."""
+        if not self.flops:
+            return ""
+        counted = ", ".join(f"{name} {flops}" for name, flops in self.flops.items())
+        if HUB not in self.flops:
+            return f"Omega: no mechanism whose elimination leaves several groups ({counted} flops)"
+        if len(self.flops) == 1:
+            return f"the hub: {counted} flops; to factor Omega alone takes {self.least_omega}"
+        return f"{'the hub' if self.method == HUB else 'Omega'}, by count: {counted} flops"
+
+
+def cheapest(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> Chosen:
+    """Around the hub where that takes fewer operations than Omega; where it takes fewer than factoring Omega alone, Omega is
+    not even traced, so that first calls grow with the arms and not with their cube."""
+
+    least, made = algebra.closure.size**3 // 3, {}
+
+    def count(*methods: str) -> None:
+        for method in methods:
+            made[method] = circuits.dynamics(algebra, method, frames, axes, redundant)
+
+    if algebra.hub is not None:
+        count(HUB)
+    if not made or made[HUB].flops >= least:
+        count(*BY_OMEGA)
+    flops = {method: circuit.flops for method, circuit in made.items()}
+    method = min(flops, key=lambda name: flops[name])
+    return Chosen(made[method], method, flops, least)

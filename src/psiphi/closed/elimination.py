@@ -1,0 +1,228 @@
+"""The hub eliminated last (`hub.py`), on scalars of any kind: group by group S = L diag(e) L*, and P as large as the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from psiphi.closed import loose
+from psiphi.closed.hub import Hub
+from psiphi.closed.singular import STRAIN
+from psiphi.spatial import small
+from psiphi.spatial.choices import choose, less
+from psiphi.spatial.screws import add, dot
+
+STIFF = 1e-10  # of what a row gives way in all: what its group gives less is nothing, until the answer is refined
+SHARP = 1e-11  # of the right side: rows left open by more are asked again by Omega, where Omega can be asked
+NOTHING = 1e-16
+CAUTION = 1e4  # a pivot counts a hundred times: errors of one solve go through another
+
+Answer = tuple[list, Any, list]  # multipliers, the strain, and what the hub accelerates besides (none: as the multipliers say)
+Solver = Callable[[list], Answer]
+
+
+@dataclass
+class Group:
+    """One group: S = L diag(e) L*, Y = L^-1 B by rows; `on` is 1 where a pivot is kept."""
+
+    rows: tuple[int, ...]
+    S: list
+    B: list
+    L: list
+    e_inv: list
+    on: list
+    Y: list
+
+    def down(self, right: list) -> list:
+        """L^-1 of this group's part of a right side."""
+        return small.forward(self.L, [right[i] for i in self.rows])
+
+
+def _factored(rows: tuple[int, ...], block: tuple[list, list], mass: Any) -> Group:
+    """Where the hub's mass matrix comes (its factors), pivots below STIFF of what a row gives way in all are left out."""
+    (S, B), on = block, []
+    scale = [S[j][j] + _weighed(mass, b) for j, b in enumerate(B)] if mass else None
+
+    def inverse(e: Any, _: Any) -> Any:
+        if scale is None:
+            on.append(1.0)
+            return inf if isinstance(e, float) and e == 0.0 else 1.0 / e
+        on.append(less(STIFF * scale[len(on)], e))
+        return on[-1] / choose(on[-1], e, 1.0)
+
+    L, e_inv = small.factor(S, inverse)
+    columns = [small.forward(L, column) for column in small.transpose(B)]
+    return Group(rows, S, B, L, e_inv, on, small.transpose(columns))
+
+
+def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundant: bool, low: Sequence[bool]) -> Solver:
+    """right -> (multipliers, strain, d), for the hub's mass matrix and S and B of every group. The groups said to be `low` in
+    rank, all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer
+    unless rows may be redundant."""
+    n = len(M)
+    held = [redundant or few for few in low]
+    mass = small.factor(M) if any(held) else None
+    groups = [_factored(*x, mass if few else None) for x, few in zip(zip(hub.groups, blocks, strict=True), held, strict=True)]
+    P = [list(row) for row in M]
+    strain: Any = 0.0
+    for group, few in zip(groups, held, strict=True):
+        for j, (y, e_inv) in enumerate(zip(group.Y, group.e_inv, strict=True)):
+            _square(P, y, e_inv)
+            if not few:
+                strain = strain + (group.S[j][j] * e_inv) * (group.S[j][j] * e_inv)
+    if mass is not None:
+        return _Bound(M, mass, groups, P, strain, redundant).refined
+    factors = small.factor(P)
+    for j, p_inv in enumerate(factors[1]):
+        strain = strain + (P[j][j] * p_inv) * (P[j][j] * p_inv)
+    strain = CAUTION * strain
+
+    def solved(right: list) -> Answer:
+        downs = [group.down(right) for group in groups]
+        d = small.solve(factors, _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)]))
+        gammas = [scaled(g.e_inv, _less(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
+        return _gathered(len(right), groups, gammas), strain, d
+
+    return solved
+
+
+def movable(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> list:
+    """Row by row 1 where its pivot is kept, 0 where the row binds the hub."""
+    out: list = [0.0] * sum(map(len, hub.groups))
+    for rows, block in zip(hub.groups, blocks, strict=True):
+        for i, on in zip(rows, _factored(rows, block, small.factor(M)).on, strict=True):
+            out[i] = on
+    return out
+
+
+class _Bound:
+    """The same where rows bind the hub: min d* P d / 2 - h* d with C d = y, of Q = C* C = Lq diag Lq* and C* y alone.
+
+    z = Lq* d: entries with a pivot are given, the others free; (free P' free + kept) z = free (h' - P' z_given). Rows left out
+    have gamma = C x with Q x = P d - h. One step of refinement with the rows as they are follows, so that no choice of what is
+    nothing shows in the answer."""
+
+    def __init__(self, M: list, mass: Any, groups: list[Group], P: list, strain: Any, redundant: bool):
+        self.M, self.mass, self.groups, self.P = M, mass, groups, P
+        n = len(M)
+        self.Q: list = [[0.0] * n for _ in range(n)]
+        self.weights: list[list] = []  # of the rows that are left out
+        # where nothing binds the hub Q has no entry: its pivots are seen beside the hub's own inertia, 1 / (M^-1)_kk
+        units = [_weighed(mass, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
+        faint: Any = NOTHING * dot(units, [1.0] * n)  # what gives way less in all is a row that nothing moves
+        many: Any = 0.0
+        for group in groups:
+            weights = []
+            for j, (y, on) in enumerate(zip(group.Y, group.on, strict=True)):
+                if isinstance(on, float) and on == 1.0:
+                    weights.append(0.0)
+                    continue
+                weights.append((1.0 - on) / (group.S[j][j] + _weighed(mass, group.B[j]) + faint))
+                _square(self.Q, y, weights[-1])
+                many = many + (1.0 - on)
+            self.weights.append(weights)
+        sizes = [self.Q[k][k] + 1.0 / units[k] for k in range(n)]
+        self.bound: list = []
+
+        def inverse(d: Any, _: Any) -> Any:
+            self.bound.append(less(loose.LOOSE * sizes[len(self.bound)], d))
+            return self.bound[-1] / choose(self.bound[-1], d, 1.0)
+
+        self.L, self.q_inv = small.factor(self.Q, inverse)
+        turned = [small.forward(self.L, column) for column in P]
+        self.turned = [small.forward(self.L, column) for column in small.transpose(turned)]  # Lq^-1 P Lq^-*
+        free = [1.0 - on for on in self.bound]
+        inner = [[free[i] * (free[j] * self.turned[i][j]) for j in range(n)] for i in range(n)]
+        for i, on in enumerate(self.bound):
+            inner[i][i] = inner[i][i] + on
+        self.free, self.inner = free, small.factor(inner)
+        kept: Any = 0.0
+        for j, q_inv in enumerate(self.q_inv):
+            strain = strain + (sizes[j] * q_inv) * (sizes[j] * q_inv)
+            kept = kept + self.bound[j]
+        # rows that follow from others, or nearly do: forces are not unique; what is solved is told by what it leaves
+        strain = 0.0 if redundant else strain + loose.FAR * less(0.5, many - kept)
+        self.strain = strain
+        self.open = loose.OPEN if redundant else SHARP
+
+    def once(self, right: list, push: list) -> tuple[list, list]:
+        """Multipliers and d of S lambda + B d = right, M d - B* lambda = push."""
+        downs = [group.down(right) for group in self.groups]
+        pairs = list(zip(self.groups, downs, self.weights, strict=True))
+        h = add(push, _pushed(len(push), self.groups, [scaled(g.e_inv, y) for g, y, _ in pairs]))
+        given = _pushed(len(push), self.groups, [scaled(w, y) for _, y, w in pairs])
+        z = scaled(self.q_inv, small.forward(self.L, given))
+        rest = _less(small.forward(self.L, h), small.apply(self.turned, z))
+        d = small.backward(self.L, add(z, small.solve(self.inner, scaled(self.free, rest))))
+        left = _less(small.apply(self.P, d), h)
+        x = small.backward(self.L, scaled(self.q_inv, small.forward(self.L, left)))
+        gammas = []
+        for g, y, w in pairs:
+            moved, bound = small.apply(g.Y, d), small.apply(g.Y, x)
+            gammas.append(add(scaled(g.e_inv, _less(y, moved)), scaled(w, bound)))
+        return _gathered(len(right), self.groups, gammas), d
+
+    def left(self, right: list, push: list, multipliers: list, d: list) -> tuple[list, list]:
+        """What an answer leaves of both right sides."""
+        rows = list(right)
+        hub = _less(push, small.apply(self.M, d))
+        for group in self.groups:
+            own = [multipliers[i] for i in group.rows]
+            moved = add(small.apply(group.S, own), small.apply(group.B, d))
+            for i, value in zip(group.rows, moved, strict=True):
+                rows[i] = rows[i] - value
+            hub = add(hub, small.apply(small.transpose(group.B), own))
+        return rows, hub
+
+    def refined(self, right: list) -> Answer:
+        none = [0.0] * len(self.M)
+        multipliers, d = self.once(right, none)
+        more, d_more = self.once(*self.left(right, none, multipliers, d))
+        multipliers, d = add(multipliers, more), add(d, d_more)
+        rows, hub = self.left(right, none, multipliers, d)
+        loosened = small.solve(self.mass, hub)
+        allowed = self.open * self.open * (1.0 + dot(right, right))
+        unmet = (dot(rows, rows) + dot(loosened, loosened)) / allowed
+        return multipliers, self.strain + STRAIN * unmet, d
+
+
+def _square(A: list, y: list, weight: Any) -> None:
+    """A + y* weight y, in place."""
+    for a, x in enumerate(y):
+        part = weight * x
+        for b in range(a + 1):
+            value = A[a][b] + part * y[b]
+            A[a][b] = A[b][a] = value
+
+
+def _weighed(mass: Any, b: list) -> Any:
+    """b M^-1 b*: what the hub gives way to a row."""
+    y = small.forward(mass[0], b)
+    return dot(y, scaled(mass[1], y))
+
+
+def _pushed(n: int, groups: Sequence[Group], values: Sequence[list]) -> list:
+    """sum Y_i* x_i."""
+    total: list = [0.0] * n
+    for group, x in zip(groups, values, strict=True):
+        total = add(total, small.apply(small.transpose(group.Y), x))
+    return total
+
+
+def _gathered(count: int, groups: Sequence[Group], gammas: Sequence[list]) -> list:
+    """lambda = L^-* gamma of all groups, row by row."""
+    out: list = [0.0] * count
+    for group, gamma in zip(groups, gammas, strict=True):
+        for i, value in zip(group.rows, small.backward(group.L, gamma), strict=True):
+            out[i] = value
+    return out
+
+
+def scaled(weights: list, x: list) -> list:
+    return [w * value for w, value in zip(weights, x, strict=True)]
+
+
+def _less(a: list, b: list) -> list:
+    return [x - y for x, y in zip(a, b, strict=True)]

@@ -1,0 +1,81 @@
+"""The solve with the constraints, as stages: by Omega, or around the hub (`hub.py`).
+
+Both leave a `Solver` in the place "solver": right -> multipliers, their strain, and what the hub accelerates besides.
+"""
+
+from __future__ import annotations
+
+from psiphi.closed.constraints import Closure
+from psiphi.closed.coupling import Algebra, around, solver
+from psiphi.closed.elimination import elimination, movable
+from psiphi.closed.methods import HUB
+from psiphi.closed.wiring import Among, Circuit, Places, Stage, arguments
+from psiphi.compiler.passes import frame, kept
+from psiphi.model.freed import nominal
+from psiphi.sweeps.interpreter import interpret
+from psiphi.sweeps.program import Argument
+
+
+def compliance(algebra: Algebra) -> dict[str, Stage]:
+    """X, U and Y where they are needed, and Omega of them."""
+
+    def coupled(places: Places) -> Places:
+        return {"Omega": places["c"].omega({name: places[name] for name in algebra.compliances})}
+
+    return {**algebra.compliances, "Omega": coupled}
+
+
+def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, Stage]:
+    """Stages that leave the solver of the constraints in the place "solver": by Omega, or around the hub."""
+    if method != HUB:
+        return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], redundant)}}
+    low = low_groups(algebra)
+
+    def eliminated(places: Places) -> Places:
+        M, blocks = places["around"]
+        return {"solver": elimination(places["hub"], M, blocks, redundant, low)}
+
+    return {**_hub_stages(algebra), "factor": eliminated}
+
+
+def _hub_stages(algebra: Algebra) -> dict[str, Stage]:
+    """What the elimination of the hub takes: the others' compliances, its own J and M, and S and B of every group of them."""
+    hub, compliances = algebra.hub, algebra.compliances
+    assert hub is not None
+    others = tuple(k for k in range(len(algebra.closure.model.bodies)) if k not in hub.bodies)
+
+    def grouped(places: Places) -> Places:
+        X = {name: places[name] for name in compliances}
+        return {"hub": hub, "around": around(places["c"], hub, X, places.get("hub J", []), places["hub M"])}
+
+    parts: dict[str, Stage] = {name: Among(equation, others) for name, equation in compliances.items()}
+    parts["hub M"] = Among(algebra.inertia, hub.bodies)
+    if algebra.closure.frames:
+        parts["hub J"] = Among(algebra.motion, hub.bodies)
+    return {**parts, "groups": grouped}
+
+
+HUB_PLACES = {("hub M", "inertia"): "hub M", ("hub J", "J"): "hub J"}
+
+
+@kept
+def low_groups(algebra: Algebra) -> tuple[bool, ...]:
+    """The groups that cannot move all their rows: by count of coordinates, or in a few random configurations."""
+    closure = algebra.closure
+    hub, model = algebra.hub, nominal(closure.model)
+    assert hub is not None
+    if all(hub.short):
+        return hub.short
+    plain = Algebra(Closure(model, closure.constraints, closure.follows))
+    stages = _hub_stages(plain) | {"kept": lambda places: {"kept": movable(places["hub"], *places["around"])}}
+    outputs = (Argument("kept", (closure.size,)),)
+    asked = Circuit("closed ranks", "", arguments(plain, "q"), outputs, plain, stages, HUB_PLACES)
+    tree = frame(model, asked.rods)
+    (on,) = interpret(asked.program(tree), tree, model.random(seed=1, size=3))
+    return tuple(few or not on[:, list(rows)].all(axis=-1).any() for rows, few in zip(hub.groups, hub.short, strict=True))
+
+
+def settled(algebra: Algebra, a: list, hub: list) -> list:
+    """M^-1 Jc* lambda, the hub's part as the solver found it."""
+    own = dict(zip(algebra.hub.coordinates, hub, strict=True)) if hub and algebra.hub else {}
+    return [own.get(i, x) for i, x in enumerate(a)]

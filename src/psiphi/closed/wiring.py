@@ -1,0 +1,112 @@
+"""Functions of closed systems as programs: what goes in, what comes out, and the stages between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from psiphi.closed.coupling import Algebra, Coupling
+from psiphi.compiler.equations import Equation, with_parameters
+from psiphi.compiler.passes import code, program
+from psiphi.compiler.source import Function, Request
+from psiphi.framing.framing import Tree
+from psiphi.model.model import Model
+from psiphi.sweeps.program import Argument, Program, ProgramStage
+from psiphi.tape.tape import Count
+
+Places = dict[str, Any]
+Rule = Callable[[Places], Places]
+Made = TypeVar("Made", bound=Function)
+
+
+@dataclass(frozen=True)
+class Among:
+    """An equation, over some bodies alone: what the others would give is zero."""
+
+    equation: Equation
+    bodies: tuple[int, ...]
+
+
+Stage = Equation | Among | Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Circuit:
+    """A function of a closed system: what goes in, what comes out, and the stages between: {name: an equation, or a rule}.
+
+    An equation's results are called otherwise where `named` says so, {(stage, result or input): place}."""
+
+    name: str
+    equation: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    algebra: Algebra
+    stages: dict[str, Stage]
+    named: dict[tuple[str, str], str]
+    rods: bool = True
+    columns: str = ""
+
+    @property
+    def model(self) -> Model:
+        return self.algebra.closure.model
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        return with_parameters(self.inputs, self.model), self.outputs
+
+    def program(self, tree: Tree) -> Program:
+        closure = self.algebra.closure
+        moving = tuple(arg for arg in self.inputs if arg.name in ("q", "v", "a"))
+        stages = [
+            ProgramStage("frames", self.algebra.whereabouts(tree, moving)),
+            ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}),
+        ]
+        for name, what in self.stages.items():
+            at = {own: place for (stage, own), place in self.named.items() if stage == name}
+            stages.append(ProgramStage(name, _run(what, tree), at))
+        return Program(self.name, *self.arguments(), (), stages=tuple(stages), local=False)
+
+    def compiled(self, kind: type[Made] = Function) -> Made:
+        """The gufunc; the constraints are part of its name, and so of its key in the cache."""
+        request = Request(self.name, (self.algebra.closure.key,))
+        return kind(request, self)
+
+    @property
+    def count(self) -> Count:
+        return code(self).count
+
+    @property
+    def flops(self) -> int:
+        return self.count.flops
+
+
+def _run(what: Stage, tree: Tree) -> Program | Rule:
+    if isinstance(what, Among):
+        whole = program(what.equation, tree)
+        return replace(whole, bodies=what.bodies, marks={k: mark for k, mark in whole.marks.items() if k in what.bodies})
+    return program(what, tree) if isinstance(what, Equation) else what
+
+
+def circuit(
+    name: str,
+    equation: str,
+    inputs: tuple[Argument, ...],
+    outputs: tuple[Argument, ...],
+    algebra: Algebra,
+    named: dict[tuple[str, str], str] | None = None,
+    /,
+    **stages: Stage,
+) -> Circuit:
+    """A circuit; a rule that is no more than a lambda is a stage like any other."""
+    return Circuit(name, equation, inputs, outputs, algebra, stages, named or {})
+
+
+def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
+    model, m = algebra.closure.model, algebra.closure.size
+    known = {"q": Argument("q", (model.nq,), "q"), "lam": Argument("lam", (m,))}
+    return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
+
+
+def given(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
+    """q, v, tau, and wrenches on frames where there are any."""
+    return arguments(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())

@@ -1,0 +1,139 @@
+"""Laws made from the energy of the error, not from cancelling the dynamics (Wen and Bayard 1988; Slotine and Li 1987).
+
+    e = q_ref - q,   v_r = v_ref + pull e,   a_r = a_ref + pull (v_ref - v),   s = v - v_r
+
+C(q, v) x with the robot's own v and another velocity x is what Newton and Euler's recursion has no place for (S3
+section 6). It is bilinear and, by Christoffel's symbols, symmetric in v and x. So it is a difference of two Coriolis
+torques C(q, w) w:
+
+    C(q, v) x = C(q, w) w - C(q, u) u,    w = (v + x) / 2,   u = (v - x) / 2
+
+and the law is an inverse dynamics with w, less the bias with u. All of it O(N), on arrays and in rollouts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.control.controllers import Reference, gains
+from psiphi.control.law import Controller, Law, Step, Values
+from psiphi.errors import StateError
+from psiphi.functions.robot import Robot
+from psiphi.wording import shown
+
+
+class Lyapunov(Controller):
+    """tau = M a_r + C(q, v) v_r + g + kp e + kd (v_r - v),    v_r = v_ref + pull e
+
+    The energy s* M s / 2 + e* kp e / 2 falls at the rate s* kd s + pull e* kp e, since dM/dt - 2 C is skew: nothing has to be
+    cancelled exactly. `pull` 0 is the law of Wen and Bayard, kp 0 that of Slotine and Li. Gains are one number, or nv of them.
+
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> swing = lambda t: (np.sin(t) * np.ones(6), np.cos(t) * np.ones(6), -np.sin(t) * np.ones(6))
+    >>> control = Lyapunov(robot, swing, kp=200, kd=50)
+    >>> motion = pp.simulate(robot, np.zeros(6), np.ones(6), control, duration=0.5)
+    >>> float(abs(motion.final.q - np.sin(0.5)).max()) < 1e-8
+    True
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Any,
+        kp: Any = 100.0,
+        kd: Any = 20.0,
+        pull: Any = 0.0,
+        *,
+        actuated: Any = None,
+        passive: Any = None,
+    ):
+        _check(self, robot)
+        super().__init__(robot, actuated, passive)
+        _check_motors(self)
+        steps = (
+            Step(wanted_motion),
+            Step(halves),
+            Step("inverse_dynamics", {"v": "mean", "a": "a_r", "tau": "pushed"}),
+            Step("bias", {"v": "half", "tau": "turned"}),
+            Step("gravity", {"tau": "g"}),
+            Step(shaped),
+        )
+        self.law = Law(steps, ("q_ref", "v_ref", "a_ref"))
+        self.reference = Reference(self.robot, reference)
+        self.numbers = {name: gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd), ("pull", pull))}
+
+
+class Decoupled(Controller):
+    """tau = M a + C v + g,    a = a_r + m^-* (k m* + (dm/dt)*) (v_r - v),    M = m m*,   v_r = v_ref + pull e
+
+    In the velocities nu = m* v the mass matrix is the identity, and their error s = m* (v - v_r) obeys s' = -k s: every number
+    of it by itself, at the rate its own k says, at every speed and in every posture (docs/diagonalised.md). `k` and `pull`,
+    1/s, are one number or nv of them.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Any,
+        k: Any = 10.0,
+        pull: Any = 5.0,
+        *,
+        actuated: Any = None,
+        passive: Any = None,
+    ):
+        _check(self, robot)
+        super().__init__(robot, actuated, passive)
+        _check_motors(self)
+        steps = (
+            Step(wanted_motion),
+            Step(missing_velocity),
+            Step("white_velocity", {"y": "s"}),
+            Step(faded),
+            Step("fading", {"a": "change"}),
+            Step(corrected),
+            Step("inverse_dynamics", {"a": "u"}),
+        )
+        self.law = Law(steps, ("q_ref", "v_ref", "a_ref"))
+        self.reference = Reference(self.robot, reference)
+        self.numbers = {name: gains(self.robot, name, x) for name, x in (("k", k), ("pull", pull))}
+
+
+def wanted_motion(m, q, v, pull, q_ref, v_ref, a_ref) -> Values:
+    e = m.log(q, q_ref)
+    return {"e": e, "v_r": v_ref + pull * e, "a_r": a_ref + pull * (v_ref - v)}
+
+
+def halves(m, v, v_r) -> Values:
+    return {"mean": 0.5 * (v + v_r), "half": 0.5 * (v - v_r)}
+
+
+def shaped(m, pushed, turned, g, e, v, v_r, kp, kd) -> Values:
+    return {"tau": pushed - turned + g + kp * e + kd * (v_r - v)}
+
+
+def missing_velocity(m, v, v_r) -> Values:
+    return {"x": v_r - v}
+
+
+def faded(m, s, k) -> Values:
+    return {"y": k * s}
+
+
+def corrected(m, a_r, change) -> Values:
+    return {"u": a_r + change}
+
+
+def _check(law: Controller, robot: Any) -> None:
+    name = type(law).__name__
+    if not isinstance(robot, Robot):
+        raise StateError(f"{name} of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one")
+    if not robot.manifold.is_flat:
+        cause = f"{name} of {robot.name}: it has joints whose q is no vector (free, spherical, planar)"
+        raise StateError(cause, 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint')
+
+
+def _check_motors(law: Controller) -> None:
+    if not law.drives_all:
+        cause = f"{type(law).__name__} of {law.robot.name}: the law asks torques of every joint, and some have no motor"
+        raise StateError(cause, "say passive=() where all have one, or use pp.ComputedTorque")

@@ -1,0 +1,63 @@
+"""The programs of a shape, ready to run: compiled as loops over the stages, or interpreted.
+
+Code knows the shape of a tree and none of its numbers: it is made once, kept in the cache, and serves every model of that
+shape. Stages that look alike share their code, so that a series of a thousand instants compiles like one of three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from psiphi.compiler.passes import Ready
+from psiphi.compiler.source import Function, Request
+from psiphi.estimation.covariances import covariance_program
+from psiphi.estimation.smoothing import smoother_program
+from psiphi.estimation.swept import TreeShape
+from psiphi.runtime import cache
+from psiphi.sweeps.interpreter import interpret
+from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.roll import Rolled, roll
+
+PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {"covariances": covariance_program, "smoother": smoother_program}
+
+
+@dataclass(frozen=True)
+class StageLoops(Ready):
+    """A program of a shape, as the compiler takes it."""
+
+    model: TreeShape
+    name: str
+    columns: str = ""
+    rolled = True
+
+    @property
+    def equation(self) -> str:
+        return f"the {self.name} of a linear Gaussian tree"
+
+    @property
+    def key(self) -> str:
+        """What the code depends on besides the shape."""
+        return cache.sources(("estimation",))
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        program = PROGRAMS[self.name](self.model)
+        return program.inputs, program.outputs
+
+    def ready(self) -> Rolled:
+        return roll(PROGRAMS[self.name](self.model), self.model)
+
+
+@lru_cache(maxsize=64)
+def compiled(shape: TreeShape, name: str) -> Function:
+    """One of the programs as a gufunc over batches of models and data."""
+    return Function(Request(name), StageLoops(shape, name))
+
+
+def run(shape: TreeShape, name: str, in_code: bool, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The outputs of a program, compiled or interpreted."""
+    with np.errstate(all="ignore"):  # what overflows is refused by whoever asked
+        return compiled(shape, name).run(arrays) if in_code else interpret(PROGRAMS[name](shape), shape, *arrays)

@@ -1,0 +1,124 @@
+"""The smoother as machine code: the same program as the interpreter runs, for every model of a shape, in batches."""
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from kalman import dense, random_model, spd
+from psiphi.estimation import LinearTree, Smoother, Stage, of, sequence
+from psiphi.estimation.looped import compiled
+
+FIELDS = "predicted", "filtered", "smoothed", "innovations", "residuals", "costates", "inboard_costates", "multipliers"
+KNOWN = "predicted_covariance", "filtered_covariance", "smoothed_covariance", "innovation_covariance", "gains"
+
+
+def near(one, other, names, rtol=1e-11):
+    for name in names:
+        for x, y in zip(getattr(one, name), getattr(other, name), strict=True):
+            assert x.shape == y.shape and np.allclose(x, y, rtol=rtol, atol=rtol * (1 + np.abs(y).max(initial=0.0))), name
+
+
+def walk(rng, count, lead=(), n=2, m=1):
+    """A time series with numbers of its own at every instant."""
+    F, Q, H = rng.normal(size=(count - 1, *lead, n, n)), spd(rng, n), rng.normal(size=(count, *lead, m, n))
+    return sequence(F, [Q] * count, H, rng.uniform(0.1, 1.0, (count, *lead, m)))
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_code_says_what_the_interpreter_says(seed):
+    """A random tree: stages of several sizes, some of which measure nothing; data in batches."""
+    rng = np.random.default_rng(seed)
+    tree = random_model(rng, 6)
+    one, other = Smoother(tree), Smoother(tree, compiled=False)
+    y = [rng.normal(size=(5, 3, m)) for m in tree.widths]
+    xi, eta = ([rng.normal(size=(3, n)) for n in tree.sizes] for _ in range(2))
+    near(one, other, KNOWN)
+    near(one(y, xi, eta), other(y, xi, eta), FIELDS)
+
+
+def test_a_batch_of_models_is_each_of_them():
+    """Time-varying systems, another at every element: a filter linearised along seven motions."""
+    rng = np.random.default_rng(0)
+    many = walk(rng, 6, (7,))
+    smoother, y = Smoother(many), rng.normal(size=(6, 7, 1))
+    found = smoother(list(y))
+    assert many.lead == (7,) and smoother.smoothed_covariance[0].shape == (7, 2, 2)
+    for b in range(7):
+        numbers = [(s.transition, s.covariance, s.outputs, s.noise) for s in many.stages]
+        pick = [[a[b] if a.ndim > base else a for a, base in zip(four, (2, 2, 2, 1), strict=True)] for four in numbers]
+        alone = Smoother(LinearTree([Stage(k - 1, *four) for k, four in enumerate(pick)]))
+        near(alone, Smoother(alone.model, compiled=False), KNOWN)
+        own = alone(list(y[:, b]))
+        for name in FIELDS:
+            for x, z in zip(getattr(found, name), getattr(own, name), strict=True):
+                assert np.array_equal(x[b], z), "batches do not change a bit"
+
+
+def test_what_was_not_seen_changes_its_own_record_alone():
+    """Each record misses other measurements: the dense answer from what is left of it."""
+    rng = np.random.default_rng(2)
+    model, (records, count) = walk(rng, 8, m=2), (20, 8)
+    y = rng.normal(size=(count, records, 2))
+    seen = rng.random((count, records, 2)) < 0.6
+    smoother = Smoother(model.seen(list(seen)))
+    found = smoother([np.where(see, x, np.nan) for see, x in zip(seen, y, strict=True)])
+    phi, C, H, R = dense(model)
+    for b in range(records):
+        rows = np.flatnonzero(seen[:, b].reshape(-1))
+        gain = np.linalg.solve(H[rows] @ C @ H[rows].T + R[np.ix_(rows, rows)], H[rows] @ C).T
+        mean, spread = gain @ y[:, b].reshape(-1)[rows], C - gain @ H[rows] @ C
+        for k in range(count):
+            x = model.slices(k)["x"]
+            assert np.allclose(found.smoothed[k][b], mean[x], rtol=1e-8, atol=1e-8 * np.abs(mean).max())
+            assert np.allclose(smoother.smoothed_covariance[k][b], spread[x, x], rtol=1e-8, atol=1e-8 * np.abs(C).max())
+    for e, see in zip(found.innovations, seen, strict=True):
+        assert not e[~see].any() and e[see].all()
+
+
+def test_nothing_seen_and_seen_twice():
+    """Without any measurement states are as they were; masks upon masks are both."""
+    rng = np.random.default_rng(3)
+    model = walk(rng, 3)
+    blind = Smoother(model.seen([[False]] * 3))
+    assert all(map(np.allclose, blind.smoothed_covariance, blind.predicted_covariance))
+    both = model.seen([[True], [False], [True]]).seen([[[True], [False]], [True], [True]])
+    assert [x.tolist() for x in both.mask] == [[[True], [False]], [False], [True]] and both.lead == (2,)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [([[True]], "1 entries.*2 stages"), ([[1.0], [0.0]], r"mask\[0\].*True or False"), ([[True, True], [True]], r"\(..., 1\)")],
+)
+def test_masks_that_mean_nothing_are_refused(mask, words):
+    with pytest.raises(pp.ModelError, match=words):
+        walk(np.random.default_rng(0), 2).seen(mask)
+
+
+def test_what_is_refused_in_a_batch_is_named():
+    one, none = np.eye(1), np.zeros((1, 1))
+    still = sequence([one], [one, np.stack([one, none, one])], [one, one])
+    with pytest.raises(pp.SingularError, match=r"stage 0: output 0 of batch element \[1\] is known beforehand"):
+        Smoother(still)
+    with pytest.raises(pp.StateError, match=r"batch axes do not fit.*the model \(3,\)"):
+        Smoother(sequence([one], [one, np.stack([one, 2 * one, one])], [one, one]))([np.zeros((2, 1)), [0.0]])
+    with pytest.raises(pp.ModelError, match="batch axes do not fit"):
+        sequence([one], [np.stack([one] * 2), np.stack([one] * 3)], [one, one])
+    with pytest.raises(pp.StateError, match="compiled is 'yes'"):
+        Smoother(still, compiled="yes")
+
+
+def test_a_long_series_has_the_code_of_a_short_one():
+    """First, middle and last instants: a few classes of stages a sweep at most, however many there are."""
+    long = walk(np.random.default_rng(1), 300)
+    for name in ("covariances", "smoother"):
+        loops = compiled(long.shape, name).code
+        assert max(len(sweep.classes) for sweep in loops.stages) <= 4
+    again = walk(np.random.default_rng(2), 300)
+    assert compiled(again.shape, "smoother") is compiled(long.shape, "smoother"), "numbers are data"
+
+
+def test_a_robot_compiled():
+    robot = pp.robots.chain(2)
+    q, v, tau = np.random.default_rng(5).normal(size=(3, 2))
+    found = of(robot, q, v, compiled=True)(tau)
+    assert np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau), rtol=1e-11)

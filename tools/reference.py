@@ -122,6 +122,7 @@ EXAMPLES = {  # where arguments by their names do not make one
     "pp.Contact": 'pp.Contact("soft", normal=(0, 0, 1), friction=0.5, torsion=0.01).kind',
     "pp.Loop": 'pp.Loop("hinge", "tool", "world", axis=(0, 0, 1)).kind',
     "pp.System": "isinstance(cell, pp.System)",
+    "System.arm_inertias": "own, added = cell.arm_inertias(Q)",
     "System.contact_configuration": "cell.contact_configuration(Q, 0)",
     "System.effective_compliance": "cell.effective_compliance(Q)",
     "System.effective_inertia": "cell.effective_inertia(Q)",

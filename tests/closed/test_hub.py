@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import psiphi as pp
-from closed.cells import puma_pair
+from closed.cells import inertia_at_object, puma_pair
 from psiphi.bench.cells import Closed, dense_answer, held, pinocchio_answer, random_cell
 from psiphi.bench.interpreted import Interpreted, Uncompiled
 from psiphi.closed import choosing, circuits, saddle
@@ -117,6 +118,105 @@ def test_two_hands_of_one_torso_are_one_group():
     assert sorted(map(len, cell.algebra.hub.groups)) == [6, 6]
     closed = Closed(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
     assert relative(solved(cell, closed, HUB)[0], solved(cell, closed, "free")[0]) < 1e-10
+
+
+def thinned(system: System, mass: float, moments: tuple[float, ...]) -> Around:
+    """The same cell around another body."""
+    model, c = system.robot._model, system.closure
+    body = replace(model.bodies[-1], mass=mass, inertia=np.diag(moments))
+    robot = pp.Robot.of(replace(model, bodies=(*model.bodies[:-1], body)))
+    return around(System(robot, c.constraints, c.follows, system.passive, system.object))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "mass", "moments"),
+    [
+        (("rigid", "point"), 1.0, (0.1, 0.1, 0.0)),  # a rod without thickness
+        (("point", "point", "point"), 2.0, (0.0, 0.0, 0.0)),  # a point mass on three fingers
+        (("rigid",), 0.0, (0.0, 0.0, 0.0)),  # nothing at all
+    ],
+)
+def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds, mass, moments):
+    arms = [random_tree(7, 40 + i, "revolute", 0.0) for i in range(len(kinds))]
+    closed = held(arms, kinds, np.random.default_rng(8), lambda cell: thinned(cell, mass, moments))
+    expected, wrenches = dense_answer(closed)
+    cell = closed.system
+    found = cell.forward_dynamics_details(closed.q, closed.v, closed.tau)
+    assert found["unique"] and relative(found["a"], expected) < 1e-9
+    assert np.abs(found["forces"] - wrenches).max() < 1e-8 * (1.0 + np.abs(wrenches).max())
+    assert relative(solved(cell, closed, HUB, redundant=True)[0], expected) < 1e-9
+    with pytest.raises(pp.StateError, match="no inertia of its own"):
+        cell.forward_dynamics(closed.q, closed.v, closed.tau, method="RCCFD1")
+
+
+def test_the_error_speaks_of_the_object_that_nothing_gives_inertia():
+    puma = pp.robots.puma560()
+    arms = [(puma, None, "tool"), (puma, (1, 0, 0), "tool")]
+    rod = pp.Body("rod", 1.0, np.zeros(3), np.diag([0.1, 0.1, 0.0]))
+    with pytest.raises(pp.ModelError, match=r"'rod' has mass 1 and no inertia along the motion \(0, 0, 1, 0, 0, 0\)"):
+        pp.grasp(arms, rod, [(0, 0, 0.3), (0, 0, -0.3)], ["point", "point"])
+    with pytest.raises(pp.SingularError, match="divides by the inertia of a body that has none"):
+        cell = pp.grasp(arms, rod, [(0, 0, 0.3), (0, 0, -0.3)])
+        cell.robot.mass_matrix_inverse(cell.neutral())
+
+
+def scissors() -> pp.Model:
+    b = pp.Builder("scissors")
+    for name in ("left", "right"):
+        b.body(name, mass=0.3, com=(0.1, 0, 0), inertia=np.diag([1e-3, 4e-3, 4e-3]))
+    b.joint("flies", "free", "world", "left")
+    b.joint("rivet", "revolute", "left", "right")
+    b.frame("ring", "left", xyz=(-0.1, 0.03, 0))
+    b.frame("other ring", "right", xyz=(-0.1, -0.03, 0))
+    return b.build()
+
+
+def test_an_object_with_joints_of_its_own_agrees_with_pinocchio():
+    """Scissors in two hands: seven coordinates, no motor among them, are the hub."""
+    arms = [(random_tree(7, i, "revolute", 0.0), (0.3 * i, 0, 0), "link7") for i in range(2)]
+    cell = around(pp.grasp(arms, scissors(), ["ring", "other ring"], ["rigid", "point"]))
+    assert cell.algebra.hub.coordinates == tuple(range(14, 21)) and cell.na == 14 and cell.object == "scissors/left"
+    q, v = cell.project(cell.assemble(cell.random(seed=5)), np.random.default_rng(1).normal(size=cell.nv))
+    closed = Closed(cell, q, v, np.r_[np.linspace(-2, 2, 14), np.zeros(7)])
+    a = cell.forward_dynamics(q, v, closed.tau)
+    assert relative(a, pinocchio_answer(closed, "constraintDynamics")) < 1e-8
+    soft = [pp.Contact("soft", normal=(0, 1, 0)), pp.Contact("line", axis=(0, 0, 1))]
+    other = around(pp.grasp(arms, scissors(), ["ring", "other ring"], soft))
+    tau = closed.tau[:14]
+    assert np.allclose(other.forward_dynamics(q, v, tau), other.forward_dynamics(q, v, tau, method="KKT"), rtol=1e-9)
+
+
+def test_a_door_is_held_and_motors_of_an_object_are_named():
+    b = pp.Builder("door")
+    b.body("leaf", mass=20.0, com=(0.4, 0, 0), inertia=np.diag([1.0, 2.0, 3.0]))
+    b.joint("hinge", "revolute", "world", "leaf")
+    b.frame("knob", "leaf", xyz=(0.8, 0.05, 0))
+    arm = random_tree(7, 2, "revolute", 0.0)
+    door = pp.grasp(
+        [(arm, None, "link7"), (arm, (0, 1, 0), "link7")], (b.build(), (1, 0, 0)), ["knob", "leaf"], ["rigid", "point"]
+    )
+    assert door.passive == ("door/hinge",) and door.na == 14
+    assert np.allclose(door.robot.frame_pose(np.zeros(15), "door/leaf")[:3, 3], [1, 0, 0])
+    driven = pp.grasp([(arm, None, "link7")], b.build(), ["knob"], actuated=["door/hinge"])
+    assert driven.actuated.tolist() == [7]
+    with pytest.raises(pp.StateError, match=r"at\[0\] is .* gripped at its frames"):
+        pp.grasp([(arm, None, "link7")], b.build(), [None])
+
+
+def test_the_inertia_at_the_object_is_a_sum():
+    """M(C) + sum A_i* Lambda_i A_i of S4, addend by addend; another object changes one of them."""
+    closed = few((7, 7), ("rigid", "rigid"), 6)
+    cell, q = closed.system, closed.q
+    own, arms = cell.arm_inertias(q)
+    assert np.allclose(own + arms.sum(axis=-3), inertia_at_object(cell, q), rtol=1e-9)
+    assert np.allclose(own + arms.sum(axis=-3), cell.effective_inertia(q), rtol=1e-8)
+    other = thinned(cell, 7.0, (1.0, 2.0, 2.5))
+    heavier, same = other.arm_inertias(np.stack([q, q]))
+    assert np.allclose(same, arms) and np.allclose(heavier[1] + same[1].sum(axis=-3), inertia_at_object(other, q), rtol=1e-9)
+    short = few((4, 7), ("rigid", "rigid"), 6)
+    assert np.isnan(short.system.arm_inertias(short.q)[1]).any(axis=(-2, -1)).tolist() == [True, False]
+    with pytest.raises(pp.StateError, match="is not several arms around one free body"):
+        pp.connect(random_tree(3, 1, "revolute", 0.0), [pp.Loop("ball", "link3", "world")]).arm_inertias(np.zeros(3))
 
 
 def test_counts_grow_with_the_arms():

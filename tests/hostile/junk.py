@@ -349,12 +349,17 @@ def _chains(robot: pp.Robot) -> list[Call]:
     motors = {"passive": None, "actuated": None}
     held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
     grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
+    pair = pp.grasp([(robot, None, hand), (robot, (1, 0, 0), hand)], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)])
     return [
         Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
         Call("grasp", pp.grasp, {
             "arms": [(robot, None, hand)], "object": pp.Body.box(1.0, (1, 1, 1)), "at": [None], "contacts": (), "loops": (),
             "mimic": False, "name": "cell", **motors,
         }),
+        Call("grasp of a robot", lambda thing, base, grip: pp.grasp([(robot, None, hand)], (thing, base), [grip], ["point"]), {
+            "thing": robot, "base": None, "grip": hand,
+        }),
+        Call("System.arm_inertias", pair.arm_inertias, {"q": pair.neutral(), "axes": "world"}),
         Call("Loop", lambda **o: pp.connect(robot, [pp.Loop(**o)]), {
             "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None,
         }),

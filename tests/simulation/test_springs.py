@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from embedding.mechanisms import train
 from psiphi.bench.motion import distance
 from psiphi.control import springs
 from psiphi.control.losses import mobility
@@ -231,3 +232,16 @@ def test_springs_of_your_own_are_for_hinges():
     pp.simulate(robot, q, v, duration=0.01, springs=5.0)
     with pytest.raises(pp.Error, match="turns in space"):
         pp.simulate(robot, q, v, duration=0.01, springs=np.ones(robot.nv))
+
+
+def test_springs_of_an_embedded_robot_are_refused():
+    """A spring of joints that move together would pull at others: nothing is taken for nothing."""
+    robot, gears, options = train()
+    plain = pp.embed(robot, gears, **options)
+    pp.simulate(plain, plain.neutral(), duration=0.002, springs=True)
+    with pytest.raises(pp.Error, match=r"pp\.connect"):
+        pp.simulate(plain, plain.neutral(), duration=0.002, springs=3.0)
+    soft = pp.embed(robot.with_spring(robot.joint_names[0], 5.0), gears, **options)
+    assert soft.stiffness.shape == (soft.nv,)
+    with pytest.raises(pp.Error, match="move together"):
+        pp.simulate(soft, soft.neutral(), duration=0.002, springs=True)

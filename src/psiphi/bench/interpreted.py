@@ -6,6 +6,7 @@ import numpy as np
 
 from psiphi.closed.choosing import Chosen
 from psiphi.closed.circuits import dynamics
+from psiphi.closed.methods import HUB
 from psiphi.closed.system import System
 from psiphi.compiler.passes import Ready
 from psiphi.functions.robot import Robot
@@ -32,8 +33,9 @@ class Uncompiled(System):
     """A closed system whose functions are what its programs mean."""
 
     def _chosen(self, frames=(), axes="world", redundant=False):
-        """Nothing is counted: `Omega`, whatever it costs."""
-        return Chosen(dynamics(self.algebra, "free", frames, axes, redundant), "free")
+        """Nothing is counted: Omega, whatever it costs, where there is one."""
+        method = HUB if self.algebra.is_thin else "free"
+        return Chosen(dynamics(self.algebra, method, frames, axes, redundant), method)
 
     def _run(self, function, values):
         source = function.source

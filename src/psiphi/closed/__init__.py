@@ -4,12 +4,12 @@ In: robots and the frames that are held together. Out: a `System` that answers a
 Read `coupling.py` first (the equations), then `methods.py` (the stages), `model/kinds.py` (a constraint is a row of a table);
 what happens where matrices are singular is in `forward.py`, `singular.py` and `saddle.py`. The rest:
 
-    making.py, reading.py               the ways to a closed system, and what they are given
+    making.py, reading.py, grips.py     the ways to a closed system, what they are given, and what is held
     constraints.py, relative.py         the constraints, and where their frames are
     wiring.py, circuits.py              the functions as programs in stages
     solving.py, loose.py                their small solves, and where rows follow from others
     hub.py, elimination.py              many arms around one object, without Omega
-    choosing.py                         which of the forms runs, by count
+    choosing.py, felt.py                which of the forms runs, by count; the inertia one feels at the object
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
     carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closed_function.py, implicit.py     derivatives: the door, and the theorem

@@ -29,6 +29,8 @@ class Chosen:
         counted = ", ".join(f"{name} {flops}" for name, flops in self.flops.items())
         if HUB not in self.flops:
             return f"Omega: no mechanism whose elimination leaves several groups ({counted} flops)"
+        if len(self.flops) == 1 and self.flops[HUB] >= self.least_omega:
+            return f"the hub, whose inertia is singular: {counted} flops"
         if len(self.flops) == 1:
             return f"the hub: {counted} flops; to factor Omega alone takes {self.least_omega}"
         return f"{'the hub' if self.method == HUB else 'Omega'}, by count: {counted} flops"
@@ -46,7 +48,7 @@ def cheapest(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world"
 
     if algebra.hub is not None:
         count(HUB)
-    if not made or made[HUB].flops >= least:
+    if not algebra.is_thin and (not made or made[HUB].flops >= least):
         count(*BY_OMEGA)
     flops = {method: circuit.flops for method, circuit in made.items()}
     method = min(flops, key=lambda name: flops[name])

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling
-from psiphi.closed.methods import CORRECTED, METHODS
-from psiphi.closed.solving import HUB_PLACES, compliance, coupling, settled
+from psiphi.closed.elimination import felt_inertia
+from psiphi.closed.methods import CORRECTED, HUB, METHODS
+from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
 from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
 from psiphi.spatial.screws import add
 from psiphi.sweeps.program import ADDED, Argument
@@ -54,16 +55,18 @@ def dynamics(
     *before, last = METHODS[method](algebra, frames, axes)
 
     def solve(places: Places) -> Places:
-        multipliers, strain, moved = places["solver"]([-x for x in gap(places)])
+        push = pushing(algebra, places["T"]) if method == HUB else []
+        multipliers, strain, moved = places["solver"]([-x for x in gap(places)], push)
         pushed = places["c"].spread(multipliers) | {"moved": moved}
         return {"lam": multipliers, "strain": [strain], "forces": _filled(places, algebra, multipliers), **pushed}
 
-    stages: dict[str, Stage] = {f"stage {i + 1}": stage for i, stage in enumerate(before)}
-    stages |= {**coupling(algebra, method, redundant), "solve": solve, "last": last}
+    *first, ending = over(algebra, method, *before, last)
+    stages: dict[str, Stage] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
+    stages |= {**coupling(algebra, method, redundant), "solve": solve, "last": ending}
     named = dict(HUB_PLACES)
     if method in CORRECTED:
         named[("last", "a")] = "da"
-        stages["sum"] = lambda places: {"a": add(places["a"], settled(algebra, places["da"], places["moved"]))}
+        stages["sum"] = lambda places: {"a": settled(algebra, add(places["a"], places["da"]), places["moved"])}
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
@@ -108,9 +111,25 @@ def correction(algebra: Algebra) -> Circuit:
 
     closure = algebra.closure
     inputs, outputs = arguments(algebra, "q", "lam"), (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
-    return circuit(
-        "closed correction", "M^-1 Jc* lambda", inputs, outputs, algebra, spread=spread, correction=algebra.correction
-    )
+    (moved,) = over(algebra, HUB if algebra.is_thin else "", algebra.correction)  # a thin hub has no M^-1: that part is zero
+    return circuit("closed correction", "M^-1 Jc* lambda", inputs, outputs, algebra, spread=spread, correction=moved)
+
+
+def inertias(algebra: Algebra) -> Circuit:
+    """M of the hub, and what each group adds to it, B* S^-1 B: their sum is what one feels at the hub."""
+    hub = algebra.hub
+    assert hub is not None
+    n = len(hub.coordinates)
+
+    def added(places: Places) -> Places:
+        M, blocks = places["around"]
+        parts = [felt_inertia(n, *block) for block in blocks]
+        return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
+
+    count = len(hub.groups)
+    outputs = (Argument("own", (n, n)), Argument("added", (count, n, n)), Argument("strain", (count,)))
+    stages = hub_stages(algebra) | {"added": added}
+    return Circuit("closed inertias", "M_hub, B* S^-1 B", arguments(algebra, "q"), outputs, algebra, stages, dict(HUB_PLACES))
 
 
 def residual(algebra: Algebra) -> Circuit:
@@ -131,14 +150,15 @@ def bias(algebra: Algebra) -> Circuit:
 
 
 def motions(algebra: Algebra) -> Circuit:
-    """[w; v] and [w'; v'] of each first frame seen from its second: W and W' of S4, and what is zero beside them."""
+    """W and W' of S4, and what is zero beside them: the object beside the arm, which is less the first frame seen from the
+    second."""
     shape = _wrenches(algebra.closure).shape
     outputs = (Argument("rates", shape), Argument("accelerations", shape))
 
     def seen(places: Places) -> Places:
         meetings = places["c"].meetings
-        rates = [x for meeting in meetings for x in (*meeting.at.w, *meeting.at.v)]
-        accelerations = [x for meeting in meetings for x in (*meeting.wd, *meeting.vd)]
+        rates = [-x for meeting in meetings for x in (*meeting.at.w, *meeting.at.v)]
+        accelerations = [-x for meeting in meetings for x in (*meeting.wd, *meeting.vd)]
         none = [0.0] * (outputs[0].size - len(rates))
         return {"rates": rates + none, "accelerations": accelerations + none}
 
@@ -151,22 +171,23 @@ def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circui
     dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
     """
 
+    nv = algebra.closure.model.nv
+
     def solve(places: Places) -> Places:
         c, solved, found = places["c"], places["solver"], {"strain": [0.0]}
         for name, rows in (("dq", c.errors(places["q"])), ("dv", c.rates(places["v"]))):
-            multipliers, strain, moved = solved([-x for x in rows])
-            pushed = c.spread(multipliers)
-            found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], f"moved {name}": moved, "strain": [strain]}
+            multipliers, strain, moved = solved([-x for x in rows], pushing(algebra, [0.0] * nv))
+            pushed, strains = c.spread(multipliers), [found["strain"][0] + strain]
+            found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], f"moved {name}": moved, "strain": strains}
         return found
 
     def settle(places: Places) -> Places:
         return {name: settled(algebra, places[name], places[f"moved {name}"]) for name in ("dq", "dv")}
 
-    nv = algebra.closure.model.nv
     outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
     name = f"closed projection {method}" + " redundant" * redundant
     named = HUB_PLACES | {(x, own): f"{own} {x}" if own in "fu" else x for x in ("dq", "dv") for own in ("f", "u", "a")}
-    steps = dict.fromkeys(("dq", "dv"), algebra.correction)
+    steps = dict.fromkeys(("dq", "dv"), over(algebra, method, algebra.correction)[0])
     stages = {**coupling(algebra, method, redundant), "solve": solve, **steps, "settle": settle}
     inputs = arguments(algebra, "q", "v")
     return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named)

@@ -161,10 +161,13 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
         return dq, dv
     lead = np.shape(strain)
     q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
-    Omega, rows = system._call(system._omega, (q,)), system.constraint_residual(q, v)
-    steps = np.array(dq), np.array(dv)
+    rows, steps = system.constraint_residual(q, v), (np.array(dq), np.array(dv))
+    Omega = None if system.algebra.is_thin else system._call(system._omega, (q,))
     for i, step in enumerate(steps):
         right = -rows[..., i, :]
+        if Omega is None:
+            step[bad] = saddle.least_motion(system, q, right)
+            continue
         least = least_norm(Omega, right)
         mended = system._corrected(q, least.multipliers)[0]
         unsure = _worst(least.left) > CLOSE * _worst(right)

@@ -78,6 +78,8 @@ class Algebra:
     def equation(self, written: bool = False, /, **results: Expression) -> Equation:
         """Named results; `written` lowers them as the papers write them."""
         forms = ("as written",) if written else NORMAL_FIRST
+        if self.is_thin and not written:  # forms are counted over all bodies, and that would divide by what a thin one has not
+            forms = NORMAL_FIRST[:1] if any(self.s.b.letters <= e.letters for e in results.values()) else NORMAL_FIRST[1:2]
         return Equation(results, self.closure.model, forms=forms, rods=None if written else True)
 
     @cached_property
@@ -96,6 +98,11 @@ class Algebra:
     def hub(self) -> Hub | None:
         """The mechanism that others are held by, where it pays to eliminate it last."""
         return find(self.closure)
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether a held body has no inertia of its own about some axis: then there is no Omega."""
+        return self.hub is not None and self.hub.thin
 
     @cached_property
     def motion(self) -> Equation:
@@ -221,13 +228,13 @@ def solver(omega: list[list], redundant: bool = False) -> Solver:
     `redundant` leaves out rows that follow from others."""
     if redundant:
         loose_factors = loose.factor(omega)
-        return lambda right: (*loose.solve_factored(loose_factors, omega, right), [])
+        return lambda right, _: (*loose.solve_factored(loose_factors, omega, right), [])
     factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
         ratio = omega[j][j] * d_inv
         strain = strain + ratio * ratio
-    return lambda right: (small.solve(factors, right), strain, [])
+    return lambda right, _: (small.solve(factors, right), strain, [])
 
 
 def around(c: Coupling, hub: Hub, X: Scalars, J: list, M: list) -> tuple[list, list]:

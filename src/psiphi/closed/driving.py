@@ -46,7 +46,7 @@ def driving(algebra: Algebra, idle: list[int], adrift: bool = False) -> Circuit:
 
     def solve(places: Places) -> Places:
         opened = [dot(row, places["u"]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
-        multipliers, strain, _ = solver(places["Omega"], redundant=True)([-x for x in opened])
+        multipliers, strain, _ = solver(places["Omega"], redundant=True)([-x for x in opened], [])
         pushed = places["c"].spread(multipliers)
         return {"f": pushed["f"], "pushed": pushed["u"], "strain": [strain]}
 

@@ -17,10 +17,11 @@ from psiphi.spatial.screws import add, dot
 STIFF = 1e-10  # of what a row gives way in all: what its group gives less is nothing, until the answer is refined
 SHARP = 1e-11  # of the right side: rows left open by more are asked again by Omega, where Omega can be asked
 NOTHING = 1e-16
+HINT = 1e-3
 CAUTION = 1e4  # a pivot counts a hundred times: errors of one solve go through another
 
 Answer = tuple[list, Any, list]  # multipliers, the strain, and what the hub accelerates besides (none: as the multipliers say)
-Solver = Callable[[list], Answer]
+Solver = Callable[[list, list], Answer]  # of the rows' right side, and of what pushes the hub
 
 
 @dataclass
@@ -48,7 +49,7 @@ def _factored(rows: tuple[int, ...], block: tuple[list, list], mass: Any) -> Gro
     def inverse(e: Any, _: Any) -> Any:
         if scale is None:
             on.append(1.0)
-            return inf if isinstance(e, float) and e == 0.0 else 1.0 / e
+            return _bounded(e, None)
         on.append(less(STIFF * scale[len(on)], e))
         return on[-1] / choose(on[-1], e, 1.0)
 
@@ -58,12 +59,12 @@ def _factored(rows: tuple[int, ...], block: tuple[list, list], mass: Any) -> Gro
 
 
 def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundant: bool, low: Sequence[bool]) -> Solver:
-    """right -> (multipliers, strain, d), for the hub's mass matrix and S and B of every group. The groups said to be `low` in
-    rank, all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer
+    """right, push -> (multipliers, strain, d), of the hub's mass matrix and S and B of every group. The groups said to be `low`
+    in rank, all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer
     unless rows may be redundant."""
     n = len(M)
     held = [redundant or few for few in low]
-    mass = small.factor(M) if any(held) else None
+    mass = _own_inertia(hub, M, blocks) if any(held) else None
     groups = [_factored(*x, mass if few else None) for x, few in zip(zip(hub.groups, blocks, strict=True), held, strict=True)]
     P = [list(row) for row in M]
     strain: Any = 0.0
@@ -74,27 +75,56 @@ def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundan
                 strain = strain + (group.S[j][j] * e_inv) * (group.S[j][j] * e_inv)
     if mass is not None:
         return _Bound(M, mass, groups, P, strain, redundant).refined
-    factors = small.factor(P)
+    factors = small.factor(P, _bounded)
     for j, p_inv in enumerate(factors[1]):
         strain = strain + (P[j][j] * p_inv) * (P[j][j] * p_inv)
     strain = CAUTION * strain
 
-    def solved(right: list) -> Answer:
+    def solved(right: list, push: list) -> Answer:
         downs = [group.down(right) for group in groups]
-        d = small.solve(factors, _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)]))
+        pushed = _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)])
+        d = small.solve(factors, add(push, pushed))
         gammas = [scaled(g.e_inv, _less(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
         return _gathered(len(right), groups, gammas), strain, d
 
     return solved
 
 
+def felt_inertia(n: int, S: list, B: list) -> tuple[list, Any]:
+    """B* S^-1 B, what one group adds to the inertia one feels at the hub, and the strain of its pivots."""
+    total: list = [[0.0] * n for _ in range(n)]
+    strain: Any = 0.0
+    group = _factored(tuple(range(len(S))), (S, B), None)
+    for j, (y, e_inv) in enumerate(zip(group.Y, group.e_inv, strict=True)):
+        _square(total, y, e_inv)
+        strain = strain + (S[j][j] * e_inv) * (S[j][j] * e_inv)
+    return total, strain
+
+
 def movable(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> list:
     """Row by row 1 where its pivot is kept, 0 where the row binds the hub."""
     out: list = [0.0] * sum(map(len, hub.groups))
     for rows, block in zip(hub.groups, blocks, strict=True):
-        for i, on in zip(rows, _factored(rows, block, small.factor(M)).on, strict=True):
+        for i, on in zip(rows, _factored(rows, block, _own_inertia(hub, M, blocks)).on, strict=True):
             out[i] = on
     return out
+
+
+def _own_inertia(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> tuple[list, list]:
+    """Factors of the hub's mass matrix, beside which rows are weighed. A thin hub (a rod, a point mass) gets a little of what
+    its contacts would give it with the mass it has: which rows count is a question of size, and no answer shows it."""
+    A = [list(row) for row in M]
+    if hub.thin:
+        mean = HINT * (sum(row[k] for k, row in enumerate(M)) + HINT)
+        for _, B in blocks:
+            for b in B:
+                _square(A, b, mean)
+    return small.factor(A, _bounded)
+
+
+def _bounded(d: Any, _: Any) -> Any:
+    """1 / d; where it is nothing in every state, that is told by the strain."""
+    return inf if isinstance(d, float) and d == 0.0 else 1.0 / d
 
 
 class _Bound:
@@ -176,12 +206,11 @@ class _Bound:
             hub = add(hub, small.apply(small.transpose(group.B), own))
         return rows, hub
 
-    def refined(self, right: list) -> Answer:
-        none = [0.0] * len(self.M)
-        multipliers, d = self.once(right, none)
-        more, d_more = self.once(*self.left(right, none, multipliers, d))
+    def refined(self, right: list, push: list) -> Answer:
+        multipliers, d = self.once(right, push)
+        more, d_more = self.once(*self.left(right, push, multipliers, d))
         multipliers, d = add(multipliers, more), add(d, d_more)
-        rows, hub = self.left(right, none, multipliers, d)
+        rows, hub = self.left(right, push, multipliers, d)
         loosened = small.solve(self.mass, hub)
         allowed = self.open * self.open * (1.0 + dot(right, right))
         unmet = (dot(rows, rows) + dot(loosened, loosened)) / allowed

@@ -62,7 +62,8 @@ def _around_hub(algebra: Algebra) -> list[str]:
     n, low = len(hub.coordinates), sum(low_groups(algebra))
     lines = [f"Around {hub.name}, {len(hub.groups)} groups of rows i ({sizes}); B: the columns of its {n} coordinates"]
     lines += ["S_i = Z_i X Z_i*,   P = M_hub + Σ B_i* S_i⁻¹ B_i,   r = -(Z A + dJc/dt v)"]
-    lines += [f"P d = Σ B_i* S_i⁻¹ r_i        dense, {n} rows", "λ_i = S_i⁻¹ (r_i - B_i d),   f of Jc* λ,   Δa of the hub is d"]
+    lines += [f"P d = T + Σ B_i* S_i⁻¹ r_i        dense, {n} rows"]
+    lines += ["λ_i = S_i⁻¹ (r_i - B_i d),   f of Jc* λ,   a of the hub is d"]
     if low:
         lines += [f"{low} of the groups cannot move all their rows: what is left of these binds d, by Q = Σ C_i* C_i"]
     return lines

@@ -48,18 +48,7 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
     """The elements `bad` again, with multipliers of least norm."""
     lead = np.shape(bad)
     picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
-    free, Omega, gap = system._call(system._terms(frames, axes), picked)
-    least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
-    extra, wrenches = system._corrected(picked[0], least.multipliers)
-    new = {
-        "a": free + extra,
-        "forces": wrenches,
-        "multipliers": least.multipliers,
-        "rank": least.rank,
-        "unique": least.rank == system.nc,
-        "solvable": ~least.open,
-    }
-    lost = least.open | ~np.isfinite(new["a"]).all(axis=-1)
+    new, lost = _nowhere(system, bad) if system.algebra.is_thin else _least(system, picked, frames, axes)
     verdicts = _last_word(system, new, lost, picked, frames, axes)
     for name, value in new.items():
         whole = np.array(found[name])
@@ -69,6 +58,31 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
         i, verdict = next(iter(verdicts.items()))
         place = tuple(int(x) for x in np.argwhere(bad)[i])
         raise _error(system, picked[0][i], verdict, place)
+
+
+def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
+    """Multipliers of least norm by the eigenvalues of Omega, and where that is no answer."""
+    free, Omega, gap = system._call(system._terms(frames, axes), values)
+    least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
+    extra, wrenches = system._corrected(values[0], least.multipliers)
+    new = {
+        "a": free + extra,
+        "forces": wrenches,
+        "multipliers": least.multipliers,
+        "rank": least.rank,
+        "unique": least.rank == system.nc,
+        "solvable": ~least.open,
+    }
+    return new, least.open | ~np.isfinite(new["a"]).all(axis=-1)
+
+
+def _nowhere(system: Any, bad: np.ndarray) -> tuple[Found, np.ndarray]:
+    """Where there is no Omega, nothing is known before the dense system is asked."""
+    count = int(np.sum(bad))
+    shapes = {"a": (system.nv,), "forces": (len(system.contacts), 6), "multipliers": (system.nc,)}
+    new: Found = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
+    new |= {"rank": np.zeros(count, int), "unique": np.zeros(count, bool), "solvable": np.zeros(count, bool)}
+    return new, np.ones(count, bool)
 
 
 def _last_word(system: Any, new: Found, lost: np.ndarray, values, frames, axes) -> dict[int, saddle.Verdict]:
@@ -102,6 +116,12 @@ def _error(system: Any, q: np.ndarray, verdict: saddle.Verdict, place: tuple[int
         worst = int(np.argmax(np.abs(verdict.loose)))
         joint = next(j for j in system.joints if j.v_slice.start <= worst < j.v_slice.stop)
         axis = ", ".join(f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0)
+        if system.object == system.bodies[joint.index].name and joint.kind == "free":
+            return SingularError(
+                f"the object {system.object} has no inertia along the motion ({axis}), turning first, and no contact holds it "
+                f"there{where}: its acceleration is not unique",
+                "give it mass and inertia, as in pp.Body.box(mass, size), or hold that motion with another contact",
+            )
         return SingularError(
             f"the acceleration of joint {joint.name} along ({axis}) is not unique{where}: nothing that moves so has inertia, "
             "and no constraint holds it",

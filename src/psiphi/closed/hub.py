@@ -1,11 +1,11 @@
 """Many mechanisms around one: the hub is eliminated last, and what is solved densely is as large as the hub.
 
 All but the hub fall apart into groups (the arms, each with what it shares bodies or loops with). With B the rows' columns of
-the hub's coordinates, S of the others, S_i = Jc_i M_i^-1 Jc_i* of group i alone, and d what the hub accelerates besides a_f:
+the hub's coordinates, S_i = Jc_i M_i^-1 Jc_i* of group i alone, T' what pushes the hub besides, and d its acceleration:
 
-    S_i lambda_i + B_i d = right_i      M_hub d = sum B_i* lambda_i
+    S_i lambda_i + B_i d = right_i      M_hub d = T' + sum B_i* lambda_i
 
-    P = M_hub + sum B_i* S_i^-1 B_i     P d = sum B_i* S_i^-1 right_i     lambda_i = S_i^-1 (right_i - B_i d)
+    P = M_hub + sum B_i* S_i^-1 B_i     P d = T' + sum B_i* S_i^-1 right_i     lambda_i = S_i^-1 (right_i - B_i d)
 
 For arms around a free body P = M(C) + sum A_i* Lambda_i A_i is the inertia one feels at the object: its own, and that of the
 arms as the object feels them. The cost is O(n) + O(arms); Omega, with the hub eliminated first, costs O(arms^3).
@@ -21,8 +21,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from psiphi.closed.constraints import Closure
-from psiphi.model.model import WORLD
+from psiphi.model.freed import nominal
+from psiphi.model.model import WORLD, Body
+
+THIN = 1e-12  # of its largest moment of inertia: one below is none
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Hub:
     coordinates: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     held_by: int  # how many groups hold it; the others are rows of the hub alone
+    thin: bool  # whether it is a body whose inertia is singular: a rod without thickness, a point mass
     short: tuple[bool, ...]  # whether fewer coordinates move a group's frames than it has rows
 
     @property
@@ -44,14 +50,16 @@ class Hub:
 
 
 def find(closure: Closure) -> Hub | None:
-    """The mechanism around which the dense part is least; None where no elimination of one leaves several groups."""
+    """The mechanism around which the dense part is least; None where no elimination of one leaves several groups. A thin body
+    is a hub whoever holds it: it can be eliminated last only."""
     model = closure.model
     tree = list(range(len(model.bodies)))  # the root of every body: parents come first
     for k, parent in enumerate(model.parent):
         tree[k] = k if parent == WORLD else tree[parent]
     rows = _trees(closure, tree)
     hubs = [_around(closure, hub, tree, rows) for hub in sorted({t for touched in rows for t in touched})]
-    return min((hub for hub in hubs if hub.held_by > 1), key=lambda hub: hub.work, default=None)
+    hubs = [hub for hub in hubs if hub.thin] or [hub for hub in hubs if hub.held_by > 1]
+    return min(hubs, key=lambda hub: hub.work, default=None)
 
 
 def _trees(closure: Closure, tree: Sequence[int]) -> list[set[int]]:
@@ -81,8 +89,15 @@ def _around(closure: Closure, hub: int, tree: Sequence[int], rows: list[set[int]
         tuple(coordinates),
         tuple(tuple(group) for _, group in clusters),
         sum(bool(others) for others, _ in clusters),
+        len(coordinates) == 6 and tree.count(hub) == 1 and is_thin(nominal(model).bodies[hub]),
         tuple(len(_movers(closure, hub, tree, set(group))) < len(group) for _, group in clusters),
     )
+
+
+def is_thin(body: Body) -> bool:
+    """Whether some motion of it needs no force."""
+    least, *_, most = np.linalg.eigvalsh(body.inertia)
+    return bool(body.mass <= 0.0 or least <= THIN * most)
 
 
 def _movers(closure: Closure, hub: int, tree: Sequence[int], rows: set[int]) -> set[int]:

@@ -87,16 +87,16 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
         U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"])
         rows = [Y[i * nv : (i + 1) * nv] for i in range(nv)]
         columns = [places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)]  # of X
-        found = [solve(column)[0] for column in columns]  # of Omega^-1 X
+        found = [solve(column, [])[0] for column in columns]  # of Omega^-1 X
         top = [[0.0] * nv for _ in range(nv)]
         for i in range(nv):
             for k in range(i + 1):
                 top[i][k] = top[k][i] = dot(columns[i], found[k]) - rows[i][k]
         answer = [[*top[i], *(-x for x in found[i])] for i in range(nv)]
         if forces:
-            units = [solve([1.0 if i == k else 0.0 for i in range(m)])[0] for k in range(m)]
+            units = [solve([1.0 if i == k else 0.0 for i in range(m)], [])[0] for k in range(m)]
             answer += [[*(column[r] for column in found), *(-x for x in units[r])] for r in range(m)]
-        return {"answer": flat(answer), "strain": [solve([0.0] * m)[1]]}
+        return {"answer": flat(answer), "strain": [solve([0.0] * m, [])[1]]}
 
     more = {"Y": algebra.equation(Y=s.mass.inv)}
     if closure.frames:

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from psiphi.arguments import flag
-from psiphi.closed import reading
+from psiphi.closed import grips, reading
 from psiphi.closed.constraints import Follow
 from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
@@ -17,18 +15,16 @@ from psiphi.errors import ModelError, StateError
 from psiphi.functions.free import FreeRobot
 from psiphi.functions.robot import Robot
 from psiphi.model import motors, posing
-from psiphi.model.builder import Builder
 from psiphi.model.joining import Part, join
-from psiphi.model.model import IDENTITY, Body, Model, Pose
+from psiphi.model.model import Body, Model
 from psiphi.wording import shown
 
 __all__ = ["Contact", "Loop", "connect", "grasp"]
-GRIP = "grip"  # frames of the object at its grasps: grip1, grip2, ...
 
 
 def grasp(
     arms: Sequence[tuple[Model, Any, str | Sequence[str]]],
-    object: Body,
+    object: Body | Model | tuple[Model, Any],
     at: Sequence[Any],
     contacts: Sequence[str | Contact] = (),
     loops: Iterable[Any] = (),
@@ -39,10 +35,12 @@ def grasp(
 ) -> System:
     """Arms that hold one object: `arms` are (robot, base pose, frame), `at` the grasp poses in the object, one a frame.
 
+    An object with joints of its own (scissors, a door, another robot) is a robot, or (robot, base pose); `at` then names its
+    frames, and none of its joints has a motor unless `actuated` says so.
     A mechanism with several hands names its frames as a tuple: (robot, pose, ("left", "right")). Poses are `pp.Pose`, 4x4
     matrices, or translations alone; None is the origin. `contacts` are kinds or `pp.Contact`s, all rigid when left out.
-    `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; the
-    object never has any.
+    `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; a body
+    never has any.
     """
     held = [_arm(i, arm) for i, arm in enumerate(reading.several("arms", arms))]
     if not held:
@@ -54,20 +52,21 @@ def grasp(
         raise StateError(
             f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came", "give one of each for every hand"
         )
-    own = _object_name(object, names)
-    grips = [
-        reading.contact(i, kind, f"{hand}/{frame}", f"{own}/{GRIP}{i + 1}")
-        for i, ((hand, frame), kind) in enumerate(zip(hands, kinds, strict=True))
+    held_thing = grips.thing(object, grasps, names, held[0][0].gravity_vector)
+    contact_list = [
+        reading.contact(i, kind, f"{hand}/{frame}", grip)
+        for i, ((hand, frame), kind, grip) in enumerate(zip(hands, kinds, held_thing.grips, strict=True))
     ]
     bases = [posing.pose(f"the base of arms[{i}]", base) for i, (_, base, _) in enumerate(held)]
     parts = [Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)]
-    poses = [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(grasps)]
-    body = _object(object, poses, held[0][0].gravity_vector)
-    forest = join([*parts, Part(body, IDENTITY, own)], reading.called("name", name))
+    parts.append(held_thing.part)
+    forest = join(parts, reading.called("name", name))
     more = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
+    grips.check_held(object, held_thing, contact_list, more)
     follows = _follows(forest) if flag("mimic", mimic) else []
-    idle = _idle(forest, actuated, passive, follows, f"{own}/free")
-    return System(_dressed(forest, parts), [*grips, *more], follows, idle, f"{own}/{body.bodies[0].name}")
+    always = () if actuated is not None and not isinstance(object, Body) else held_thing.joints
+    idle = _idle(forest, actuated, passive, follows, *always)
+    return System(_dressed(forest, parts), [*contact_list, *more], follows, idle, held_thing.body)
 
 
 def connect(
@@ -148,32 +147,6 @@ def _names(names: list[str]) -> list[str]:
     if len(set(out)) < len(out):
         raise StateError(f"two mechanisms would be called alike: {', '.join(out)}", "rename one of them")
     return out
-
-
-def _object_name(body: Body, names: list[str]) -> str:
-    """What the system calls the object: never as it calls an arm."""
-    if not isinstance(body, Body):
-        raise StateError(
-            f"object is {shown(body)}, expected a pp.Body", "pp.Body(name, mass, com, inertia), or pp.Body.box(...)"
-        )
-    return body.name if body.name not in names else f"{body.name} object"
-
-
-def _object(body: Body, poses: list[Pose], gravity) -> Model:
-    builder = Builder(body.name, gravity=gravity)
-    builder.body(body.name, mass=body.mass, com=body.com, inertia=body.inertia)
-    builder.joint("free", "free", parent="world", child=body.name)
-    for i, pose in enumerate(poses):
-        builder.frame(f"{GRIP}{i + 1}", body.name, xyz=pose.translation, rotation=pose.rotation)
-    model = builder.build()
-    least = np.linalg.eigvalsh(model.bodies[0].inertia).min()
-    if not (model.bodies[0].mass > 0.0 and least > 0.0):
-        raise ModelError(
-            f"the object {body.name!r} has mass {body.mass} and a rotational inertia with eigenvalue {least:.3g}: "
-            "where contacts do not hold it, its acceleration would not be unique",
-            "give it positive mass and inertia, as in pp.Body.box(mass, size)",
-        )
-    return replace(model, bodies=(replace(model.bodies[0], solid=body.solid),))
 
 
 def _parts(mechanisms) -> list[Part]:

@@ -3,6 +3,7 @@
 A stage is an operator expression of the forest; between stages stands the small dense solve with Omega. W = I - H psi K,
 T' = T - H phi (M phi* a + b). Wrenches f act on the frames here (S4's f(0) acts on the environment: f = -f(0)).
 
+    hub         as free, for all but the hub: T' is what pushes it (`hub.py`)
     free        a_f = M^-1 T';  a = a_f + M^-1 J* f                 rewritten by the compiler
     whole       J a_f = J M^-1 T';  a = M^-1 (T' + J* f)            rewritten by the compiler
     RCCFD1      a_f = W* D^-1 W T';  a = a_f + W* D^-1 H psi B f
@@ -48,6 +49,12 @@ def _free(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equatio
     s = algebra.s
     free = s.mass.inv @ _torque(s, frames, axes)
     return algebra.equation(**_sensed(algebra, free, a=free)), algebra.correction
+
+
+def _around(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
+    """Those of all but the hub; what pushes the hub, and is to accelerate it, is T."""
+    first, last = _free(algebra, frames, axes)
+    return first, _torques(algebra, frames, axes), last
 
 
 def _whole(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
@@ -112,9 +119,9 @@ def _felt(algebra: Algebra, W: Expression) -> dict[str, Expression]:
     return motions | ({"a": W.T @ s.D.inv @ W @ T} if closure.follows else {})
 
 
-HUB = "hub"  # the stages of `free`, around a solve that eliminates the hub last (`hub.py`)
+HUB = "hub"  # the stages of `free` for all but the hub, which is eliminated last (`hub.py`)
 METHODS: dict[str, Stages] = {
-    HUB: _free,
+    HUB: _around,
     "free": _free,
     "whole": _whole,
     "RCCFD1": _rccfd1,

@@ -8,10 +8,13 @@ from __future__ import annotations
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, around, solver
 from psiphi.closed.elimination import elimination, movable
+from psiphi.closed.hub import Hub
 from psiphi.closed.methods import HUB
 from psiphi.closed.wiring import Among, Circuit, Places, Stage, arguments
+from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import frame, kept
 from psiphi.model.freed import nominal
+from psiphi.model.model import Model
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import Argument
 
@@ -35,14 +38,32 @@ def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, Stage]
         M, blocks = places["around"]
         return {"solver": elimination(places["hub"], M, blocks, redundant, low)}
 
-    return {**_hub_stages(algebra), "factor": eliminated}
+    return {**hub_stages(algebra), "factor": eliminated}
 
 
-def _hub_stages(algebra: Algebra) -> dict[str, Stage]:
+def all_but(hub: Hub, model: Model) -> tuple[int, ...]:
+    return tuple(k for k in range(len(model.bodies)) if k not in hub.bodies)
+
+
+def over(algebra: Algebra, method: str, *stages: Equation) -> list[Stage]:
+    """Equations over all bodies; around a hub those that give torques over the hub, the others over all but the hub."""
+    hub = algebra.hub
+    if method != HUB or hub is None:
+        return list(stages)
+    others = all_but(hub, algebra.closure.model)
+    return [Among(stage, hub.bodies if "T" in stage.results else others) for stage in stages]
+
+
+def pushing(algebra: Algebra, torques: list) -> list:
+    """The hub's part of torques."""
+    return [torques[i] for i in algebra.hub.coordinates] if algebra.hub else []
+
+
+def hub_stages(algebra: Algebra) -> dict[str, Stage]:
     """What the elimination of the hub takes: the others' compliances, its own J and M, and S and B of every group of them."""
     hub, compliances = algebra.hub, algebra.compliances
     assert hub is not None
-    others = tuple(k for k in range(len(algebra.closure.model.bodies)) if k not in hub.bodies)
+    others = all_but(hub, algebra.closure.model)
 
     def grouped(places: Places) -> Places:
         X = {name: places[name] for name in compliances}
@@ -67,7 +88,7 @@ def low_groups(algebra: Algebra) -> tuple[bool, ...]:
     if all(hub.short):
         return hub.short
     plain = Algebra(Closure(model, closure.constraints, closure.follows))
-    stages = _hub_stages(plain) | {"kept": lambda places: {"kept": movable(places["hub"], *places["around"])}}
+    stages = hub_stages(plain) | {"kept": lambda places: {"kept": movable(places["hub"], *places["around"])}}
     outputs = (Argument("kept", (closure.size,)),)
     asked = Circuit("closed ranks", "", arguments(plain, "q"), outputs, plain, stages, HUB_PLACES)
     tree = frame(model, asked.rods)
@@ -76,6 +97,6 @@ def low_groups(algebra: Algebra) -> tuple[bool, ...]:
 
 
 def settled(algebra: Algebra, a: list, hub: list) -> list:
-    """M^-1 Jc* lambda, the hub's part as the solver found it."""
+    """Accelerations, the hub's as the solver found them."""
     own = dict(zip(algebra.hub.coordinates, hub, strict=True)) if hub and algebra.hub else {}
     return [own.get(i, x) for i, x in enumerate(a)]

@@ -11,7 +11,19 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import carrying, choosing, circuits, closing, contacts, driving, explaining, forward, saddle, sharing
+from psiphi.closed import (
+    carrying,
+    choosing,
+    circuits,
+    closing,
+    contacts,
+    driving,
+    explaining,
+    felt,
+    forward,
+    saddle,
+    sharing,
+)
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra
@@ -289,6 +301,15 @@ class System:
         """
         return operational.inverse(self.effective_compliance(q, frame, axes), policy, 1e-12)
 
+    def arm_inertias(self, q: Numbers, axes: str = "world") -> tuple[np.ndarray, np.ndarray]:
+        """M(C) and A_i* Lambda_i A_i: the object's own inertia (..., 6, 6), and what each arm adds to it (..., arms, 6, 6).
+
+        Their sum is `effective_inertia`; of another object held in the same places only M(C) is another. At the object's link
+        origin; arms that share a body or a loop are one. NaN where an arm cannot follow the object freely: it adds no inertia
+        there, it holds.
+        """
+        return felt.inertias(self, q, axes)
+
     # -- constraints -------------------------------------------------------------------------------------------------------
 
     def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
@@ -324,7 +345,8 @@ class System:
         return contacts.configuration(self, q, contact)
 
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """(..., l, 6): the motion [w; v] of each first frame seen from its second, in axes of the second (W of S4)."""
+        """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the object) as the first (the
+        arm's tip) sees it pass, at the contact, in axes of the second."""
         return self._motions(q, v, np.zeros(self.nv))[0]
 
     def contact_accelerations(self, q: Numbers, v: Numbers, a: Numbers) -> np.ndarray:
@@ -366,7 +388,12 @@ class System:
         return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
 
     def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> Circuit:
-        return circuits.dynamics(self.algebra, method, frames, axes) if method else self._chosen(frames, axes).circuit
+        if not method:
+            return self._chosen(frames, axes).circuit
+        if self.algebra.is_thin:
+            cause = f"{method} needs Omega, and {self.object} has no inertia of its own about some axis"
+            raise StateError(cause, "leave method= out, or ask for KKT")
+        return circuits.dynamics(self.algebra, method, frames, axes)
 
     def _chosen(self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> choosing.Chosen:
         """The form with the fewest operations, counted once."""
@@ -412,6 +439,11 @@ class System:
 
     @property
     def _driving(self) -> Function:
+        if self.algebra.is_thin:
+            cause = (
+                f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega to drive it by"
+            )
+            raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
         return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
 
     @property

@@ -25,7 +25,7 @@ from typing import Any
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation, unmade
 from psiphi.compiler.recognised import coriolis
 from psiphi.emitters.rolled import Tables
-from psiphi.errors import StateError
+from psiphi.errors import SingularError, StateError
 from psiphi.framing.compound import clustered
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
@@ -218,9 +218,13 @@ def trace(sweeps: Program, tree: Tree) -> Code:
 
 def unrolled(sweeps: Program, tree: Tree) -> Straight:
     """Straight-line code; where passes are checked, each step and the tape it leaves."""
+    try:
+        lines = unroll(sweeps, tree, CheckedRun) if CHECKED else unroll(sweeps, tree)
+    except ZeroDivisionError as error:  # bodies without inertia fly in forests of closed chains alone
+        cause = f"{sweeps.name} of {tree.model.name} divides by the inertia of a body that has none"
+        raise SingularError(cause, "ask the closed system that holds it, or give it mass and inertia") from error
     if not CHECKED:
-        return unroll(sweeps, tree)
-    lines = unroll(sweeps, tree, CheckedRun)
+        return lines
     check_tape(lines.tape, (node for *_, node in lines.stores), [arg.size for arg in sweeps.inputs])
     return lines
 

@@ -116,6 +116,8 @@ def read_springs(plant: Plant, given: Any) -> Springs:
     if isinstance(given, bool | np.bool_) and not given:
         return Springs()
     joints = plant.robot.joints
+    if plant.robot.embedding is not None:
+        return _of_an_embedded_robot(plant, given)
     if sum(joint.row.nv for joint in joints) != plant.nv:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
     rest = _each(joints, lambda joint: joint.rest)
@@ -124,6 +126,15 @@ def read_springs(plant: Plant, given: Any) -> Springs:
     stiffness = coefficients("springs", given, plant.nv)
     stiffness = _on_lines(joints, stiffness, np.ndim(given) > 0)
     return Springs({"stiffness": stiffness, "rest": rest}, stiffness) if stiffness.any() else Springs()
+
+
+def _of_an_embedded_robot(plant: Plant, given: Any) -> Springs:
+    """None: a spring there may stretch with joints that follow, and pulls at those that lead."""
+    there = any(joint.stiffness.any() or joint.spring for joint in plant.robot.joints)
+    if there or not isinstance(given, bool | np.bool_):
+        cause = f"springs came, and joints of {plant.name} move together (pp.embed): springs do not act there"
+        raise StateError(cause, "close the loops by pp.connect(robot, loops), where springs of all joints act")
+    return Springs()
 
 
 def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:

@@ -218,10 +218,13 @@ def _left_out(model: Model, joints: Sequence[Joint]) -> list[str]:
     """What joints that follow had, and have no longer."""
     said = []
     for old, new in zip(model.joints, joints, strict=True):
-        for word in ("damping", "friction"):
+        for word in ("damping", "friction", "stiffness"):
             if getattr(old, word).sum() != getattr(new, word).sum():
                 said.append(f"joint {old.name}: its {word} is left out, since it moves with others")
     return said
+
+
+REDUCED = ("velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
 
 
 def _reduced(model: Model, clusters: Sequence[Cluster]) -> tuple[Joint, ...]:
@@ -234,7 +237,7 @@ def _reduced(model: Model, clusters: Sequence[Cluster]) -> tuple[Joint, ...]:
     joints, nv = [], 0
     for joint in model.joints:
         own = kept.get(joint.index, list(range(joint.row.nv)))
-        parts = {word: frozen(getattr(joint, word)[own]) for word in ("velocity", "effort", "damping", "friction", "armature")}
+        parts = {word: frozen(getattr(joint, word)[own]) for word in REDUCED}
         joints.append(replace(joint, v_slice=slice(nv, nv + len(own)), **parts))
         nv += len(own)
     return tuple(joints)

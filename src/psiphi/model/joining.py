@@ -30,6 +30,7 @@ class Part:
 def join(parts: Sequence[Part], name: str) -> Model:
     """The forest of all parts; q and v are theirs, one after the other."""
     _same_gravity(parts)
+    _no_embedding(parts)
     bodies: list[Body] = []
     joints: list[Joint] = []
     frames = {"world": Frame("world", WORLD, IDENTITY)}
@@ -45,6 +46,13 @@ def join(parts: Sequence[Part], name: str) -> Model:
     gravity = parts[0].model.gravity_vector
     report = tuple(f"{part.name}: {line}" if part.name else line for part in parts for line in part.model.report)
     return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, freed=_all_free(parts, name))
+
+
+def _no_embedding(parts: Sequence[Part]) -> None:
+    for part in parts:
+        if part.model.embedding is not None:
+            cause = f"{part.model.name} has loops that are embedded, and closed systems do not take these yet"
+            raise ModelError(cause, "give the robot as it was before pp.embed, its loops among those of the system")
 
 
 def _all_free(parts: Sequence[Part], name: str) -> Freed | None:

@@ -7,7 +7,7 @@ of the step is gone anew:
     Omega lambda = -Jc v        dv = M^-1 Jc* lambda
 
 Contacts that this impulse would have to pull are lost. In between, those that are closed hold exactly. What is made is right to
-second order in the step, what is lost is lost when the next step begins.
+second order in the step, what is lost is lost when the next step begins. Stiff losses are taken explicitly here, and diverge.
 """
 
 from __future__ import annotations

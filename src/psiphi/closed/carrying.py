@@ -170,7 +170,7 @@ def _follow(algebra: Algebra, holding: Holding) -> Rule:
         inner = [[*row, *(Jc[i][b] for b in adrift)] for i, row in zip(bound, whole, strict=True)]
         inner += [[*(Jc[i][b] for i in bound), *(places["mass"][b * nv + k] for k in adrift)] for b in adrift]
         asked = [places["T"][b] - dot([row[b] for row in Jc], places["lam"]) for b in adrift]
-        found, strain, _ = solver(inner, redundant=True)([-x for x in (*(opened[i] for i in bound), *asked)])
+        found, strain, _ = solver(inner, redundant=True)([-x for x in (*(opened[i] for i in bound), *asked)], [])
         multipliers: list = [0.0] * len(opened)
         fallen: list = [0.0] * nv
         for i, value in zip(bound, found, strict=False):
@@ -191,7 +191,7 @@ def _touch(algebra: Algebra) -> Rule:
     def touch(places: Places) -> Places:
         c: Coupling = places["c"]
         omega = c.omega({name: places[name] for name in algebra.compliances})
-        found, strain, _ = solver(omega, redundant=True)([-x for x in _opened(places, places["a"])])
+        found, strain, _ = solver(omega, redundant=True)([-x for x in _opened(places, places["a"])], [])
         pushed = c.spread(found)
         still = [0.0] * algebra.closure.model.nv
         return {"f": pushed["f"], "pushed": pushed["u"], "fallen": still, "strain": [places["strain"][0] + strain]}

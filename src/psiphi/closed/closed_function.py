@@ -18,6 +18,7 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.closed import forward, implicit, wiring
+from psiphi.closed.singular import STRAIN
 from psiphi.errors import SingularError, StateError
 from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable
@@ -151,20 +152,32 @@ class ClosedDerivative:
         """How the result changes with the laws (..., size, nv + m + size or less), and besides with q where multipliers of
         least norm are to stay so (..., size, nv). `dr2` are changes of r2 that must be possible."""
         system, nv, m = self.system, self.system.nv, self.system.nc
-        lead, q = at.regular.shape, at.values[0]
-        mass, Jc = system.robot.mass_matrix(q), system.constraint_jacobian(q)
-        matrix, slack = np.full((*lead, nv + m, nv + m), np.nan), np.zeros((*lead, m, nv))
-        matrix[at.regular] = implicit.regular(mass[at.regular], Jc[at.regular])
-        rest = at.solvable & ~at.regular
+        lead, q, forces = at.regular.shape, at.values[0], self.of.name == FORCES
+        matrix, slack, good = np.full((*lead, nv + m * forces, nv + m), np.nan), np.zeros((*lead, m, nv)), at.regular
+        if good.any():
+            made = system._function(("inverse", forces), lambda: implicit.inverse(system.algebra, forces))
+            matrix, strain = map(np.array, system._call(made, (q,)))
+            good = good & (strain < STRAIN) & np.isfinite(matrix).all(axis=(-2, -1))
+        rest = ~good
         if rest.any():
-            found = self._redundant(at, mass[rest], Jc[rest], rest, dr2)
-            matrix[rest], slack[rest] = found
-        if self.of.name == ACCELERATIONS:
-            return matrix[..., :nv, :], np.zeros((*lead, nv, nv))
+            matrix[rest], slack[rest] = self._looked_at(at, rest, dr2, matrix.shape[-2])
+        if not forces:
+            return matrix, np.zeros((*lead, nv, nv))
         unit = system._corrected(q[..., None, :], np.eye(m))[1].reshape(*lead, m, -1)
         by_lam = np.swapaxes(unit, -1, -2)
         own = np.broadcast_to(np.eye(by_lam.shape[-2]), (*lead, by_lam.shape[-2], by_lam.shape[-2]))
         return np.concatenate([by_lam @ matrix[..., nv:, :], own], axis=-1), by_lam @ slack
+
+    def _looked_at(self, at: Solved, rest: np.ndarray, dr2: np.ndarray | None, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first rows of -K^-1, or of what takes its place, and the slack, where Omega is of no use; NaN: no answer."""
+        system, q = self.system, at.values[0][rest]
+        mass, Jc = system.robot.mass_matrix(q), system.constraint_jacobian(q)
+        matrix, slack = np.full((len(q), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)
+        whole, loose = at.regular[rest], (at.solvable & ~at.regular)[rest]
+        matrix[whole] = implicit.regular(mass[whole], Jc[whole])
+        if loose.any():
+            matrix[loose], slack[loose] = self._redundant(at, mass[loose], Jc[loose], at.solvable & ~at.regular, dr2)
+        return matrix[:, :rows], slack
 
     def _redundant(self, at: Solved, mass: np.ndarray, Jc: np.ndarray, rest: np.ndarray, dr2: np.ndarray | None) -> Any:
         """The same of (a, lambda) where rows follow from others: states of one rank at a time."""
@@ -204,8 +217,11 @@ class ClosedJacobian(ClosedDerivative):
         laws = self.run(self.laws().jacobian(*self.names), *at.values)
         found = []
         for i, name in enumerate(self.names):
-            whole = answer @ np.concatenate(laws[i :: len(self.names)], axis=-2)
-            whole = whole + slack if name == "q" else whole
+            whole: Any = slack if name == "q" else 0.0
+            start = 0
+            for part in laws[i :: len(self.names)]:
+                whole = whole + answer[..., start : start + part.shape[-2]] @ part
+                start += part.shape[-2]
             found.append((name, whole.reshape(*at.regular.shape, *self.of.shape, whole.shape[-1])))
         return found
 

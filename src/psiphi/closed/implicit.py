@@ -23,13 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.coupling import Algebra, Coupling, f, u
+from psiphi.closed.circuits import flat
+from psiphi.closed.coupling import Algebra, Coupling, f, solver, u
 from psiphi.closed.methods import tau
 from psiphi.closed.saddle import FELT, KEPT
 from psiphi.closed.singular import UNMET
+from psiphi.closed.solving import compliance
 from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
 from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
+from psiphi.spatial.screws import dot
 from psiphi.sweeps.program import Argument
 
 a = vector("a")
@@ -69,6 +72,39 @@ def rates(algebra: Algebra) -> Circuit:
     """q, v -> Jc v."""
     inputs, outputs = arguments(algebra, "q", "v"), (Argument("c", (algebra.closure.size,)),)
     return circuit("closed rates", "Jc v", inputs, outputs, algebra, rates=lambda places: {"c": places["c"].rates(places["v"])})
+
+
+def inverse(algebra: Algebra, forces: bool) -> Circuit:
+    """q -> the rows of -K^-1 for a, with `forces` those for lambda too, and the strain of Omega. With X = Jc M^-1
+
+    -K^-1 = [ X* Omega^-1 X - M^-1   -X* Omega^-1 ]
+            [ Omega^-1 X             -Omega^-1    ]
+    """
+    s, closure = algebra.s, algebra.closure
+    nv, m, width = closure.model.nv, closure.size, 6 * len(closure.frames)
+
+    def solved(places: Places) -> Places:
+        U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"])
+        rows = [Y[i * nv : (i + 1) * nv] for i in range(nv)]
+        columns = [places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)]  # of X
+        found = [solve(column, [])[0] for column in columns]  # of Omega^-1 X
+        top = [[0.0] * nv for _ in range(nv)]
+        for i in range(nv):
+            for k in range(i + 1):
+                top[i][k] = top[k][i] = dot(columns[i], found[k]) - rows[i][k]
+        answer = [[*top[i], *(-x for x in found[i])] for i in range(nv)]
+        if forces:
+            units = [solve([1.0 if i == k else 0.0 for i in range(m)], [])[0] for k in range(m)]
+            answer += [[*(column[r] for column in found), *(-x for x in units[r])] for r in range(m)]
+        return {"answer": flat(answer), "strain": [solve([0.0] * m, [])[1]]}
+
+    more = {"Y": algebra.equation(Y=s.mass.inv)}
+    if closure.frames:
+        more["U"] = algebra.equation(U=algebra.J @ s.mass.inv)
+    outputs = Argument("answer", (nv + m * forces, nv + m)), Argument("strain", ())
+    stages = {**compliance(algebra), **more, "solved": solved}
+    name = "closed inverse" + " forces" * forces
+    return Circuit(name, "-[M, -Jc*; Jc, 0]^-1", arguments(algebra, "q"), outputs, algebra, stages, {})
 
 
 # -- the theorem --------------------------------------------------------------------------------------------------------------

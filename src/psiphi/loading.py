@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from psiphi import arguments, robots
 from psiphi.arguments import Numbers
+from psiphi.closed.reading import Loop
+from psiphi.embedding import embed as embedded
 from psiphi.errors import ModelError
 from psiphi.exchange.from_mujoco import from_mujoco, is_mjcf
 from psiphi.functions.robot import Robot
@@ -20,10 +23,11 @@ from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
+from psiphi.model.urdf_plus import LoopRow
 from psiphi.wording import shown
 
 PACKAGE = "package://"
-OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes"))
+OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes", "loops"))
 
 
 def load(
@@ -33,6 +37,7 @@ def load(
     lock: str | Iterable[str] | Mapping[str, Any] | None = None,
     frames: Mapping[str, Any] | None = None,
     srdf: str | os.PathLike[str] | None = None,
+    embed: bool | str = False,
     **options: Any,
 ) -> Robot:
     """A robot from a URDF file (or URDF text), an MJCF file (through MuJoCo's compiler), a `package://` address, or by name.
@@ -45,8 +50,12 @@ def load(
     `srdf` names a file with postures (`robot.postures`); `lock` names joints to fix, at zero or at the positions of a dict
     (`robot.lock`); `frames` are frames to add: {"tip": ("tool", (0, 0, 0.1))} (`robot.with_frame`).
 
+    `embed=True` makes the loops, couplings and mimic joints of the file joints (`pp.embed`), "mimic" the mimic joints alone.
+
     >>> load("puma560").nv, load("puma560", base="free").nv, load("panda", lock="panda_finger_*").nv
     (6, 12, 7)
+    >>> load("panda", embed="mimic").nv
+    8
     """
     robot = _read(source, base, options)
     if srdf is not None:
@@ -55,7 +64,9 @@ def load(
         robot = robot.lock(lock)
     for name, (frame, pose) in _framed(frames):
         robot = robot.with_frame(name, frame, pose)
-    return robot
+    if embed not in (False, True, "mimic"):
+        raise ModelError(f"embed is {shown(embed)}, expected True or 'mimic'", "leave it out for a tree", element="embed")
+    return embedded(robot, [] if embed == "mimic" else None, mimic=True) if embed else robot
 
 
 def _framed(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]]]:
@@ -96,9 +107,11 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
     if is_mjcf(source):
         return _mjcf(source, base, options)
     shapes: list[Shape] = []
-    model = load_urdf(source, base or "fixed", shapes=shapes, **options)
+    loops: list[LoopRow] = []
+    model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, **options)
     warn(model.report)
-    return Robot.of(model, shapes)
+    own = tuple(Loop(row.kind, row.first, row.second, axis=row.axis, name=row.name) for row in loops)
+    return replace(Robot.of(model, shapes), loops=own)
 
 
 def _mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:

@@ -243,3 +243,63 @@ def test_a_humanoid_with_parallel_ankles_costs_half_of_the_closed_system():
     embedded = pp.embed(tree, loops, free=[f"{side} crank {k}" for side in ("left", "right") for k in "ab"])
     assert (tree.nv, embedded.nv) == (47, 35)
     assert 2 * embedded.flops("forward_dynamics") <= pp.connect(tree, loops).flops("forward_dynamics")
+
+
+BODY = '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
+BARS = f"""
+  <link name="base"/> <link name="a">{BODY}</link> <link name="b">{BODY}</link> <link name="c">{BODY}</link>
+  <joint name="1" type="continuous" independent="true"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+  <joint name="2" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0.1 0 0"/><axis xyz="0 0 1"/></joint>
+  <joint name="3" type="continuous"><parent link="base"/><child link="c"/><origin xyz="0.25 0 0"/><axis xyz="0 0 1"/></joint>"""
+PLUS = {
+    "loop": """<loop name="l" type="continuous"><predecessor link="c"><origin xyz="0.2 0 0"/></predecessor>
+        <successor link="b"><origin xyz="0.3 0 0"/></successor><axis xyz="0 0 1"/></loop>""",
+    "constraint": """<constraint name="l" type="position"><predecessor link="c"><origin xyz="0.2 0 0"/></predecessor>
+        <successor link="b"><origin xyz="0.3 0 0"/></successor></constraint>""",
+    "loop_constraint": """<loop_constraint name="l"><parent link="c"/><parent_origin xyz="0.2 0 0"/><child link="b"/>
+        <child_origin xyz="0.3 0 0"/></loop_constraint>""",
+}
+
+
+@pytest.mark.parametrize("word", PLUS)
+def test_loops_of_urdf_plus(word):
+    robot = pp.load(f'<robot name="bars">{BARS}{PLUS[word]}</robot>')
+    (loop,) = robot.loops
+    assert (robot.nv, loop.name, loop.kind) == (3, "l", "hinge" if word == "loop" else "ball")
+    at = np.array([1.2, -0.9, 1.7])
+    closed = pp.embed(robot, free="1", at=at)
+    here = closed.neutral()
+    ends = [closed.frame_pose(here, f"l {end}")[:3, 3] for end in ("predecessor", "successor")]
+    np.testing.assert_allclose(*ends, atol=1e-12)
+    assert closed.nv == 1 and pp.connect(robot).nc in (3, 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<coupling name="g"><predecessor link="a"/><successor link="c"/><ratio value="-6"/></coupling>',
+        '<joint_constraint name="g"><parent link="a"/><child link="c"/><gear_ratio value="-6"/></joint_constraint>',
+    ],
+)
+def test_couplings_of_urdf_plus(text):
+    robot = pp.load(f'<robot name="bars">{BARS}{text}</robot>', embed=True)
+    assert (robot.nq, robot.nv) == (3, 2)
+    v = np.array([0.5, 0.0])
+    moved = robot.integrate(robot.neutral(), v)
+    place = {joint.name: moved[joint.q_slice][0] for joint in robot.joints}
+    assert np.isclose(place["3"], -6.0 * place["1"]) and np.isclose(place["1"], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('<loop name="l" type="screw"><predecessor link="c"/><successor link="b"/></loop>', "no loop of type"),
+        ('<loop name="l" type="fixed"><predecessor link="c"/></loop>', "no <successor>"),
+        ('<coupling name="g"><predecessor link="a"/><successor link="c"/></coupling>', "no <ratio>"),
+        ('<coupling name="g"><predecessor link="base"/><successor link="c"/><ratio value="1"/></coupling>', "no joint carries"),
+        ('<loop name="l" type="fixed"><predecessor link="x"/><successor link="b"/></loop>', "x"),
+    ],
+)
+def test_faults_of_urdf_plus(text, words):
+    with pytest.raises(pp.ModelError, match=words):
+        pp.load(f'<robot name="bars">{BARS}{text}</robot>')

@@ -51,7 +51,7 @@ def dynamics(
     algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False
 ) -> Circuit:
     """a, the multipliers, the contact forces and the strain, by one of METHODS; `redundant` leaves out rows that follow."""
-    closure = algebra.closure
+    closure, coupled = algebra.closure, coupling(algebra, method, redundant)
     *before, last = METHODS[method](algebra, frames, axes)
 
     def solve(places: Places) -> Places:
@@ -62,7 +62,7 @@ def dynamics(
 
     *first, ending = over(algebra, method, *before, last)
     stages: dict[str, Stage] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
-    stages |= {**coupling(algebra, method, redundant), "solve": solve, "last": ending}
+    stages |= {**coupled, "solve": solve, "last": ending}
     named = dict(HUB_PLACES)
     if method in CORRECTED:
         named[("last", "a")] = "da"
@@ -210,7 +210,7 @@ def motion_rows(algebra: Algebra) -> dict[str, Stage]:
 
 def jacobian(algebra: Algebra) -> Circuit:
     """Jc: the constraint rows' Jacobian (m, nv)."""
-    closure = algebra.closure
+    closure, inputs = algebra.closure, arguments(algebra, "q")
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
     stages = motion_rows(algebra) | {"matrix": lambda places: {"Jc": flat(places["Jc"])}}
-    return Circuit("closed jacobian", "Jc = Z [J; F]", arguments(algebra, "q"), outputs, algebra, stages, {})
+    return Circuit("closed jacobian", "Jc = Z [J; F]", inputs, outputs, algebra, stages, {})

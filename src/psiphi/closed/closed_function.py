@@ -34,6 +34,7 @@ class ClosedFunction:
     Changes of q are tangent vectors; those of tau have as many numbers as tau came with (nv, or na)."""
 
     def __init__(self, system: Any, name: str, frames: tuple[str, ...] = (), axes: str = "world"):
+        guard.check_axes(axes)
         self.system, self.name, self.frames, self.axes = system, name, frames, axes
         self.inputs = wiring.given(system.algebra, frames)
         self.shape: Shape = (system.nv,) if name == ACCELERATIONS else (len(system.contacts), 6)

@@ -23,7 +23,6 @@ Found = dict[str, Any]
 def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Found:
     """a, forces, multipliers; unique, rank and solvable per element."""
     method = method_name(method, DENSE)
-    guard.check_axes(axes)
     frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext is not None else ()
     values = system._state(q=q, v=v, tau=tau)
     if frames:

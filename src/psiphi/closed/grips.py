@@ -43,7 +43,8 @@ class Thing:
 def thing(given: Any, at: Sequence[Any], names: Sequence[str], gravity: np.ndarray) -> Thing:
     """A `pp.Body` with grasp poses, or a robot, or (robot, base pose), with names of its frames; never called as an arm is."""
     if isinstance(given, Body):
-        part = Part(_free_body(given, [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(at)], gravity))
+        thin = _is_thin(given)
+        part = Part(_free_body(given, thin, [posing.pose(f"at[{i}]", pose) for i, pose in enumerate(at)], gravity))
         grips = [f"{GRIP}{i + 1}" for i in range(len(at))]
     else:
         model, base = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
@@ -64,11 +65,16 @@ def _frame(model: Model, i: int, name: Any) -> str:
     return model.frame(name).name
 
 
-def _free_body(body: Body, poses: Sequence[Pose], gravity: np.ndarray) -> Model:
-    """A body that flies. A thin one (`hub.py`) cannot by itself: it is built with another's inertia, and gets its own then."""
+def _is_thin(body: Body) -> bool:
+    """Whether it has mass and inertia, but not about every axis."""
     inertia = np.asarray(body.inertia)
     least, *_, most = np.linalg.eigvalsh(inertia) if np.isfinite(inertia).all() else (np.nan,) * 3
-    thin = body.mass >= 0.0 and -THIN * most <= least and is_thin(body)
+    return bool(body.mass >= 0.0 and -THIN * most <= least and is_thin(body))
+
+
+def _free_body(body: Body, thin: bool, poses: Sequence[Pose], gravity: np.ndarray) -> Model:
+    """A body that flies. A thin one (`hub.py`) cannot by itself: it is built with another's inertia, and gets its own then."""
+    inertia = np.asarray(body.inertia)
     builder = Builder(body.name, gravity=gravity)
     builder.body(body.name, mass=1.0 if thin else body.mass, com=body.com, inertia=np.eye(3) if thin else inertia)
     builder.joint("free", "free", parent="world", child=body.name)
@@ -82,7 +88,9 @@ def _free_body(body: Body, poses: Sequence[Pose], gravity: np.ndarray) -> Model:
 def check_held(given: Any, held: Thing, grips: Iterable[Constraint], more: Iterable[Constraint]) -> None:
     """A body without inertia about some axis must be held there: its contacts alone can give it some."""
     own = held.part.named("")
-    if not isinstance(given, Body) or any(name.startswith(own) for c in more for name in (c.first, c.second)):
+    if not isinstance(given, Body) or not _is_thin(given):
+        return
+    if any(name.startswith(own) for c in more for name in (c.first, c.second)):
         return
     model, rows = held.part.model, []
     still = Relative(IDENTITY.rotation.tolist(), [0.0] * 3, [0.0] * 3, [0.0] * 3)

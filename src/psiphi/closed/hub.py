@@ -76,6 +76,7 @@ def _trees(closure: Closure, tree: Sequence[int]) -> list[set[int]]:
 def _around(closure: Closure, hub: int, tree: Sequence[int], rows: list[set[int]]) -> Hub:
     """The groups that are left when a tree is taken out: rows that share another."""
     model = closure.model
+    known = model if model.freed is None else nominal(model)
     clusters: list[tuple[set[int], list[int]]] = []
     for i, touched in enumerate(rows):
         others = touched - {hub}
@@ -89,7 +90,7 @@ def _around(closure: Closure, hub: int, tree: Sequence[int], rows: list[set[int]
         tuple(coordinates),
         tuple(tuple(group) for _, group in clusters),
         sum(bool(others) for others, _ in clusters),
-        len(coordinates) == 6 and tree.count(hub) == 1 and is_thin(nominal(model).bodies[hub]),
+        len(coordinates) == 6 and tree.count(hub) == 1 and is_thin(known.bodies[hub]),
         tuple(len(_movers(closure, hub, tree, set(group))) < len(group) for _, group in clusters),
     )
 

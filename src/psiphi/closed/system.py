@@ -224,6 +224,7 @@ class System:
         check: bool = False,
     ) -> dict[str, Any]:
         """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
+        guard.check_axes(axes)
         return forward.details(self, q, v, tau, f_ext, axes, method, check)
 
     def linearize(self, q: Numbers, v: Numbers, tau: Numbers) -> tuple[Array, Array]:

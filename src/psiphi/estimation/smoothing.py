@@ -19,7 +19,7 @@ from functools import lru_cache
 from psiphi.estimation.swept import Symmetric, TreeShape, cut
 from psiphi.lowering.vectors import Lowered, Result
 from psiphi.operators import Expression, Operators, vector
-from psiphi.steps.gain import Gain
+from psiphi.steps.local import Gain
 from psiphi.sweeps.program import Argument, Program, Site, Sweep
 
 

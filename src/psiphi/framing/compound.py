@@ -23,8 +23,8 @@ from psiphi.model.cluster_laws import EYE3, ZERO3, ClusterLaws
 from psiphi.model.clusters import OUTSIDE, Cluster, Spot
 from psiphi.model.model import WORLD, Pose
 from psiphi.spatial.screws import Inertia, add, dot, force, inertia, motion, pose, rigid, unrotate
-from psiphi.spatial.small import apply, transpose
-from psiphi.spatial.stacks import DenseSquare, ReducedInertia, StackedInertia, part
+from psiphi.spatial.small import apply, part, transpose
+from psiphi.spatial.stacks import DenseSquare, ReducedInertia, StackedInertia
 
 
 @dataclass(frozen=True)

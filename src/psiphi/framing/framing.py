@@ -211,7 +211,7 @@ def _move_blind_inertia(links: list[Link], joints: Sequence[Joint]) -> None:
             continue
         m, mz, J = link.mass, link.moment[2], link.pseudo  # floats, or tape scalars
         R, l = link.rest_pose()
-        u = [row[2] for row in R]
+        u = small.apply(R, [0.0, 0.0, 1.0])  # the joint's axis, as the parent sees it
         if blind == "rod":
             pairs = [[(l[i] * u[j] + u[i] * l[j], u[i] * u[j], l[i] * l[j]) for j in range(3)] for i in range(3)]
             second = [[J[2][2] * uu + mz * lu + m * ll for lu, uu, ll in row] for row in pairs]

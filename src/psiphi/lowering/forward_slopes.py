@@ -15,8 +15,7 @@ from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatri
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, force, motion
 from psiphi.steps.composites import Climbing, joint_velocity
-from psiphi.steps.local import articulate, subtract
-from psiphi.steps.together import adjoint_map
+from psiphi.steps.local import adjoint_map, articulate, subtract
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
 CLIMBS_PSI = [

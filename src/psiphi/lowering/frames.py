@@ -12,9 +12,8 @@ from psiphi.model.model import WORLD
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose
-from psiphi.spatial.stacks import part
+from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, gauges
-from psiphi.steps.together import parts
 from psiphi.sweeps.program import Site
 
 __all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]
@@ -123,7 +122,7 @@ def _axes(site: Site, world: bool, R, at: int):
 
 def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
-    total = [[0.0] * 6 for _ in parts(site.link)]
+    total = [[0.0] * 6 for _ in site.bodies]
     for number, world, R, p, at in here(site, letter.of):
         if number not in wrenches:  # what B* has not seen is zero: frames of the world
             continue

@@ -13,9 +13,8 @@ from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
 from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
-from psiphi.spatial.stacks import part
+from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
-from psiphi.steps.together import handed, parts
 from psiphi.sweeps.program import Site, merge
 
 GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")
@@ -64,11 +63,11 @@ def put(site: Site, **values) -> None:
 
 def weigh(site: Site) -> None:
     """Tip to base: mass and first moment of everything outboard, m and m c."""
-    bodies = [[link.mass, *link.moment] for link in parts(site.link)]
+    bodies = [[link.mass, *link.moment] for link in site.bodies]
     if "mass" in site.children:
         masses, moments = site.children["mass"], site.children["moment"]
         bodies = [add(x, [masses[at], *part(moments, at, 3)]) for at, x in enumerate(bodies)]
-    mass, *moment = handed(site, _moved, bodies)
+    mass, *moment = site.handed(_moved, bodies)
     put(site, mass=[mass], moment=moment)
 
 

@@ -16,7 +16,6 @@ from psiphi.operators.terms import Poly, Word
 from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
 from psiphi.spatial.stacks import DenseSquare, StackedInertia
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.steps.together import handed, is_compound, parts
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 
@@ -336,12 +335,12 @@ def _rows(site: Site, value) -> list[tuple[int, Any]]:
 
 def compose(site: Site) -> None:
     """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
-    bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in parts(site.link)]
+    bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in site.bodies]
     below = site.children.get("rigid")
     if below is not None:
         bodies = [x + y for x, y in zip(bodies, below if isinstance(below, RigidStack) else [below], strict=True)]
-    site.keep(r=StackedInertia([x.inertia for x in bodies]) if is_compound(site.link) else bodies[0].inertia)
-    site.send(rigid=handed(site, _carried, bodies))
+    site.keep(r=StackedInertia([x.inertia for x in bodies]) if site.is_cluster else bodies[0].inertia)
+    site.send(rigid=site.handed(_carried, bodies))
 
 
 def _carried(path: list, body: Rigid) -> Rigid:

@@ -17,7 +17,7 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, motion
-from psiphi.spatial.stacks import part
+from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, gauges
 from psiphi.steps.newton import move, tensor, world_at_rest
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep

@@ -48,6 +48,7 @@ from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (
     LOCAL,
     ZERO6,
+    adjoint_map,
     articulate,
     bias_acceleration,
     bias_force,
@@ -59,7 +60,6 @@ from psiphi.steps.local import (
     subtract,
 )
 from psiphi.steps.newton import accelerate, move, world_at_rest
-from psiphi.steps.together import adjoint_map
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 

@@ -54,6 +54,7 @@ class Builder:
     ):
         """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
         no joint on an unnamed world."""
+        self.loops: list = []  # of a file, between its frames
         self.file = None if file is None else os.fspath(file)
         self.forest, self.order = forest, "given"
         self.links: dict[str, LinkRecord] = {}

@@ -17,12 +17,14 @@ from math import inf
 
 from psiphi.arguments import whole
 from psiphi.errors import ModelError
+from psiphi.model import urdf_plus
 from psiphi.model.builder import EARTH, Builder
 from psiphi.model.fields import Fields
 from psiphi.model.model import Model
 from psiphi.model.paths import Packages, Roots
 from psiphi.model.places import HERE, UPRIGHT
 from psiphi.model.shapes import Shape, confine, read_colors, read_shape
+from psiphi.model.urdf_plus import LoopRow
 from psiphi.model.vocabulary import Speller
 from psiphi.model.xml import CAPS, TEXT, Caps, Element, parse
 from psiphi.wording import nearest, shown
@@ -63,13 +65,14 @@ def load_urdf(
     max_elements: int = CAPS.max_elements,
     max_bodies: int = CAPS.max_bodies,
     shapes: list[Shape] | None = None,
+    loops: list[LoopRow] | None = None,
 ) -> Model:
     """The robot of a URDF file, or of URDF text that starts with '<'.
 
     base "fixed" or "free"; `repair` names faults to mend (checks.py); `packages` maps package names to folders, or lists
     folders that hold packages; `allow_outside` accepts meshes outside them; `armature` is rotor inertia, for all moving
     joints or by name. A file larger, deeper or longer than the caps is refused. A list given as `shapes` is filled with what
-    viewers draw.
+    viewers draw, one given as `loops` with the loops of the file (`urdf_plus.py`).
 
     >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
     0
@@ -85,6 +88,8 @@ def load_urdf(
     found = _confine(builder, found, packages, allow_outside)
     if shapes is not None:
         shapes.extend(found)
+    if loops is not None:
+        loops.extend(builder.loops)
     return model
 
 
@@ -122,11 +127,18 @@ class _Reader:
         links, joints = root.all("link"), root.all("joint")
         self._count(root, links, caps)
         self.colors = read_colors(root, self.fields)
+        self.coupled = urdf_plus.couplings(root, self.fields)
         for link in links:
             self._link(link)
         for joint in joints:
             self._joint(joint)
         self._check_armature(root)
+        self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
+        if self.builder.loops or self.coupled:
+            count = len(self.builder.loops) + len(self.coupled)
+            self.builder.note(
+                f"{count} loops and couplings are data: pp.embed(robot) makes them joints, pp.connect closes them"
+            )
         for what, (count, line) in speller.foreign.items():
             self.builder.note(f"ignored: {what}" + (f" ({count} times)" if count > 1 else ""), line=line)
         if "name" not in root.attributes:
@@ -233,9 +245,11 @@ class _Reader:
         return out
 
     def _mimic(self, element: Element):
-        mimic = element.first("mimic")
+        mimic, coupled = element.first("mimic"), self.coupled.get(element.attributes["name"])
+        if mimic is not None and coupled is not None:
+            self.fields.fail(mimic, "the joint follows by <mimic> and by a coupling", "keep one of them")
         if mimic is None:
-            return None
+            return None if coupled is None else (coupled.leader, coupled.ratio, 0.0)
         fields = self.fields
         return fields.text(mimic, "joint"), fields.number(mimic, "multiplier", 1.0), fields.number(mimic, "offset", 0.0)
 

@@ -33,7 +33,11 @@ def word(attributes: str = "", many: str = "", once: str = "") -> Word:
 
 
 VOCABULARY: dict[str, Word] = {
-    "robot": word("name version order", many="link joint material", once="gravity"),
+    "robot": word(
+        "name version order",
+        many="link joint material loop coupling constraint loop_constraint joint_constraint",
+        once="gravity",
+    ),
     "gravity": word("xyz"),  # this and order: psiphi's own
     "link": word("name type", many="visual collision", once="inertial"),
     "inertial": word(once="origin mass inertia"),
@@ -51,13 +55,24 @@ VOCABULARY: dict[str, Word] = {
     "material": word("name", once="color texture"),
     "color": word("rgba"),
     "texture": word("filename"),
-    "joint": word("name type", once="origin parent child axis limit dynamics mimic"),
+    "joint": word("name type independent", once="origin parent child axis limit dynamics mimic"),
     "parent": word("link"),
     "child": word("link"),
     "axis": word("xyz"),
     "limit": word("lower upper effort velocity"),
     "dynamics": word("damping friction armature stiffness rest motor"),  # URDF has the first two
     "mimic": word("joint multiplier offset"),
+    "loop": word("name type", once="predecessor successor axis"),  # these, and independent: URDF+
+    "constraint": word("name type", once="predecessor successor axis"),
+    "coupling": word("name", once="predecessor successor ratio"),
+    "loop_constraint": word("name type", once="parent parent_origin child child_origin axis"),
+    "joint_constraint": word("name", once="parent child gear_ratio"),
+    "predecessor": word("link", once="origin"),
+    "successor": word("link", once="origin"),
+    "parent_origin": word("xyz rpy quat_xyzw"),
+    "child_origin": word("xyz rpy quat_xyzw"),
+    "ratio": word("value"),
+    "gear_ratio": word("value"),
 }
 
 XACRO = "run xacro first: xacro robot.urdf.xacro > robot.urdf"

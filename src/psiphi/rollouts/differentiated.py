@@ -16,7 +16,6 @@ from typing import Any
 
 from psiphi.compiler.derivatives import Work
 from psiphi.emitters.joined import BlockFrame, Named
-from psiphi.emitters.layers import layers
 from psiphi.emitters.one_tape import joined
 from psiphi.emitters.rollout import Rollout, Single
 from psiphi.errors import StateError
@@ -66,13 +65,13 @@ class DifferentiatedMachine:
         return {form.format(name): sizes[name] for name in names}
 
     def block(self, added: dict[str, int], results: dict[str, list[Any]]) -> tuple[Named, tuple[str, ...]]:
-        """The differentiated step in layers: more inputs than the step has, and named results."""
+        """The differentiated step: more inputs than the step has, and named results."""
         inputs = (*self.step.program.inputs, *(Argument(name, (size,)) for name, size in added.items()))
         outputs = tuple(Argument(name, (len(row),)) for name, row in results.items())
         tape = self.work.tape
         rows = enumerate(results.values())
         stores = tuple((number, i, tape.operand(x)) for number, row in rows for i, x in enumerate(row))
-        return layers(Straight(Program("step", inputs, outputs, ()), tape, stores), "part")
+        return {"part": (Straight(Program("step", inputs, outputs, ()), tape, stores), {})}, ("part",)
 
     @property
     def flops(self) -> int:

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from psiphi.emitters.kernel import module
-from psiphi.emitters.layers import in_layers
 from psiphi.emitters.rolled import rolled_kernel
 from psiphi.emitters.rollout import Rollout, Single, rollout_module, single_kernel
 from psiphi.emitters.straight import straight_kernel
@@ -36,7 +35,6 @@ class Host:
         lanes, fma = self.lanes(char), has_fma()
         if isinstance(code, Rollout):
             return rollout_module(code, lanes, fma)
-        code = in_layers(code) if isinstance(code, Straight) else code
         make = {Rolled: rolled_kernel, Single: single_kernel}.get(type(code), straight_kernel)
         kernel = make(code, fma)
         return module(kernel, "loop", FP[char], lanes)

@@ -93,6 +93,7 @@ def simulate(
     if projection is not None and not flag("projection", projection):
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
+    bar = Bar(steps * dt, always=True)
     batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
     tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
     torque = read_torque(tau, plant, batch, steps).cut(cut)
@@ -102,7 +103,7 @@ def simulate(
         losses = losses.within(plant, method, dt)
     field = Field(plant, torque, losses, cut, flag("hold", hold))
     stops = read_stop(stop, limits, functions)
-    with Bar(steps * dt, always=True) as bar:
+    with bar:
         report = _report(progress, bar)
         task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))

@@ -77,3 +77,8 @@ def product(A, B) -> list:
     """A B."""
     columns = transpose(B)
     return [[dot(row, column) for column in columns] for row in A]
+
+
+def part(x: list, at: int, size: int = 6) -> list:
+    """The numbers of one body of several."""
+    return x[at * size : (at + 1) * size]

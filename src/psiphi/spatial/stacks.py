@@ -11,13 +11,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from psiphi.spatial.screws import Inertia, add, dot
+from psiphi.spatial.small import part
 
 NOTHING = Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
-
-
-def part(x: list, at: int, size: int = 6) -> list:
-    """The numbers of one body."""
-    return x[at * size : (at + 1) * size]
 
 
 def by_body(rule: Callable[..., list], *stacks: list) -> list:

@@ -18,8 +18,7 @@ from typing import Any
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
 from psiphi.spatial.screws import add, cross, rotate, second_moment
-from psiphi.steps.local import ZERO3
-from psiphi.steps.together import adjoint_map
+from psiphi.steps.local import ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
 

@@ -91,7 +91,7 @@ def _shifted(P: Inertia, w, v, i, j) -> Any:
 
 def differentiate(site: Site) -> None:
     """Tip to base: Ṗ, Ḋ, and what the parent's Ṗ gets. V_d is known from a sweep outward before."""
-    if together.is_compound(site.link):
+    if site.is_cluster:
         together.differentiate(site)
         return
     P, gain, P_plus = site.kept["P"], site.kept["gain"], site.kept["P_plus"]
@@ -139,7 +139,7 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
 
 def split(site: Site) -> None:
     """Tip to base: Pi(k) = sum phi {tau_bar Pi tau_bar* + P+ (Omega_d* - Ḣ* G*)} phi*, with Pi + Pi* = Ṗ, by rows."""
-    if together.is_compound(site.link):
+    if site.is_cluster:
         together.split(site, Rows)
         return
     gain, P_plus = site.kept["gain"], site.kept["P_plus"]

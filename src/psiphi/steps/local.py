@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.screws import add, cross, inertia, motion, unrotate
-from psiphi.spatial.stacks import part
+from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
+from psiphi.spatial.small import part
+from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps import together
-from psiphi.steps.gain import gain
 from psiphi.steps.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
-from psiphi.steps.together import adjoint_map, is_compound, parts
 from psiphi.sweeps.program import Site
 
 ZERO3 = [0.0, 0.0, 0.0]
@@ -19,8 +20,110 @@ ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
+def adjoint_map(H, x) -> list:
+    """H* x: the spatial motion of joint rates x."""
+    return small.apply(small.transpose(H), x)
+
+
 def subtract(x, y) -> list:
     return [a - b for a, b in zip(x, y, strict=True)]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The joint seen through the articulated inertia P: D = H P H* + rotor, G = P H* D^-1, P+ = P - G H P.
+
+    Where H only selects coordinates and the rotor has no inertia, the selected rows of P+ and of tau_bar are zero, and
+    H z+ = x for z+ = z + G (x - H z), exactly: they are written as such.
+    """
+
+    D: list
+    factors: tuple[list, list]
+    G: list  # by rows
+    closed: tuple[int, ...]  # the coordinates the joint closes: the rows of P+ that vanish
+
+    def update(self, z, x, innovation) -> list:
+        """z+ = z + G (x - H z)."""
+        out = [z[r] if r in self.closed else z[r] + dot(self.G[r], innovation) for r in range(len(z))]
+        for i, r in enumerate(self.closed):
+            out[r] = x[i]
+        return out
+
+    def through(self, H, z) -> list:
+        """tau_bar z = z - G H z."""
+        Hz = small.apply(H, z)
+        return [0.0 if r in self.closed else z[r] - dot(self.G[r], Hz) for r in range(len(z))]
+
+    def adjoint(self, x) -> list:
+        """G* x."""
+        return [dot(column, x) for column in zip(*self.G, strict=True)]
+
+    def again(self, P: Any, H, armature) -> tuple[Gain, Any]:
+        """The same of other numbers: those that move, of what time changes."""
+        return gain(P, H, armature)
+
+    def solve(self, x) -> list:
+        """D^-1 x."""
+        return small.solve(self.factors, x)
+
+    @property
+    def roots(self) -> list:
+        """1 / sqrt(d) with D = L diag(d) L*; the Cholesky factor D^1/2 is L diag(sqrt(d))."""
+        return [root(d) for d in self.factors[1]]
+
+    def half(self, x) -> list:
+        """D^1/2 x."""
+        return small.lower(self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)])
+
+    def half_adjoint(self, x) -> list:
+        """(D^1/2)* x."""
+        return [y / r for y, r in zip(small.upper(self.factors[0], x), self.roots, strict=True)]
+
+    def half_inverse(self, x) -> list:
+        """D^-1/2 x."""
+        return [y * r for y, r in zip(small.forward(self.factors[0], x), self.roots, strict=True)]
+
+    def half_inverse_adjoint(self, x) -> list:
+        """(D^-1/2)* x."""
+        return small.backward(self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)])
+
+
+def gain(P: Any, H, armature) -> tuple[Gain, Any]:
+    """The gain of a joint with map H below the articulated inertia P, and P+."""
+    U = [P @ row for row in H]  # P H*, by columns
+    D = [[dot(h, u) for u in U] for h in H]
+    coupled = bool(armature) and isinstance(armature[0], list)  # joints that move together
+    for i, J in enumerate(armature):
+        D[i] = add(D[i], J) if coupled else [x + J if i == j else x for j, x in enumerate(D[i])]
+    # Without rotors H G = I: a coordinate that the joint opens passes no force on, and its row of P+ is zero, not rounding.
+    exact = not coupled and all(isinstance(J, float) and J == 0.0 for J in armature)
+    selected = [_selected(row) for row in H]
+    closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
+    factors = small.factor(D)
+    G = [
+        [1.0 if r == i else 0.0 for i in closed] if r in closed else small.solve(factors, [u[r] for u in U])
+        for r in range(P.size)
+    ]
+    return Gain(D, factors, G, closed), P.less(G, U, closed) if isinstance(P, StackedInertia) else _reduced(P, G, U, closed)
+
+
+def _reduced(P: Inertia, G, U, closed) -> Inertia:
+    """P+ = P - G H P."""
+    entry = {}
+    for r in range(P.size):
+        for c in range(r, P.size):
+            value = 0.0 if r in closed or c in closed else P.entry(r, c)
+            for g, u in zip(G[r], U, strict=True) if r not in closed and c not in closed else ():
+                value = value - g * u[c]
+            entry[r, c] = entry[c, r] = value
+    return type(P).from_entries(entry)
+
+
+def _selected(row) -> int | None:
+    """i when the row of H is the unit vector e_i."""
+    if any(not isinstance(x, float) for x in row) or sorted(row) != [0.0] * (len(row) - 1) + [1.0]:
+        return None
+    return row.index(1.0)
 
 
 def articulate(site: Site) -> None:
@@ -61,7 +164,7 @@ def _centrifugal(V: list, gauge) -> list:
 def local_acceleration(site: Site) -> list:
     """a(k) of S1 and S2: V x V_d + Hdot v, as a derivative in body axes. Of a cluster φ_S* (a_S + H_S* (dX/dt) β)."""
     v = site.kept["v"]
-    if is_compound(site.link):
+    if site.is_cluster:
         return together.acceleration(site, v)
     a = motion_cross(site.kept["V"], adjoint_map(site.H, v))
     return a if site.link.row.Hdot is None else add(a, adjoint_map(joint_rates(site), v))
@@ -71,9 +174,7 @@ def local_force(site: Site) -> list:
     """b(k) of S1 and S2: V x* M V - M [0; g] = [w x I w + m p x s; m s + w x (w x m p)], s = w x v - g."""
     pull = gravity(site)
     return [
-        y
-        for at, link in enumerate(parts(site.link))
-        for y in _local_force(link, *(part(x, at) for x in (site.kept["V"], pull)))
+        y for at, link in enumerate(site.bodies) for y in _local_force(link, *(part(x, at) for x in (site.kept["V"], pull)))
     ]
 
 
@@ -97,7 +198,7 @@ def couple(site: Site) -> list:
     One coordinate moves the body along h: there h* V x* = h* V+ x*, and the couple is a quadratic form of V+.
     """
     P, above = site.kept["P_plus"], motion(site.path, site.parent["V"])
-    if not is_compound(site.link) and len(site.H) == 1 and site.link.row.Hdot is None:
+    if not site.is_cluster and len(site.H) == 1 and site.link.row.Hdot is None:
         return [turning(P, above, site.H[0])]
     felt = P @ above
     return subtract(small.apply(site.H, force_cross(site.kept["V"], felt)), small.apply(joint_rates(site), felt))
@@ -118,7 +219,7 @@ def bias_force(site: Site) -> list:
 
 def joint_rates(site: Site) -> list:
     """d/dt H, by rows."""
-    if is_compound(site.link):
+    if site.is_cluster:
         return together.joint_rates(site)
     if site.link.row.Hdot is None:
         return [[0.0] * 6 for _ in site.H]
@@ -149,13 +250,13 @@ def _turning(site: Site) -> list:
 
 def _omega_d(site: Site, x) -> list:
     """V_d ×* x; of a cluster diag(V_d ×*) φ_S x."""
-    if is_compound(site.link):
+    if site.is_cluster:
         return together.turn(site, x)
     return force_cross(adjoint_map(site.H, site.kept["v"]), x)
 
 
 def _omega_d_adjoint(site: Site, x) -> list:
-    if is_compound(site.link):
+    if site.is_cluster:
         return together.turn_adjoint(site, x)
     return motion_cross(x, adjoint_map(site.H, site.kept["v"]))
 
@@ -163,7 +264,7 @@ def _omega_d_adjoint(site: Site, x) -> list:
 def _turned(site: Site, x) -> list:
     """(Omega_d P + P Omega_d*) x."""
     P = site.kept["P"]
-    if is_compound(site.link):
+    if site.is_cluster:
         return add(together.turn(site, P @ x), P @ together.turn_adjoint(site, x))
     return rate_of(P, adjoint_map(site.H, site.kept["v"])) @ x
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose, unrotate
-from psiphi.spatial.stacks import part
-from psiphi.steps.local import EYE3, ZERO3
-from psiphi.steps.together import adjoint_map, is_compound, parts
+from psiphi.spatial.small import part
+from psiphi.steps.local import EYE3, ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
 
@@ -45,12 +44,12 @@ def body_force(link, U, vd) -> list:
 def accelerate(site: Site, u, name: str) -> list:
     """Base to tip: the force that the body needs under the joint accelerations u; its motion is kept as `name`."""
     _, _, vd, U = move(site, u, name)
-    return [y for at, link in enumerate(parts(site.link)) for y in body_force(link, part(U, at, 3), part(vd, at, 3))]
+    return [y for at, link in enumerate(site.bodies) for y in body_force(link, part(U, at, 3), part(vd, at, 3))]
 
 
 def move(site: Site, u, name: str) -> tuple:
     """Base to tip: w, w', v' and U of the body under the joint accelerations u, kept as `name`; of a cluster, stacked."""
-    if is_compound(site.link):
+    if site.is_cluster:
         moved = _move_together(site, u, name)
     else:
         rise = None if site.link.row.Hdot is None else site.link.row.Hdot(site.of("q"), site.of("v"), site.link)

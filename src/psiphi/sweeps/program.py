@@ -112,6 +112,20 @@ class Site:
         own = self.slices["q" if name == "q" else "v"]
         return [0.0] * (own.stop - own.start) if values is None else values[own]
 
+    @property
+    def is_cluster(self) -> bool:
+        """Whether several bodies stand here, whose joints move together (`framing/compound.py`)."""
+        return hasattr(self.link, "laws")
+
+    @property
+    def bodies(self) -> tuple:
+        """The bodies that stand here: the link, or those of a cluster."""
+        return self.link.parts if self.is_cluster else (self.link,)
+
+    def handed(self, step: Callable, values: list) -> Any:
+        """What the parent gets of the bodies' values: step(path, value), summed; from body to body within a cluster."""
+        return self.path[0].inward(step, values) if self.is_cluster else step(self.path, values[0])
+
     def keep(self, **values) -> None:
         """Remember values at this body, for its children and for later sweeps."""
         self.kept.update(values)
@@ -155,7 +169,7 @@ class Site:
 
         One number a degree of freedom; rows of a matrix where joints move together."""
         added = self.of(ADDED)
-        if not hasattr(self.link, "laws"):
+        if not self.is_cluster:
             return [J + x for J, x in zip(self.link.armature, added, strict=True)]
         return [
             [J + x if i == j else J for j, J in enumerate(row)]

@@ -44,6 +44,7 @@ _HOME = {  # public name -> where it lives
     "connect": "closed",
     "embed": "embedding",
     "Gear": "embedding",
+    "Rotor": "embedding",
     "function": "functions.expressions",
     "vector": "operators",
     "prove": "rewriting",
@@ -112,6 +113,7 @@ __all__ = [
     "connect",
     "embed",
     "Gear",
+    "Rotor",
     "derivative",
     "dot_test",
     "estimation",
@@ -147,7 +149,7 @@ if TYPE_CHECKING:
     from psiphi.control.energy_based import Decoupled, Lyapunov
     from psiphi.control.held_object import ObjectControl
     from psiphi.control.task_space import OperationalSpace
-    from psiphi.embedding import Gear, embed
+    from psiphi.embedding import Gear, Rotor, embed
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio

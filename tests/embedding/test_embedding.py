@@ -182,12 +182,40 @@ def test_a_motion_stays_closed_and_keeps_its_energy():
         np.testing.assert_allclose(last[robot.joint(joint.name).q_slice], beside.q[-1][joint.q_slice], rtol=0, atol=1e-5)
 
 
+def test_doors_that_know_single_bodies_say_so():
+    _, _, robot = embedded("fourbar")
+    s = state(robot, 9)
+    for call in (
+        lambda: robot.lock("to hand"),
+        lambda: robot.save("x.urdf"),
+        lambda: pp.interop.pinocchio(robot),
+        lambda: pp.interop.mujoco(robot),
+        lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
+        lambda: pp.estimation.of(robot, s.q),
+        lambda: pp.connect(robot, [pp.Loop("ball", "tool", "world")]),
+        lambda: pp.derivative(robot.operators.mass @ pp.vector("x"), "q"),
+        lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
+    ):
+        with pytest.raises(pp.Error, match="embed"):
+            call()
+
+
+def test_pages_and_symbols_of_embedded_robots(tmp_path):
+    _, _, robot = embedded("fourbar")
+    s = state(robot, 10)
+    assert robot.html(tmp_path / "page.html").stat().st_size > 1000
+    f = robot.to_casadi("gravity")
+    np.testing.assert_allclose(np.array(f(s.q)).ravel(), robot.gravity(s.q), rtol=0, atol=1e-12)
+
+
 def test_open_loops_have_no_numbers():
     """Where a loop gapes there are no velocities: nothing, and no wrong number."""
     _, _, robot = embedded("fourbar")
     s = state(robot, 8)
     s.q[robot.joint("to rocker").q_slice] += 0.5
     assert not np.isfinite(robot.mass_matrix(s.q)).all()
+    with pytest.raises(pp.StateError, match=r"loop of to crank.* is open by"):
+        robot.forward_dynamics(s.q, s.v, s.tau, check=True)
     closed = robot.normalize(s.q)
     assert np.isfinite(robot.mass_matrix(closed)).all()
 
@@ -303,3 +331,51 @@ def test_couplings_of_urdf_plus(text):
 def test_faults_of_urdf_plus(text, words):
     with pytest.raises(pp.ModelError, match=words):
         pp.load(f'<robot name="bars">{BARS}{text}</robot>')
+
+
+def test_rotors_are_armature_and_what_it_leaves_out():
+    """M - M_armature = sum ratio I_r (e_k h* J_w + transpose), J_w of the link that carries the rotor."""
+    arm, I, ratio = pp.robots.puma560(), 2e-4, 40.0
+    names = arm.joint_names
+    robot = pp.embed(arm, rotors=[pp.Rotor(name, inertia=I, ratio=ratio) for name in names])
+    assert (robot.nv, robot.nq) == (6, 12)
+    rng = np.random.default_rng(0)
+    small = arm.random(rng)
+    q = robot.neutral()
+    for joint in arm.joints:
+        q[robot.joint(joint.name).q_slice] = small[joint.q_slice]
+    q = robot.normalize(q)
+    # the same arm with rotors that do not spin, as lumps on the links that carry them, and armature
+    b = pp.Builder(arm)
+    for joint in arm.joints:
+        z = joint.pose.rotation @ joint.axis
+        disk = I * (np.eye(3) + np.outer(z, z)) / 2.0
+        parent = "world" if joint.parent < 0 else arm.bodies[joint.parent].name
+        b.body(f"{joint.name} lump", inertia=disk)
+        b.joint(f"{joint.name} lump", "fixed", parent=parent, child=f"{joint.name} lump", xyz=joint.pose.translation)
+    lumped = b.build()
+    wanted = lumped.mass_matrix(small) - np.diag(lumped.armature) + ratio**2 * I * np.eye(6)
+    for k, joint in enumerate(arm.joints):
+        if joint.parent >= 0:
+            link = arm.bodies[joint.parent].name
+            h = arm.frame_pose(small, link)[:3, :3] @ joint.pose.rotation @ joint.axis
+            row = ratio * I * h @ arm.jacobian(small, link)[:3]
+            wanted[k] += row
+            wanted[:, k] += row
+    order = [robot.joint(name).v_slice.start for name in names]
+    np.testing.assert_allclose(robot.mass_matrix(q)[np.ix_(order, order)], wanted, rtol=0, atol=1e-12)
+    v = rng.standard_normal(6)
+    assert np.abs(robot.bias(q, v)).max() > 0.0
+
+
+def test_rotors_that_cannot_be():
+    arm = pp.robots.puma560()
+    for rotor, words in (
+        ("elbow", "pp.Rotor"),
+        (pp.Rotor("nowhere", 1e-4, 100.0), "no joint"),
+        (pp.Rotor(arm.joint_names[0], -1.0, 100.0), "positive"),
+        (pp.Rotor(arm.joint_names[0], 1e-4, 0.0), "not zero"),
+        (pp.Rotor(arm.joint_names[0], 1e-4, 10.0, link=arm.bodies[3].name), "no axis"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            pp.embed(arm, rotors=[rotor])

@@ -358,6 +358,15 @@ def _chains(robot: pp.Robot) -> list[Call]:
             "arms": [(robot, None, hand)], "object": pp.Body.box(1.0, (1, 1, 1)), "at": [None], "contacts": (), "loops": (),
             "mimic": False, "name": "cell", **motors,
         }),
+        Call("embed", lambda **o: pp.embed(**{"robot": pp.load("panda"), "mimic": True, **o}), {
+            "robot": pp.load("panda"), "loops": (), "mimic": True, "rotors": (), "free": (), "at": None,
+        }),
+        Call("Gear", lambda **o: pp.embed(robot, [pp.Gear(**o)]), {
+            "joint": robot.joint_names[0], "leaders": {robot.joint_names[1]: 2.0}, "offset": 0.0, "name": "",
+        }),
+        Call("Rotor", lambda **o: pp.embed(robot, rotors=[pp.Rotor(**o)]), {
+            "joint": robot.joint_names[1], "inertia": 1e-4, "ratio": 100.0, "mass": 0.0, "link": None, "axis": None, "at": None,
+        }),
         Call("grasp of a robot", lambda thing, base, grip: pp.grasp([(robot, None, hand)], (thing, base), [grip], ["point"]), {
             "thing": robot, "base": None, "grip": hand,
         }),

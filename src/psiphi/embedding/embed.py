@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, real
+from psiphi.arguments import flag, real, several
 from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
+from psiphi.embedding.gears import Gear, checked, in_order
 from psiphi.embedding.partition import assembled, settled
-from psiphi.errors import ModelError, StateError
+from psiphi.embedding.rotors import Rotor, mounted
+from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
 from psiphi.model.log import warn
@@ -21,37 +23,24 @@ from psiphi.model.model import WORLD, Joint, Model, frozen
 from psiphi.wording import shown
 
 
-@dataclass(frozen=True)
-class Gear:
-    """A joint that follows others: q(joint) = offset + Σ ratio q(leader).
-
-    `leaders` maps names of joints to ratios, or to the coefficients (c₁, c₂, ...) of c₁ q + c₂ q² + ...
-
-    >>> Gear("lifter", {"shaft": (0.1, 0.2)}).offset
-    0.0
-    """
-
-    joint: str
-    leaders: Mapping[str, Any]
-    offset: float = 0.0
-    name: str = ""
-
-
 def embed(
     robot: Model,
     loops: Iterable[Any] | None = None,
     *,
     mimic: bool | None = None,
+    rotors: Iterable[Rotor] = (),
     free: str | Iterable[str] = (),
     at: Any = None,
 ) -> Robot:
     """The robot with its loops as joints: a robot again, with fewer velocities.
 
     `loops` are `pp.Loop`s between its frames and `pp.Gear`s between its joints; left out, they are the robot's own
-    (`robot.loops`) and its mimic joints (`mimic=True` adds these to loops that are given). q keeps a coordinate for every
-    joint; v, tau and all that is by joint has those that are free: joints named in `free`, and where a loop leaves a choice,
-    joints with motors first. Loops are closed from `at` (a configuration of the robot, its neutral one when left out), and the
-    branch found there is the one that `robot.neutral()` and `robot.random()` have.
+    (`robot.loops`) and its mimic joints (`mimic=True` adds these to loops that are given). `rotors` are `pp.Rotor`s: motors
+    that spin on the links they are mounted on, in place of their joints' armature.
+
+    q keeps a coordinate for every joint; v, tau and all that is by joint has those that are free: joints named in `free`, and
+    where a loop leaves a choice, joints with motors first. Loops are closed from `at` (a configuration of the robot, its
+    neutral one when left out), and the branch found there is the one that `robot.neutral()` and `robot.random()` have.
 
     >>> import psiphi as pp
     >>> gripper = pp.load("panda")  # its second finger mimics the first
@@ -65,51 +54,37 @@ def embed(
         raise StateError(f"the loops of {robot.name} are embedded already", "embed all of them at once")
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
+    spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
     given = list(robot.loops) if loops is None else reading.several("loops", loops)
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
-    if not ties and not gears:
+    if not ties and not gears and not spinning:
         raise StateError(
             f"{robot.name} has no loop and no mimic joint to embed", "give loops=[pp.Loop(...)], or [pp.Gear(...)]"
         )
     start = robot.neutral() if at is None else real("at", at, (robot.nq,), f"give {robot.nq} numbers, or leave it out")
     if start.shape != (robot.nq,):
         raise StateError(f"at has shape {start.shape}, expected ({robot.nq},)", "give one configuration")
+    if spinning:
+        heavier, more = mounted(robot, spinning)
+        whole = heavier.neutral()
+        for joint in robot.joints:
+            whole[heavier.joint(joint.name).q_slice] = start[joint.q_slice]
+        robot, start, gears = heavier, whole, [*gears, *more]
     names = reading.names("free", free)
-    return _Embedded(robot, ties, [_checked(robot, i, g) for i, g in enumerate(gears)], names, start).robot()
+    return _Embedded(robot, ties, [checked(robot, i, g) for i, g in enumerate(gears)], names, start).robot()
 
 
 def _mimics(robot: Model) -> list[Gear]:
     return [Gear(name, {m.joint: m.multiplier}, m.offset, f"mimic {name}") for name, m in robot.mimics.items()]
 
 
-def _checked(robot: Model, i: int, gear: Gear) -> Gear:
-    """A gear whose joints are there, with one coordinate each, and whose numbers are numbers."""
-    what = f"gear {i + 1}"
-    if not isinstance(gear.leaders, Mapping) or not gear.leaders:
-        raise StateError(f"{what}: leaders is {shown(gear.leaders)}", 'name them with their ratios: {"motor": 0.01}')
-    terms = {}
-    for name in (gear.joint, *gear.leaders):
-        joint = robot.joint(name)
-        if (joint.row.nq, joint.row.nv) != (1, 1):
-            raise ModelError(f"{what}: joint {name} is {joint.kind}", "only joints of one coordinate can follow or lead")
-    for name, ratio in gear.leaders.items():
-        values = np.atleast_1d(real(f"{what}, by {name}", ratio, (), "give a ratio, or coefficients c₁, c₂, ..."))
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise StateError(f"{what}: the ratio of {name} is {shown(ratio)}", "give a finite number, or coefficients")
-        terms[name] = tuple(values.tolist())
-    offset = float(real(f"the offset of {what}", gear.offset, (), "give a number"))
-    if not np.isfinite(offset):
-        raise StateError(f"{what}: offset is {shown(gear.offset)}", "give a finite number")
-    return Gear(gear.joint, terms, offset, reading.called(f"the name of {what}", gear.name) or f"gear of {gear.joint}")
-
-
 class _Embedded:
     """A robot on its way to one with clusters."""
 
     def __init__(self, robot: Robot, ties: list[Constraint], gears: list[Gear], free: Sequence[str], at: np.ndarray):
-        self.source, self.ties, self.gears, self.at = robot, ties, _in_order(gears), at
+        self.source, self.ties, self.gears, self.at = robot, ties, in_order(gears), at
         self.free = [robot.joint(name).index for name in free]
         pairs = [(robot.frame(tie.first).body, robot.frame(tie.second).body) for tie in ties]
         geared = [[robot.joint(name).index for name in (g.joint, *g.leaders)] for g in self.gears]
@@ -187,25 +162,6 @@ class _Embedded:
         if frame.body in at:
             return Spot(at[frame.body], frame.pose.rotation, frame.pose.translation)
         return Spot(OUTSIDE, frame.pose.rotation, frame.pose.translation)
-
-
-def _in_order(gears: list[Gear]) -> list[Gear]:
-    """Leaders before followers."""
-    followers: dict[str, Gear] = {}
-    for gear in gears:
-        if gear.joint in followers:
-            raise ModelError(f"joint {gear.joint} follows twice", "a joint follows one gear")
-        followers[gear.joint] = gear
-    done: list[Gear] = []
-    waiting = list(gears)
-    while waiting:
-        ready = [g for g in waiting if not any(l in followers and followers[l] in waiting for l in g.leaders)]
-        if not ready:
-            names = ", ".join(g.joint for g in waiting)
-            raise ModelError(f"the joints {names} follow each other in a circle", "leave one of them without a gear")
-        done += ready
-        waiting = [g for g in waiting if g not in ready]
-    return done
 
 
 def _coordinates(model: Model, cluster: Cluster, body: int) -> range:

@@ -83,6 +83,9 @@ def of(
     if not isinstance(robot, Model):
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     robot = robot if isinstance(robot, Robot) else Robot.of(robot)
+    if robot.embedding is not None:
+        cause = f"the loops of {robot.name} are embedded, and stages are single bodies"
+        raise StateError(cause, "take the robot as it was before pp.embed, or robot.forward_dynamics")
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")

@@ -10,6 +10,8 @@ from psiphi.model.records import Description
 def description(model: Model) -> Description:
     """What the model was built from, or a ModelError where nothing is known or the model was changed since."""
     known = model.description
+    if model.embedding is not None:
+        raise ModelError(f"the loops of {model.name} are embedded", "change the robot first, then pp.embed it")
     if known is None:
         raise ModelError(
             f"{model.name} was not built link by link: it was joined from several mechanisms, or made from a pp.Model's fields",

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.model.cluster_laws import OPEN
 from psiphi.model.model import Joint, Model
+from psiphi.spatial.entries import along
 
 ROUNDING = 1e-6  # how far from 1 a quaternion's norm may be: rounding of float32, not another scale
 
@@ -24,6 +26,18 @@ def check_states(model: Model, name: str, inputs: Sequence[Any], values: Sequenc
             raise StateError(f"{name}: {where} has {array[place]}, expected finite numbers", "look at where it came from")
         if arg.per_joint == "q":
             check_quaternions(model, name, array)
+            check_loops(model, name, array)
+
+
+def check_loops(model: Model, name: str, q: np.ndarray) -> None:
+    """Loops that are embedded are closed, to rounding."""
+    for joint in model.units if model.embedding is not None else ():
+        if joint.kind == "compound":
+            gap = np.abs(along(joint.laws.gaps, q[..., joint.q_slice].astype(float))).max(axis=-1)
+            place = first(~(gap < OPEN))
+            if place is not None:
+                cause = f"{name}: the loop of {joint.name}{element(place)} is open by {gap[place]:.3g} (m or rad)"
+                raise StateError(cause, "robot.normalize(q) closes it; robot.neutral() and robot.random() are closed")
 
 
 def check_quaternions(model: Model, name: str, q: np.ndarray) -> None:

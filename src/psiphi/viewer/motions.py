@@ -83,12 +83,20 @@ def tour(model: Model, seconds: float = 1.6, rate: float = 30.0) -> tuple[np.nda
     n = max(2, int(seconds * rate))
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
     for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
-        for i, slides in zip(range(joint.v_slice.start, joint.v_slice.stop), joint.row.slides, strict=True):
+        for i, slides in zip(range(joint.v_slice.start, joint.v_slice.stop), joint.row.slides, strict=False):
             v = np.zeros((n, model.nv))
             v[:, i] = swing * _swing(joint, slides, home)
-            qs.append(model.integrate(home, v))
+            qs.append(model.integrate(home, v) if model.embedding is None else _led(model, home, v))
     q = np.concatenate([*qs, home[None]]) if qs else home[None]
     return np.arange(len(q)) / rate, q
+
+
+def _led(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Step by step, a third as far: embedded loops are closed from one step to the next."""
+    q = [home]
+    for step in np.diff(v, axis=0) / 3.0:
+        q.append(model.integrate(q[-1], step))
+    return np.stack(q)
 
 
 def _swing(joint, slides: bool, home: np.ndarray) -> float:
@@ -103,7 +111,7 @@ def _swing(joint, slides: bool, home: np.ndarray) -> float:
 def resting(model: Model) -> np.ndarray:
     """The neutral configuration; joints that stand at or beyond a limit there are moved to the middle of their range."""
     q = model.neutral()
-    for joint in model.joints:
+    for joint in model.joints if model.embedding is None else ():
         low, high = joint.lower, joint.upper
         if joint.row.nq == 1 and not low[0] < q[joint.q_slice.start] < high[0]:
             q[joint.q_slice] = (low + high) / 2 if np.isfinite(low + high).all() else np.clip(0.0, low, high)

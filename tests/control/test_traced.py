@@ -99,7 +99,6 @@ def branching(t, q, v):
         (lambda t, q, v: -v * (q != 0.5), "== of a number"),
         (lambda t, q, v: -v if 0.25 in q else v, "== of a number"),
         (lambda t, q, v: np.zeros(6) if not v.any() else -v, "branch|cannot be traced|differ"),
-        (lambda t, q, v: np.sin(np.cos(q)), "a sine or cosine of a sine or cosine"),
         (lambda t, q, v: np.zeros((2, 6)), "shape"),
         (lambda t, q, v: None, "shape|numbers"),
         (Remembers(), "remembers"),

@@ -220,6 +220,13 @@ def test_open_loops_have_no_numbers():
     assert np.isfinite(robot.mass_matrix(closed)).all()
 
 
+@pytest.mark.parametrize("name", ["fourbar", "rssr"])
+def test_velocities_of_rates(name):
+    _, _, robot = embedded(name)
+    s = state(robot, 11)
+    np.testing.assert_allclose(robot.velocity_of(s.q, robot.rate(s.q, s.v)), s.v, rtol=0, atol=1e-12)
+
+
 def test_mimic_joints_act():
     body = '<inertial><mass value="{}"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
     slide = '<parent link="palm"/><child link="{}"/><axis xyz="0 1 0"/><limit lower="0" upper="1" effort="10" velocity="1"/>'

@@ -98,7 +98,7 @@ def test_tables_are_the_trees():
     tree = frame_tree(robot)
     rolled = roll(sweeps_of("forward_dynamics", tree, (), "world"), tree)
     tables, n = Tables(rolled, "f"), len(robot.joints)
-    parent, q, v, first = tables.integers[: 4 * n].reshape(4, n).tolist()
+    parent, first, q, v = tables.integers[: 4 * n].reshape(4, n).tolist()
     assert parent == [n if p < 0 else p for p in robot.parent]
     assert q == [j.q_slice.start for j in robot.joints] and v == [j.v_slice.start for j in robot.joints]
     assert first == rolled.param_start and tables.params.dtype == np.float32

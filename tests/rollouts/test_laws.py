@@ -149,32 +149,25 @@ def test_a_driven_four_bar_follows_its_crank():
     assert (motion.tau[:, 1:] == 0.0).all(), "no motor, no torque"
 
 
-def test_where_no_torque_will_do_python_says_why():
-    """A beam between two points cannot be turned about them: the kernel gives up, and the error names the coordinate."""
+def test_what_neither_motor_nor_contact_turns_moves_as_it_must():
+    """A beam between two points cannot be turned about them: the rest of the motion is driven, compiled as in Python."""
     system, q = two_pumas()
-    spun = system.integrate(q, np.eye(system.nv)[system.joint("beam/free").v_slice][1])
-    control = pp.ComputedTorque(system, spun)
-    with pytest.raises(StateError, match="run in Python"):
-        pp.simulate(system, q, tau=control, duration=0.01, compiled=True)
-    with pytest.raises(StateError, match="no contact can give coordinate 1 of beam/free"):
-        pp.simulate(system, q, tau=control, duration=0.01)
-    with pytest.raises(StateError, match="simulate"):
-        pp.rollout(system, q, tau=control, steps=10)
+    own = system.joint("beam/free").v_slice
+    spun = system.integrate(q, 0.1 * np.eye(system.nv)[own][1])
+    fast, slow = both(system, q, None, pp.ComputedTorque(system, spun), duration=8e-3)
+    np.testing.assert_allclose(fast.q, slow.q, atol=1e-12)
+    assert np.isfinite(fast.q).all() and (fast.tau[:, own] == 0.0).all()
 
 
 @pytest.mark.parametrize("every", [1, 4])
-def test_one_motion_without_an_answer_spoils_no_other(every):
-    """In a batch the kernel keeps the others; those it cannot solve run in Python, and are NaN where that has no answer."""
+def test_motions_of_a_batch_are_each_their_own(every):
     system, q = two_pumas()
-    spun = system.integrate(q, np.eye(system.nv)[system.joint("beam/free").v_slice][1])
+    spun = system.integrate(q, 0.1 * np.eye(system.nv)[system.joint("beam/free").v_slice][1])
     goals, starts = np.array([[q, spun], [q, q]]), np.tile(q, (2, 2, 1))
     Q, V = pp.rollout(system, starts, tau=pp.ComputedTorque(system, goals), steps=8, every=every)
     alone = pp.rollout(system, q, tau=pp.ComputedTorque(system, q), steps=8, every=every)[0]
-    assert np.isnan(Q[0, 1, 1:]).all() and np.isfinite(Q[0, 1, 0]).all() and np.isfinite(V[1]).all()
+    assert np.isfinite(Q).all() and np.isfinite(V).all()
     assert (Q[0, 0] == alone).all() and (Q[1] == alone).all()
-    fast, slow = both(system, starts, None, pp.ComputedTorque(system, goals), duration=8e-3)
-    assert [e.where for e in fast.events] == [e.where for e in slow.events] == [(0, 1)]
-    np.testing.assert_allclose(fast.q, slow.q, atol=1e-12)
 
 
 def test_strained_motions_are_those_of_python(monkeypatch):

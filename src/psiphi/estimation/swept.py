@@ -149,6 +149,7 @@ class TreeShape:
     widths: tuple[int, ...]
     name = "estimation"
     gravity = (0.0, 0.0, 0.0)
+    embedding = None
 
     @cached_property
     def links(self) -> tuple[StageLink, ...]:

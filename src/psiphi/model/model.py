@@ -406,12 +406,20 @@ class Model(Immutable):
         return np.array(self.manifold.rate(self.manifold.unit(q), np.broadcast_to(v, (*lead, self.nv))))
 
     def velocity_of(self, q: Numbers, q_dot: Numbers) -> np.ndarray:
-        """v of dq/dt, S0 (b.3): the undoing of `rate`; what would change a quaternion's length is left out. -> (..., nv)"""
+        """v of dq/dt, S0 (b.3): the undoing of `rate`; what would change a quaternion's length is left out. -> (..., nv)
+
+        >>> import psiphi as pp
+        >>> pp.robots.puma560().velocity_of([0.0] * 6, [1.0] * 6).tolist()
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+        """
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
         lead = _lead(q=q.shape[:-1], q_dot=rate.shape[:-1])
         q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
-        columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq), orthogonal
-        return (columns @ rate[..., None])[..., 0] / (columns**2).sum(-1)
+        columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq)
+        felt = (columns @ rate[..., None])[..., 0]
+        if self.embedding is None:  # they are orthogonal
+            return felt / (columns**2).sum(-1)
+        return np.linalg.solve(columns @ np.swapaxes(columns, -1, -2), felt[..., None])[..., 0]
 
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""

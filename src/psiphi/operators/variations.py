@@ -83,7 +83,7 @@ def derivative(expression: Expression, by: str, along: str | Expression | None =
     """
     if not isinstance(expression, Expression):
         raise StateError(f"derivative of a {type(expression).__name__}", "give an operator expression")
-    if by == "q" and expression.model is not None and expression.model.embedding is not None:
+    if isinstance(by, str) and by == "q" and expression.model is not None and expression.model.embedding is not None:
         raise StateError(
             f"{expression.model.name} has embedded loops: the rules for d/dq speak of single bodies",
             "pp.function(...).jacobian('q') differentiates its code",

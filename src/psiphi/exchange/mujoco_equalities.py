@@ -66,10 +66,23 @@ def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole) -> None:
         hold = f"robot.lock({{{follower!r}: {ref[0] + float(c[0]):g}}})"
         builder.notes.doubt(at, f"holds joint {follower!r} still: left out; {hold} holds it")
     elif np.any(c[2:]):
-        builder.notes.doubt(at, f"couples {follower!r} to {names.joints[second]!r} by a polynomial of higher order: left out")
+        leader = names.joints[second]
+        gear = f"pp.embed(robot, [pp.Gear({follower!r}, {{{leader!r}: {_written(c, ref)}}}, offset={_start(c, ref):g})])"
+        builder.notes.doubt(at, f"couples {follower!r} to {leader!r} by a polynomial of higher order: left out; {gear} has it")
     elif known is not None:
         builder.notes.doubt(at, f"couples {follower!r}, which follows {known.joint!r} already: left out")
     else:
         mimic = Mimic(names.joints[second], float(c[1]), float(ref[0] + c[0] - c[1] * ref[1]))
         builder.joints[follower] = replace(builder.joints[follower], mimic=mimic)
         builder.notes.note(at, f"is the mimic of joint {follower!r}: acts in pp.connect(robot, mimic=True)")
+
+
+def _written(c: np.ndarray, ref: list[float]) -> str:
+    """(c₁, c₂, ...) of the polynomial in q, not in q - ref."""
+    curve = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-ref[1], 1.0]))
+    return f"({', '.join(f'{x:g}' for x in curve.coef[1:])})"
+
+
+def _start(c: np.ndarray, ref: list[float]) -> float:
+    """Where the follower is when its leader's q is zero."""
+    return ref[0] + float(np.polynomial.Polynomial(c)(-ref[1]))

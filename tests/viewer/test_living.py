@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from embedding.mechanisms import MECHANISMS
 from psiphi import scenes, viewer
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
@@ -57,6 +58,11 @@ def elastic():
     return robot.with_spring("elbow_joint", spring={"deflection": [-1.0, 0.0, 1.0], "torque": [-3.0, 0.0, 8.0]})
 
 
+def embedded():
+    robot, loops, options = MECHANISMS["fourbar"]()
+    return pp.embed(robot, loops, **options)
+
+
 CASES = {
     "ur5, held": (lambda: pp.load("ur5"), "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
     "panda, PD alone, stiff": (lambda: pp.load("panda"), "pd", {"kp": 60.0, "kd": 55.0, "gravity": 9.81, "damping": 0.5}, 0.1),
@@ -64,6 +70,7 @@ CASES = {
     "anymal falls": (lambda: pp.load("anymal_c"), "fall", {"gravity": 9.81, "damping": 0.3}, 0.0),
     "acrobot on the moon": (lambda: pp.load("acrobot"), "float", {"gravity": 1.62, "damping": 0.4}, 0.0),
     "elastic, held": (elastic, "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
+    "an embedded four-bar falls": (embedded, "fall", {"gravity": 9.81, "damping": 0.3}, 0.0),
     "four bar, held": (four_bar, "hold", {"kp": 30.0, "kd": 2.0, "gravity": 9.81, "damping": 0.1}, 0.1),
 }  # fmt: skip
 

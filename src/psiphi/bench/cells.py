@@ -154,8 +154,9 @@ def pinocchio_call(closed: Closed, algorithm: str, settings: tuple = ()) -> tupl
 
 
 def pinocchio_derivatives(closed: Closed) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Any]:
-    """Its derivatives of accelerations by q, v and tau, in its coordinates, and the map to them. Welds alone: those of its
-    3-D contacts between two moving bodies are not the derivatives of its own accelerations (Pinocchio 4.1)."""
+    """Its derivatives of accelerations by q, v and tau, in its coordinates, and the map to them. Welds alone: with its
+    3-D contacts between two moving bodies (Pinocchio 4.1) they differ from ours, which differences of the dense system bear out
+    on cells of that kind."""
     call, peer, given = _pinocchio(closed, "constraintDynamics", (1e-14, 1e-10, 50))
     call()
     pin.computeConstraintDynamicsDerivatives(*given)

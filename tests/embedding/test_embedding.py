@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
 from psiphi.bench.interpreted import Interpreted
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import framed, program
+from psiphi.model.model import frozen
 from psiphi.operators import RATES, Operators
 from psiphi.sweeps.interpreter import interpret
 from theorems.laws import LAWS, holds
@@ -218,6 +220,29 @@ def test_open_loops_have_no_numbers():
         robot.forward_dynamics(s.q, s.v, s.tau, check=True)
     closed = robot.normalize(s.q)
     assert np.isfinite(robot.mass_matrix(closed)).all()
+
+
+def test_gears_that_do_not_mesh_have_no_numbers():
+    robot = pp.embed(pp.load("panda"))
+    q = robot.neutral()
+    q[robot.joint("panda_finger_joint2").q_slice] += 0.03
+    assert np.isfinite(robot.mass_matrix(robot.neutral())).all()
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(robot.forward_dynamics(q, np.zeros(8), np.zeros(8))).any()
+        assert not np.isfinite(robot.mass_matrix(q)[-1, -1])
+
+
+def test_limits_of_joints_in_a_loop():
+    tree, loops, options = MECHANISMS["fourbar"]()
+    upper = {"to crank": -1.15}
+    joints = tuple(replace(j, upper=frozen([upper.get(j.name, np.inf)])) for j in tree.joints)
+    robot = pp.embed(replace(tree, joints=joints), loops, **options)
+    v = np.zeros(robot.nv)
+    v[robot.joint("to crank").v_slice] = 3.0
+    motion = pp.simulate(robot, robot.neutral(), v, duration=0.05, limits="record")
+    assert [event.what for event in motion.events] == ["to crank"]
+    with pytest.raises(pp.StateError, match="move together"):
+        pp.simulate(robot, robot.neutral(), v, duration=0.05, limits="block")
 
 
 @pytest.mark.parametrize("name", ["fourbar", "rssr"])

@@ -31,6 +31,11 @@ class Stops:
         lower, upper = system.limits
         if not system.is_plain:
             raise StateError('limits="block" is for robots alone', 'use limits="stop" or "record" with closed chains')
+        for joint in system.manifold.bent:
+            ends = lower[joint.q_slice], upper[joint.q_slice]
+            if joint.kind == "compound" and np.isfinite(ends).any():
+                cause = f'limits="block" does not hold {joint.name}, which move together'
+                raise StateError(cause, 'use limits="stop" or "record"')
         q, v = system.manifold.flat
         finite = np.isfinite(lower[q]) | np.isfinite(upper[q])
         self.robot, self.q, self.v = system.robot, q[finite], v[finite]

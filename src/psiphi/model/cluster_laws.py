@@ -111,7 +111,7 @@ class ClusterLaws:
             slopes = self._slopes(q, gear)
             lead[gear.follower] = [dot(list(slopes.values()), [lead[l][i] for l in slopes]) for i in range(len(free))]
         shut = self._shut(q)
-        return [[_kept(x, shut) for x in lead[c]] for c in range(self.nv)]
+        return [lead[c] if c in free else [_kept(x, shut) for x in lead[c]] for c in range(self.nv)]
 
     def rates(self, q: list, v: list) -> list:
         """β_S = X β."""
@@ -297,8 +297,8 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 
 
 def _kept(x: Any, shut: Any) -> Any:
-    """x where the cluster is closed; no number where it is not."""
-    return x if isinstance(x, float) or isinstance(shut, float) else x / shut
+    """x where the cluster is closed; no number where it is not, constants included: a gear's ratio, too, is of closed ones."""
+    return x if isinstance(x, float) and x == 0.0 else x / shut
 
 
 def _on(place: tuple[list, list], spot: Spot) -> tuple[list, list]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from psiphi.closed.system import System
-from psiphi.compiler.passes import is_large
+from psiphi.compiler.passes import UNROLLED
 from psiphi.control.law import Law, Step, named
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import BlockFrame, Code, Named
@@ -156,7 +156,8 @@ class Machine:
 
     def _over(self, part: Callable[[Manifold], Straight]) -> Code:
         """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
-        return parts.spread(self.manifold, part) if is_large(self.robot) else part(self.manifold)
+        loops = len(self.robot.joints) > UNROLLED and self.robot.embedding is None
+        return parts.spread(self.manifold, part) if loops else part(self.manifold)
 
     @cached_property
     def order(self) -> tuple[str, ...]:

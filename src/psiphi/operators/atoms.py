@@ -40,7 +40,7 @@ class Atoms:
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
         self.rates = rates_of_all(model, self.q, self.v)  # of every body's joint
         self.motions = [
-            joint_motion(joint, self.q[..., joint.q_slice], v) for joint, v in zip(model.joints, self.rates, strict=True)
+            joint_motion(joint, self.q[..., joint.q_read], v) for joint, v in zip(model.joints, self.rates, strict=True)
         ]
         self.known: dict[str, Matrix] = {}
 

@@ -19,6 +19,7 @@ ROOMS = [
     "figures",
     "spatial",
     "model",
+    "flexible",
     "editing",
     "operators",
     "rewriting",

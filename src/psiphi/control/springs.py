@@ -116,9 +116,9 @@ def read_springs(plant: Plant, given: Any) -> Springs:
     if isinstance(given, bool | np.bool_) and not given:
         return Springs()
     joints = plant.robot.joints
-    if plant.robot.embedding is not None:
+    if plant.robot.embedding is not None and plant.robot.embedding.loops:
         return _of_an_embedded_robot(plant, given)
-    if sum(joint.row.nv for joint in joints) != plant.nv:
+    if sum(len(joint.stiffness) for joint in joints) != plant.nv:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
     rest = _each(joints, lambda joint: joint.rest)
     if isinstance(given, bool | np.bool_):
@@ -153,6 +153,8 @@ def _own(robot: Any, rest: np.ndarray) -> Springs:
     """Those of the model."""
     rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": rest}, np.zeros(len(rest))
     for joint in robot.joints:
+        if joint.shared is not None:
+            continue
         own, spring = joint.v_slice, joint.spring or NO_SPRING
         numbers = {"preload": spring.preload} if spring.preload else {}
         numbers |= {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}

@@ -73,7 +73,7 @@ class Beam(FlexibleBody):
         rows += [("t", shape) for shape in twisting] + [("x", shape) for shape in pulling]
         if not rows:
             raise ModelError("there are no shapes", "give modes=1 or more, and planes")
-        x, weight = _gauss(L, 5 + max(count, 2 * twists, 2 * pulls))
+        x, weight = _gauss(L, 4 + max(3 * count // 2, 2 * twists, 2 * pulls))
         firm = {"y": E * Iz, "z": E * Iy, "t": G * J, "x": E * area}
         places = np.append(x, L)
         U, T = _at_places(rows, places, turns=False), _at_places(rows, places, turns=True)

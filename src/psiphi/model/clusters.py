@@ -114,6 +114,15 @@ class Embedding:
         """Whether loops or gears are among them: not bodies that bend alone."""
         return not all(cluster.modes for cluster in self.clusters)
 
+    def words(self, name: str) -> str:
+        """What a robot of that name has, for those who cannot take it."""
+        return f"the loops of {name} are embedded" if self.loops else f"links of {name} are flexible"
+
+    @property
+    def instead(self) -> str:
+        """What to give them."""
+        return "the robot as it was before pp.embed" if self.loops else "the robot with rigid links"
+
     @property
     def key(self) -> str:
         return json.dumps([cluster.key for cluster in self.clusters])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,24 @@ from flexible.lagrange import Node, Part
 def random_body(seed: int, n: int, count: int, *, quadratic: bool, rotary: bool) -> tuple[pp.FlexibleBody, list[Node]]:
     """Random nodes, shapes, stiffness; the last two are "a" and "b", where others hang."""
     rng = np.random.default_rng(seed)
-    r, m = rng.uniform(-0.4, 0.4, (count, 3)) + [0.4, 0, 0], rng.uniform(0.2, 0.8, count)
+    r, m = rng.uniform([0.0, -0.4, -0.4], [0.8, 0.4, 0.4], (count, 3)), rng.uniform(0.2, 0.8, count)
     U, T = rng.standard_normal((count, 3, n)), rng.standard_normal((count, 3, n))
     A = 0.1 * rng.standard_normal((count, 3, 3))
-    J = A @ np.swapaxes(A, 1, 2) + 0.02 * np.eye(3) if rotary else np.zeros((count, 3, 3))
+    AA = A @ np.swapaxes(A, 1, 2)
+    J = np.trace(AA, axis1=1, axis2=2)[:, None, None] * np.eye(3) - AA if rotary else np.zeros((count, 3, 3))
     Q = 0.3 * rng.standard_normal((count, 3, n, n)) if quadratic else None
     Q = None if Q is None else Q + np.swapaxes(Q, 2, 3)
     B = rng.standard_normal((n, n))
     body = pp.FlexibleBody(
-        r, m, U, B @ B.T + n * np.eye(n), interface={"a": count - 2, "b": count - 1}, turns=T, rotary=J, shortening=Q, damping=0.02
+        r,
+        m,
+        U,
+        B @ B.T + n * np.eye(n),
+        interface={"a": count - 2, "b": count - 1},
+        turns=T,
+        rotary=J,
+        shortening=Q,
+        damping=0.02,
     )
     b = body.basis
     nodes = [
@@ -47,8 +57,8 @@ def lump(seed: int, mass: float) -> tuple[dict[str, Any], Node]:
 
 def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
     """A hub with a flexible link on it; on one node of that a slide, on the other a hinge with a second flexible link."""
-    long, nodes = random_body(1, 3, 5, quadratic=quadratic, rotary=True)
-    short, others = random_body(2, 2, 4, quadratic=False, rotary=False)
+    long, nodes = random_body(1, 2, 4, quadratic=quadratic, rotary=True)
+    short, others = random_body(2, 2, 3, quadratic=False, rotary=False)
     many, points = random_body(3, 1, 30, quadratic=False, rotary=False)  # lumped anew: few points in place of thirty
     hub, hub_node = lump(4, 2.0)
     load, load_node = lump(5, 1.0)
@@ -66,11 +76,25 @@ def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
     b.flexible("flag", many)
     b.frame("tool", "hand_a")
     b.frame("elbow", "load", xyz=(0.1, 0.2, 0.3), rpy=(0.1, 0.2, 0.3))
-    hinge = Part(0, 5, (0, 0.1, 0), "revolute", (0, 1.0, 0.1), others, 2)
+    hinge = Part(0, 4, (0, 0.1, 0), "revolute", (0, 1.0, 0.1), others, 2)
     parts = [
-        Part(None, 0, (0, 0, 0), "revolute", (0.2, 0.3, 1.0), [hub_node, *nodes], 3),
-        Part(0, 4, (0.1, 0, 0.05), "prismatic", (0.3, 1.0, 0.2), [load_node]),
+        Part(None, 0, (0, 0, 0), "revolute", (0.2, 0.3, 1.0), [hub_node, *nodes], 2),
+        Part(0, 3, (0.1, 0, 0.05), "prismatic", (0.3, 1.0, 0.2), [load_node]),
         hinge,
-        Part(2, 3, (0, 0, 0), "revolute", (1.0, 0.2, 0), points, 1),
+        Part(2, 2, (0, 0, 0), "revolute", (1.0, 0.2, 0), points, 1),
     ]
     return pp.Robot.of(b.build()), parts
+
+
+@cache
+def arm() -> pp.Robot:
+    """A beam that draws in as it bends, and a hand at its tip."""
+    b = pp.Builder("flexible arm")
+    b.body("boom", mass=1.0, inertia=0.01 * np.eye(3))
+    b.joint("shoulder", "revolute", "world", "boom", axis=(0.1, 1, 0), xyz=(0, 0, 1))
+    b.flexible("boom", pp.Beam(1.0, (0.05, 0.02), "aluminium", modes=1, stiffening=True), xyz=(0.1, 0, 0), rpy=(0.1, 0.2, 0.3))
+    b.body("hand", **lump(1, 1.0)[0])
+    b.joint("wrist", "revolute", "boom_tip", "hand", axis=(0.1, 1, 0.3))
+    b.frame("tool", "hand", xyz=(0.1, 0.2, 0.3))
+    b.frame("elbow", "boom_tip", xyz=(0.01, 0.02, 0.03))
+    return b.build()

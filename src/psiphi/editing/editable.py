@@ -226,7 +226,7 @@ class Editable(Listed):
         """With a link that bends: a `pp.Beam` or `pp.FlexibleBody` in place of its mass, its root at xyz and rpy in the link.
 
         Joints and frames on the link go to its nearest node (links "<link>_tip", ...) or stay with the root, whichever is
-        nearer; `hang` says otherwise, {"elbow": "tip", "camera": "root"}. `keep=True` leaves the link its rigid mass, too.
+        nearer; `hang` says otherwise, {"elbow": "tip", "camera": "root"}. `keep=True` leaves the link its rigid mass and looks.
         The modes are joint "<link>_modes", which has no motor; its stiffness and damping act where those of joints do:
         `pp.simulate(..., springs=True, damping=True)`.
 
@@ -238,7 +238,8 @@ class Editable(Listed):
         """
         builder = Builder(self)
         flexing.with_flexible(self, builder, link, body, xyz, rpy, keep, hang)
-        return self._built(builder)
+        bent = self._built(builder)
+        return bent if keep else replace(bent, shapes=tuple(shape for shape in bent.shapes if shape.link != link))
 
     def with_posture(self, name: str, q: Position) -> Self:
         """With a configuration under a name, in `postures`: q, or positions by joint.

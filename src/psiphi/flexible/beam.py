@@ -5,7 +5,8 @@
                        clamped at both ends, cosh βL cos βL = 1                                           tip="loaded"
     twist, stretch     sin((2 j - 1) π x / 2 L); with a loaded tip x / L first, then sin(j π x / L)
 
-Mass is lumped at the points of Gauss' rule, whose sums are the integrals of the shapes to many digits.
+Mass is lumped at the points of Gauss' rule, whose sums are the integrals of the shapes to many digits; fewer points, with the
+same sums, stand for them (`lumping.py`) where no section twists.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MATERIALS = {  # Young's modulus, shear modulus, density
     "titanium": dict(E=114e9, G=43e9, density=4430.0),
     "carbon": dict(E=120e9, G=5e9, density=1600.0),
 }
+SEEN = 8  # places that pictures show
 SECTION = ("area", "Iy", "Iz", "J")
 Shape = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]  # x -> φ, φ', φ''
 
@@ -73,24 +75,28 @@ class Beam(FlexibleBody):
         rows += [("t", shape) for shape in twisting] + [("x", shape) for shape in pulling]
         if not rows:
             raise ModelError("there are no shapes", "give modes=1 or more, and planes")
-        x, weight = _gauss(L, 4 + max(3 * count // 2, 2 * twists, 2 * pulls))
+        x, weight = _gauss(L, 5 + 2 * max(count, twists, pulls) if twists else 24 + 2 * max(count, pulls))
         firm = {"y": E * Iz, "z": E * Iy, "t": G * J, "x": E * area}
-        places = np.append(x, L)
+        middles = (np.arange(SEEN) + 0.5) * L / SEEN
+        places, few = np.concatenate([x, middles, [L]]), len(x)  # masses, what pictures show, the tip
         U, T = _at_places(rows, places, turns=False), _at_places(rows, places, turns=True)
-        T[:-1] *= np.array([kind == "t" for kind, _ in rows])  # the section's own inertia: it twists, and else stays as the root
+        T[:few] *= np.array(
+            [kind == "t" for kind, _ in rows]
+        )  # the section's own inertia: it twists, and else stays as the root
         rotary = np.zeros((len(places), 3, 3))
-        rotary[:-1] = density * weight[:, None, None] * np.diag([Iy + Iz, Iy, Iz])
+        rotary[:few] = density * weight[:, None, None] * np.diag([Iy + Iz, Iy, Iz])
         nodes = np.stack([places, 0.0 * places, 0.0 * places], axis=1)
         super().__init__(
             nodes,
-            np.append(density * area * weight, 0.0),
+            np.concatenate([density * area * weight, np.zeros(SEEN + 1)]),
             U,
             _stiffness(rows, L, firm),
-            interface={"tip": len(x)},
+            interface={"tip": few + SEEN},
             turns=T,
             rotary=rotary,
             shortening=_shortening(rows, places) if flag("stiffening", stiffening) else None,
             damping=damping,
+            drawn=np.arange(few, few + SEEN),
         )
 
 

@@ -10,17 +10,17 @@ import numpy as np
 
 from psiphi.arguments import Numbers, real
 from psiphi.errors import ModelError
+from psiphi.flexible.craig_bampton import reduced
 from psiphi.flexible.lumping import few_points
 from psiphi.flexible.modal_files import read_modal, write_modal
-from psiphi.flexible.reduction import reduced
 from psiphi.model.bending import BendingBody, BodyPlace
 from psiphi.model.mode_shapes import ModeShape
-from psiphi.wording import nearest, shown
+from psiphi.wording import shown
 
 SYMMETRIC = 1e-8  # how far from symmetry rounded matrices may be, of their largest entry
 FIT = 0.02  # how far the modal mass of a file may be from what its nodes have
 REACH = 0.1  # of the extent: beyond it shapes are no straight lines any more
-STATIONS = 12  # places drawn of a body whose masses are lumped anew
+STATIONS = 8  # places that pictures show, where nothing is said
 
 
 class FlexibleBody(BendingBody):
@@ -30,7 +30,8 @@ class FlexibleBody(BendingBody):
     lumped at the nodes, or a matrix (N, N), the same for x, y and z. `interface` names nodes that others may hang on; `turns`
     (N, 3, n) are the rotations of the shapes at the nodes, needed there. `rotary` (N, 3, 3) are inertias of the nodes
     themselves, `shortening` (N, 3, n, n) what the shapes draw the nodes in by. `damping` is a ratio, one or one a mode;
-    `modal_mass` (n, n) is not needed, and checked where it is given.
+    `modal_mass` (n, n) is not needed, and checked where it is given. `drawn` are the nodes that pictures join, root to tip; a
+    few of all when left out.
 
     The shapes are changed for the body's own modes, by rising frequency: stiffness and damping are numbers a mode, and a unit
     of a mode is a metre where it moves most. `frequencies` are those of the clamped body alone, in rad/s.
@@ -57,6 +58,7 @@ class FlexibleBody(BendingBody):
         shortening: Numbers | None = None,
         damping: Numbers = 0.0,
         modal_mass: Numbers | None = None,
+        drawn: Numbers | None = None,
     ):
         r, U = _array("nodes", nodes, 2), _array("shapes", shapes, 3)
         N, n = len(r), U.shape[2]
@@ -94,7 +96,7 @@ class FlexibleBody(BendingBody):
         Q = None if Q is None else np.einsum("kcij,ia,jb->kcab", Q, basis, basis)
         extent = max(float(np.abs(r).max()), 1e-9)
         generalised = np.einsum("ia,ij,ja->a", basis, modal, basis)
-        places = _places(r, m, U, T, J, Q, ends)
+        places = _places(r, m, U, T, J, Q, ends, _seen(drawn, r))
         super().__init__(
             places,
             tuple((w * w * generalised).tolist()),
@@ -104,7 +106,7 @@ class FlexibleBody(BendingBody):
         object.__setattr__(self, "frequencies", w)
         object.__setattr__(self, "basis", basis)
         kept = dict(nodes=nodes, mass=mass, shapes=shapes, stiffness=stiffness, interface=dict(interface or {}), turns=turns)
-        kept |= dict(rotary=rotary, shortening=shortening, damping=damping)
+        kept |= dict(rotary=rotary, shortening=shortening, damping=damping, drawn=drawn)
         object.__setattr__(self, "data", {name: x for name, x in kept.items() if x is not None})
 
     @property
@@ -150,7 +152,9 @@ class FlexibleBody(BendingBody):
         N = len(r)
         per = len(K) // N if N else 0
         if per not in (3, 6) or K.shape != (per * N, per * N):
-            raise ModelError(f"stiffness has shape {K.shape}, expected {(6 * N,) * 2} or {(3 * N,) * 2}", "give six rows a node")
+            raise ModelError(
+                f"stiffness has shape {K.shape}, expected {(6 * N,) * 2} or {(3 * N,) * 2}", "give six rows a node"
+            )
         K, m = _symmetric("stiffness", K, K.shape), _array("mass", mass, None)
         m = _symmetric("mass", m, (N, N)) if m.ndim == 2 else np.diag(_fits("mass", m, (N,)))
         J = np.zeros((N, 3, 3)) if rotary is None else _fits("rotary", _array("rotary", rotary, 3), (N, 3, 3))
@@ -161,18 +165,20 @@ class FlexibleBody(BendingBody):
         return FlexibleBody(r, mass, shapes, small, interface=ends, turns=turns, rotary=rotary, damping=damping)
 
 
-def _places(r: np.ndarray, m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray, Q: Any, ends: dict) -> tuple:
-    """Lumps of mass, places to be drawn, and the nodes that others hang on."""
-    N, _, n = U.shape
-    at = lambda k, turns=True: ModeShape.of(U[k], T[k] if turns else None, None if Q is None else Q[k])  # noqa: E731
-    if m.ndim == 1 and (N <= 4 + 3 * n or J.any() or Q is not None):
-        lumps = [BodyPlace("", _vector(r[k]), at(k, bool(J[k].any())), float(m[k]), _six(J[k])) for k in range(N) if m[k] or J[k].any()]
+def _places(r: np.ndarray, m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray, Q: Any, ends: dict, drawn: Any) -> tuple:
+    """Lumps of mass, places to be seen, and the nodes that others hang on."""
+    part = lambda k, turns, seen=False: ModeShape.of(U[k], T[k] if turns else None, None if Q is None else Q[k], seen)  # noqa: E731
+    still = not any(J[k].any() and T[k].any() for k in range(len(r)))  # the nodes' own inertias stay as the root is
+    mass, cut = few_points(m, r, U, *(() if Q is None else (Q,)))
+    if still and (m.ndim == 2 or len(mass) < np.count_nonzero(m)):
+        own = [J.sum(axis=0), *(np.zeros((3, 3)) for _ in mass[1:])]
+        rest = zip(mass, cut[0], cut[1], own, cut[2] if Q is not None else [None] * len(mass), strict=True)
+        lumps = [BodyPlace("~", _vector(x), ModeShape.of(u, None, q), float(w), _six(j)) for w, x, u, j, q in rest]
     else:
-        points = few_points(r, m, U)
-        lumps = [BodyPlace("~", _vector(x), ModeShape.of(u), float(mass)) for x, mass, u in zip(*points, strict=True)]
-        step = np.unique(np.linspace(0, N - 1, STATIONS).round().astype(int))
-        lumps += [BodyPlace("", _vector(r[k]), at(k, False)) for k in step]
-    return (*lumps, *(BodyPlace(name, _vector(r[k]), at(k)) for name, k in ends.items()))
+        heavy = [k for k in range(len(r)) if np.ravel(m[k]).any() or J[k].any()]
+        lumps = [BodyPlace("~", _vector(r[k]), part(k, J[k].any()), float(m[k]), _six(J[k])) for k in heavy]
+    seen = [BodyPlace("", _vector(r[k]), part(k, True, True)) for k in drawn]
+    return (*lumps, *seen, *(BodyPlace(name, _vector(r[k]), part(k, True)) for name, k in ends.items()))
 
 
 def _modal_mass(m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray) -> np.ndarray:
@@ -251,8 +257,23 @@ def _ends(interface: Any, N: int) -> dict[str, int]:
     return {name: int(k) for name, k in interface.items()}
 
 
-def _clamped(root: Any, N: int) -> list[int]:
-    each = np.atleast_1d(real("root", root, (), "give numbers of nodes"))
-    if each.ndim != 1 or not len(each) or (each != each.round()).any() or (each < 0).any() or (each >= N).any():
-        raise ModelError(f"root is {shown(root)}, expected nodes from 0 to {N - 1}", nearest("root", ("root",)))
+def _seen(drawn: Any, r: np.ndarray) -> list[int]:
+    """The nodes that pictures show: those named, else some of all, from near the root to far."""
+    if drawn is not None:
+        return _numbers("drawn", drawn, len(r))
+    far = np.argsort(np.linalg.norm(r, axis=1), kind="stable")
+    return [int(far[i]) for i in np.unique(np.linspace(0, len(r) - 1, STATIONS).round().astype(int))]
+
+
+def _numbers(what: str, given: Any, N: int) -> list[int]:
+    each = np.atleast_1d(real(what, given, (), "give numbers of nodes"))
+    if each.ndim != 1 or not np.isfinite(each).all() or (each != each.round()).any() or (each < 0).any() or (each >= N).any():
+        raise ModelError(f"{what} is {shown(given)}, expected nodes from 0 to {N - 1}", "correct it")
     return [int(k) for k in each]
+
+
+def _clamped(root: Any, N: int) -> list[int]:
+    each = _numbers("root", root, N)
+    if not each:
+        raise ModelError("root is empty", "name the nodes that are clamped")
+    return each

@@ -1,8 +1,8 @@
 """Few points of mass in place of many: what moves by n linear shapes has the same dynamics.
 
-With z_i = [1, r_i, U_i] at each node, everything that the mass decides is in Σ m_i z_i z_i*: mass, centre, second moments, and
-how shapes couple with each other and with rigid motions. A matrix of rank k is the sum of k such points, of equal masses: let
-Σ = A A*, turned so that the first row of A has equal entries.
+With z_i = [1, r_i, U_i, Q_i] at each node, everything that the mass decides is in Σ m_i z_i z_i*: mass, centre, second moments,
+and how shapes couple with each other and with rigid motions. A matrix of rank k is the sum of k such points, of equal masses:
+let Σ = A A*, turned so that the first row of A has equal entries. They lie anywhere, and are not to be looked at.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 TINY = 1e-13  # of the largest eigenvalue: what is rounding
 
 
-def few_points(nodes: np.ndarray, mass: np.ndarray, shapes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes (N, 3), mass (N,) or (N, N), shapes (N, 3, n) -> the same of at most 4 + 3 n points."""
-    count, _, n = shapes.shape
-    z = np.concatenate([np.ones((count, 1)), nodes, shapes.reshape(count, 3 * n)], axis=1)
+def few_points(mass: np.ndarray, *by_node: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Mass (N,) or (N, N) and what nodes have, (N, ...) each -> the same of as many points as these have rank, and one."""
+    count = len(mass)
+    z = np.concatenate([np.ones((count, 1)), *(x.reshape(count, -1) for x in by_node)], axis=1)
     scale = np.maximum(np.abs(z).max(axis=0), 1e-300)
     y = z / scale
     S = y.T @ (mass[:, None] * y if mass.ndim == 1 else mass @ y)
@@ -26,7 +26,9 @@ def few_points(nodes: np.ndarray, mass: np.ndarray, shapes: np.ndarray) -> tuple
     each = S[0, 0] / A.shape[1]
     points = (A / np.sqrt(each)).T * scale
     points /= points[:, :1]  # one, to rounding
-    return points[:, 1:4], np.full(len(points), each), points[:, 4:].reshape(-1, 3, n)
+    ends = np.cumsum([1, *(x[0].size for x in by_node)])
+    cut = [points[:, a:b].reshape(len(points), *x.shape[1:]) for a, b, x in zip(ends, ends[1:], by_node, strict=False)]
+    return np.full(len(points), each), cut
 
 
 def _evened(row: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from psiphi.errors import ModelError
 from psiphi.wording import nearest, shown
 
-MODAL = {"nodes", "mass", "shapes", "stiffness", "interface", "turns", "rotary", "shortening", "damping", "modal_mass"}
+MODAL = {"nodes", "mass", "shapes", "stiffness", "interface", "turns", "rotary", "shortening", "damping", "modal_mass", "drawn"}
 MATRICES = {"nodes", "mass", "stiffness", "root", "interface", "modes", "rotary", "damping"}
 NEEDED = {False: {"nodes", "mass", "shapes", "stiffness"}, True: {"nodes", "mass", "stiffness", "interface", "modes"}}
 
@@ -40,7 +40,7 @@ def write_modal(path: Any, data: dict[str, Any]) -> None:
         plain = {name: x if isinstance(x, dict) else np.asarray(x).tolist() for name, x in data.items()}
         file.write_text(json.dumps(plain), encoding="utf-8")
         return
-    arrays = {name: np.asarray(x) for name, x in data.items() if name != "interface"}
+    arrays: dict[str, Any] = {name: np.asarray(x) for name, x in data.items() if name != "interface"}
     ends = data.get("interface", {})
     arrays |= {"interface_names": np.array(list(ends), dtype=str), "interface_nodes": np.array(list(ends.values()), dtype=int)}
     np.savez(file, **arrays)

@@ -190,6 +190,8 @@ class Builder:
         if not isinstance(joint, str) or joint not in self.joints:
             fail("there is no such joint", nearest(joint, self.joints) if isinstance(joint, str) else "give its name")
         record = self.joints[joint]
+        if record.group is not None:
+            fail("it is of a flexible link, whose modes have their own stiffness", "give the pp.Beam other measures")
         k, at, more = sprung(record.kind, sizes(record.kind)[1], stiffness, rest, spring, fail)
         self.joints[joint] = replace(record, stiffness=k, rest=at, spring=more)
 
@@ -216,7 +218,12 @@ class Builder:
         make_elastic(self, joint, stiffness, rotor, ratio, damping, spring, self._fail_at("joint", joint))
 
     def flexible(
-        self, link: str, body: BendingBody, xyz: Numbers = (0.0, 0.0, 0.0), rpy: Numbers | None = None, rotation: Numbers | None = None
+        self,
+        link: str,
+        body: BendingBody,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
     ) -> None:
         """Hang a body that bends, a `pp.Beam` or a `pp.FlexibleBody`, on a link that is there, with its root at xyz and rpy.
 
@@ -256,7 +263,7 @@ class Builder:
         for joint, value in q.items():
             if joint not in self.joints:
                 fail(f"it names joint {shown(joint)}, which is not there", nearest(joint, self.joints))
-            own = values.per_coordinate(value, sizes(self.joints[joint].kind)[0], 0.0, f"q of joint {shown(joint)}", fail)
+            own = values.per_coordinate(value, self.joints[joint].nq, 0.0, f"q of joint {shown(joint)}", fail)
             self.postures.setdefault(name, {})[joint] = own
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:

@@ -23,16 +23,18 @@ MODAL = "modal"  # the kind of such joints, which no table lists: how many shape
 
 @dataclass(frozen=True)
 class ModeShape:
-    """U, Θ and Q at one place: rows of floats; Θ and Q empty where the place does not turn, or is not drawn in."""
+    """U, Θ and Q at one place: rows of floats; Θ and Q empty where the place does not turn, or is not drawn in. `seen`: whether
+    pictures show it."""
 
     U: tuple[tuple[float, ...], ...]
     Theta: tuple[tuple[float, ...], ...] = ()
     Q: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    seen: bool = False
 
     @classmethod
-    def of(cls, U: np.ndarray, Theta: np.ndarray | None = None, Q: np.ndarray | None = None) -> ModeShape:
+    def of(cls, U: np.ndarray, Theta: np.ndarray | None = None, Q: np.ndarray | None = None, seen: bool = False) -> ModeShape:
         some = lambda x: () if x is None or not np.any(x) else _nested(x)  # noqa: E731
-        return cls(_nested(U), some(Theta), some(Q))
+        return cls(_nested(U), some(Theta), some(Q), seen)
 
     @property
     def count(self) -> int:
@@ -44,7 +46,9 @@ class ModeShape:
 
     def shift(self, eta: list) -> list:
         bent = [_times(row, eta) for row in self.U]
-        return [x + 0.5 * _times([_times(r, eta) for r in Q], eta) for x, Q in zip(bent, self.Q, strict=True)] if self.Q else bent
+        return (
+            [x + 0.5 * _times([_times(r, eta) for r in Q], eta) for x, Q in zip(bent, self.Q, strict=True)] if self.Q else bent
+        )
 
     def shifted_by(self, eta: list, j: int) -> list:
         """∂ρ/∂η_j."""

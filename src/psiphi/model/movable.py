@@ -73,7 +73,9 @@ def _suspects(model: Model) -> np.ndarray:
     suspect = ~((mass > SMALLEST) & (J[:, 0] > FULL * J[:, 2]) & (J[:, 0] > SMALLEST))
     if _extreme(model, mass, J):
         return np.ones_like(suspect)
-    hinged = np.array([k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1 and model.joints[k].modes is None], dtype=int)
+    hinged = np.array(
+        [k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1 and model.joints[k].modes is None], dtype=int
+    )
     if hinged.size:
         suspect[hinged] = ~_resists(model, hinged, mass[hinged], I[hinged])
     return suspect

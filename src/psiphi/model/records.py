@@ -84,6 +84,11 @@ class JointRecord:
         return self.kind != "fixed"
 
     @property
+    def nq(self) -> int:
+        """How many coordinates it has of its own."""
+        return 0 if not self.moves or (self.group is not None and not self.leads) else self.row.nq
+
+    @property
     def leads(self) -> bool:
         """Whether it has the coordinates by which all places of a body that bends move."""
         return self.group is not None and bool(self.lower)

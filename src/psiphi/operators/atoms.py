@@ -166,7 +166,9 @@ class Atoms:
     def apart(self, what: str) -> None:
         """A StateError where units are clusters: these letters have rows over bodies and their parents."""
         if self.model.embedding is not None:
-            raise StateError(f"{what} is not defined: {self.model.embedding.words(self.model.name)}", "write E_phi and K, which are")
+            raise StateError(
+                f"{what} is not defined: {self.model.embedding.words(self.model.name)}", "write E_phi and K, which are"
+            )
 
     def to_center(self) -> Matrix:
         """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""

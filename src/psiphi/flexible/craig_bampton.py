@@ -1,6 +1,6 @@
 """Craig and Bampton's shapes: a body's interface nodes moved one coordinate at a time, and its modes while they are held.
 
-    Φ = [[1, 0], [-K_ii⁻¹ K_ib, Φ_i]]      b: coordinates of interface nodes, i: of all others that are not clamped
+Φ = [[1, 0], [-K_ii⁻¹ K_ib, Φ_i]]      b: coordinates of interface nodes, i: of all others that are not clamped
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ def with_flexible(
     model: Model, builder: Builder, link: Any, body: Any, xyz: Any, rpy: Any, keep: Any, hang: Mapping[str, str] | None
 ) -> None:
     """The link's mass as a body that bends, and what is on the link moved to the body's nodes."""
+    if not isinstance(link, str) or link not in builder.links:
+        remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
+        raise StateError(f"link is {shown(link)}, and there is no such link on {model.name}", remedy)
     joints = [joint.name for joint in builder.joints.values() if joint.parent == link]
     frames = [frame.name for frame in builder.frames.values() if frame.link == link]
     builder.flexible(link, body, xyz, rpy)

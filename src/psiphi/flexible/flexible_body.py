@@ -15,7 +15,7 @@ from psiphi.flexible.lumping import few_points
 from psiphi.flexible.modal_files import read_modal, write_modal
 from psiphi.model.bending import BendingBody, BodyPlace
 from psiphi.model.mode_shapes import ModeShape
-from psiphi.wording import shown
+from psiphi.wording import counted, shown
 
 SYMMETRIC = 1e-8  # how far from symmetry rounded matrices may be, of their largest entry
 FIT = 0.02  # how far the modal mass of a file may be from what its nodes have
@@ -117,16 +117,27 @@ class FlexibleBody(BendingBody):
     def __repr__(self) -> str:
         modes = ", ".join(f"{w / (2.0 * np.pi):.4g}" for w in self.frequencies[:4])
         more = ", ..." if len(self.frequencies) > 4 else ""
-        return f"<{type(self).__name__}: {len(self.stiffness)} modes, {self.mass:.4g} kg, {modes}{more} Hz>"
+        count = counted(len(self.stiffness), "mode")
+        return f"<{type(self).__name__}: {count}, {self.mass:.4g} kg, {modes}{more} Hz>"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FlexibleBody:
-        """From an .npz or .json file: docs/flexible.md says what is in it."""
+        """From an .npz or .json file: docs/flexible.md says what is in it.
+
+        >>> import psiphi as pp
+        >>> pp.Beam(1.0, 0.01, "steel", modes=1).save(folder / "rod.npz")  # doctest: +SKIP
+        >>> pp.FlexibleBody.load(folder / "rod.npz").mass  # doctest: +SKIP
+        0.6165375582669103
+        """
         data = read_modal(path)
         return FlexibleBody.craig_bampton(**data) if "root" in data else FlexibleBody(**data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Into an .npz or .json file, which `load` reads."""
+        """Into an .npz or .json file, which `load` reads.
+
+        >>> import psiphi as pp
+        >>> pp.Beam(1.0, 0.01, "steel", modes=1).save(folder / "rod.json")  # doctest: +SKIP
+        """
         write_modal(path, self.data)
 
     @classmethod
@@ -147,6 +158,14 @@ class FlexibleBody(BendingBody):
         The nodes `root` are clamped. Shapes are those of a unit motion of each coordinate of the interface nodes (static),
         and the `modes` slowest ones with the interface nodes held: Craig and Bampton's. `mass` (N,) is lumped, or a matrix
         (N, N), the same for x, y and z; `rotary` (N, 3, 3) are the nodes' own inertias.
+
+        >>> import numpy as np, psiphi as pp
+        >>> spring = np.kron([[1.0, -1.0], [-1.0, 1.0]], np.diag([1e6, 1e4, 1e4, 1e2, 1e3, 1e3]))  # between two nodes
+        >>> inertias = 0.01 * np.tile(np.eye(3), (2, 1, 1))
+        >>> pp.FlexibleBody.craig_bampton(
+        ...     [[0, 0, 0], [1, 0, 0]], [1, 1], spring, root=0, interface={"tip": 1}, modes=0, rotary=inertias
+        ... )
+        <FlexibleBody: 6 modes, 2 kg, 15.92, 15.92, 15.92, 50.33, ... Hz>
         """
         r, K = _array("nodes", nodes, 2), _array("stiffness", stiffness, 2)
         N = len(r)
@@ -233,7 +252,7 @@ def _positive(what: str, x: np.ndarray, remedy: str) -> None:
 
 def _too_many(n: int, N: int) -> str:
     many = f"{n} shapes are more than {N} nodes with three coordinates each can tell apart" if n > 3 * N else ""
-    return many or "leave out shapes that others make up, or that move no mass"
+    return many or "leave out shapes that others make up, or that move no mass (what twists alone needs rotary=)"
 
 
 def _agree(given: np.ndarray, own: np.ndarray) -> None:

@@ -24,7 +24,7 @@ def read_modal(path: Any) -> dict[str, Any]:
     try:
         data = _json(file) if file.suffix == ".json" else _npz(file)
     except (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ModelError(f"{file.name} cannot be read: {error}", "docs/flexible.md says what is in it") from error
+        raise ModelError(f"{shown(file.name)} cannot be read: {error}", "docs/flexible.md says what is in it") from error
     known, needed = (MATRICES, NEEDED[True]) if "root" in data else (MODAL, NEEDED[False])
     for name in data:
         if name not in known:
@@ -36,6 +36,13 @@ def read_modal(path: Any) -> dict[str, Any]:
 
 def write_modal(path: Any, data: dict[str, Any]) -> None:
     file = _path(path)
+    try:
+        _write(file, data)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{shown(file.name)} cannot be written: {error}", "give a place that can be written to") from error
+
+
+def _write(file: Path, data: dict[str, Any]) -> None:
     if file.suffix == ".json":
         plain = {name: x if isinstance(x, dict) else np.asarray(x).tolist() for name, x in data.items()}
         file.write_text(json.dumps(plain), encoding="utf-8")
@@ -49,9 +56,10 @@ def write_modal(path: Any, data: dict[str, Any]) -> None:
 def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ModelError(f"path is {shown(path)}, expected a file", "give an .npz or .json file")
-    file = Path(os.fspath(path))
+    place = os.fspath(path)
+    file = Path(os.fsdecode(place) if isinstance(place, bytes) else place)
     if file.suffix not in (".npz", ".json"):
-        raise ModelError(f"{file.name} is no .npz and no .json file", "give one of them")
+        raise ModelError(f"{shown(file.name)} is no .npz and no .json file", "give one of them")
     return file
 
 

@@ -173,3 +173,12 @@ def _masked(value: Any) -> str:
         return ""
     place = [int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0]]
     return f"is masked at {place}, expected numbers everywhere"
+
+
+def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """A read-only float64 copy of `values`."""
+    array = np.array(values, dtype=float)
+    if shape is not None:
+        array = array.reshape(shape)
+    array.flags.writeable = False
+    return array

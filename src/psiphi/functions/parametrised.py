@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import generator, positive, real, whole
+from psiphi.arguments import frozen, generator, positive, real, whole
 from psiphi.editing.changing import with_bodies
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.freed import OF_COORDINATES, UPPER, FreeBlock, Freed, moments, ten
-from psiphi.model.model import WORLD, Body, frozen
+from psiphi.model.model import WORLD, Body
 from psiphi.model.posing import place, pose
 from psiphi.model.states import first
 from psiphi.wording import nearest, shown

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import Numbers, frozen, generator, real, whole
+from psiphi.arguments import Numbers, batch_axes, frozen, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.compound_joints import compound_joints, scattered
 from psiphi.model.elements import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
@@ -242,20 +242,20 @@ class Model(Immutable):
         """
         q, v = self.upright("integrate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
         step = real("dt", dt, (), "give a number, or one for each batch element")
-        lead = _lead(q=q.shape[:-1], v=v.shape[:-1], dt=step.shape)
+        lead = batch_axes("integrate", {"q": q.shape[:-1], "v": v.shape[:-1], "dt": step.shape})
         q, v = np.broadcast_to(q, (*lead, self.nq)), step[..., None] * v
         return self.manifold.exp(self.manifold.unit(q), v)
 
     def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
-        _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
+        batch_axes("difference", {"q0": q0.shape[:-1], "q1": q1.shape[:-1]})
         return self.manifold.log(q0, q1)
 
     def rate(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dq/dt = Omega(q) v, S0 (b.5): v itself but for quaternions and planar joints. -> (..., nq)"""
         q, v = self.upright("rate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
-        lead = _lead(q=q.shape[:-1], v=v.shape[:-1])
+        lead = batch_axes("rate", {"q": q.shape[:-1], "v": v.shape[:-1]})
         return np.array(self.manifold.rate(self.manifold.unit(q), np.broadcast_to(v, (*lead, self.nv))))
 
     def velocity_of(self, q: Numbers, q_dot: Numbers) -> np.ndarray:
@@ -266,7 +266,7 @@ class Model(Immutable):
         [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
         """
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
-        lead = _lead(q=q.shape[:-1], q_dot=rate.shape[:-1])
+        lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
         columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq)
         felt = (columns @ rate[..., None])[..., 0]
@@ -305,15 +305,6 @@ class Model(Immutable):
 
 def _by_name(name, known) -> str:
     return nearest(name, known) if isinstance(name, str) else "give its name"
-
-
-def _lead(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The batch axes of several arguments together."""
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise StateError(f"the batch axes do not fit together: {each}", "make them equal or 1") from None
 
 
 def _digest(model: Model) -> str:

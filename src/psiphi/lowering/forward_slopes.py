@@ -13,9 +13,9 @@ from typing import Any
 from psiphi.framing.framing import Tree
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, motion
+from psiphi.spatial.screws import add, cross, dot, force, motion, subtract
 from psiphi.steps.composites import joint_velocity
-from psiphi.steps.local import adjoint_map, articulate, subtract
+from psiphi.steps.local import adjoint_map, articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
 
 CLIMBS_PSI = [

@@ -10,7 +10,7 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, unrotate
+from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, subtract, unrotate
 from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
     JointSlopes,
@@ -23,7 +23,7 @@ from psiphi.steps.composites import (
     times,
     wedge,
 )
-from psiphi.steps.local import EYE3, ZERO3, ZERO6, force_cross, subtract
+from psiphi.steps.local import EYE3, ZERO3, ZERO6, force_cross
 from psiphi.steps.newton import body_force, move, world_at_rest
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, real, several
+from psiphi.arguments import flag, frozen, real, several
 from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
@@ -19,7 +19,7 @@ from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
 from psiphi.model.log import warn
-from psiphi.model.model import WORLD, Joint, Model, frozen
+from psiphi.model.model import WORLD, Joint, Model
 from psiphi.wording import shown
 
 

@@ -145,10 +145,10 @@ class Straight:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) -> Straight:
-    """The whole program as one tape; outputs no step wrote are zero."""
+def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun, tape: Tape | None = None) -> Straight:
+    """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
     sizes = {arg.name: arg.size for arg in program.inputs}
-    tape = Tape()
+    tape = Tape() if tape is None else tape
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
     written = drive(program, tree, inputs, under)
     stores = tuple(

@@ -49,7 +49,8 @@ class Programmed(Forest):
         """The form with the fewest operations, counted once."""
         key = frames, axes, redundant
         if key not in self._forms:
-            self._forms[key] = choosing.cheapest(self.algebra, frames, axes, redundant)
+            make = lambda method: circuits.dynamics(self.algebra, method, frames, axes, redundant)  # noqa: E731
+            self._forms[key] = choosing.cheapest(self.algebra, make)
         return self._forms[key]
 
     def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
@@ -89,8 +90,10 @@ class Programmed(Forest):
 
     @property
     def _driving(self) -> Function:
-        self._with_inertia("to drive it by")
-        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
+        def make(method: str) -> Circuit:
+            return driving.driving(self.algebra, self.idle.tolist(), self._is_adrift, method)
+
+        return self._function("driving", lambda: choosing.cheapest(self.algebra, make, ("free",)).circuit)
 
     @property
     def _is_adrift(self) -> bool:
@@ -99,14 +102,14 @@ class Programmed(Forest):
 
     @property
     def _carrying(self) -> Function:
-        self._with_inertia("to carry it by")
-        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self)))
+        holding = carrying.held(self)
 
-    def _with_inertia(self, wanted: str) -> None:
-        """Refuse where a held body is thin: there is no Omega."""
-        if self.algebra.is_thin:
-            cause = f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega {wanted}"
-            raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
+        def make(method: str) -> Circuit:
+            return carrying.carrying(self.algebra, holding, method)
+
+        if carrying.GROUND not in holding.roles:  # arm by arm: nothing to choose
+            return self._function("carrying", lambda: make("free"))
+        return self._function("carrying", lambda: choosing.cheapest(self.algebra, make, ("free",)).circuit)
 
     @property
     def _omega(self) -> Function:

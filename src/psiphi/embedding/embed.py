@@ -59,6 +59,10 @@ def embed(
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
+    for tie in ties:
+        if tie.friction is not None or tie.kind == "rough":
+            cause = f"{tie.name}, a {tie.kind} loop, is a contact: it slides, or opens"
+            raise StateError(cause, "an embedded loop holds for ever: pp.connect takes contacts")
     if not ties and not gears and not spinning:
         raise StateError(
             f"{robot.name} has no loop and no mimic joint to embed", "give loops=[pp.Loop(...)], or [pp.Gear(...)]"

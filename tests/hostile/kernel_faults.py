@@ -1,7 +1,8 @@
 """What happens to kernels on disk: killed writers, disks that are full, read-only or emptied, many that start at once.
 
 Whatever it is, a process answers, and with the bits of a process that has no cache. Each attack from a seed, as in `faults.py`;
-entries that must not be believed are in `planted.py`.
+every tenth seed is a robot, the others are kernels of a few hundred operations, which compile in milliseconds. Entries that
+must not be believed are in `planted.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import os
 import random
 import resource
 import shutil
+import struct
 import time
+from collections.abc import Callable
 from functools import cache as once
+from functools import partial
 from pathlib import Path
 
-import psiphi as pp
 from hostile.faults import ROUND, answer, folder, fork, fresh, kill, status, told
 from psiphi.runtime import cache, jit
 
@@ -24,31 +27,50 @@ NOBODY = 65534
 STARTS = 32
 
 
-def _without_cache(robot: pp.Robot) -> bytes:
+Asked = Callable[[], bytes]
+
+
+def some(rng: random.Random, seed: int) -> Asked:
+    """What no cache knows, asked for its answer: a robot, or a polynomial."""
+    return partial(answer, fresh(rng)) if seed % 10 == 0 else partial(_polynomial, [rng.random() for _ in range(200)])
+
+
+def _polynomial(coefficients: list[float]) -> bytes:
+    """Horner's rule, compiled and kept as every kernel is."""
+    lines = ["define double @f(double %x) {", "  %y0 = fadd double %x, 0.0"]
+    for k, c in enumerate(coefficients):
+        lines += [f"  %t{k} = fmul double %y{k}, %x", f"  %y{k + 1} = fadd double %t{k}, {c!r}"]
+    text = "\n".join([*lines, f"  ret double %y{len(coefficients)}", "}"])
+    code = cache.remember(cache.key(text, *jit.host()), lambda: jit.compile_ir(text))
+    address = jit.load_object(code, ["f"]).address("f")  # keeps the code
+    return struct.pack("d", ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.5))
+
+
+def _without_cache(asked: Asked) -> bytes:
     os.environ["PSIPHI_CACHE"] = "off"
-    return answer(robot)
+    return asked()
 
 
-def _without_compiler(robot: pp.Robot) -> bytes:
+def _without_compiler(asked: Asked) -> bytes:
     """The answer of a process that finds its kernel on disk, or none."""
     jit.compile_ir = None  # type: ignore[assignment]
-    return answer(robot)
+    return asked()
 
 
-def known(rng: random.Random) -> tuple[pp.Robot, bytes]:
-    """A new robot, and its answer."""
-    robot = fresh(rng)
-    return robot, told(lambda: _without_cache(robot))
+def known(rng: random.Random, seed: int) -> tuple[Asked, bytes]:
+    """Something new, and its answer."""
+    asked = some(rng, seed)
+    return asked, told(lambda: _without_cache(asked))
 
 
 def entries(here: Path) -> list[Path]:
     return sorted((here / "cache").glob("*.o"))
 
 
-def sound(robot: pp.Robot, expected: bytes) -> None:
+def sound(asked: Asked, expected: bytes) -> None:
     """The next process answers, and what it leaves on disk serves the one after it."""
-    assert told(lambda: answer(robot)) == expected, "other bits"
-    assert told(lambda: _without_compiler(robot)) == expected, "the kernel was not kept"
+    assert told(asked) == expected, "other bits"
+    assert told(lambda: _without_compiler(asked)) == expected, "the kernel was not kept"
 
 
 # -- killed -------------------------------------------------------------------------------------------------------------------
@@ -58,17 +80,17 @@ def killed_compiler(seed: int) -> int:
     """kill -9 while a kernel is compiled or written: the next process answers."""
     rng = random.Random(seed)
     with folder() as here:
-        robot, expected = known(rng)
+        asked, expected = known(rng, seed)
         for _ in range(ROUND):
             start = time.monotonic()
-            assert told(lambda: answer(robot)) == expected, "other bits after a kill"
+            assert told(asked) == expected, "other bits after a kill"
             took = time.monotonic() - start
             for entry in entries(here):
                 entry.unlink()
-            child = fork(lambda: answer(robot))
+            child = fork(asked)
             time.sleep(rng.random() * took)
             kill(child)
-        sound(robot, expected)
+        sound(asked, expected)
     return ROUND
 
 
@@ -111,16 +133,16 @@ def full_disk(seed: int) -> int:
     """A disk of so many bytes, or one that refuses at some moment: kernels run without the cache."""
     rng = random.Random(seed)
     with folder() as here:
-        robot, expected = known(rng)
-        sound(robot, expected)
+        asked, expected = known(rng, seed)
+        sound(asked, expected)
         (entry,) = entries(here)
         size = entry.stat().st_size
         for k in range(ROUND):
             entry.unlink(missing_ok=True)
             filled = _full if k % 2 and _may_mount() else _limited if k % 3 else _refusing
             amount = rng.randrange(2 * size)
-            assert told(lambda f=filled, n=amount: (f(here / "cache", n), answer(robot))[1]) == expected, "a full disk"
-        sound(robot, expected)
+            assert told(lambda f=filled, n=amount: (f(here / "cache", n), asked())[1]) == expected, "a full disk"
+        sound(asked, expected)
     return ROUND
 
 
@@ -149,13 +171,13 @@ def read_only(seed: int) -> int:
     """A cache that cannot be written, empty or with another's entries: mounted read-only, or by its mode and another user."""
     rng = random.Random(seed)
     with folder() as here:
-        (robot, expected), path = known(rng), here / "cache"
+        (asked, expected), path = known(rng, seed), here / "cache"
         path.mkdir(mode=0o700)
         for k in range(ROUND):
             if k == ROUND // 2:
-                told(lambda: answer(fresh(random.Random(seed))))
+                told(some(random.Random(seed), seed))
             closed = _mounted if rng.random() < 0.5 and _may_mount() else _unwritable
-            assert told(lambda c=closed: (c(here), answer(robot))[1]) == expected, "a cache that is read-only"
+            assert told(lambda c=closed: (c(here), asked())[1]) == expected, "a cache that is read-only"
         path.chmod(0o700)
     return ROUND
 
@@ -187,9 +209,9 @@ def deleted(seed: int) -> int:
     """The cache is deleted, again and again, while a process compiles, stores and fetches: it answers, and so does the next."""
     rng = random.Random(seed)
     with folder() as here:
-        robot, expected = known(rng)
+        asked, expected = known(rng, seed)
         for _ in range(ROUND):
-            child = fork(lambda: [_equal(answer(pp.Robot.of(robot)), expected) for _ in range(2)])
+            child = fork(lambda: [_equal(asked(), expected) for _ in range(2)])
             done, start = 0, time.monotonic()
             while not done:
                 assert time.monotonic() - start < 60, "a process whose cache is deleted hangs"
@@ -197,7 +219,7 @@ def deleted(seed: int) -> int:
                 shutil.rmtree(here / "cache", ignore_errors=True)
                 done, code = os.waitpid(child, os.WNOHANG)
             assert os.waitstatus_to_exitcode(code) == 0, "a process whose cache is deleted failed"
-        sound(robot, expected)
+        sound(asked, expected)
     return ROUND
 
 
@@ -208,12 +230,12 @@ def _equal(found: bytes, expected: bytes) -> None:
 def cold_starts(seed: int) -> int:
     """32 processes begin at once on an empty cache: the same bits, one secret, one entry, that serves the next."""
     with folder() as here:
-        robot, expected = known(random.Random(seed))
-        children = [fork(lambda: _equal(answer(robot), expected)) for _ in range(STARTS)]
+        asked, expected = known(random.Random(seed), seed)
+        children = [fork(lambda: _equal(asked(), expected)) for _ in range(STARTS)]
         ends = [status(child) for child in children]
         assert ends == [0] * STARTS, f"processes ended with {ends}"
         assert sorted(path.suffix for path in (here / "cache").iterdir()) == ["", ".o"], "debris"
-        sound(robot, expected)
+        sound(asked, expected)
     return STARTS
 
 

@@ -8,9 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import psiphi as pp
-from hostile.faults import ROUND, answer, folder, fresh, told
-from hostile.kernel_faults import NOBODY, entries, known, sound
+from hostile.faults import ROUND, folder, told
+from hostile.kernel_faults import NOBODY, Asked, entries, known, some, sound
 from psiphi.runtime import cache
 
 
@@ -18,13 +17,13 @@ def damaged(seed: int) -> int:
     """Entries and the secret cut, flipped, lengthened, emptied or exchanged: built again."""
     rng = random.Random(seed)
     with folder() as here:
-        robot, expected = known(rng)
-        sound(robot, expected)
+        asked, expected = known(rng, seed)
+        sound(asked, expected)
         for _ in range(ROUND):
             (entry,) = entries(here)
             _damage(entry if rng.random() < 0.8 else entry.with_name("secret"), rng)
-            assert told(lambda: answer(robot)) == expected, "a damaged entry was believed"
-        sound(robot, expected)
+            assert told(asked) == expected, "a damaged entry was believed"
+        sound(asked, expected)
     return ROUND
 
 
@@ -46,23 +45,22 @@ def _damage(path: Path, rng: random.Random) -> None:
 
 
 def planted(seed: int) -> int:
-    """Another robot's code in the place of an entry, or something that is no file: never loaded, never waited for."""
+    """Another's code in the place of an entry, or something that is no file: never loaded, never waited for."""
     rng = random.Random(seed)
     with folder() as here:
-        (robot, expected), code = known(rng), _strange(here, rng)
-        sound(robot, expected)
+        (asked, expected), code = known(rng, seed), _strange(here, rng, seed)
+        sound(asked, expected)
         (entry,) = entries(here)
         for k in range(ROUND):
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink(missing_ok=True)
             _PLANTS[(seed * ROUND + k) % len(_PLANTS)](entry, code)
-            assert told(lambda: answer(robot)) == expected, "a planted entry was believed"
+            assert told(asked) == expected, "a planted entry was believed"
     return ROUND
 
 
-def _strange(here: Path, rng: random.Random) -> bytes:
-    """The entry of another robot, which is then gone."""
-    other = fresh(rng)
-    told(lambda: answer(other))
+def _strange(here: Path, rng: random.Random, seed: int) -> bytes:
+    """The entry of another, which is then gone."""
+    told(some(rng, seed))
     (stranger,) = entries(here)
     code = stranger.read_bytes()
     stranger.unlink()
@@ -70,7 +68,7 @@ def _strange(here: Path, rng: random.Random) -> bytes:
 
 
 def _sealed(path: Path, code: bytes, secret: bytes) -> None:
-    """Another robot's code with a header that fits it, under this name."""
+    """Another's code with a header that fits it, under this name."""
     data = code[cache._HEADER_SIZE :]
     path.write_bytes(cache._header(data, path.stem, secret) + data)
     path.chmod(0o600)
@@ -110,29 +108,29 @@ def foreign(seed: int) -> int:
     files away, the process takes itself for another user instead."""
     rng = random.Random(seed)
     with folder() as here:
-        (robot, expected), code = known(rng), _strange(here, rng)
-        sound(robot, expected)
+        (asked, expected), code = known(rng, seed), _strange(here, rng, seed)
+        sound(asked, expected)
         (entry,) = entries(here)
         for _ in range(ROUND):
             (here / "cache").mkdir(mode=0o700, exist_ok=True)
             secret = entry.with_name("secret")
             if not secret.exists():
-                sound(robot, expected)
+                sound(asked, expected)
             entry.unlink(missing_ok=True)
             whose = rng.choice([entry, entry, entry.parent])
             _sealed(entry, code, secret.read_bytes())
             if os.geteuid() == 0:
                 os.chown(whose, NOBODY, -1)
-                assert told(lambda: answer(robot)) == expected, f"another user's {whose.name} was believed"
+                assert told(asked) == expected, f"another user's {whose.name} was believed"
                 shutil.rmtree(here / "cache")
             else:
-                assert told(lambda: _as_another(robot)) == expected, "another user's entry was believed"
+                assert told(lambda: _as_another(asked)) == expected, "another user's entry was believed"
     return ROUND
 
 
-def _as_another(robot: pp.Robot) -> bytes:
+def _as_another(asked: Asked) -> bytes:
     os.geteuid = lambda: NOBODY
-    return answer(robot)
+    return asked()
 
 
 ATTACKS = {

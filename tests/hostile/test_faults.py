@@ -16,4 +16,9 @@ pytestmark = [
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_faults(attack):
-    assert attack(0) >= 5
+    assert attack(1) >= 5
+
+
+def test_kernels_of_robots():
+    """The same with a robot's functions instead of a small kernel."""
+    assert planted.damaged(0) >= 5

@@ -24,11 +24,12 @@ if __name__ == "__main__":
 
 import numpy as np
 
-from hostile import bombs, faults, junk, kernel_faults, mutated, planted
+from hostile import bombs, doors, faults, junk, kernel_faults, mutated, planted
 from hostile.boxed import boxed
 from psiphi import scenes
 from psiphi.errors import Error
 from psiphi.loading import load
+from psiphi.runtime import jit
 from psiphi.viewer.mesh_files import read_mesh
 
 BLOCK = 100  # mutants in one box
@@ -67,7 +68,7 @@ def arguments(seed: int) -> Iterator[tuple[int, Try]]:
     """Junk at every parameter of every public call."""
     folder = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
     while True:
-        for call in junk.table(folder):
+        for call in [*junk.table(folder), *doors.more(folder)]:
             yield len(call.given) * len(junk.JUNK), (f"junk: {call.name}", lambda c=call: _knock(c, folder), 300.0, 2000.0)
 
 
@@ -114,6 +115,7 @@ def torture(kind: str, attacks: Iterable[tuple[int, Try]], seconds: float, times
 
 def each_fault(times: int, only: str | None, seed: int) -> dict[str, tuple[int, int, float]]:
     rows = {}
+    jit.host()  # LLVM is made ready once, not in every child
     for name in FAULTS:
         if only is None or only in name:
             rows[name] = torture(name, broken(seed, [name]), float("inf"), times)

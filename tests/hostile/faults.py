@@ -27,7 +27,7 @@ from psiphi import viewer
 from psiphi.errors import Error
 
 PATIENCE = 60.0  # seconds that a child may take
-ROUND = 5  # cases with one robot
+ROUND = 10  # cases with one robot
 
 
 def fork(work: Callable[[], object]) -> int:

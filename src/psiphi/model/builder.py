@@ -232,6 +232,8 @@ class Builder:
         """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
         fail = self._fail_at("posture", name)
         self._new(name, {}, "posture", fail)
+        if not isinstance(q, Mapping):
+            fail(f"q is {shown(q)}, expected coordinates by joint", f'say b.posture({shown(name)}, {{"elbow": 0.5}})')
         for joint, value in q.items():
             if joint not in self.joints:
                 fail(f"it names joint {shown(joint)}, which is not there", nearest(joint, self.joints))
@@ -240,6 +242,8 @@ class Builder:
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""
+        if not isinstance(element, str):
+            raise ModelError(f"element is {shown(element)}, expected what the note is about", 'give its name, say "robot"')
         self.notes.note(Whole(element, line), text)
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Model:

@@ -180,6 +180,8 @@ class Model(Immutable):
 
     def upright(self, name: str, q: np.ndarray) -> np.ndarray:
         """One configuration (nq,), or a StateError where a quaternion is zero; a batch keeps its NaN where it is."""
+        if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
+            q = self._state("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
             if -TINY < q[last] < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)

@@ -193,7 +193,7 @@ def _follows(word, x):
 def test_rewriting_keeps_the_value(word):
     e = Expression(product(*map(of_letter, word)), MODEL)
     p, derivation = normal_form(e)
-    system = rules_for(MODEL, e.letters)
+    system = rules_for(MODEL, e.letters, proving=True)
     assert all(system.find(left) is None for left in p)
     v = np.linspace(-1.0, 1.0, MODEL.nv)
     dense = e.dense(Q, v)

@@ -83,21 +83,20 @@ def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
 
 
 @lru_cache
-def turning_rules(rotors: bool) -> Rules:
+def turning_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
     """`moving_rules`, and what is known of cross products with the links' velocities: for proofs."""
     with unlimited():
-        return complete(axioms(TURNING), moving_rules(rotors), CROSS_PAIRS)
+        return complete(axioms(TURNING), moving_rules(rotors, fixed, single), CROSS_PAIRS)
 
 
 def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset(), proving: bool = False) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
-    if proving and CROSS & {x.bare for x in letters}:
-        return turning_rules(rotors)
-    if MOVING & {x.bare for x in letters}:
+    known = turning_rules if proving and CROSS & {x.bare for x in letters} else moving_rules
+    if known is turning_rules or MOVING & {x.bare for x in letters}:
         if model is None or not model.joints:
-            return moving_rules(rotors, False, False)
-        return moving_rules(rotors, has_constant_maps(model), has_single_joints(model))
+            return known(rotors, False, False)
+        return known(rotors, has_constant_maps(model), has_single_joints(model))
     if {A, B} & letters and {A_LOCAL, B_LOCAL} & letters:
         return bias_rules(rotors)
     if "Om" not in letters:

@@ -180,7 +180,7 @@ def table(folder: Path) -> list[Call]:
         Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {
             "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,
-            "weights": None, "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
+            "weights": None, "order": ["tool"], "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
         }),
         Call("reach target", lambda **o: pp.reach(ur5, {"tool": o["target"]}, directions={"tool": (o["axis"], o["to"])}, weights={"tool": o["weight"]}, starts=1), {
             "target": (0.1, 0.2, -1.0), "axis": (0, 0, 1), "to": (1, 0, 0), "weight": (1.0, 2.0),

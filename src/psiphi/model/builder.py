@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, frozen
 from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
@@ -24,7 +24,7 @@ from psiphi.model.checks import check_joints, check_links, check_model, read_rep
 from psiphi.model.elastic import make_elastic, sprung
 from psiphi.model.joints import JOINTS, sizes
 from psiphi.model.log import Log
-from psiphi.model.model import Model, frozen
+from psiphi.model.model import Model
 from psiphi.model.nonlinear import Spring
 from psiphi.model.opening import description, postures_by_joint
 from psiphi.model.places import HERE, UPRIGHT, Place
@@ -260,6 +260,8 @@ class Builder:
         """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
         fail = self._fail_at("posture", name)
         self._new(name, {}, "posture", fail)
+        if not isinstance(q, Mapping):
+            fail(f"q is {shown(q)}, expected coordinates by joint", f'say b.posture({shown(name)}, {{"elbow": 0.5}})')
         for joint, value in q.items():
             if joint not in self.joints:
                 fail(f"it names joint {shown(joint)}, which is not there", nearest(joint, self.joints))
@@ -268,6 +270,8 @@ class Builder:
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""
+        if not isinstance(element, str):
+            raise ModelError(f"element is {shown(element)}, expected what the note is about", 'give its name, say "robot"')
         self.notes.note(Whole(element, line), text)
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Model:

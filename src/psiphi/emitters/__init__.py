@@ -11,7 +11,8 @@ Comes in: straight-line code, or loops of it. Goes out: text. What a target is, 
                    for one element), straight.py, rolled.py (one tape; loops over links), joined.py, rollout.py (many blocks
                    in one frame, and the loop over steps around them)
     device.py      LLVM IR for graphics cards, one thread a state. Its parts:
-                   parking.py (more numbers than registers), one_tape.py and device_rollout.py (several blocks as one tape, and
-                   the loop over steps around it), reduction.py (huge angles without a C library)
+                   staging.py (rows of arrays), parking.py (more numbers than registers), team.py (a limb a warp), one_tape.py
+                   and device_rollout.py (several blocks as one tape, and the loop over steps around it), reduction.py (huge
+                   angles without a C library)
     segments.py    a tape in pieces, for every target
 """

@@ -135,7 +135,7 @@ def _own(robot: Any, rest: np.ndarray, but: Collection[int] = ()) -> Springs:
 def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:
     """The largest slope: of a polynomial within the joint's limits, or half a turn or metre either way where it has none."""
     if spring.is_table:
-        return [max(spring.slopes)]
+        return [spring.steepest]
     if not spring.polynomial:
         return stiffness
     low, high = np.clip([joint.lower[0], joint.upper[0]], joint.rest[0] - np.pi, joint.rest[0] + np.pi)

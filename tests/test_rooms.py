@@ -14,6 +14,7 @@ ROOMS = [
     "escaping",
     "errors",
     "wording",
+    "writing",
     "arguments",
     "optional",
     "figures",

@@ -71,6 +71,7 @@ def table(folder: Path) -> list[Call]:
     robot, ur5 = gymnast(), pp.load("acrobot")
     q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
+    i, j, k = s.bodies("i j k")
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
     calls = [
@@ -159,6 +160,17 @@ def table(folder: Path) -> list[Call]:
         Call("dot_test", pp.dot_test, {"op": s.mass, "q": q, "rng": 0, "tolerance": 1e-9}),
         Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
         Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
+        Call("prove blocks", pp.prove, {"lhs": s.psi[k, j], "rhs": s.psi[k, j], "budget": 1.0, "where": k > j}),
+        Call("bodies", s.bodies, {"names": "i j"}),
+        Call("a block", lambda at: s.psi[at], {"at": (k, j)}),
+        Call("a sum of blocks", s.psi[k, j].over, {"i": i, "start": j, "stop": k}),
+        Call("sums of blocks", lambda x: s.psi[k, j] + x, {"x": s.psi[k, j]}),
+        Call("products of blocks", lambda x: s.psi[k, j] @ x, {"x": s.psi[j, k]}),
+        Call("multiples of blocks", lambda x: s.psi[k, j] * x, {"x": 2}),
+        Call("an index", lambda x: (k + 1) > x, {"x": j}),
+        Call("a parent", lambda x: k + x, {"x": 1}),
+        Call("a meeting", k.meets, {"other": j, "at": k}),
+        Call("a value of blocks", s.psi[k, j].value, {"q": q, "bodies": {"k": robot.bodies[0].name, "j": robot.bodies[1].name}, "v": v}),
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
         Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
         Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
@@ -168,7 +180,7 @@ def table(folder: Path) -> list[Call]:
         Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {
             "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,
-            "weights": None, "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
+            "weights": None, "order": ["tool"], "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
         }),
         Call("reach target", lambda **o: pp.reach(ur5, {"tool": o["target"]}, directions={"tool": (o["axis"], o["to"])}, weights={"tool": o["weight"]}, starts=1), {
             "target": (0.1, 0.2, -1.0), "axis": (0, 0, 1), "to": (1, 0, 0), "weight": (1.0, 2.0),

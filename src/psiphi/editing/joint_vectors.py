@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array
+from psiphi.arguments import Array, frozen
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
-from psiphi.model.model import Model, frozen
+from psiphi.model.model import Model
 from psiphi.wording import shown
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, real, several
+from psiphi.arguments import flag, frozen, real, several
 from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
@@ -19,7 +19,7 @@ from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
 from psiphi.model.log import warn
-from psiphi.model.model import WORLD, Joint, Model, frozen
+from psiphi.model.model import WORLD, Joint, Model
 from psiphi.wording import shown
 
 
@@ -59,6 +59,10 @@ def embed(
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
+    for tie in ties:
+        if tie.friction is not None or tie.kind == "rough":
+            cause = f"{tie.name}, a {tie.kind} loop, is a contact: it slides, or opens"
+            raise StateError(cause, "an embedded loop holds for ever: pp.connect takes contacts")
     if not ties and not gears and not spinning:
         raise StateError(
             f"{robot.name} has no loop and no mimic joint to embed", "give loops=[pp.Loop(...)], or [pp.Gear(...)]"

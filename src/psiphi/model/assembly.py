@@ -6,10 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from psiphi.arguments import frozen
 from psiphi.model.checks import perpendicular
 from psiphi.model.inertias import combine, matrices
 from psiphi.model.log import Log
-from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose, frozen
+from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord
 from psiphi.model.tree import Walk

@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, frozen
 from psiphi.arguments import path as path_text
 from psiphi.errors import ModelError
 from psiphi.model import values
@@ -24,7 +24,7 @@ from psiphi.model.checks import check_joints, check_links, check_model, read_rep
 from psiphi.model.elastic import make_elastic, sprung
 from psiphi.model.joints import JOINTS, sizes
 from psiphi.model.log import Log
-from psiphi.model.model import Model, frozen
+from psiphi.model.model import Model
 from psiphi.model.nonlinear import Spring
 from psiphi.model.opening import description, postures_by_joint
 from psiphi.model.places import HERE, UPRIGHT, Place

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read, real
+from psiphi.arguments import frozen, read, real
 from psiphi.errors import StateError
-from psiphi.model.model import IDENTITY, Pose, frozen
+from psiphi.model.model import IDENTITY, Pose
 from psiphi.model.places import HERE, Computed, Place, from_rpy
 from psiphi.wording import shown
 

@@ -20,6 +20,7 @@ ROOMS = [
     "figures",
     "spatial",
     "model",
+    "flexible",
     "editing",
     "operators",
     "rewriting",

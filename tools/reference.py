@@ -26,6 +26,7 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 GROUPS = {  # heading -> public names, in the order in which they are met
     "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "FreeRobot", "robots"),
     "Models": ("Model", "Body", "Frame", "Pose"),
+    "Flexible links": ("Beam", "FlexibleBody"),
     "Closed chains": ("grasp", "connect", "embed", "Contact", "Loop", "Gear", "Rotor", "System", "scenes"),
     "Inverse kinematics and paths": ("reach", "Reached", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),

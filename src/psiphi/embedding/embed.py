@@ -51,7 +51,8 @@ def embed(
     if not isinstance(robot, Robot):
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     if robot.embedding is not None:
-        raise StateError(f"the loops of {robot.name} are embedded already", "embed all of them at once")
+        again = "embed all of them at once" if robot.embedding.loops else "embed a robot with rigid links"
+        raise StateError(f"{robot.embedding.words(robot.name)} already", again)
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")

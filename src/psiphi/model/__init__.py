@@ -18,6 +18,7 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
     movable.py, motors.py               whether every joint can be moved, and which have motors
     kinds.py                            what two frames that are held together may still do
     clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them
+    mode_shapes.py, modal_laws.py       places on a body that bends, their laws; bending.py: how a builder hangs it on a link
     urdf_plus.py                        loops and gears of URDF files
     urdf.py, dh.py                      readers; vocabulary.py, fields.py, shapes.py, xml.py: the words of URDF
     paths.py, packages.py               where meshes and descriptions lie

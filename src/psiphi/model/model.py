@@ -283,7 +283,8 @@ class Model(Immutable):
     def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
         out = np.zeros((*lead, self.nq))
         for j in self.joints:
-            out[..., j.q_slice] = piece(j.row, j)
+            if j.shared is None:
+                out[..., j.q_slice] = piece(j.row, j)
         return out
 
     def _state(self, name: str, value, size: int) -> np.ndarray:
@@ -332,6 +333,8 @@ def _digest(model: Model) -> str:
         sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
         if joint.stiffness.any() or joint.rest.any() or joint.spring is not None or not joint.motor:
             sha.update(json.dumps([joint.stiffness.tolist(), joint.rest.tolist(), joint.spring, joint.motor]).encode())
+        if joint.modes is not None:
+            sha.update(json.dumps(joint.modes.key).encode())
     for frame in model.frames.values():
         sha.update(json.dumps([frame.name, frame.body]).encode())
         sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())

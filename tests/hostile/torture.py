@@ -101,7 +101,7 @@ def broken(seed: int, names: Iterable[str] = FAULTS) -> Iterator[tuple[int, Try]
     """Killed writers, full disks, forks and threads."""
     while True:
         for name in names:
-            yield CASES.get(name, faults.ROUND), (f"{name}, seed {seed}", lambda a=FAULTS[name], s=seed: a(s), 300.0, 4000.0)
+            yield CASES.get(name, faults.ROUND), (f"{name}, seed {seed}", lambda a=FAULTS[name], s=seed: a(s), 3000.0, 4000.0)
         seed += 1
 
 
@@ -124,6 +124,7 @@ def torture(kind: str, attacks: Iterable[tuple[int, Try]], seconds: float, times
 
 def each_fault(times: int, only: str | None, seed: int) -> dict[str, tuple[int, int, float]]:
     rows = {}
+    faults.ROUND = 50
     os.environ["PSIPHI_CACHE"] = "off"
     kernel_faults.some(random.Random(0), 1)()  # LLVM is made ready once, not in every child
     for name in FAULTS:

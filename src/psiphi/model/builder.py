@@ -16,6 +16,7 @@ from math import inf
 from typing import Any, NoReturn
 
 from psiphi.arguments import Numbers, frozen
+from psiphi.arguments import path as path_text
 from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
@@ -56,7 +57,7 @@ class Builder:
         """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
         no joint on an unnamed world."""
         self.loops: list = []  # of a file, between its frames
-        self.file = None if file is None else os.fspath(file)
+        self.file = None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
         self.forest, self.order = forest, "given"
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}

@@ -21,6 +21,7 @@ ROOMS = [
     "figures",
     "spatial",
     "model",
+    "flexible",
     "editing",
     "operators",
     "rewriting",

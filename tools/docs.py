@@ -74,7 +74,8 @@ def functions() -> str:
     lines += ["", "## Of a closed chain", "", "`pp.grasp` and `pp.connect` make one.", "", "| function | |", "|---|---|"]
     lines += [
         f"| `{name}` | {words(first(thing))} |"
-        for name, thing in vars(pp.System).items()
+        for kind in pp.System.__mro__[::-1]
+        for name, thing in vars(kind).items()
         if inspect.isfunction(thing) and not name.startswith("_") and first(thing)
     ]
     return "\n".join(lines) + "\n"

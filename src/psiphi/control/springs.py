@@ -11,6 +11,7 @@ and the springs alone.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,8 @@ import numpy as np
 
 from psiphi.arguments import coefficients
 from psiphi.control.plant import Plant, numbers_of
-from psiphi.errors import StateError
+from psiphi.errors import ModelWarning, StateError
+from psiphi.model.log import outside
 from psiphi.model.nonlinear import Spring
 from psiphi.spatial.choices import less, most
 
@@ -114,11 +116,12 @@ class Springs:
 def read_springs(plant: Plant, given: Any) -> Springs:
     """True takes the model's springs, False none; a number or nv of them are stiffness about the model's rest."""
     if isinstance(given, bool | np.bool_) and not given:
+        _limp(plant)
         return Springs()
     joints = plant.robot.joints
-    if plant.robot.embedding is not None:
+    if plant.robot.embedding is not None and plant.robot.embedding.loops:
         return _of_an_embedded_robot(plant, given)
-    if sum(joint.row.nv for joint in joints) != plant.nv:
+    if sum(len(joint.stiffness) for joint in joints) != plant.nv:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
     rest = _each(joints, lambda joint: joint.rest)
     if isinstance(given, bool | np.bool_):
@@ -126,6 +129,14 @@ def read_springs(plant: Plant, given: Any) -> Springs:
     stiffness = coefficients("springs", given, plant.nv)
     stiffness = _on_lines(joints, stiffness, np.ndim(given) > 0)
     return Springs({"stiffness": stiffness, "rest": rest}, stiffness) if stiffness.any() else Springs()
+
+
+def _limp(plant: Plant) -> None:
+    """A ModelWarning where links bend and nothing straightens them."""
+    bends = [joint.name for joint in plant.robot.joints if joint.modes is not None and joint.shared is None]
+    if bends:
+        text = f"{plant.name}: links bend ({', '.join(bends)}), and their stiffness does not act: give springs=True"
+        warnings.warn(ModelWarning(text), stacklevel=outside())
 
 
 def _of_an_embedded_robot(plant: Plant, given: Any) -> Springs:
@@ -153,6 +164,8 @@ def _own(robot: Any, rest: np.ndarray) -> Springs:
     """Those of the model."""
     rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": rest}, np.zeros(len(rest))
     for joint in robot.joints:
+        if joint.shared is not None:
+            continue
         own, spring = joint.v_slice, joint.spring or NO_SPRING
         numbers = {"preload": spring.preload} if spring.preload else {}
         numbers |= {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}

@@ -20,7 +20,7 @@ class Listed(Model):
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """The joints that move, base to tip."""
-        return tuple(joint.name for joint in self.joints)
+        return tuple(joint.name for joint in self.joints if joint.shared is None)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:

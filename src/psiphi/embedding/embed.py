@@ -51,7 +51,8 @@ def embed(
     if not isinstance(robot, Robot):
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     if robot.embedding is not None:
-        raise StateError(f"the loops of {robot.name} are embedded already", "embed all of them at once")
+        again = "embed all of them at once" if robot.embedding.loops else "embed a robot with rigid links"
+        raise StateError(f"{robot.embedding.words(robot.name)} already", again)
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
@@ -59,6 +60,10 @@ def embed(
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
+    for tie in ties:
+        if tie.friction is not None or tie.kind == "rough":
+            cause = f"{tie.name}, a {tie.kind} loop, is a contact: it slides, or opens"
+            raise StateError(cause, "an embedded loop holds for ever: pp.connect takes contacts")
     if not ties and not gears and not spinning:
         raise StateError(
             f"{robot.name} has no loop and no mimic joint to embed", "give loops=[pp.Loop(...)], or [pp.Gear(...)]"

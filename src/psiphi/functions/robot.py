@@ -162,7 +162,7 @@ class Robot(WithFrames):
     def _gains(self, q, dtype) -> dict[str, np.ndarray]:
         """P-, P+ and G of the Kalman form: each column of all bodies at once, since the operators are block diagonal."""
         if self.embedding is not None:
-            cause = f"P and G of {self.name}, whose loops are embedded, are of clusters, not of single bodies"
+            cause = f"{self.embedding.words(self.name)}: its P and G are of clusters, not of single bodies"
             raise StateError(cause, "robot.operators.P.dense(q) has them, cluster by cluster")
         q = np.asarray(q)
         kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)

@@ -8,7 +8,7 @@ Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.
 large since every reader and every edit goes through the same records; by what they are for:
 
 what a model is
-    elements.py                         what it is made of besides bodies: poses, joints, frames
+    skeleton.py                         what it is made of besides bodies: poses, joints, frames
     definitions.py                      joints and bodies as 6-D matrices, as definitions are written
     states.py                           finite numbers, unit quaternions
     nonlinear.py, elastic.py            springs that are more than a number; joints whose motor drives through one
@@ -16,6 +16,7 @@ what a model is
     freed.py                            numbers that are inputs: which, and where they stand
     kinds.py                            what two frames that are held together may still do
     clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them
+    mode_shapes.py, modal_laws.py       places on a body that bends, their laws; bending.py: how a builder hangs it on a link
 
 how one is made
     values.py, records.py, log.py       what a builder is given, what it remembers, and where its messages stand

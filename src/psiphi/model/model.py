@@ -1,4 +1,4 @@
-"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`elements.py`). Plain immutable data."""
+"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`skeleton.py`). Plain immutable data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import numpy as np
 from psiphi.arguments import Numbers, batch_axes, frozen, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.compound_joints import compound_joints, scattered
-from psiphi.model.elements import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
 from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
+from psiphi.model.skeleton import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
 from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:
@@ -180,6 +180,8 @@ class Model(Immutable):
 
     def upright(self, name: str, q: np.ndarray) -> np.ndarray:
         """One configuration (nq,), or a StateError where a quaternion is zero; a batch keeps its NaN where it is."""
+        if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
+            q = self._state("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
             if -TINY < q[last] < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
@@ -281,7 +283,8 @@ class Model(Immutable):
     def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
         out = np.zeros((*lead, self.nq))
         for j in self.joints:
-            out[..., j.q_slice] = piece(j.row, j)
+            if j.shared is None:
+                out[..., j.q_slice] = piece(j.row, j)
         return out
 
     def _state(self, name: str, value, size: int) -> np.ndarray:
@@ -330,6 +333,8 @@ def _digest(model: Model) -> str:
         sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
         if joint.stiffness.any() or joint.rest.any() or joint.spring is not None or not joint.motor:
             sha.update(json.dumps([joint.stiffness.tolist(), joint.rest.tolist(), joint.spring, joint.motor]).encode())
+        if joint.modes is not None:
+            sha.update(json.dumps(joint.modes.key).encode())
     for frame in model.frames.values():
         sha.update(json.dumps([frame.name, frame.body]).encode())
         sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())

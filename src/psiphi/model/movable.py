@@ -35,7 +35,7 @@ def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None
         if heavy[k] and model.joints[k].parent != WORLD:
             heavy[model.joints[k].parent] = True
     for joint, carries in zip(model.joints, heavy, strict=True):
-        if not carries and not (joint.armature > 0.0).all():
+        if joint.modes is None and not carries and not (joint.armature > 0.0).all():
             _refuse(joint, "nothing that this joint carries has mass or inertia, so no force is needed to move it", joints, log)
 
 
@@ -64,17 +64,19 @@ def _sweep(model: Model, suspects: dict[int, bool], spread: float, joints, log) 
 
     def step(k: int, P: np.ndarray) -> Any:
         """D(k), its test, and phi P+ phi* handed to the parent."""
-        joint = model.joints[k]
-        q = Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), spread * rng.standard_normal(joint.row.nv))
+        joint, bends = model.joints[k], model.joints[k].modes is not None
+        away = spread * rng.standard_normal(joint.row.nv)
+        q = np.zeros(joint.row.nq) if bends else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), away)
         motion = joint_motion(joint, q, np.zeros(joint.row.nv))
         phi, H = motion.phi, motion.S.T
         locked = carried.pop(k, 0.0) + _traces(inertia(k))
-        if suspects[k]:
+        if suspects[k] and not bends:
             _test(joint, H @ P @ H.T + np.diag(joint.armature), H, locked, joints, log)
         if joint.parent == WORLD:
             return 0.0
         carried[joint.parent] = carried.get(joint.parent, 0.0) + _traces(phi @ P @ phi.T)
-        _, _, P_plus = across(P, motion.S, np.diag(joint.armature))
+        # places that bend with others: their modal mass was judged as a whole, and here they stand still
+        P_plus = P if bends else across(P, motion.S, np.diag(joint.armature))[2]
         return phi @ (0.5 * (P_plus + P_plus.T)) @ phi.T  # else rounding grows along long chains
 
     with np.errstate(all="ignore"):
@@ -91,7 +93,9 @@ def _suspects(model: Model) -> np.ndarray:
     suspect = ~((mass > SMALLEST) & (J[:, 0] > FULL * J[:, 2]) & (J[:, 0] > SMALLEST))
     if _extreme(model, mass, J):
         return np.ones_like(suspect)
-    hinged = np.array([k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1], dtype=int)
+    hinged = np.array(
+        [k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1 and model.joints[k].modes is None], dtype=int
+    )
     if hinged.size:
         suspect[hinged] = ~_resists(model, hinged, mass[hinged], I[hinged])
     return suspect

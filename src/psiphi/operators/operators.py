@@ -13,6 +13,7 @@ from psiphi.model.model import Model
 from psiphi.operators import legality, terms
 from psiphi.operators.expression import Expression, symbol, vector
 from psiphi.operators.forms import FORMS
+from psiphi.operators.indices import bodies
 from psiphi.operators.letters import BIAS, LETTERS, SIDES, Letter, frame_letter
 from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ONE, fits
@@ -94,6 +95,7 @@ class Operators:
         """m = (I + H φ K) D^½ with m m* = mass."""
         return (self.I + self.H @ self.phi @ self.K) @ self.D_half
 
+    bodies = staticmethod(bodies)
     vector = staticmethod(vector)
     symbol = staticmethod(symbol)
 

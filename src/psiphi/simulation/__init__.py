@@ -11,7 +11,8 @@ then `march.py` (the loop over steps in Python). Around them:
                   rolled_arrays.py: the same of arrays of torch and JAX
     rolled_blocks.py  the same of Dask arrays, block by block
     bar.py        how far it is, for a person who waits
-    events.py     what is watched for; touching.py: contacts that open and close
+    events.py     what is watched for
+    touching.py   contacts that open and close, slide and hold; gripping.py: their rows
     failure.py    when it breaks off
 """
 

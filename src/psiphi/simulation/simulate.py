@@ -72,8 +72,9 @@ def simulate(
     actuated, passive    names of the joints with motors, or of those without: these get no torque, whatever asks for one. Where
                 neither is given controllers do not drive free joints (floating bases); torques of your own act as they are
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
-    contacts    "hold": they hold, whatever force that takes. "open": sliding contacts with friction=0 are lost where they would
-                have to pull, and made again where a point comes to its plane (one motion, steps in Python)
+    contacts    "hold": they hold, whatever force that takes. "open": those with friction are lost where they would have to
+                pull, slide where they would leave their cones, and are made again where a point comes to its plane (one
+                motion, steps in Python)
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
     progress    True shows a bar (in a log, ten lines); or a function of (t, q, v) of your own
@@ -89,6 +90,8 @@ def simulate(
     touching = read_contacts(system, contacts)
     plant, q, v, dt, steps, every, method, limits = read_start(touching, q0, v0, duration, dt, method, every, limits)
     plant.with_motors(actuated, passive)
+    if isinstance(touching, Touching):
+        touching.dt = dt
     check_options(plant, method, projection, rtol, atol)
     if projection is not None and not flag("projection", projection):
         plant.project = None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psiphi.arguments import frozen
-from psiphi.model.joints import JOINTS, JointKind
+from psiphi.model.joints import JointKind
+from psiphi.model.mode_shapes import ModeShape, row_of
 from psiphi.model.nonlinear import Spring
 
 WORLD = -1  # the parent index of a body that hangs on the world
@@ -93,10 +94,17 @@ class Joint(Immutable):
     spring: Spring | None = None
     motor: bool = True
     mimic: Mimic | None = None
+    modes: ModeShape | None = None  # of a place on a body that bends; all its places move by the coordinates of the first,
+    shared: slice | None = None  # which the others, without coordinates of their own, find here in q
 
     @property
     def row(self) -> JointKind:
-        return JOINTS[self.kind]
+        return row_of(self.kind, self.modes)
+
+    @property
+    def q_read(self) -> slice:
+        """Where its motion's coordinates stand in q: its own, or those it shares."""
+        return self.q_slice if self.shared is None else self.shared
 
     @property
     def canonical(self) -> Axes:
@@ -108,19 +116,20 @@ class Axes:
     """A joint's canonical axes: `before` carries the joint's motion (z along its first axis) in the joint frame, `after`
     the body's axes (z along its last axis) in the link frame; `twist` is (cos, sin) between a universal joint's two.
 
-    What a row of the joint table asks of a joint, `pitch` and `twist`, it may ask of these."""
+    What a row of the joint table asks of a joint, `pitch`, `twist` and `modes`, it may ask of these."""
 
     before: np.ndarray
     after: np.ndarray
     twist: tuple[float, float] = (1.0, 0.0)
     pitch: float = 0.0
+    modes: ModeShape | None = None
 
 
 def canonical_axes(joint: Joint) -> Axes:
     """z along the joint's axis; planar: x along `axis2`."""
     h1, h2 = np.asarray(joint.axis), np.asarray(joint.axis2)
     if joint.row.axes == 0:
-        return Axes(np.eye(3), np.eye(3), pitch=joint.pitch)
+        return Axes(np.eye(3), np.eye(3), pitch=joint.pitch, modes=joint.modes)
     if joint.row.axes == 1:
         Q = np.column_stack([h2, np.cross(h1, h2), h1])
         return Axes(Q, Q, pitch=joint.pitch)

@@ -64,9 +64,9 @@ def _sweep(model: Model, suspects: dict[int, bool], spread: float, joints, log) 
 
     def step(k: int, P: np.ndarray) -> Any:
         """D(k), its test, and phi P+ phi* handed to the parent."""
-        joint, bends = model.joints[k], model.joints[k].modes is not None
-        away = spread * rng.standard_normal(joint.row.nv)
-        q = np.zeros(joint.row.nq) if bends else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), away)
+        joint = model.joints[k]
+        bends, change = joint.modes is not None, spread * rng.standard_normal(joint.row.nv)
+        q = np.zeros(joint.row.nq) if bends else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), change)
         motion = joint_motion(joint, q, np.zeros(joint.row.nv))
         phi, H = motion.phi, motion.S.T
         locked = carried.pop(k, 0.0) + _traces(inertia(k))

@@ -100,7 +100,7 @@ def row(name: str, base: str, what: str, n: int, char: str, ceiling: float, smal
         calls.append(lambda arrays=arrays, out=out: function(*arrays, out=out))
     seconds = replayed(calls)
     moved = sum(arg.size for arg in (*function.inputs, *function.outputs)) * np.dtype(char).itemsize * n / seconds
-    kernel = function.source.kernel(char, 0)
+    kernel = function.source.kernel(char, 0).loaded
     return (
         f"{name} {what}",
         SHOWN[char],
@@ -147,6 +147,9 @@ def table(quick: bool) -> Iterator[tuple[str, ...]]:
             yield row(name, base, "forward_dynamics", MILLION, char, ceiling, False)
     for char in "fd":
         yield row("iiwa14", "fixed", "mass_matrix_inverse", MILLION, char, ceiling, False)
+    for what, n in (("inverse_dynamics", MILLION), ("mass_matrix", MILLION // 4)):
+        for char in "fd":
+            yield row("g1", "free", what, n, char, ceiling, False)
     for name, base in (BIG[0], BIG[-1]):
         for n in (256, 1024, 16384):
             yield row(name, base, "forward_dynamics", n, "f", ceiling, True)

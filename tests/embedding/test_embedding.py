@@ -11,10 +11,10 @@ import pytest
 
 import psiphi as pp
 from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
+from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import framed, program
-from psiphi.model.model import frozen
 from psiphi.operators import RATES, Operators
 from psiphi.sweeps.interpreter import interpret
 from theorems.laws import LAWS, holds

@@ -1,15 +1,16 @@
-"""Kernels of graphics cards on this processor: the same IR in another shell, a thread for every lane of a warp."""
+"""Kernels of graphics cards on this processor: the same IR in another shell, a thread for every lane of a warp or a team."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections.abc import Sequence
 
 import numpy as np
 
-from psiphi.emitters.device import NAME, WARP, device_module, staging_of
-from psiphi.emitters.llvm import Width
+from psiphi.emitters.device import NAME, device_module
+from psiphi.emitters.staging import WARP, Block
 from psiphi.runtime import jit
 from psiphi.sweeps.drive import Straight
 
@@ -19,14 +20,12 @@ PATIENCE = 60.0  # seconds a lane waits for the others
 
 
 class Emulated:
-    """kernel(parameters, warp, lane, stage, sync): parameters as cuLaunchKernel takes them, pointers to the values."""
+    """kernel(parameters, warp, lane, role, stage, sync): parameters as cuLaunchKernel takes them, pointers to the values. All
+    who do the same states wait at one barrier."""
 
-    sync = "call void %sync()"
+    sync = sync_all = "call void %sync()"
 
-    stage = 0  # of the kernel made last
-
-    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
-        self.stage = stage
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
         values = [*((f"{x}.array", "ptr") for x in pointers), *((x, "i64") for x in numbers)]
         start = []
         for i, (name, kind) in enumerate(values):
@@ -35,23 +34,27 @@ class Emulated:
             start.append(f"%{name} = load {kind}, ptr %{name}.p")
         lines = "\n  ".join([*start, *body])
         return (
-            f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, ptr %stage, ptr %sync) nounwind {{\nentry:\n"
-            f"  {lines}\n  ret void\n}}\n"
+            f"; side by side {block.roles} stage {block.stage}\n"
+            f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, i32 %role, ptr %stage, ptr %sync) nounwind {{\n"
+            f"entry:\n  {lines}\n  ret void\n}}\n"
         )
 
 
 class Emulation:
-    """A kernel that can be launched: `launch(parameters, blocks, warps)`."""
+    """A kernel that can be launched."""
 
-    def __init__(self, text: str, stage: int):
+    def __init__(self, text: str):
         self.library = jit.load_object(jit.compile_ir(text, opt=0), [NAME])
-        kinds = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
-        self.function, self.stage = ctypes.CFUNCTYPE(None, *kinds)(int(self.library.address(NAME))), stage
+        kinds = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
+        self.function = ctypes.CFUNCTYPE(None, *kinds)(int(self.library.address(NAME)))
+        found = re.search(r"^; side by side (\d+) stage (\d+)$", text, re.MULTILINE)
+        assert found
+        self.team, self.stage = map(int, found.groups())
 
-    def launch(self, parameters: ctypes.Array, warps: int) -> None:
-        """All warps, one after the other; the lanes of a warp side by side."""
+    def launch(self, parameters: ctypes.Array, groups: int) -> None:
+        """All groups of 32 states, one after the other; the lanes of all warps that do them side by side."""
         memory = np.full(max(1, self.stage), 0xFF, np.uint8)  # NaN, where nothing was written
-        barrier = threading.Barrier(WARP, timeout=PATIENCE)
+        barrier = threading.Barrier(WARP * self.team, timeout=PATIENCE)
         errors: list[BaseException] = []
 
         def wait() -> None:
@@ -61,12 +64,13 @@ class Emulation:
                 errors.append(error)
 
         def lane(number: int) -> None:
-            sync = SYNC(wait)
-            for warp in range(warps):
-                self.function(parameters, warp, number, memory.ctypes.data, ctypes.cast(sync, ctypes.c_void_p))
+            sync, role = SYNC(wait), number // WARP
+            for group in range(groups):
+                place = memory.ctypes.data, ctypes.cast(sync, ctypes.c_void_p)
+                self.function(parameters, group, number % WARP, (role + group) % self.team, *place)
                 wait()
 
-        threads = [threading.Thread(target=lane, args=(i,), daemon=True) for i in range(WARP)]
+        threads = [threading.Thread(target=lane, args=(i,), daemon=True) for i in range(WARP * self.team)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -82,7 +86,7 @@ def parameters_of(arrays: Sequence[int], steps: Sequence[int], n: int) -> tuple[
 
 
 def emulated(code: Straight, char: str) -> Emulation:
-    return Emulation(device_module(code, FP[char], Emulated()), staging_of(code, Width(FP[char], 1)).stage)
+    return Emulation(device_module(code, FP[char], Emulated()))
 
 
 def run(code: Straight, char: str, arrays: Sequence[np.ndarray], n: int | None = None) -> list[np.ndarray]:

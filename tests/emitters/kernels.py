@@ -14,6 +14,7 @@ from psiphi.emitters.kernel import Kernel, module
 from psiphi.emitters.rolled import Tables, rolled_kernel
 from psiphi.emitters.straight import straight_kernel
 from psiphi.framing.framing import frame_tree
+from psiphi.model.builder import Builder
 from psiphi.runtime import jit
 from psiphi.runtime.gufunc import gufunc
 from psiphi.sweeps.drive import Straight, unroll
@@ -26,8 +27,25 @@ WIDTHS = [("d", 1), ("d", 2), ("d", 4), ("d", 8), ("f", 1), ("f", 2), ("f", 4), 
 MODELS = {
     "small": lambda: zoo.chain("small", ["helical", "universal", "spherical"], seed=2),
     "arm": lambda: zoo.chain("arm", ["revolute"] * 3, seed=4),
+    "limbs": lambda: limbed(seed=5),
+    "crab": lambda: limbed(seed=6, limbs=6, kinds=("spherical", "prismatic"), base="revolute"),
     **dict(zoo.ZOO),
 }
+
+
+def limbed(seed: int, limbs: int = 4, kinds: Sequence[str] = ("revolute",) * 5, base: str = "free"):
+    """A trunk of two bodies, and limbs on each of them in turn."""
+    rng, builder = np.random.default_rng(seed), Builder("limbed")
+    where = [("world", "pelvis", base), ("pelvis", "torso", "revolute")]
+    for limb in range(limbs):
+        at = "torso" if limb % 2 else "pelvis"
+        for i, kind in enumerate(kinds):
+            where.append((at, f"limb{limb}_{i}", kind))
+            at = f"limb{limb}_{i}"
+    for parent, name, kind in where:
+        zoo.random_body(builder, rng, name)
+        zoo.random_joint(builder, rng, kind, parent, name)
+    return builder.build()
 
 
 @lru_cache(maxsize=16)
@@ -43,9 +61,9 @@ def lowered(model: str, quantity: str, frames: tuple[str, ...] = (), axes: str =
     return (roll if rolls else unroll)(program, tree)
 
 
-def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None = None) -> jit.Address:
+def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None = None, streams: bool = False) -> jit.Address:
     """The address of the kernel's loop."""
-    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes)), ["loop", "tables"])
+    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams)), ["loop", "tables"])
     address = library.address("loop")
     if tables is not None:
         address.tables = tables  # type: ignore[attr-defined]  # kept alive with the code

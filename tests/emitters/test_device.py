@@ -14,10 +14,10 @@ from emitters.exact_trig import sine_and_cosine, ulps
 from emitters.kernels import batch, known, little, lowered, same_bits
 from pages import ROOT
 from psiphi.emitters import device
-from psiphi.emitters.device import NARROW, Staging
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import Parking
+from psiphi.emitters.staging import NARROW, Staging
 from psiphi.errors import StateError
 from psiphi.runtime import nvptx
 from psiphi.runtime.cuda import CUDA
@@ -63,12 +63,26 @@ def test_rows_of_every_width_and_batches_of_every_size(n, narrow, wide, rng):
 
 
 def test_rows_are_staged_while_they_fit():
-    """A result of a thousand numbers is written where it belongs at once."""
+    """A result of a thousand numbers is kept; the square through which it goes takes its place among the staged rows."""
     rows = Argument("q", (36,)), Argument("a", (35,)), Argument("M", (35, 35))
     staging = Staging.of(rows[:1], rows[1:], Width("double", 1))
-    assert [row.offset is None for row in staging.outputs] == [False, True] and staging.inputs[0].offset is not None
-    assert staging.stage == 32 * 8 * (35 + 37) and staging.warps == 2
+    assert [row.offset is None for row in (*staging.outputs, *staging.inputs)] == [False, True, True]
+    assert [row.kept for row in staging.outputs] == [False, True]  # q stays where it is, then
+    assert staging.stage == 32 * 8 * (35 + 33) and staging.block.warps == 2
     assert Staging.of((Argument("q", (6,)),), (), Width("float", 1)).stage == 0
+
+
+@pytest.mark.parametrize("n", [1, 31, 33, 70])
+@pytest.mark.parametrize(("wide", "char"), [(32, "d"), (63, "f"), (101, "d")])
+def test_results_too_wide_to_be_staged(wide, char, n, rng, monkeypatch):
+    """They are kept, and brought out by squares of 32; the last one overlaps the one before it."""
+    monkeypatch.setattr(device, "STAGE", 4000)
+    code = little([(3,)], lambda x: [[x[i % 3] + float(i) for i in range(wide)], [x[0]]])
+    staging = Staging.of(code.program.inputs, code.program.outputs, Width("double", 1), 4000)
+    assert [row.kept for row in staging.outputs] == [True, False]
+    x = rng.standard_normal((n, 3)).astype(char)
+    first, second = run(code, char, [x])
+    assert same_bits(first, x[:, np.arange(wide) % 3] + np.arange(wide, dtype=char)) and same_bits(second, x[:, :1])
 
 
 @pytest.mark.parametrize("registers", [3, 10, 25])
@@ -87,8 +101,8 @@ def test_more_numbers_than_registers(registers, monkeypatch):
 
 
 def _parked(code, registers: int) -> Parking:
-    _, segment, angles = device._segments(code)
-    return Parking(segment, Width("double", 1), registers, known={leaf: f"%t{10**6 + leaf}" for leaf in angles})
+    tape = device._CutTape.of(code)
+    return Parking(tape.rest, Width("double", 1), registers, known={leaf: f"%t{10**6 + leaf}" for leaf in tape.angles})
 
 
 def _most_alive(lines: list[str]) -> int:

@@ -52,6 +52,13 @@ JUNK: dict[str, Any] = {
 }  # fmt: skip
 
 
+_MODAL: dict[str, Any] = {
+    "nodes": [[1, 0, 0]], "mass": [1], "shapes": [[[0], [0], [1]]], "stiffness": [[5.0]], "interface": {"tip": 0},
+    "turns": [[[0], [1], [0]]], "rotary": [np.eye(3)], "shortening": np.zeros((1, 3, 1, 1)), "damping": 0.0, "modal_mass": None,
+    "drawn": [0],
+}  # fmt: skip
+
+
 class Call(NamedTuple):
     """A public callable, and arguments with which it answers."""
 
@@ -71,6 +78,7 @@ def table(folder: Path) -> list[Call]:
     robot, ur5 = gymnast(), pp.load("acrobot")
     q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
+    i, j, k = s.bodies("i j k")
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
     calls = [
@@ -97,6 +105,22 @@ def table(folder: Path) -> list[Call]:
         Call("Builder.elastic", lambda **o: _hinged().elastic(**o), {
             "joint": "j", "stiffness": 1.0, "rotor": 1e-3, "ratio": 10.0, "damping": 0.0, "spring": None,
         }),
+        Call("Builder.flexible", lambda **o: _hinged().flexible(**o), {
+            "link": "a", "body": pp.Beam(1.0, 0.01, "steel", modes=1), "xyz": (0, 0, 0), "rpy": (0, 0, 0), "rotation": None,
+        }),
+        Call("Beam", pp.Beam, {
+            "length": 1.0, "section": (0.01, 0.02), "material": "steel", "modes": 1, "planes": "z", "torsion": 1, "axial": 1, "tip": "free",
+            "damping": 0.01, "stiffening": False,
+        }),
+        Call("Beam's section", lambda **o: pp.Beam(1.0, o, "steel", 1), {"area": 1.0, "Iy": 1.0, "Iz": 1.0, "J": 1.0}),
+        Call("Beam's material", lambda **o: pp.Beam(1.0, 0.01, o, 1), {"E": 1e9, "density": 1e3, "G": 1e9}),
+        Call("FlexibleBody", pp.FlexibleBody, _MODAL),
+        Call("FlexibleBody.craig_bampton", pp.FlexibleBody.craig_bampton, {
+            "nodes": [[0, 0, 0], [1, 0, 0]], "mass": [1, 1], "stiffness": np.eye(12), "root": 0, "interface": {"tip": 1}, "modes": 0,
+            "rotary": np.tile(np.eye(3), (2, 1, 1)), "damping": 0.0,
+        }),
+        Call("FlexibleBody.load", pp.FlexibleBody.load, {"path": _modal_file(folder)}),
+        Call("FlexibleBody.save", pp.FlexibleBody(**_MODAL).save, {"path": folder / "body.npz"}),
         Call("spring table", lambda **o: _hinged().spring("j", spring=o), {"deflection": [0.0, 1.0], "torque": [0.0, 1.0]}),
         Call("Builder.frame", _frame, {"name": "f", "body": "a", "xyz": (0, 0, 0), "rpy": (0, 0, 0)}),
         Call("Builder.build", _build, {"base": "fixed", "repair": ()}),
@@ -159,6 +183,17 @@ def table(folder: Path) -> list[Call]:
         Call("dot_test", pp.dot_test, {"op": s.mass, "q": q, "rng": 0, "tolerance": 1e-9}),
         Call("time_derivative", pp.time_derivative, {"expression": s.phi, "frame": "local", "held": ()}),
         Call("prove", pp.prove, {"lhs": s.psi, "rhs": s.psi, "budget": 1.0}),
+        Call("prove blocks", pp.prove, {"lhs": s.psi[k, j], "rhs": s.psi[k, j], "budget": 1.0, "where": k > j}),
+        Call("bodies", s.bodies, {"names": "i j"}),
+        Call("a block", lambda at: s.psi[at], {"at": (k, j)}),
+        Call("a sum of blocks", s.psi[k, j].over, {"i": i, "start": j, "stop": k}),
+        Call("sums of blocks", lambda x: s.psi[k, j] + x, {"x": s.psi[k, j]}),
+        Call("products of blocks", lambda x: s.psi[k, j] @ x, {"x": s.psi[j, k]}),
+        Call("multiples of blocks", lambda x: s.psi[k, j] * x, {"x": 2}),
+        Call("an index", lambda x: (k + 1) > x, {"x": j}),
+        Call("a parent", lambda x: k + x, {"x": 1}),
+        Call("a meeting", k.meets, {"other": j, "at": k}),
+        Call("a value of blocks", s.psi[k, j].value, {"q": q, "bodies": {"k": robot.bodies[0].name, "j": robot.bodies[1].name}, "v": v}),
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
         Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
         Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
@@ -168,7 +203,7 @@ def table(folder: Path) -> list[Call]:
         Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {
             "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,
-            "weights": None, "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
+            "weights": None, "order": ["tool"], "limits": True, "moving": None, "tolerance": 1e-6, "starts": 2, "distinct": False,
         }),
         Call("reach target", lambda **o: pp.reach(ur5, {"tool": o["target"]}, directions={"tool": (o["axis"], o["to"])}, weights={"tool": o["weight"]}, starts=1), {
             "target": (0.1, 0.2, -1.0), "axis": (0, 0, 1), "to": (1, 0, 0), "weight": (1.0, 2.0),
@@ -229,6 +264,18 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
                 "ratio": 10.0,
                 "damping": 0.0,
                 "spring": None,
+            },
+        ),
+        Call(
+            "with_flexible",
+            robot.with_flexible,
+            {
+                "link": robot.bodies[-1].name,
+                "body": pp.Beam(1.0, 0.01, "steel", modes=1),
+                "xyz": (0, 0, 0),
+                "rpy": (0, 0, 0),
+                "keep": True,
+                "hang": None,
             },
         ),
         Call("with_inertia", robot.with_inertia, {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None}),
@@ -441,6 +488,11 @@ def _study() -> pp.Study:
 
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def _modal_file(folder: Path) -> Path:
+    pp.FlexibleBody(**_MODAL).save(folder / "body.json")
+    return folder / "body.json"
 
 
 def _hinged() -> pp.Builder:

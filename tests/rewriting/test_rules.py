@@ -13,7 +13,21 @@ from psiphi.operators.sides import Clash, product_ends
 from psiphi.operators.spaces import fits
 from psiphi.operators.terms import accumulate, add, adjoint_poly, between, of_letter, product
 from psiphi.rewriting import complete, normal_form, prove
-from psiphi.rewriting.book import BIASES, BOOK, CHAIN, FIXED_MAPS, HALVES, MOTION, MOVE, NAME, ROTORLESS, SINGLE, axioms, rows
+from psiphi.rewriting.book import (
+    BIASES,
+    BOOK,
+    CHAIN,
+    FIXED_MAPS,
+    HALVES,
+    MOTION,
+    MOVE,
+    NAME,
+    ROTORLESS,
+    SINGLE,
+    TURNING,
+    axioms,
+    rows,
+)
 from psiphi.rewriting.inverses import inverses
 from psiphi.rewriting.rules import Statement, heft
 from psiphi.rewriting.systems import omega_rules, rules, rules_for
@@ -97,7 +111,7 @@ def test_axioms_and_rules_are_true(armature):
         assert np.abs(gap).max() < 1e-8, str(row)
 
 
-@pytest.mark.parametrize("needs", [MOTION, BIASES])
+@pytest.mark.parametrize("needs", [MOTION, BIASES, TURNING])
 def test_axioms_of_motion_are_true(needs):
     s = Operators(random_tree(31, 6, armature=True, branching=0.6))
     v = np.linspace(-1.0, 1.0, s.model.nv)
@@ -179,7 +193,7 @@ def _follows(word, x):
 def test_rewriting_keeps_the_value(word):
     e = Expression(product(*map(of_letter, word)), MODEL)
     p, derivation = normal_form(e)
-    system = rules_for(MODEL, e.letters)
+    system = rules_for(MODEL, e.letters, proving=True)
     assert all(system.find(left) is None for left in p)
     v = np.linspace(-1.0, 1.0, MODEL.nv)
     dense = e.dense(Q, v)

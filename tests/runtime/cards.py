@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from emitters.emulated import Emulated, Emulation
-from psiphi.emitters.device import NAME, WARP
+from psiphi.emitters.device import NAME
+from psiphi.emitters.staging import WARP
 from psiphi.runtime import cuda, device_arrays, driver
 from psiphi.runtime.cuda import Cuda
 from psiphi.runtime.device_arrays import View
@@ -70,13 +71,12 @@ class Standin:
 
 
 class EmulatedCuda(Cuda):
-    """The target with the other shell: its text is the IR, and says how much memory a warp shares."""
+    """The target with the other shell: its text is the IR."""
 
     shell = Emulated()
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
-        text = self.ir(code, char)
-        return f"; stage {self.shell.stage}\n{text}"
+        return self.ir(code, char)
 
     def key(self, char: str) -> list[Any]:
         return ["emulated", char]
@@ -104,11 +104,11 @@ class StandinDriver:
         assert name == NAME
         self.log.append(("load", number))
         text = code.rstrip(b"\0").decode()
-        return Emulation(text, int(text.split(maxsplit=3)[2]))
+        return Emulation(text)
 
     def launch(self, kernel: Emulation, blocks: int, threads: int, parameters: ctypes.Array, stream: int, number: int) -> None:
         self.log.append(("launch", blocks, threads, stream, number))
-        kernel.launch(parameters, blocks * threads // WARP)
+        kernel.launch(parameters, blocks * threads // WARP // kernel.team)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from psiphi.framing.framing import Tree
 from psiphi.model.kinds import Forbidden, Relative
 from psiphi.model.model import WORLD, Frame
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot
+from psiphi.spatial.screws import add, cross, dot, subtract
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.steps.newton import accelerate, world_at_rest
 from psiphi.steps.world_poses import spatial_velocity, world_pose
@@ -132,11 +132,11 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
     """
     back = small.transpose(two.R)
     R = small.product(back, one.R)
-    p = small.apply(back, _less(one.p, two.p))
-    w = _less(small.apply(R, one.w), two.w)
-    v = _less(_less(small.apply(R, one.v), two.v), cross(two.w, p))
-    parted = _less(small.apply(R, one.wd), two.wd), _less(_less(small.apply(R, one.vd), two.vd), small.apply(two.U, p))
-    wd, vd = _less(parted[0], cross(two.w, w)), _less(parted[1], [2.0 * x for x in cross(two.w, v)])
+    p = small.apply(back, subtract(one.p, two.p))
+    w = subtract(small.apply(R, one.w), two.w)
+    v = subtract(subtract(small.apply(R, one.v), two.v), cross(two.w, p))
+    parted = subtract(small.apply(R, one.wd), two.wd), subtract(subtract(small.apply(R, one.vd), two.vd), small.apply(two.U, p))
+    wd, vd = subtract(parted[0], cross(two.w, w)), subtract(parted[1], [2.0 * x for x in cross(two.w, v)])
     kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)
     turning, sliding = wd if kind.turns else parted[0], vd if kind.slides else parted[1]  # w = 0, v = 0 where they must be
@@ -152,7 +152,3 @@ def meetings(closure: Closure, places: Scalars) -> list[Meeting]:
 def rates(meeting: Meeting) -> list:
     """c = S [w; v]."""
     return [dot(row.turn, meeting.at.w) + dot(row.slide, meeting.at.v) for row in meeting.rows]
-
-
-def _less(a: list, b: list) -> list:
-    return [x - y for x, y in zip(a, b, strict=True)]

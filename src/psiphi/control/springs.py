@@ -8,6 +8,7 @@ depends on the model, the step and the springs alone.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +19,8 @@ from psiphi.arguments import coefficients
 from psiphi.control import transmitting
 from psiphi.control.plant import Plant, numbers_of
 from psiphi.control.pulling import NO_SPRING, firmness, numbers, stored
-from psiphi.errors import StateError
+from psiphi.errors import ModelWarning, StateError
+from psiphi.model.log import outside
 from psiphi.model.nonlinear import Spring
 from psiphi.spatial.choices import less
 from psiphi.wording import shown
@@ -72,11 +74,12 @@ class Springs:
 def read_springs(plant: Plant, given: Any) -> Springs:
     """True takes the model's springs, False none; a number or nv of them are stiffness about the model's rest."""
     if isinstance(given, bool | np.bool_) and not given:
+        _limp(plant)
         return Springs()
     joints = plant.robot.joints
-    if plant.robot.embedding is not None and plant.is_plain:
+    if plant.robot.embedding is not None and plant.robot.embedding.loops:
         return _of_an_embedded_robot(plant, given)
-    if sum(joint.row.nv for joint in joints) != plant.nv:
+    if sum(len(joint.stiffness) for joint in joints) != plant.nv:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
     rest = _each(joints, lambda joint: joint.rest)
     if isinstance(given, bool | np.bool_):
@@ -86,13 +89,21 @@ def read_springs(plant: Plant, given: Any) -> Springs:
     return Springs({"stiffness": stiffness, "rest": rest}, stiffness) if stiffness.any() else Springs()
 
 
+def _limp(plant: Plant) -> None:
+    """A ModelWarning where links bend and nothing straightens them."""
+    bends = [joint.name for joint in plant.robot.joints if joint.modes is not None and joint.shared is None]
+    if bends:
+        text = f"{plant.name}: links bend ({', '.join(bends)}), and their stiffness does not act: give springs=True"
+        warnings.warn(ModelWarning(text), stacklevel=outside())
+
+
 def _of_an_embedded_robot(plant: Plant, given: Any) -> Springs:
     """The model's own: those of joints outside loops as ever, those of loops by what they do to the free coordinates."""
     if not isinstance(given, bool | np.bool_):
         cause = f"springs is {shown(given)}, and joints of {plant.name} move together (pp.embed)"
         raise StateError(cause, "springs=True: the model's own act, those of all joints of a loop; robot.with_spring sets them")
     robot = plant.robot
-    inside = {k for cluster in robot.embedding.clusters for k in cluster.bodies}
+    inside = {k for cluster in robot.embedding.clusters if not cluster.modes for k in cluster.bodies}
     alone = _own(robot, _each(robot.joints, lambda joint: joint.rest), inside)
     if not transmitting.has(robot, "springs"):
         return alone
@@ -120,6 +131,8 @@ def _own(robot: Any, rest: np.ndarray, but: Collection[int] = ()) -> Springs:
     for joint in robot.joints:
         if joint.index in but:
             rows["stiffness"][..., joint.v_slice] = 0.0
+            continue
+        if joint.shared is not None:
             continue
         own, spring = joint.v_slice, joint.spring or NO_SPRING
         known = numbers(rows["stiffness"][..., own], joint.rest, spring)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, real, several
+from psiphi.arguments import flag, frozen, real, several
 from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
@@ -18,7 +18,7 @@ from psiphi.embedding.rotors import Rotor, mounted
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
-from psiphi.model.model import WORLD, Joint, Model, frozen
+from psiphi.model.model import WORLD, Joint, Model
 from psiphi.wording import shown
 
 
@@ -50,7 +50,8 @@ def embed(
     if not isinstance(robot, Robot):
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     if robot.embedding is not None:
-        raise StateError(f"the loops of {robot.name} are embedded already", "embed all of them at once")
+        again = "embed all of them at once" if robot.embedding.loops else "embed a robot with rigid links"
+        raise StateError(f"{robot.embedding.words(robot.name)} already", again)
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")

@@ -2,108 +2,65 @@
 
     kernel(arrays..., steps..., n)     `steps`: bytes from one state of an input to the next, 0 where all share one row
 
-Arrays are row-major, (n, size). A warp of 32 threads takes 32 states that follow each other. Narrow rows are read and written
-by the threads they belong to. Wide ones go through memory that the warp shares, so that neighbours read neighbours: all threads
-bring all rows in, then each takes its own; results the other way. Rows stand there an odd number of words apart: 32 threads
-then find 32 different banks. Threads beyond n do the last state once more, and write the same numbers once more.
+A warp of 32 threads takes 32 states that follow each other (`staging.py`: how it finds them). Where one thread has too few
+registers for a robot with limbs, several warps take the same 32 states, a limb each (`team.py`); where that does not help,
+numbers wait in memory (`parking.py`).
 
 The arithmetic is that of the host's kernels, instruction by instruction: same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Protocol
 
 from psiphi.emitters.llvm import Emitter, Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import BASE, Parking
 from psiphi.emitters.reduction import fewer_turns, sincos_of_any
-from psiphi.emitters.segments import Places, Segment, Store, angles_first
+from psiphi.emitters.segments import Places, Segment, Store, angles_first, riders
+from psiphi.emitters.staging import SHARED, STAGE, Block, Staging, brought_out, moved, own_row, places
+from psiphi.emitters.team import CELLS, LANES, Role, Sharing, Team, TeamParking
 from psiphi.emitters.trig import tame_sincos
 from psiphi.sweeps.drive import Straight
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.limbs import limbs_of
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
 NAME = "psiphi_kernel"
-WARP = 32  # threads that run in step
-WARPS = 4  # of a block, at most
-NARROW = 8  # numbers a row, up to which a thread reads and writes its own
-SHARED = 48 * 1024  # bytes a block may share without being asked for
-STAGE = 20 * 1024  # of them a warp: what is shared is missing in the cache, where parked numbers stand
 ROOM = {"double": 120, "float": 240}  # numbers that fit into the registers of a thread, 255 of 32 bits,
-REGISTERS = {
-    "double": 100,
-    "float": 200,
-}  # and, where they do not, how many we hold: the assembler wants the rest to look ahead
-AT_ONCE = 16  # loads under way before the first is stored
+REGISTERS = {"double": 100, "float": 230}  # and, where they do not, how many we hold: the assembler wants some to look ahead
+TEAMS = 3  # blocks of teams at a time: while one waits for its trunk, others go on
+HELD = {"double": 74, "float": 150}  # numbers that a thread of a team holds, since so many share the registers
 
 
 class Shell(Protocol):
     """What is around a kernel: on a card, or, where kernels are tested, on this processor."""
 
     sync: str  # the line at which the threads of a warp wait for each other
+    sync_all: str  # those of a block
 
-    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
         """The function of pointers (%<name>.array; those called in... are only read) and whole numbers (%<name>, i64), in which
-        the body finds %lane (i32), %warp (i64, of all) and %stage (ptr, `stage` bytes a warp). Its first block is %entry."""
+        the body finds %lane (i32), %warp (i64, which 32 states), %role (i32) and %stage (ptr). Its first block is %entry."""
         ...
 
 
-@dataclass(frozen=True)
-class ArrayRow:
-    """One array of the kernel; `offset` is where its rows stand in the shared memory, None where they do not."""
-
-    arg: Argument
-    name: str
-    offset: int | None
-
-    @property
-    def stride(self) -> int:
-        """Numbers from row to row in shared memory: odd."""
-        return self.arg.size | 1
-
-
-@dataclass(frozen=True)
-class Staging:
-    """Which arrays are staged, and where."""
-
-    inputs: tuple[ArrayRow, ...]
-    outputs: tuple[ArrayRow, ...]
-    stage: int  # bytes a warp
-
-    @property
-    def warps(self) -> int:
-        """Of one block: as many as share its memory."""
-        return max(1, min(WARPS, SHARED // self.stage)) if self.stage else WARPS
-
-    @staticmethod
-    def of(inputs: Iterable[Argument], outputs: Iterable[Argument], width: Width) -> Staging:
-        """Wide rows are staged while they fit: results first, since a thread writes them one by one."""
-        named = [(arg, f"out{i}") for i, arg in enumerate(outputs)]
-        named += [(arg, f"in{i}") for i, arg in enumerate(inputs)]
-        rows, stage = {}, 0
-        for arg, name in named:
-            size = WARP * (arg.size | 1) * width.bytes
-            staged = arg.size > NARROW and stage + size <= STAGE
-            rows[name] = ArrayRow(arg, name, stage if staged else None)
-            stage += size if staged else 0
-        ins, outs = (tuple(row for row in rows.values() if row.name.startswith(kind)) for kind in ("in", "out"))
-        return Staging(ins, outs, stage)
-
-
 def device_module(code: Straight, fp: str, shell: Shell) -> str:
-    """The IR of one kernel."""
-    w = Width(fp, 1)
-    staging = staging_of(code, w)
+    """The IR of one kernel; its first line says what a block is."""
+    w, tape = Width(fp, 1), _CutTape.of(code)
+    kernel = _Kernel(code, tape, w, shell)
+    if kernel.parks > ROOM[fp] and not kernel.staging.kept and (team := tape.team(code, w)):
+        kernel = _Kernel(code, tape, w, shell, team)
+    staging = kernel.staging
     pointers = [row.name for row in (*staging.inputs, *staging.outputs)]
     numbers = [*(f"{row.name}.step" for row in staging.inputs), "n"]
+    text = shell.kernel(pointers, numbers, kernel.body(), kernel.block)
     has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in _live(code))
-    kernel = shell.kernel(pointers, numbers, _body(code, staging, w, shell.sync), staging.warps, staging.stage)
     trig = [] if not has_trig else [sincos_of_any(w)] if isinstance(code, JoinedTape) else [fewer_turns(w), tame_sincos(w)]
-    return "\n".join([arithmetic(w), *trig, kernel])
+    return "\n".join([f"; {kernel.block.text}", arithmetic(w), *trig, text])
 
 
 def arithmetic(w: Width) -> str:
@@ -112,116 +69,82 @@ def arithmetic(w: Width) -> str:
     return "\n".join(f"declare {x.type} @llvm.{name}.{x.suffix}({', '.join([x.type] * n)})" for name, x, n in kinds)
 
 
-def staging_of(code: Straight, width: Width) -> Staging:
-    return Staging.of(code.program.inputs, code.program.outputs, width)
+class _Kernel:
+    """The lines of a kernel: of one thread a state, or of a team."""
 
+    def __init__(self, code: Straight, tape: _CutTape, w: Width, shell: Shell, team: Team | None = None):
+        self.tape, self.w, self.shell, self.team = tape, w, shell, team
+        cells = team.cells * LANES * w.bytes if team else 0
+        room = min(STAGE, SHARED - cells)
+        self.staging = Staging.of(code.program.inputs, code.program.outputs, w, room, team is not None)
+        self.block = Block(len(team.roles), self.staging.stage + cells, len(team.roles), TEAMS) if team else self.staging.block
+        self.parts: list[tuple[_Angles, Parking]] = []
+        for role in team.roles if team else (None,):
+            self.parts.append(self._part(role, self.parts[-1][1].count if self.parts else 0))
 
-def _body(code: Straight, staging: Staging, w: Width, sync: str) -> list[str]:
-    staged_in = [row for row in staging.inputs if row.offset is not None]
-    staged_out = [row for row in staging.outputs if row.offset is not None]
-    lines = [*places(), *(line for row in (*staging.inputs, *staging.outputs) for line in _own(row, w))]
-    for row in staged_in:
-        lines += _move(row, w, inwards=True)
-    lines += [sync] if staged_in else []
-    settled = code.fused if isinstance(code, JoinedTape) else None
-    first, segment, angles = _segments(code)
-    before = _Angles(first, w)
-    lines += before.body()
-    known = {leaf: before.names[store.node] for leaf, store in zip(angles, first.stores, strict=True)}
-    for table in (ROOM, REGISTERS):
-        parking = Parking(segment, w, table[w.fp], settled, known=known)
-        parking.count = before.count
-        parking.body()
-        if not parking.places:
-            break
-    lines += parking.lines
-    if parking.places:
-        lines.insert(0, f"%{BASE} = alloca [{parking.places * w.bytes} x i8], align {w.bytes}")
-    lines += [sync] if staged_out else []
-    for row in staged_out:
-        lines += _move(row, w, inwards=False)
-    return lines
+    @property
+    def parks(self) -> int:
+        """How many numbers wait in memory at once."""
+        return max(parking.places for _, parking in self.parts)
 
+    def _part(self, role: Role | None, count: int) -> tuple[_Angles, Parking]:
+        """One warp's lines: its angles, and the rest."""
+        tape = self.tape
+        angles = [(leaf, s) for leaf, s in zip(tape.angles, tape.first.stores, strict=True) if not role or leaf in role.phase]
+        before = _Angles(_only(tape.first, [store for _, store in angles]), self.w, f".{len(self.parts)}")
+        before.count = count
+        before.body()
+        known = {leaf: before.names[store.node] for leaf, store in angles}
+        for table in (HELD,) if role else (ROOM, REGISTERS):
+            held = table[self.w.fp]
+            parking = (
+                TeamParking(tape.rest, self.w, role, self.shell.sync_all, held, tape.fused, known)
+                if role
+                else Parking(tape.rest, self.w, held, tape.fused, known=known)
+            )
+            parking.count = before.count
+            parking.body()
+            if not parking.places:
+                break
+        return before, parking
 
-def places() -> list[str]:
-    """The first state of this warp, how many follow it, and the one of this thread."""
-    return [
-        "%last = sub i64 %n, 1",
-        f"%begin = mul i64 %warp, {WARP}",
-        "%beyond = icmp sgt i64 %begin, %last",
-        "%first = select i1 %beyond, i64 %last, i64 %begin",
-        "%left = sub i64 %last, %first",
-        f"%many = icmp sgt i64 %left, {WARP - 1}",
-        f"%rest = select i1 %many, i64 {WARP - 1}, i64 %left",
-        "%most = trunc i64 %rest to i32",
-        "%idle = icmp sgt i32 %lane, %most",
-        "%mine = select i1 %idle, i32 %most, i32 %lane",
-        "%mine.long = zext i32 %mine to i64",
-        "%state = add i64 %first, %mine.long",
-    ]
+    def body(self) -> list[str]:
+        rows, w, last = (*self.staging.inputs, *self.staging.outputs), self.w, len(self.parts) - 1
+        lines = [f"%{BASE} = alloca [{self.parks * w.bytes} x i8], align {w.bytes}"] if self.parks else []
+        lines += [*places(), *(line for row in rows for line in own_row(row, w))]
+        if self.team:
+            cases = " ".join(f"i32 {r}, label %role{r}" for r in range(last))
+            lines += [
+                f"%{CELLS}.way = mul i32 %lane, {w.bytes}",
+                f"%{CELLS}.lane = add i32 %{CELLS}.way, {self.staging.stage}",
+                f"%{CELLS}.at = zext i32 %{CELLS}.lane to i64",
+                f"%{CELLS} = getelementptr i8, ptr %stage, i64 %{CELLS}.at",
+                f"switch i32 %role, label %role{last} [ {cases} ]",
+            ]
+        for r, (angles, parking) in enumerate(self.parts):
+            lines += [f"role{r}:"] if self.team else []
+            lines += self._moved(r, inwards=True)
+            lines += [*angles.lines, *parking.lines]
+            lines += self._moved(r, inwards=False)
+            lines += [line for row in self.staging.kept for line in brought_out(row, w, self.shell.sync)]
+            lines += ["br label %done"] if self.team else []
+        return [*lines, *(["done:"] if self.team else [])]
 
-
-def _step(row: ArrayRow, w: Width) -> str:
-    """Bytes from state to state: given for inputs, those of the row for results."""
-    return f"%{row.name}.step" if row.name.startswith("in") else str(row.arg.size * w.bytes)
-
-
-def _own(row: ArrayRow, w: Width) -> list[str]:
-    """%<name>: this thread's row, in the array or in shared memory."""
-    if row.offset is None:
-        return [
-            f"%{row.name}.at = mul i64 %state, {_step(row, w)}",
-            f"%{row.name} = getelementptr i8, ptr %{row.name}.array, i64 %{row.name}.at",
-        ]
-    return [
-        f"%{row.name}.at = mul i64 %first, {_step(row, w)}",
-        f"%{row.name}.first = getelementptr i8, ptr %{row.name}.array, i64 %{row.name}.at",
-        f"%{row.name}.step.short = trunc i64 {_step(row, w)} to i32",
-        f"%{row.name}.rows = getelementptr i8, ptr %stage, i64 {row.offset}",
-        f"%{row.name}.to = mul i32 %lane, {row.stride * w.bytes}",
-        f"%{row.name}.to.long = zext i32 %{row.name}.to to i64",
-        f"%{row.name} = getelementptr i8, ptr %{row.name}.rows, i64 %{row.name}.to.long",
-    ]
-
-
-def _move(row: ArrayRow, w: Width, inwards: bool) -> list[str]:
-    """All rows of the warp between the array and shared memory; number k 32 + lane of them by this thread, k = 0, 1, ..."""
-    lines, n = [], row.name
-    for start in range(0, row.arg.size, AT_ONCE):
-        loads, stores = [], []
-        for k in range(start, min(start + AT_ONCE, row.arg.size)):
-            loads += _cell(row, w, k)
-            here, there = (f"%{n}.far{k}", f"%{n}.near{k}") if inwards else (f"%{n}.near{k}", f"%{n}.far{k}")
-            loads.append(f"%{n}.value{k} = load {w.fp}, ptr {here}, align {w.bytes}")
-            stores.append(f"store {w.fp} %{n}.value{k}, ptr {there}, align {w.bytes}")
-        lines += [*loads, *stores]
-    return lines
-
-
-def _cell(row: ArrayRow, w: Width, k: int) -> list[str]:
-    """%<name>.far<k> in the array, %<name>.near<k> in shared memory."""
-    n = row.name
-    return [
-        f"%{n}.e{k} = add i32 %lane, {WARP * k}",
-        f"%{n}.r{k} = udiv i32 %{n}.e{k}, {row.arg.size}",
-        f"%{n}.c{k} = urem i32 %{n}.e{k}, {row.arg.size}",
-        f"%{n}.idle{k} = icmp sgt i32 %{n}.r{k}, %most",
-        f"%{n}.row{k} = select i1 %{n}.idle{k}, i32 %most, i32 %{n}.r{k}",
-        f"%{n}.down{k} = mul i32 %{n}.row{k}, %{n}.step.short",
-        f"%{n}.across{k} = mul i32 %{n}.c{k}, {w.bytes}",
-        f"%{n}.way{k} = add i32 %{n}.down{k}, %{n}.across{k}",
-        f"%{n}.long{k} = zext i32 %{n}.way{k} to i64",
-        f"%{n}.far{k} = getelementptr i8, ptr %{n}.first, i64 %{n}.long{k}",
-        f"%{n}.jump{k} = mul i32 %{n}.r{k}, {row.stride * w.bytes}",
-        f"%{n}.slot{k} = add i32 %{n}.jump{k}, %{n}.across{k}",
-        f"%{n}.slot.long{k} = zext i32 %{n}.slot{k} to i64",
-        f"%{n}.near{k} = getelementptr i8, ptr %{n}.rows, i64 %{n}.slot.long{k}",
-    ]
+    def _moved(self, r: int, inwards: bool) -> list[str]:
+        """This warp's share of the staged rows; none is read before all are there."""
+        rows = [row for row in (self.staging.inputs if inwards else self.staging.outputs) if row.offset is not None]
+        sync = [self.shell.sync_all if self.team else self.shell.sync] if rows else []
+        lines = moved(rows, self.w, inwards, r, len(self.parts)) if rows else []
+        return [*lines, *sync] if inwards else [*sync, *lines]
 
 
 class _Angles(Emitter):
     """The angles of a tape. Where one is beyond the reach of the quick way, those that are get smaller by whole turns, aside of
-    the straight road; no other line of the kernel asks."""
+    the straight road; no other line of the kernel asks. `mark` tells its labels from those of others."""
+
+    def __init__(self, segment: Segment, width: Width, mark: str):
+        super().__init__(segment, width)
+        self.mark = mark
 
     def body(self) -> list[str]:
         """The lines; `names` has the angles then."""
@@ -235,13 +158,13 @@ class _Angles(Emitter):
             beyond = both
         if not angles:
             return self.lines
-        less = [self.fresh() for _ in angles]
-        self.lines += ["br label %angles", "angles:", f"br i1 {beyond}, label %far, label %near", "far:"]
+        less, m = [self.fresh() for _ in angles], self.mark
+        self.lines += [f"br label %angles{m}", f"angles{m}:", f"br i1 {beyond}, label %far{m}, label %near{m}", f"far{m}:"]
         self.lines += [f"{y} = call {w.type} @psiphi.less.{w.suffix}({w.type} {x})" for x, y in zip(angles, less, strict=True)]
-        self.lines += ["br label %near", "near:"]
+        self.lines += [f"br label %near{m}", f"near{m}:"]
         for store, x, y in zip(self.segment.stores, angles, less, strict=True):
             self.names[store.node] = self.fresh()
-            self.lines.append(f"{self.names[store.node]} = phi {w.type} [ {x}, %angles ], [ {y}, %far ]")
+            self.lines.append(f"{self.names[store.node]} = phi {w.type} [ {x}, %angles{m} ], [ {y}, %far{m} ]")
         return self.lines
 
     def _store(self, store: Store) -> None:
@@ -252,28 +175,68 @@ def _live(code: Straight) -> list[int]:
     return code.tape.live(node for *_, node in code.stores)
 
 
-def _segments(code: Straight) -> tuple[Segment, Segment, list[int]]:
-    """The tape in two runs of nodes: its angles (a store each), and the rest, in which each is a leaf of its own, listed.
+@dataclass(frozen=True)
+class _CutTape:
+    """The tape in two runs of nodes: its angles (a store each), and the rest, in which each is a leaf of its own, `angles`.
     Leaves stand in the rows of the inputs. Of several blocks that became one tape angles follow from other angles: none is
     known before, and all is one run."""
-    tape, live, own = code.tape, _live(code), Tape()
-    place: Places = {i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
-    if isinstance(code, JoinedTape):
-        stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
-        nodes = [i for i in live if tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-        return Segment("angles", tape, [], [], place), Segment("tape", tape, nodes, stores, place), []
-    first, _ = angles_first(tape, live, place, "", 0)
-    angles = {store.node: own.node(Op.LEAF, "angle", n) for n, store in enumerate(first.stores)}
-    here: dict[int, int] = {}
-    for i in live:
-        op, a, b = tape.nodes[i]
-        if op in (Op.SIN, Op.COS):
-            here[i] = own.node(op, angles[a])
-        elif op in (Op.LEAF, Op.CONST):
-            here[i] = own.node(op, a, b)
-        else:
-            here[i] = own.node(op, here[a], here[b] if op in BINARY else None)
-    stores = [Store(f"out{number}", index, here[node]) for number, index, node in code.stores]
-    given = {here[i]: at for i, at in place.items()}
-    nodes = [i for i in own.live(store.node for store in stores) if own.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-    return first, Segment("tape", own, nodes, stores, given), list(angles.values())
+
+    first: Segment
+    rest: Segment
+    angles: list[int]
+    fused: frozenset[int]
+
+    @staticmethod
+    def of(code: Straight) -> _CutTape:
+        tape, live, own = code.tape, _live(code), Tape()
+        place: Places = {i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
+        if isinstance(code, JoinedTape):
+            stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
+            nodes = [i for i in live if tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
+            return _CutTape(Segment("angles", tape, [], [], place), Segment("tape", tape, nodes, stores, place), [], code.fused)
+        first, _ = angles_first(tape, live, place, "", 0)
+        angles = {store.node: own.node(Op.LEAF, "angle", n) for n, store in enumerate(first.stores)}
+        here: dict[int, int] = {}
+        for i in live:
+            op, a, b = tape.nodes[i]
+            if op in (Op.SIN, Op.COS):
+                here[i] = own.node(op, angles[a])
+            elif op in (Op.LEAF, Op.CONST):
+                here[i] = own.node(op, a, b)
+            else:
+                here[i] = own.node(op, here[a], here[b] if op in BINARY else None)
+        stores = [Store(f"out{number}", index, here[node]) for number, index, node in code.stores]
+        given = {here[i]: at for i, at in place.items()}
+        nodes = [i for i in own.live(store.node for store in stores) if own.nodes[i][0] not in (Op.LEAF, Op.CONST)]
+        riding = riders(own, nodes, (store.node for store in stores))
+        return _CutTape(first, Segment("tape", own, nodes, stores, given), list(angles.values()), frozenset(riding.values()))
+
+    def team(self, code: Straight, w: Width) -> Team | None:
+        """The tape shared among warps by the robot's limbs, where it has some."""
+        if code.tree is None:
+            return None
+        known = limbs_of(code.tree)
+        joints = {f"in{i}": known.get(arg.per_joint, {}) for i, arg in enumerate(code.program.inputs)}
+        columns = {
+            f"out{i}": (arg.shape[-1] if arg.shape else 1, known.get(arg.per_joint or "v", {}))
+            for i, arg in enumerate(code.program.outputs)
+        }
+
+        def limbs(segment: Segment) -> dict[int, int]:
+            return {leaf: 1 << joints[base][at] for leaf, (base, at) in segment.given.items() if at in joints[base]}
+
+        follows, before = limbs(self.rest), limbs(self.first)
+        for leaf, store in zip(self.angles, self.first.stores, strict=True):
+            follows[leaf] = reduce(or_, (before.get(x, 0) for x in self.first.tape.live([store.node])), 0)
+        serves = {}
+        for store in self.rest.stores:
+            size, limb = columns[store.base]
+            if store.offset % size in limb:
+                serves[store] = 1 << limb[store.offset % size]
+        return Sharing(self.rest, w, follows, serves, self.fused).team()
+
+
+def _only(segment: Segment, stores: list[Store]) -> Segment:
+    """What these stores need of a segment."""
+    live = set(segment.tape.live(store.node for store in stores))
+    return replace(segment, nodes=[node for node in segment.nodes if node in live], stores=stores)

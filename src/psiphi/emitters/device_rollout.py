@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from psiphi.emitters.device import REGISTERS, ROOM, WARPS, Shell, arithmetic, places
+from psiphi.emitters.device import REGISTERS, ROOM, Shell, arithmetic
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.one_tape import OneTape
 from psiphi.emitters.parking import BASE, Parking
 from psiphi.emitters.reduction import sincos_of_any
 from psiphi.emitters.rollout import Rollout
 from psiphi.emitters.segments import Segment
+from psiphi.emitters.staging import WARPS, Block, places
 from psiphi.errors import StateError
 from psiphi.tape.ops import Op
 
@@ -34,9 +35,8 @@ def device_rollout(rollout: Rollout, fp: str, shell: Shell) -> str:
     pointers = [f"in{i}" for i in range(inputs)] + [f"out{i}" for i in range(len(rollout.sample))]
     numbers = [f"{x}.{what}" for x in pointers for what in ("outer", "row")] + ["n", "steps", "every"]
     loop = _StepLoop(rollout, w, dict(zip(names, pointers, strict=True)))
-    return "\n".join(
-        [arithmetic(w), *([sincos_of_any(w)] if loop.has_trig else []), shell.kernel(pointers, numbers, loop.body(), WARPS, 0)]
-    )
+    block, trig = Block(WARPS, 0), [sincos_of_any(w)] if loop.has_trig else []
+    return "\n".join([f"; {block.text}", arithmetic(w), *trig, shell.kernel(pointers, numbers, loop.body(), block)])
 
 
 class _StepLoop:

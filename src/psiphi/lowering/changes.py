@@ -8,6 +8,8 @@ P and its gains are those of the value; nothing of them is differentiated.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from psiphi.framing.framing import Tree
 from psiphi.lowering.forward_slopes import FILTER, filtered, smoothed, true_motion
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, start
@@ -32,19 +34,20 @@ PULLED = [
 ]
 
 
-class ForwardChange:
-    """(a, da) for changes of q, v and the torques `tau`."""
+class OfForwardDynamics:
+    """What goes with the value of forward dynamics under the torques `tau`; `loops` as the papers' pseudo-code."""
 
     rods = True
+    more: ClassVar[list[str]]  # its loops beside the value's
 
     def __init__(self, tau: str):
-        self.names = ("q", "v", tau)
-        self.tau = tau
+        self.tau, self.names, self.loops = tau, ("q", "v", tau), [*MOVED, *FILTER, *self.more]
 
-    @property
-    def loops(self) -> list[str]:
-        """As the papers' pseudo-code."""
-        return [*MOVED, *FILTER, *CHANGED]
+
+class ForwardChange(OfForwardDynamics):
+    """(a, da) for changes of q, v and the torques `tau`."""
+
+    more = CHANGED
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, change = (arg.name for arg in outputs)
@@ -101,19 +104,10 @@ def change_motion(site: Site, x: list, y: list) -> None:
     site.keep(changed=(dw, dwd, dvd, dU), change=body_force(site.link, dU, dvd))
 
 
-class ForwardGradient:
+class ForwardGradient(OfForwardDynamics):
     """(a, gradients of w* a by q, v and the torques `tau`)."""
 
-    rods = True
-
-    def __init__(self, tau: str):
-        self.names = ("q", "v", tau)
-        self.tau = tau
-
-    @property
-    def loops(self) -> list[str]:
-        """As the papers' pseudo-code."""
-        return [*MOVED, *FILTER, *PULLED]
+    more = PULLED
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"

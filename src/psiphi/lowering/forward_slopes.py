@@ -13,10 +13,10 @@ from typing import Any
 from psiphi.framing.framing import Tree
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, motion
-from psiphi.steps.composites import Climbing, joint_velocity
-from psiphi.steps.local import adjoint_map, articulate, subtract
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
+from psiphi.spatial.screws import add, cross, dot, force, motion, subtract
+from psiphi.steps.composites import joint_velocity
+from psiphi.steps.local import adjoint_map, articulate
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
 
 CLIMBS_PSI = [
     "    R(k) = Γ_V(k) + Σ_c ψ(k,c) R(c) φ*(k,c)",

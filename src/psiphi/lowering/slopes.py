@@ -10,9 +10,9 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, unrotate
+from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, subtract, unrotate
+from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
-    Climbing,
     JointSlopes,
     MovingBody,
     SlopeColumn,
@@ -20,14 +20,12 @@ from psiphi.steps.composites import (
     from_second,
     joint_slopes,
     joint_velocity,
-    plus,
-    symmetric,
     times,
     wedge,
 )
-from psiphi.steps.local import EYE3, ZERO3, ZERO6, force_cross, subtract
+from psiphi.steps.local import EYE3, ZERO3, ZERO6, force_cross
 from psiphi.steps.newton import body_force, move, world_at_rest
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 
 Arguments = tuple[Argument, ...]
 Entries = dict[tuple[int, int], Any]

@@ -82,6 +82,7 @@ class Cluster:
     damping: tuple[float, ...] = ()
     friction: tuple[float, ...] = ()
     springs: tuple[tuple[float, float, Spring | None], ...] = ()  # stiffness, rest, and what is not linear
+    modes: int = 0  # of a body that bends: its places all move by these coordinates (`modal_laws.py`)
 
     @property
     def followers(self) -> tuple[int, ...]:
@@ -107,7 +108,7 @@ class Cluster:
         spot = lambda s: [s.body, s.rotation.tolist(), s.origin.tolist()]  # noqa: E731
         ties = [[t.kind, t.shape.axis, t.shape.axis2, t.shape.length, spot(t.first), spot(t.second), t.rows] for t in self.ties]
         gears = [[g.follower, g.offset, g.terms] for g in self.gears]
-        own = [self.armature, self.damping, self.friction, self.springs]
+        own = [self.armature, self.damping, self.friction, self.springs, self.modes]
         return json.dumps([self.first, self.hangs, self.parent, self.free, self.bound, gears, ties, *own])
 
 
@@ -117,6 +118,20 @@ class Embedding:
 
     clusters: tuple[Cluster, ...]
     neutral: np.ndarray
+
+    @property
+    def loops(self) -> bool:
+        """Whether loops or gears are among them: not bodies that bend alone."""
+        return not all(cluster.modes for cluster in self.clusters)
+
+    def words(self, name: str) -> str:
+        """What a robot of that name has, for those who cannot take it."""
+        return f"the loops of {name} are embedded" if self.loops else f"links of {name} are flexible"
+
+    @property
+    def instead(self) -> str:
+        """What to give them."""
+        return "the robot as it was before pp.embed" if self.loops else "the robot with rigid links"
 
     @property
     def key(self) -> str:

@@ -35,7 +35,7 @@ def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None
         if heavy[k] and model.joints[k].parent != WORLD:
             heavy[model.joints[k].parent] = True
     for joint, carries in zip(model.joints, heavy, strict=True):
-        if not carries and not (joint.armature > 0.0).all():
+        if joint.modes is None and not carries and not (joint.armature > 0.0).all():
             _refuse(joint, "nothing that this joint carries has mass or inertia, so no force is needed to move it", joints, log)
 
 
@@ -73,7 +73,9 @@ def _suspects(model: Model) -> np.ndarray:
     suspect = ~((mass > SMALLEST) & (J[:, 0] > FULL * J[:, 2]) & (J[:, 0] > SMALLEST))
     if _extreme(model, mass, J):
         return np.ones_like(suspect)
-    hinged = np.array([k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1], dtype=int)
+    hinged = np.array(
+        [k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1 and model.joints[k].modes is None], dtype=int
+    )
     if hinged.size:
         suspect[hinged] = ~_resists(model, hinged, mass[hinged], I[hinged])
     return suspect
@@ -104,14 +106,15 @@ def _articulate(model: Model, k: int, suspect: bool, P: dict, scale: dict, step,
     M = spatial_inertia(model.bodies[k])
     Pk = P.pop(k, 0.0) + M
     locked = scale.pop(k, 0.0) + _traces(M)
-    q = Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), step)
+    q = np.zeros(joint.row.nq) if joint.modes is not None else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), step)
     motion = joint_motion(joint, q, np.zeros(joint.row.nv))
     phi, H = motion.phi, motion.S.T
-    if suspect:
+    if suspect and joint.modes is None:
         _test(joint, H @ Pk @ H.T + np.diag(joint.armature), H, locked, joints, log)
     if joint.parent == WORLD:
         return
-    _, _, P_plus = across(Pk, motion.S, np.diag(joint.armature))
+    # places that bend with others: their modal mass was judged as a whole, and here they stand still
+    P_plus = Pk if joint.modes is not None else across(Pk, motion.S, np.diag(joint.armature))[2]
     P_plus = 0.5 * (P_plus + P_plus.T)  # else rounding grows along long chains
     P[joint.parent] = P.get(joint.parent, 0.0) + phi @ P_plus @ phi.T
     scale[joint.parent] = scale.get(joint.parent, 0.0) + _traces(phi @ Pk @ phi.T)

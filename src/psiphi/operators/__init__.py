@@ -7,6 +7,7 @@ Read `letters.py` first (the alphabet, one row a letter), then `expression.py` a
     what it is         `spaces.py`, `structure.py` (where blocks stand), `terms.py` (tree and polynomial),
                        `printing.py`, `forms.py` (letters made of vectors), `questions.py`; derivatives: `rates.py` in time,
                        `variations.py` by q and vectors, both by `product_rule.py`
+                       blocks of them by letters of bodies: `indices.py`, `elements.py` (of `factors.py`), `block_values.py`
     what is legal      `legality.py` (the words for what does not fit), `sides.py` (forces and motions), `rank.py` (inverses)
     what it means      `dense.py`, on `atoms.py`, `units.py` and `moving.py` (the letters as matrices) and `inverting.py`;
                        `blocks.py` shows it

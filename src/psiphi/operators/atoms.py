@@ -40,7 +40,7 @@ class Atoms:
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
         self.rates = rates_of_all(model, self.q, self.v)  # of every body's joint
         self.motions = [
-            joint_motion(joint, self.q[..., joint.q_slice], v) for joint, v in zip(model.joints, self.rates, strict=True)
+            joint_motion(joint, self.q[..., joint.q_read], v) for joint, v in zip(model.joints, self.rates, strict=True)
         ]
         self.known: dict[str, Matrix] = {}
 
@@ -166,7 +166,9 @@ class Atoms:
     def apart(self, what: str) -> None:
         """A StateError where units are clusters: these letters have rows over bodies and their parents."""
         if self.model.embedding is not None:
-            raise StateError(f"{what} is not defined where loops are embedded", "write E_phi and K, which are")
+            raise StateError(
+                f"{what} is not defined: {self.model.embedding.words(self.model.name)}", "write E_phi and K, which are"
+            )
 
     def to_center(self) -> Matrix:
         """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""

@@ -11,11 +11,12 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.figures import blank, written
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.spaces import JOINT, LINK, ONE, Space
 from psiphi.operators.terms import Term
+from psiphi.wording import nearest
 
 Side = tuple[tuple[str, slice], ...]  # the labelled slices of one side
 
@@ -91,7 +92,7 @@ def _find(side: Side, name: str) -> slice:
     for label, where in side:
         if label == name:
             return where
-    raise StateError(f"no block {name!r}", suggest(name, [label for label, _ in side]))
+    raise StateError(f"no block {name!r}", nearest(name, [label for label, _ in side]))
 
 
 def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:

@@ -19,6 +19,7 @@ from psiphi.model.model import Model
 from psiphi.operators import legality, terms
 from psiphi.operators.blocks import Blocks, labelled, plot
 from psiphi.operators.dense import evaluate
+from psiphi.operators.elements import BlockSum, element
 from psiphi.operators.letters import Letter
 from psiphi.operators.printing import LATEX, UNICODE, Python
 from psiphi.operators.rank import check_invertible
@@ -76,6 +77,12 @@ class Expression:
         legality.check_square(self.term, self.model)
         check_invertible(self.term, self.model)
         return Expression(terms.inverse(self.term), self.model)
+
+    def __getitem__(self, at: Any) -> BlockSum:
+        """Its block between two bodies given by letters, k, j = s.bodies("k j"): s.psi[k, j]; s.D[k] is s.D[k, k]."""
+        return element(self.term, self.model, at)
+
+    __iter__ = None
 
     def __matmul__(self, other: Any) -> Expression:
         other = legality.operand(self, "@", other)

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.operators import legality, terms
 from psiphi.operators.expression import Expression, symbol, vector
 from psiphi.operators.forms import FORMS
+from psiphi.operators.indices import bodies
 from psiphi.operators.letters import BIAS, LETTERS, SIDES, Letter, frame_letter
 from psiphi.operators.sides import ends
 from psiphi.operators.spaces import ONE, fits
@@ -94,6 +95,7 @@ class Operators:
         """m = (I + H φ K) D^½ with m m* = mass."""
         return (self.I + self.H @ self.phi @ self.K) @ self.D_half
 
+    bodies = staticmethod(bodies)
     vector = staticmethod(vector)
     symbol = staticmethod(symbol)
 
@@ -105,7 +107,7 @@ class Operators:
     def __getattr__(self, name: str) -> Expression:
         if name.endswith("_dot") and name.removesuffix("_dot") in (*LETTERS, *DERIVED):  # s.phi_dot, s.mass_half_dot, ...
             return getattr(self, name.removesuffix("_dot")).dot()
-        raise StateAttributeError(f"no operator {name!r}", suggest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
+        raise StateAttributeError(f"no operator {name!r}", nearest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
 
     def __repr__(self) -> str:
         return f"<operators of {self.model.name!r}>" if self.model is not None else "<operators of no robot>"

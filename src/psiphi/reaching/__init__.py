@@ -7,6 +7,7 @@ others are. Read `tasks.py` first (what is wanted, as residuals and their Jacobi
     pursuit.py    many steps in one compiled loop, a problem a lane
     library.py    where to start: of some thousand configurations the one whose frames are nearest
     hunting.py    problems and starts, until all is solved or tried
+    ranking.py    tasks in order of importance
     search.py     `pp.reach`
     asking.py     what the call was given, read
     reached.py    what it answers

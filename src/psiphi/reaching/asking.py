@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import read, real, several
+from psiphi.closed import System
 from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.control.task_space import are_rotations
 from psiphi.errors import StateError
@@ -19,6 +21,7 @@ from psiphi.wording import nearest, shown
 
 MASS = "center_of_mass"
 FAR = 1e9  # m: nothing is wanted beyond
+ORDER = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
 FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
 Goal = tuple[Wish, np.ndarray]
 
@@ -31,14 +34,48 @@ def robot_of(given: Any) -> Robot:
         cause = f"reach: {given.name} has {len(given.bodies)} bodies, expected at most {UNROLLED}"
         raise StateError(cause, "take a part of it: robot.subtree(...)")
     if given.embedding is not None:
-        cause = f"reach: the loops of {given.name} are embedded, and inverse kinematics moves joints one by one"
-        raise StateError(cause, "reach with the robot as it was before pp.embed; pp.connect(robot).assemble(q) closes loops")
+        cause = f"reach: {given.embedding.words(given.name)}, and inverse kinematics moves joints one by one"
+        raise StateError(cause, f"reach with {given.embedding.instead}; pp.connect(robot).assemble(q) closes loops")
     if not given.joints:
         raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
     return given
 
 
-def goals(robot: Robot, targets: Any, directions: Any, center_of_mass: Any, weights: Any) -> list[Goal]:
+def ties(system: System) -> list[Goal]:
+    """The loops of a closed system: that nothing is open."""
+    robot, out = system.robot, []
+    for c in system.closure.constraints:
+        size = max(size_of(robot, name) for name in (c.first, c.second))
+        tie = (c.kind, c.first, c.second, tuple(c.shape.axis), tuple(c.shape.axis2), c.shape.length)
+        rows = Wish("loop", c.name, (), 1.0, 1.0, tie).parts(robot, robot.random(seed=0), [0.0])
+        turn, slide = (bool(part.residual) for part in rows)
+        out.append(Wish("loop", c.name, (), float(turn), slide * size**-2, tie))
+    for f in system.closure.follows:
+        slides = robot.joint(f.joint).row.slides[0]
+        out.append(Wish("follow", f.name, (), float(not slides), float(slides), (f.joint, f.leader, f.multiplier, f.offset)))
+    return [(task, np.zeros(1)) for task in out if task.units]
+
+
+def ordered(asked: list[Goal], order: Any, tied: list[Goal]) -> list[Goal]:
+    """The tasks with their levels: loops first, then what `order` does not name, then what it names, one after the other."""
+    names = [] if order is None else several("order", order, ORDER)
+    known = {task.frame or MASS for task, _ in asked}
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise StateError(
+                f"order: {shown(name)} is no target", nearest(name, sorted(known)) if isinstance(name, str) else ORDER
+            )
+    if len(set(names)) < len(names):
+        raise StateError(f"order is {shown(order)}: a name twice", ORDER)
+    found = [
+        (replace(task, level=bool(tied) + (names.index(x) + 1 if (x := task.frame or MASS) in names else 0)), goal)
+        for task, goal in asked
+    ]
+    levels = sorted({task.level for task, _ in (*tied, *found)})
+    return [(replace(task, level=levels.index(task.level)), goal) for task, goal in (*tied, *found)]
+
+
+def goals(robot: Robot, targets: Any, directions: Any, center_of_mass: Any, weights: Any, needed: bool = True) -> list[Goal]:
     """Every task with its goal (..., size)."""
     weigh = _weights(weights)
     out = [_placed(robot, frame, value, weigh) for frame, value in _pairs("targets", targets)]
@@ -52,7 +89,7 @@ def goals(robot: Robot, targets: Any, directions: Any, center_of_mass: Any, weig
         if name not in known:
             raise StateError(f"weights: {shown(name)} is no target", nearest(name, sorted(known)))
     out = [(task, goal) for task, goal in out if task.units]
-    if not out:
+    if not out and needed:
         raise StateError("reach: nothing is wanted", 'give {"frame": pose}, directions=, or center_of_mass=')
     return out
 

@@ -9,7 +9,11 @@ at a limit and would leave it (Bertsekas 1982), or may not move. d0 pulls to a p
 With R = (damping)^-1 this is the forward dynamics of an arm without mass but for inertias at its tips
 (rotor inertia l / R, forces e); of few rows and many joints the form above, in the space of the rows, costs less.
 
-A `wary` step that does not make E less is taken back, and 0.3 of it tried: slower on the way to a solution, but it ends at
+Tasks of several levels are done in their order: J' = J N and d = d + R J'* (J' R J'* + l I)^-1 (e - J d) level by level, N
+what the levels before leave free; coordinates at a limit that d would leave are taken out, and d is made again.
+
+`wary` are two numbers: whether steps are, and what is added to the damping of the levels behind the first. A wary step
+that does not make E less is taken back, and 0.3 of it tried: slower on the way to a solution, but it ends at
 the nearest place where there is none.
 """
 
@@ -32,6 +36,7 @@ LONGEST = 1.5  # rad: of all coordinates together
 SHORTER = 0.3  # of a step that was taken back
 PULL = 0.5  # of the way to the posture
 EDGE = 1e-9  # nearer to a limit is at it
+RANK = 1000  # how much more a level counts than the next, where a wary step is judged
 HUGE = 1e300
 
 
@@ -55,11 +60,11 @@ class Descent:
         nq, nv = self.robot.nq, self.robot.nv
         goal = sum(task.size for task in self.tasks)
         posture = {"posture": nq} if self.pulled else {}
-        return {"Q": nq, "B": nq, "D": nv, "E": 1, "miss": self.parts, "goal": goal, "wary": 1} | posture
+        return {"Q": nq, "B": nq, "D": nv, "E": 1, "miss": self.parts, "goal": goal, "wary": 2} | posture
 
-    def rows(self, Q: np.ndarray, goal: np.ndarray) -> tuple[list, list, list]:
-        """e, J of all tasks, weighted; and the square of what each part misses."""
-        e, J, miss, numbers = [], [], [], entries(goal)
+    def rows(self, Q: np.ndarray, goal: np.ndarray) -> tuple[list, list, list, list[int]]:
+        """e, J of all tasks, weighted; the square of what each part misses; and the levels of the rows."""
+        e, J, miss, levels, numbers = [], [], [], [], entries(goal)
         for task in self.tasks:
             own, numbers = numbers[: task.size], numbers[task.size :]
             for part in task.parts(self.robot, Q, own):
@@ -67,7 +72,8 @@ class Descent:
                 e += [weight * x for x in part.residual]
                 J += [[weight * x for x in row] for row in part.J]
                 miss.append(dot(part.residual, part.residual))
-        return e, J, miss
+                levels += [task.level] * len(part.residual)
+        return e, J, miss, levels
 
     def begin(self, q: np.ndarray) -> Values:
         """At q, which counts as worse than anything."""
@@ -76,10 +82,10 @@ class Descent:
     def look(self, Q, B, D, E, miss, goal, wary, posture=None) -> Values:
         """At Q: whether it is taken, and which way to go on. B is the last that was taken, E and miss are its own."""
         m = self.robot.manifold
-        e, J, missed = self.rows(Q, goal)
-        energy = 0.5 * dot(e, e)
+        e, J, missed, levels = self.rows(Q, goal)
+        energy = 0.5 * dot(e, [float(RANK ** (max(levels) - level)) * x for level, x in zip(levels, e, strict=True)])
         taken = 1.0 - wary[0] * (1.0 - less(energy, E[0]))
-        d = self._towards(m, Q, e, J, energy, posture)
+        d = self._towards(m, Q, e, J, levels, energy, wary[1], posture)
         return {
             "B": choose(taken, Q, B),
             "D": choose(taken, np.array(d), SHORTER * D),
@@ -95,8 +101,10 @@ class Descent:
             q[i] = least(most(q[i], lower), upper)
         return {"Q": q}
 
-    def _towards(self, m, Q, e: list, J: list, energy, posture) -> list:
+    def _towards(self, m, Q, e: list, J: list, levels: list[int], energy, held, posture) -> list:
         """d."""
+        if len(set(levels)) > 1:
+            return self._cut(self._by_levels(m, Q, e, J, levels, held, posture))
         free = self._free(Q, apply(transpose(J), e))
         ease, rest = [f * r for f, r in zip(free, self.ease, strict=True)], [0.0] * len(free)
         if posture is not None:
@@ -107,10 +115,45 @@ class Descent:
         damping = SHARE * least(energy, 1.0) + FLOOR
         for i in range(len(A)):
             A[i][i] = A[i][i] + damping
-        d = [x + y for x, y in zip(rest, apply(transpose(eased), solve(factor(A), e)), strict=True)]
+        return self._cut([x + y for x, y in zip(rest, apply(transpose(eased), solve(factor(A), e)), strict=True)])
+
+    def _cut(self, d: list) -> list:
+        """No longer than LONGEST."""
         length = root(sum((x * x / (r or 1.0) for x, r in zip(d, self.ease, strict=True)), 0.0) + 1e-300)
         share = least(LONGEST / length, 1.0)
         return [share * x for x in d]
+
+    def _by_levels(self, m, Q, e: list, J: list, levels: list[int], held, posture) -> list:
+        """d, level by level, thrice: each time without the coordinates that would leave their limits."""
+        free: list = [float(r > 0.0) for r in self.ease]
+        d: list = []
+        for again in range(3):
+            if again:
+                free = [f * g for f, g in zip(free, self._free(Q, d), strict=True)]
+            ease, d = [f * r for f, r in zip(free, self.ease, strict=True)], [0.0] * len(free)
+            if posture is not None:
+                d = [PULL * f * x for f, x in zip(free, entries(m.log(Q, posture)), strict=True)]
+            d = self._in_order(e, J, levels, held, ease, d)
+        return d
+
+    def _in_order(self, e: list, J: list, levels: list[int], held, ease: list, d: list) -> list:
+        """d, to which each level adds what it wants, as far as those before it do not feel it."""
+        done: list = []  # (J', R J'*, its factors) of the levels before
+        for level in sorted(set(levels)):
+            own = [i for i, other in enumerate(levels) if other == level]
+            missing = [e[i] - dot(J[i], d) for i in own]
+            rows = [J[i] for i in own]
+            for projected, eased, factors in done:
+                shares = [solve(factors, [dot(row, x) for x in eased]) for row in rows]
+                taken = [apply(transpose(projected), share) for share in shares]
+                rows = [[x - y for x, y in zip(row, out, strict=True)] for row, out in zip(rows, taken, strict=True)]
+            eased = [[r * x for r, x in zip(ease, row, strict=True)] for row in rows]
+            A = [[dot(a, b) if k <= i else 0.0 for k, b in enumerate(rows)] for i, a in enumerate(eased)]
+            damping = SHARE * least(0.5 * dot([e[i] for i in own], [e[i] for i in own]), 1.0) + FLOOR + (held if level else 0.0)
+            step = apply(transpose(eased), solve(factor(_with_diagonal(A, damping)), missing))
+            d = [x + y for x, y in zip(d, step, strict=True)]
+            done.append((rows, eased, factor(_with_diagonal(A, FLOOR))))
+        return d
 
     def _free(self, Q, slope: list) -> list:
         """1 where a coordinate may move, 0 where it may not, or stands at a limit and would leave it."""
@@ -119,3 +162,7 @@ class Descent:
             low, high = less(Q[i], lower + EDGE) * less(slope[k], 0.0), less(upper - EDGE, Q[i]) * less(0.0, slope[k])
             free[k] = free[k] * ((1.0 - low) * (1.0 - high))
         return free
+
+
+def _with_diagonal(A: list, more) -> list:
+    return [[x + more if i == k else x for k, x in enumerate(row)] for i, row in enumerate(A)]

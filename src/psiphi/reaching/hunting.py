@@ -40,7 +40,7 @@ class Problem:
         free, slides = np.frombuffer(moving, dtype=bool), np.concatenate([j.row.slides for j in robot.joints])
         feeling = _felt(robot, tasks)
         felt = feeling & free
-        length = max((asking.size_of(robot, task.frame) for task in tasks), default=1.0)
+        length = max((asking.size_of(robot, name) for task in tasks for name in task.frames), default=1.0)
         ease = np.where(felt | (free & pulled), np.where(slides, length**2, 1.0), 0.0)
         flat = zip(*(x.tolist() for x in robot.manifold.flat), strict=True)
         ends = [(i, k, float(robot.lower[i]), float(robot.upper[i])) for i, k in flat] if limits else []
@@ -96,14 +96,14 @@ class Hunt:
         return self._met(self.miss)
 
     def _met(self, miss: np.ndarray) -> np.ndarray:
-        met = miss[:, 0] <= self.enough
+        met = miss[:, 0] <= self.enough if miss.shape[1] else np.ones(len(miss), dtype=bool)
         for column in miss.T[1:]:
             met &= column <= self.enough
         return met
 
-    def run(self, which: np.ndarray, q: np.ndarray, steps: int, wary: bool = False) -> tuple:
+    def run(self, which: np.ndarray, q: np.ndarray, steps: int, wary: bool = False, held: Any = 0.0) -> tuple:
         posture = None if self.posture is None else self.posture[which]
-        return self.problem.pursuit.run(q, self.goal[which], steps, wary, posture)
+        return self.problem.pursuit.run(q, self.goal[which], steps, wary, posture, held)
 
     def start(self, which: np.ndarray, number: int, near: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Start `number` of these problems, CHUNK at a time; yields what was solved: which, and their q."""
@@ -137,7 +137,10 @@ class Hunt:
 
     def first(self, starts: int, near: bool) -> None:
         """One solution each."""
-        left = np.arange(len(self.goal))
+        self.first_of(np.arange(len(self.goal)), starts, near)
+
+    def first_of(self, left: np.ndarray, starts: int, near: bool) -> None:
+        """One solution of each of these."""
         for number in range(starts):
             deque(self.start(left, number, near), maxlen=0)
             left = left[~self.solved[left]]

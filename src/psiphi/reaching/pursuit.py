@@ -44,11 +44,24 @@ class Pursuit:
         rollout = Rollout(frame, ("look", "move"), self._given, (), SAMPLE)
         return HOST.build(HOST.emit(rollout), {"flops": count.flops + 40 * count.trig})
 
-    def run(self, q: np.ndarray, goal: np.ndarray, steps: int, wary: bool = False, posture: np.ndarray | None = None) -> tuple:
+    def run(
+        self,
+        q: np.ndarray,
+        goal: np.ndarray,
+        steps: int,
+        wary: bool = False,
+        posture: np.ndarray | None = None,
+        held: np.ndarray | float = 0.0,
+    ) -> tuple:
         """From q (B, nq), `steps` evaluations: the last q that was taken, where the next step leads, E (B,) of the first of
         these and the square of what each part of a task misses there (B, parts)."""
         count, sizes = len(q), self.descent.sizes
-        given = [q, goal, np.broadcast_to(float(wary), (count, 1)), *([] if posture is None else [posture])]
+        given = [
+            q,
+            goal,
+            np.stack([np.full(count, float(wary)), np.broadcast_to(held, count)], axis=-1),
+            *([] if posture is None else [posture]),
+        ]
         out = [np.empty((count, sizes[name])) for name in SAMPLE]
         self.loop.run([x[:, None, :] for x in (*given, *out)], steps, steps)
         taken, ahead, energy, miss = out

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import flag, positive, whole
+from psiphi.closed import System
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.reaching import asking
 from psiphi.reaching.hunting import Hunt, problem
+from psiphi.reaching.ranking import in_order
 from psiphi.reaching.reached import Reached
 
 MOST = 10_000  # starts
 
 
 def reach(
-    robot: Robot,
+    robot: Robot | System,
     targets: Any = None,
     near: Any = None,
     *,
@@ -25,6 +28,7 @@ def reach(
     center_of_mass: Any = None,
     posture: Any = None,
     weights: Any = None,
+    order: Any = None,
     limits: bool = True,
     moving: Any = None,
     tolerance: float = 1e-6,
@@ -40,8 +44,12 @@ def reach(
     `posture`     (..., nq): of all solutions one near to this
     `weights`     {frame or "center_of_mass": w or (w of the rotation, w of the position)}, in 1/rad^2 and 1/m^2: what counts
                   where not all can be met; 0 leaves a part out. By default 1 rad weighs as much as the frame's own reach
+    `order`       names of targets, "center_of_mass" among them, the most important first: what a later one wants is done as
+                  far as those before it do not feel it. What it does not name comes before them, the posture always last
     `limits`      whether joints stay within their limits; `moving` names those that may move at all
     `tolerance`   rad and m; `starts` how many are tried; `distinct=True` collects all solutions that they find
+
+    Of a closed system (`pp.connect`, `pp.grasp`) loops are closed before anything else; without targets that is all.
 
     Damped Newton steps, compiled whole, a problem a SIMD lane. Where a target cannot be met, q is the nearest that was found
     (a local minimum from the best start) and `converged` is False.
@@ -53,8 +61,9 @@ def reach(
     >>> found, bool(np.abs(robot.frame_pose(found.q, "tool") - wanted).max() < 1e-6)  # doctest: +ELLIPSIS
     (Reached(converged, error ...), True)
     """
-    robot = asking.robot_of(robot)
-    asked = asking.goals(robot, targets, directions, center_of_mass, weights)
+    tied = asking.ties(robot) if isinstance(robot, System) else []
+    robot = asking.robot_of(robot.robot if isinstance(robot, System) else robot)
+    asked = asking.ordered(asking.goals(robot, targets, directions, center_of_mass, weights, not tied), order, tied)
     given = {name: asking.configuration(robot, name, x) for name, x in (("near", near), ("posture", posture)) if x is not None}
     limits, distinct, starts = flag("limits", limits), flag("distinct", distinct), whole("starts", starts)
     if not 1 <= starts <= MOST:
@@ -66,15 +75,29 @@ def reach(
         cause = ", ".join(str(x.shape[:-1]) for x in (*(goal for _, goal in asked), *given.values()))
         raise StateError(f"reach: the batch axes do not fit together: {cause}", "make them equal or 1") from None
     free = asking.moving_joints(robot, moving)
-    solver = problem(robot, tuple(task for task, _ in asked), limits, free.tobytes(), posture is not None)
+    tasks = tuple(task for task, _ in asked)
+    flat_tasks = tuple(replace(task, level=0) for task in tasks)
+    solver = problem(robot, flat_tasks, limits, free.tobytes(), posture is not None)
 
     def flat(x: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]), dtype=float)
 
     goal = np.concatenate([flat(x) for _, x in asked], axis=-1)
     base = flat(solver.inside(given.get("near", given.get("posture", robot.neutral()))))
-    hunt = Hunt(solver, goal, base, flat(given["posture"]) if posture is not None else None, tolerance)
-    solutions = hunt.every(starts, bool(given)) if distinct else hunt.first(starts, bool(given))
+    pull = flat(given["posture"]) if posture is not None else None
+    hunt = Hunt(solver, goal, base, pull, tolerance)
+    solutions = None
+    if distinct:
+        solutions = hunt.every(starts, bool(given))
+    elif flat_tasks == tasks:
+        hunt.first(starts, bool(given))
+    else:
+        levels = []
+        for level in range(1 + max(task.level for task in tasks)):
+            some = [(task, x) for task, x in asked if task.level <= level]
+            part = problem(robot, tuple(task for task, _ in some), limits, free.tobytes(), False)
+            levels.append(Hunt(part, np.concatenate([flat(x) for _, x in some], axis=-1), np.array(base), None, tolerance))
+        hunt = in_order([*levels, hunt], starts, bool(given))
     hunt.settle()
     return _answer(hunt, lead, solutions)
 

@@ -3,6 +3,8 @@
     pose         [log(R_d R*); p_d - p]        point       p_d - p
     direction    the turn from the frame's axis to the one that is wanted, in two rows across the axis
     mass         c_d - c, c the centre of mass
+    loop         two frames as a constraint holds them (a row of `model/kinds.py`): it is wanted that nothing is open
+    follow       a joint as its leader bids
 
 A kind is a row of `KINDS`. `goal` are its numbers: what it wants, in the form in which `now` says what there is.
 """
@@ -10,15 +12,17 @@ A kind is a row of `KINDS`. `goal` are its numbers: what it wants, in the form i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from psiphi.functions.robot import Robot
+from psiphi.model.kinds import KINDS as LOOPS
+from psiphi.model.kinds import Constants, Relative
 from psiphi.spatial.choices import less
 from psiphi.spatial.rotations import logarithm, quaternion
-from psiphi.spatial.screws import cross, dot
+from psiphi.spatial.screws import cross, dot, root
 from psiphi.spatial.small import apply, product, transpose
 
 OPPOSITE = 1e-12 - 1.0  # the cosine from which on two directions are taken as opposite: any axis across turns one to the other
@@ -42,11 +46,18 @@ class Wish:
     axis: tuple[float, ...] = ()
     turn: float = 1.0
     slide: float = 1.0
+    tie: tuple = ()  # of loops: kind, both frames, constants; of joints that follow: joint, leader, multiplier, offset
+    level: int = 0  # of importance: what a level asks for is done as far as those before it do not feel it
 
     @property
     def size(self) -> int:
         """Numbers of its goal."""
         return KINDS[self.kind].size
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Those it is of; "" for the centre of mass."""
+        return {"loop": self.tie[1:3], "follow": ()}.get(self.kind, (self.frame,))
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -116,6 +127,44 @@ def _mass(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
     return [Residual(_apart(robot.center_of_mass(q).tolist(), goal), A.tolist(), SLIDE)]
 
 
+def _loop(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    """How far the rows of a constraint are open: frame 1 seen from frame 2, in its axes."""
+    kind, first, second, *shape = task.tie
+    (R1, p1, turning1, moving1), (R2, p2, turning2, moving2) = (
+        _place(replace(task, frame=x), robot, q) for x in (first, second)
+    )
+    back, far = transpose(R2), _apart(p2, p1)
+    at = Relative(product(back, R1), apply(back, far), [0.0] * 3, [0.0] * 3)
+    out = {TURN: Residual([], [], TURN), SLIDE: Residual([], [], SLIDE)}
+    for row in LOOPS[kind].rows(Constants.of(*shape), at):
+        if row.error is None:  # it binds velocities alone
+            continue
+        turn, slide = apply(R2, row.turn), apply(R2, row.slide)
+        felt = _apart([-x for x in turn], cross(far, slide))  # w2 feels - turn - far x slide
+        columns = zip(*(zip(*x, strict=True) for x in (turning1, moving1, turning2, moving2)), strict=True)
+        J = [dot(turn, w1) + dot(slide, v1) - dot(felt, w2) - dot(slide, v2) for w1, v1, w2, v2 in columns]
+        part = out[SLIDE if any(not isinstance(x, float) or x for x in row.slide) else TURN]
+        part.residual.append(-row.error)
+        part.J.append(J)
+    turned = out[TURN].residual  # 2 tan of half the angle is endless at half a turn: 2 sin of it is not
+    shrunk = 1.0 / root(1.0 + 0.25 * dot(turned, turned)) if turned else 1.0
+    return [out[TURN]._replace(residual=[shrunk * x for x in turned]), out[SLIDE]]
+
+
+def _follow(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    joint, leader, multiplier, offset = task.tie
+    one, other = robot.joint(joint), robot.joint(leader)
+    J = [0.0] * robot.nv
+    J[one.v_slice.start], J[other.v_slice.start] = 1.0, -multiplier
+    open_by = q[one.q_slice.start] - multiplier * q[other.q_slice.start] - offset
+    return [Residual([-open_by], [J], SLIDE if one.row.slides[0] else TURN)]
+
+
+def _closed(task: Wish, robot: Robot, q: Any) -> np.ndarray:
+    """A number that says nothing: every configuration wants its loops closed."""
+    return np.zeros((*np.shape(q)[:-1], 1))
+
+
 def _across(axis: tuple[float, ...]) -> tuple[list, list]:
     """Two unit vectors at right angles to a unit vector and to each other."""
     first = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
@@ -149,6 +198,8 @@ KINDS = {
         _direction,
         lambda task: np.full(3, np.sqrt(task.turn)),
     ),
+    "loop": WishKind(1, (TURN, SLIDE), _closed, _loop, lambda task: np.zeros(1)),
+    "follow": WishKind(1, (TURN, SLIDE), _closed, _follow, lambda task: np.zeros(1)),
     "mass": WishKind(
         3, (SLIDE,), lambda task, robot, q: robot.center_of_mass(q), _mass, lambda task: np.full(3, np.sqrt(task.slide))
     ),

@@ -8,7 +8,10 @@ those the book knows). Beside them
 
     moves.py, folding.py         what makes derivations short, and keeps body forces whole
     budget.py, scalars.py        how much work it may be; what numbers may do
-    proof.py, derivation.py      the door, and what it answers
+    proof.py, derivation.py      the door, and what it answers; specimens.py has small robots to try claims on
+
+Statements about blocks, φ(k,j) = φ(k,i) φ(i,j) and sums along the path, are proved by `induction.py`: blocks of expressions
+become blocks of letters (`unfolding.py`), these a normal form (`blockwise.py`).
 
 The sources that rules and steps name:
     S0  Rodriguez, Kreutz: Recursive mass matrix factorization and inversion, JPL 88-11, 1988, part I (open chains)
@@ -21,6 +24,7 @@ The sources that rules and steps name:
 from psiphi.operators.terms import Poly, Word
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Counterexample, Derivation
+from psiphi.rewriting.induction import BlockProof
 from psiphi.rewriting.normal import normal_form
 from psiphi.rewriting.proof import prove
 from psiphi.rewriting.rules import Axiom, Rewriting, Rule, Rules
@@ -30,6 +34,7 @@ __all__ = [
     "prove",
     "normal_form",
     "Derivation",
+    "BlockProof",
     "Counterexample",
     "Rewriting",
     "Rule",

@@ -25,7 +25,7 @@ from psiphi.operators import Expression, Operators
 from psiphi.rewriting.rules import Axiom, axiom
 
 ROTORLESS, CHAIN, FIXED_MAPS, SINGLE = "no rotors", "chain", "no universal joint", "one coordinate a joint"
-HALVES, MOTION, BIASES = "D^½", "motion", "two conventions for bias vectors"  # not sorts of robots, but of letters
+HALVES, MOTION, BIASES, TURNING = "D^½", "motion", "two conventions for bias vectors", "V×"  # sorts of letters, not of robots
 
 
 class Use(Flag):
@@ -69,6 +69,9 @@ nu = D.inv @ (tau - H @ psi @ (K @ tau + P @ a + b + B @ f))
 nu4 = D.inv @ (W @ tau - H @ (psi - I) @ P @ a - H @ psi @ (b + B @ f))
 free = tau - H @ phi @ (M @ phi.T @ a + b)
 X = H.T @ D.inv @ H
+spin, gyro, coriolis, x, V = _s.spin, _s.gyro, _s.coriolis, _s.vector("x", "force"), phi.T @ H.T @ v
+U_ring = P_dot @ H.T + P @ H_dot.T - spin.T @ P @ H.T  # what the letter Ů is,
+couple = -(H @ spin.T + H_dot) @ tau_bar @ P @ E_phi.T @ V  # and the letter couple
 
 BOOK: tuple[Identity, ...] = (
     # definitions, and the Riccati equation of P: everything follows from these
@@ -107,6 +110,26 @@ BOOK: tuple[Identity, ...] = (
         AXIOM,
         MOTION,
     ),
+    # cross products with the links' velocities V = φ* H* v: they move with the link, V×* ℰ_φ = ℰ_φ (V×* + Ω_δ)
+    row(phi.T @ Omega_d.T @ phi.T, phi.T @ Omega_d.T + phi.T @ spin - spin @ phi.T, "(φ*V)× φ* = φ* V×", AXIOM, TURNING),
+    row(gyro + gyro.T, -spin.T @ M - M @ spin, "B_V: the rate of M in inertial axes", AXIOM, TURNING),
+    row(spin @ H.T @ v, Omega_d.T @ V, "V × V_d = -V_d × V", AXIOM, TURNING),
+    row(gyro @ V, -spin.T @ M @ V, "B_V V = V×* M V", AXIOM, TURNING),
+    row(b_local, -spin.T @ M @ V - M @ _s.g, "S2 (4.1): V×* M V, and weights", AXIOM, TURNING),
+    row(mass.dot(), coriolis + coriolis.T, "dℳ/dt = C + C*", STATED),
+    row(coriolis @ v, H @ phi @ (M @ phi.T @ a_local + b_local + M @ _s.g), "C v, without weights", STATED),
+    # psiphi's own form of the Coriolis forces in ξ = F* v, D ξ̇ + C = W τ: with x the bias forces b, what the second and third
+    # rows say is left of H ψ b cancels in the first (docs/diagonalised.md)
+    row(
+        D @ (F.T @ mass.inv @ (tau - H @ phi @ (M @ phi.T @ a_local + x)) + F.T.dot() @ v)
+        + (W @ couple + H @ psi @ U_ring @ F.T @ v)
+        + (H @ psi @ x + H @ psi @ spin.T @ P @ V - H @ psi @ E_phi @ (spin.T + Omega_d) @ tau_bar @ P @ E_phi.T @ V),
+        W @ tau,
+        "D ξ̇ + C(q, ξ) = W τ, bias forces x",
+        STATED,
+    ),
+    row(H @ psi @ (b_local + M @ _s.g), -H @ psi @ spin.T @ (P - E_psi @ P @ E_phi.T) @ V, "M V = P V - ℰ_ψ P V⁺", STATED),
+    row(phi @ spin.T @ E_phi @ phi, phi @ E_phi @ (spin.T + Omega_d) @ phi, "V×* ℰ_φ = ℰ_φ (V×* + Ω_δ), φ invertible", STATED),
     # inertial derivatives with gravity in a, or derivatives in body axes with gravity in b: the same forces on the bodies
     row(
         M @ phi.T @ a + b,

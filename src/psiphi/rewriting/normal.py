@@ -153,7 +153,7 @@ def normalizer(*expressions: Expression, rules: Rules | None = None, proving: bo
     model = next((x.model for x in expressions if x.model is not None), None)
     letters = frozenset().union(*(x.letters for x in expressions))
     under = list(dict.fromkeys(inner.term for x in expressions for inner in x.inverses))
-    return Normalizer(rules_for(model, letters) if rules is None else rules, under, model, proving)
+    return Normalizer(rules_for(model, letters, proving) if rules is None else rules, under, model, proving)
 
 
 def normal_form(expression: Expression, rules: Rules | None = None) -> tuple[Poly, Derivation]:

@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from math import inf
 from numbers import Real
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from psiphi.arguments import positive
 from psiphi.errors import SingularError, StateError
-from psiphi.model.builder import Builder
-from psiphi.model.joints import JOINTS
 from psiphi.model.model import Model
 from psiphi.operators import Expression, random_values
 from psiphi.operators.blocks import labelled
+from psiphi.operators.elements import BlockSum
 from psiphi.operators.legality import check_sum, common_robot, foreign
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
 from psiphi.operators.rank import LARGE, check_invertible
@@ -29,24 +27,41 @@ from psiphi.operators.terms import Poly, Word, of_letter, product, scaled, total
 from psiphi.rewriting.budget import SECONDS, TooLarge
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Counterexample, Derivation
+from psiphi.rewriting.induction import BlockProof, prove_blocks
 from psiphi.rewriting.normal import normalizer
 from psiphi.rewriting.scalars import commuted
+from psiphi.rewriting.specimens import specimen
+from psiphi.wording import shown
 
 STATES, TOLERANCE = 5, 1e-7  # random states tried; difference relative to the size of the sides
 ROUNDING, FLOOR = 1e-13, 1e-14  # of what the letters could make, and of the sides: below, a difference is rounding
 FINE = 1e-3  # the same for what is left when both sides are rewritten, relative to its own terms: it does not cancel
 
 
-def prove(lhs: Expression, rhs: Any, budget: float = SECONDS) -> Derivation:
+@overload
+def prove(lhs: Expression, rhs: Any, budget: float = SECONDS, *, where: tuple[()] = ()) -> Derivation: ...
+@overload
+def prove(lhs: BlockSum, rhs: BlockSum, budget: float = SECONDS, *, where: Any = ()) -> BlockProof: ...
+def prove(lhs: Any, rhs: Any, budget: float = SECONDS, *, where: Any = ()) -> Derivation | BlockProof:
     """Is lhs = rhs an identity? The derivation is true when proved; else it carries a counter-example, if one was found.
 
     `derivation.assumes` are the expressions whose inverses are taken to exist. `budget`: seconds that rewriting may take.
+    Of blocks, s.phi[k, j], `where` says how the bodies stand: k > j, or several such facts.
 
     >>> from psiphi.operators import Operators
     >>> s = Operators()
     >>> bool(prove((s.I - s.H @ s.psi @ s.K) @ s.H @ s.phi, s.H @ s.psi))
     True
+    >>> i, j, k = s.bodies("i j k")
+    >>> steps = (s.psi[k, i + 1] @ s.L[i] @ s.H[i] @ s.phi[i, j]).over(i, j, k)
+    >>> bool(prove(s.phi[k, j] - s.psi[k, j], steps, where=k > j))
+    True
     """
+    seconds = positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf)
+    if isinstance(lhs, BlockSum):
+        return prove_blocks(lhs, lhs._like("=", lhs * 0 if isinstance(rhs, Real) and rhs == 0 else rhs), where, seconds)
+    if where != ():
+        raise StateError(f"where={shown(where)} of operators", "it is for blocks: s.phi[k, j]; leave it out")
     rhs = lhs * 0 if isinstance(rhs, Real) and rhs == 0 and isinstance(lhs, Expression) else rhs
     for side in (lhs, rhs):
         if not isinstance(side, Expression):
@@ -58,7 +73,7 @@ def prove(lhs: Expression, rhs: Any, budget: float = SECONDS) -> Derivation:
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
     for inner in (*lhs.inverses, *rhs.inverses):
         check_invertible(inner.term, model, LARGE)
-    with budgeted(positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf)):
+    with budgeted(seconds):
         derivation = _derivation(lhs, rhs)
     return replace(derivation, counterexample=_counterexample(lhs, rhs, derivation))
 
@@ -169,26 +184,4 @@ def _word(x: Letter) -> str:
 def _specimens(letters: frozenset[Letter]) -> Iterator[Model]:
     """A small robot with the frames of these letters, to try a claim on that is made of any robot."""
     names = {name for x in letters if isinstance(x, FrameLetter) for name in x.frames}
-    yield _specimen(tuple(sorted(names)))
-
-
-@lru_cache(maxsize=16)
-def _specimen(frames: tuple[str, ...]) -> Model:
-    """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
-    made, rng = Builder("specimen"), np.random.default_rng(4)
-    tree = (
-        ("base", "world", "revolute"),
-        ("left", "base", "universal"),
-        ("right", "base", "prismatic"),
-        ("tip", "left", "spherical"),
-    )
-    for name, parent, kind in tree:
-        made.body(name, mass=rng.uniform(1.0, 3.0), com=rng.uniform(-0.2, 0.2, 3), inertia=np.diag(rng.uniform(0.2, 0.3, 3)))
-        along: dict[str, Any] = dict(
-            zip(("axis", "axis2"), ((0.6, 0.0, 0.8), (0.0, 1.0, 0.0))[: JOINTS[kind].axes], strict=False)
-        )
-        xyz, rotors = rng.uniform(-0.5, 0.5, 3), (0.1,) * JOINTS[kind].nv
-        made.joint(f"to {name}", kind, parent=parent, child=name, xyz=xyz, armature=rotors, **along)
-    for i, frame in enumerate(x for x in frames if x != "world"):
-        made.frame(frame, tree[i % len(tree)][0], xyz=rng.uniform(-0.3, 0.3, 3))
-    return made.build()
+    yield specimen(tuple(sorted(names)))

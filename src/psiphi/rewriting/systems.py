@@ -9,13 +9,28 @@ from psiphi.model.model import Model
 from psiphi.operators import Expression, has_constant_maps, has_rotors, has_single_joints, is_chain
 from psiphi.operators.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
 from psiphi.operators.terms import Poly, add, adjoint_poly, of_letter, scale_poly
-from psiphi.rewriting.book import BIASES, CHAIN, FIXED_MAPS, HALVES, MOTION, NAME, ROTORLESS, SINGLE, at_frame, axioms, rows
+from psiphi.rewriting.book import (
+    BIASES,
+    CHAIN,
+    FIXED_MAPS,
+    HALVES,
+    MOTION,
+    NAME,
+    ROTORLESS,
+    SINGLE,
+    TURNING,
+    at_frame,
+    axioms,
+    rows,
+)
 from psiphi.rewriting.budget import unlimited
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.rules import Rule, Rules
 
 _still = {x.bare for row in (*axioms(), *axioms(HALVES)) for word in row.poly for x in word}
 MOVING = {x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter} - _still  # what moves
+CROSS = {"spin", "gyro"}  # cross products with the links' velocities
+CROSS_PAIRS = 60  # their rules do not end, either
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
 
 
@@ -67,13 +82,21 @@ def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
         return complete(axioms(FIXED_MAPS), moving_rules(rotors)) if fixed else complete(axioms(MOTION), rules(rotors))
 
 
-def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset()) -> Rules:
+@lru_cache
+def turning_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
+    """`moving_rules`, and what is known of cross products with the links' velocities: for proofs."""
+    with unlimited():
+        return complete(axioms(TURNING), moving_rules(rotors, fixed, single), CROSS_PAIRS)
+
+
+def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset(), proving: bool = False) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
-    if MOVING & {x.bare for x in letters}:
+    known = turning_rules if proving and CROSS & {x.bare for x in letters} else moving_rules
+    if known is turning_rules or MOVING & {x.bare for x in letters}:
         if model is None or not model.joints:
-            return moving_rules(rotors, False, False)
-        return moving_rules(rotors, has_constant_maps(model), has_single_joints(model))
+            return known(rotors, False, False)
+        return known(rotors, has_constant_maps(model), has_single_joints(model))
     if {A, B} & letters and {A_LOCAL, B_LOCAL} & letters:
         return bias_rules(rotors)
     if "Om" not in letters:

@@ -14,7 +14,7 @@ from psiphi.functions.robot import Robot
 from psiphi.model.packages import descriptions
 from psiphi.robots import made
 from psiphi.robots.tables import from_table, read, shapes_of, table_names
-from psiphi.wording import listed, nearest
+from psiphi.wording import listed, nearest, shown
 
 __all__ = [
     "acrobot",
@@ -63,7 +63,7 @@ def source(name: str) -> dict[str, str]:
     >>> source("acrobot")["source"]
     'Spong (1995), IEEE Control Systems Magazine 15(1), Table 1'
     """
-    table = read(name)
+    table = read(name if isinstance(name, str) else shown(name))
     return {key: table[key] for key in ("title", "source", "licence")}
 
 

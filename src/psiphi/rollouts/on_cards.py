@@ -15,7 +15,6 @@ import numpy as np
 
 from psiphi.arguments import on_card
 from psiphi.control.plant import Plant, parameters_of
-from psiphi.emitters.device import WARPS
 from psiphi.emitters.joined import Named
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
@@ -78,7 +77,7 @@ def run(plant: Plant, drive: Drive, plan: Recipe, dt: float, state: dict[str, An
     if n:
         numbers = [x for _, outer, row in arrays for x in (outer, row)]
         code = _kernel(plant.given, plan, char, device)
-        send(code, WARPS, [pointer for pointer, *_ in arrays], [*numbers, n, steps, every], n, stream, device)
+        send(code, [pointer for pointer, *_ in arrays], [*numbers, n, steps, every], n, stream, device)
     q, v = (library.ready(like, array, stream) for array, _ in made)
     return q, v
 

@@ -27,9 +27,10 @@ class Cuda:
         """Its function is called psiphi_kernel, whatever it computes."""
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
-        """PTX, from LLVM IR."""
-        said = f"// {about}\n" if about else ""
-        return said + nvptx.ptx(self.ir(code, char))
+        """PTX, from LLVM IR; its first line says how it is launched."""
+        text = self.ir(code, char)
+        said = [f"// {line}\n" for line in (text[: text.index("\n")].lstrip("; "), about) if line]
+        return "".join(said) + nvptx.ptx(text)
 
     def ir(self, code: Any, char: str) -> str:
         """The kernel as LLVM IR."""

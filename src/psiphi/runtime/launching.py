@@ -10,17 +10,17 @@ import ctypes
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
-from psiphi.emitters.device import NAME, WARP, Staging
-from psiphi.emitters.llvm import Width
+from psiphi.arguments import batch_axes, on_card
+from psiphi.emitters.device import NAME
+from psiphi.emitters.staging import Grid
 from psiphi.errors import StateError
 from psiphi.runtime import cache, driver
 from psiphi.runtime.device_arrays import NAMES, View, library_of
-from psiphi.runtime.host import FP
 from psiphi.sweeps.program import Argument
 
 SIZE = {"d": 8, "f": 4}
@@ -47,24 +47,32 @@ def launch(
         _check_apart(name, inputs, views, outputs, [pointer for _, pointer in made], n * SIZE[char])
     if n and any(arg.size for arg in outputs):
         pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
-        warps = Staging.of(inputs, outputs, Width(FP[char], 1)).warps
-        send(kernel(char, device), warps, pointers, [*steps, n], n, stream, device)
+        send(kernel(char, device), pointers, [*steps, n], n, stream, device)
     results = tuple(library.ready(like, array, stream) for array, _ in made)
     return results[0] if len(results) == 1 else results
 
 
-def loaded(text: bytes, name: str, card: int) -> Any:
+@dataclass(frozen=True)
+class CardKernel:
+    """A kernel on a card, and how it is launched."""
+
+    loaded: Any
+    grid: Grid
+
+
+def loaded(text: bytes, name: str, card: int) -> CardKernel:
     """A kernel on a card: its machine code from the cache, by `name` and card, or assembled now."""
     cards = driver.driver()
     built = cache.remember(cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card))
-    return cards.load(built, NAME, card)
+    return CardKernel(cards.load(built, NAME, card), Grid.of(text[: text.index(b"\n") + 1].decode()))
 
 
-def send(kernel: Any, warps: int, pointers: list[int], numbers: list[int], n: int, stream: int, device: int) -> None:
-    """Put a kernel on a stream: a thread for each of n, in blocks of so many warps."""
+def send(kernel: CardKernel, pointers: list[int], numbers: list[int], n: int, stream: int, device: int) -> None:
+    """Put a kernel for n states on a stream."""
     words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
     parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
-    driver.driver().launch(kernel, math.ceil(n / (WARP * warps)), WARP * warps, parameters, stream, device)
+    blocks = math.ceil(n / kernel.grid.states)
+    driver.driver().launch(kernel.loaded, blocks, kernel.grid.threads, parameters, stream, device)
 
 
 def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[View]:
@@ -119,11 +127,7 @@ def one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tup
 def batch_of(name: str, inputs: Arguments, views: list[View]) -> tuple[tuple[int, ...], list[int]]:
     """The batch axes of the call, and how far the states of each argument are apart: 0 where one row serves all."""
     leads = [view.shape[: len(view.shape) - len(arg.shape)] for arg, view in zip(inputs, views, strict=True)]
-    try:
-        batch = np.broadcast_shapes(*leads)
-    except ValueError:
-        each = ", ".join(f"{arg.name} {lead}" for arg, lead in zip(inputs, leads, strict=True))
-        raise StateError(f"{name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    batch = batch_axes(name, {arg.name: lead for arg, lead in zip(inputs, leads, strict=True)})
     n, steps = math.prod(batch), []
     for arg, lead, view in zip(inputs, leads, views, strict=True):
         rows = math.prod(lead)

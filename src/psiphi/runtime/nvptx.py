@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from psiphi.emitters.device import NAME
+from psiphi.emitters.staging import Block
 from psiphi.errors import Error
 from psiphi.runtime import jit
 
@@ -16,6 +17,7 @@ INTRINSICS = """\
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare void @llvm.nvvm.bar.warp.sync(i32)
+declare void @llvm.nvvm.barrier0()
 """
 
 
@@ -23,31 +25,36 @@ class Card:
     """The shell of a kernel on a card."""
 
     sync = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
+    sync_all = "call void @llvm.nvvm.barrier0()"
 
-    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], warps: int, stage: int) -> str:
+    def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
         given = [f"ptr addrspace(1) noalias {'readonly ' * x.startswith('in')}%{x}.global" for x in pointers]
         arguments = ", ".join([*given, *(f"i64 %{x}" for x in numbers)])
-        memory = f"@stage = internal addrspace(3) global [{warps * stage} x i8] undef, align 16" if stage else ""
+        shared = block.groups * block.stage
+        memory = f"@stage = internal addrspace(3) global [{shared} x i8] undef, align 16" if shared else ""
         start = [
             *(f"%{x}.array = addrspacecast ptr addrspace(1) %{x}.global to ptr" for x in pointers),
             "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
             "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
             "%lane = and i32 %thread, 31",
             "%warp.own = lshr i32 %thread, 5",
-            "%warp.long = zext i32 %warp.own to i64",
+            f"%role = urem i32 %warp.own, {block.roles}",
+            f"%group = udiv i32 %warp.own, {block.roles}",
+            "%group.long = zext i32 %group to i64",
             "%block.long = zext i32 %block to i64",
-            f"%warp.first = mul i64 %block.long, {warps}",
-            "%warp = add i64 %warp.first, %warp.long",
+            f"%warp.first = mul i64 %block.long, {block.groups}",
+            "%warp = add i64 %warp.first, %group.long",
         ]
-        if stage:
+        if shared:
             start += [
                 "%stage.all = addrspacecast ptr addrspace(3) @stage to ptr",
-                f"%stage.at = mul i64 %warp.long, {stage}",
+                f"%stage.at = mul i64 %group.long, {block.stage}",
                 "%stage = getelementptr i8, ptr %stage.all, i64 %stage.at",
             ]
         lines = "\n  ".join([*start, *body])
         head = f"define ptx_kernel void @{NAME}({arguments}) nounwind"
-        return f'{INTRINSICS}{memory}\n{head} "nvvm.maxntid"="{32 * warps}" {{\nentry:\n  {lines}\n  ret void\n}}\n'
+        limits = f'"nvvm.maxntid"="{32 * block.warps}"' + f' "nvvm.minctasm"="{block.least}"' * (block.least > 1)
+        return f"{INTRINSICS}{memory}\n{head} {limits} {{\nentry:\n  {lines}\n  ret void\n}}\n"
 
 
 def ptx(text: str) -> str:

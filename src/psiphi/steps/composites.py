@@ -18,6 +18,7 @@ from typing import Any
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
 from psiphi.spatial.screws import add, cross, rotate, second_moment
+from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.local import ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
@@ -25,15 +26,6 @@ from psiphi.sweeps.program import Site
 def times(c: Any, x: list) -> list:
     """c x; nothing, where there is nothing to multiply."""
     return ZERO3 if isinstance(c, float) and c == 0.0 else [c * y for y in x]
-
-
-def symmetric(A: list) -> list:
-    """By its upper half."""
-    return [[A[min(r, c)][max(r, c)] for c in range(3)] for r in range(3)]
-
-
-def plus(A: list, B: list) -> list:
-    return [add(x, y) for x, y in zip(A, B, strict=True)]
 
 
 def wedge(w: list, J: list) -> list:
@@ -153,13 +145,6 @@ class SlopeColumn:
     by_v: list
     R: list
     T: list
-
-
-class Climbing(dict):
-    """{coordinate: what climbs for it}; messages of different children do not overlap."""
-
-    def __add__(self, other: Climbing) -> Climbing:
-        return Climbing({**self, **other})
 
 
 def joint_velocity(site: Site) -> list:

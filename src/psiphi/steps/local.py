@@ -8,7 +8,7 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, unrotate
+from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, subtract, unrotate
 from psiphi.spatial.small import part
 from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps import together
@@ -23,10 +23,6 @@ EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 def adjoint_map(H, x) -> list:
     """H* x: the spatial motion of joint rates x."""
     return small.apply(small.transpose(H), x)
-
-
-def subtract(x, y) -> list:
-    return [a - b for a, b in zip(x, y, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -133,21 +133,22 @@ def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
 
 @dataclass(frozen=True)
 class Straight:
-    """A tape and where its results go: `stores` are (output number, flat index, node)."""
+    """A tape and where its results go: `stores` are (output number, flat index, node). `tree`: over which it was unrolled."""
 
     program: Program
     tape: Tape
     stores: tuple[tuple[int, int, int], ...]
+    tree: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def count(self) -> Count:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) -> Straight:
-    """The whole program as one tape; outputs no step wrote are zero."""
+def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun, tape: Tape | None = None) -> Straight:
+    """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
     sizes = {arg.name: arg.size for arg in program.inputs}
-    tape = Tape()
+    tape = Tape() if tape is None else tape
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
     written = drive(program, tree, inputs, under)
     stores = tuple(
@@ -155,4 +156,4 @@ def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) ->
         for number, arg in enumerate(program.outputs)
         for index in range(arg.size)
     )
-    return Straight(program, tape, stores)
+    return Straight(program, tape, stores, tree=tree)

@@ -182,6 +182,13 @@ class Site:
         return self.link.H(self.of("q"))
 
 
+class Climbing(dict):
+    """What climbs, {coordinate: value}: a message of which different children have different parts."""
+
+    def __add__(self, other: Climbing) -> Climbing:
+        return Climbing({**self, **other})
+
+
 def merge(a, b):
     """The sum of two messages; None is nothing."""
     if a is None:

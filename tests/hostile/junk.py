@@ -72,6 +72,7 @@ def table(folder: Path) -> list[Call]:
     q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
     i, j, k = s.bodies("i j k")
+    ports = pp.estimation.two_ports(ur5, np.zeros(2))
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
     calls = [
@@ -174,6 +175,11 @@ def table(folder: Path) -> list[Call]:
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
         Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
         Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
+        Call("two_ports", pp.estimation.two_ports, {"robot": ur5, "q": np.zeros(2)}),
+        Call("TwoPort.on", ports.on, {"inner": ports}),
+        Call("TwoPort.felt", ports.felt, {"load": np.eye(6)}),
+        Call("TwoPort.repeated", ports.repeated, {"n": 3}),
+        Call("TwoPort at", lambda at: ports[at], {"at": 0}),
         Call("path", pp.path, {
             "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
         }),

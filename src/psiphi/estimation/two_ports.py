@@ -82,14 +82,9 @@ class TwoPort:
         n = whole("n", n)
         if not 1 <= n <= MOST:
             raise StateError(f"n is {n}, expected 1 to 2**40", "give how many")
-        made, power = None, self
-        while True:
-            if n % 2:
-                made = power if made is None else made.on(power)
-            n //= 2
-            if not n:
-                return made
-            power = power.on(power)
+        half = self.repeated(n // 2) if n > 1 else self
+        twice = half.on(half) if n > 1 else self
+        return twice.on(self) if n > 1 and n % 2 else twice
 
     def felt(self, load: Numbers) -> np.ndarray:
         """What is handed inward with a body of inertia `load` (..., 6, 6) at the tip: Q + psi S (I + Om S)^-1 psi*."""

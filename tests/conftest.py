@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from psiphi.compiler import passes
+from psiphi.runtime import jit
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("ci", max_examples=30, derandomize=True, database=None, **_COMMON)
@@ -24,8 +25,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels. What one
     pass of the compiler hands to the next is checked."""
     passes.CHECKED = True
+    if os.environ.get("PSIPHI_TESTS_AVX2"):  # a machine without AVX-512, whatever this one is: four doubles a register
+        avx2_host()
     if not _is_worker(config):
         os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-tests-")
+
+
+def avx2_host() -> None:
+    """Pretend that the processor is one of 2013 with AVX2 and FMA."""
+    real = jit.host()
+    late = ("+avx512", "+avx10", "+evex512", "+amx")
+    features = ",".join(f"-{word[1:]}" if word.startswith(late) else word for word in real.features.split(","))
+    jit.host = lambda: real._replace(cpu="haswell", features=features)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

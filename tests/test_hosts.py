@@ -6,14 +6,17 @@ import ctypes
 import ntpath
 import os
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from children import python
 from psiphi.model import packages, paths
 from psiphi.runtime import cache, jit
 
+TESTS = Path(__file__).parent
 LACKS = {  # what `os` does not have there
     "win32": "fork forkpty register_at_fork sched_getaffinity getuid geteuid getgid getegid O_NOFOLLOW O_NONBLOCK "
     "O_CLOEXEC WNOHANG killpg getpgid setsid chown fchmod statvfs uname",
@@ -98,6 +101,39 @@ def test_a_cache_without_hard_links_is_left_aside(monkeypatch, tmp_path):
     with pytest.warns(UserWarning, match="not permitted"):
         cache.store(cache.key("x"), b"code")
     assert cache.fetch(cache.key("x")) is None
+
+
+# -- processors ---------------------------------------------------------------------------------------------------------------
+
+AVX2 = """
+import sys
+sys.path.insert(0, {tests!r})
+import numpy as np, conftest
+if {forced}:
+    conftest.avx2_host()
+import psiphi as pp
+from psiphi.runtime import host, jit
+robot = pp.load("ur5")
+q = robot.random(seed=0, size=13)
+motion = pp.rollout(robot, q, q, steps=3)
+found = [robot.forward_dynamics(q, q, q), robot.mass_matrix(q), motion.q, robot.gravity(q.astype("f"))]
+np.savez({path!r}, *found)
+text = robot.function("forward_dynamics").ir("d")
+print(host.host_lanes("double"), host.host_lanes("float"), "<4 x double>" in text, "<8 x double>" in text)
+"""
+
+
+@pytest.mark.skipif("+avx2" not in jit.host().features.split(","), reason="this processor has no AVX2")
+def test_four_doubles_a_register(tmp_path):
+    """Code for AVX2 alone runs, and agrees with what this processor does best. `PSIPHI_TESTS_AVX2=1 make test`: all tests."""
+    files = [tmp_path / "own.npz", tmp_path / "avx2.npz"]
+    for forced, path in enumerate(files):
+        done = python("-c", AVX2.format(tests=str(TESTS), forced=forced, path=str(path)), PSIPHI_CACHE="off")
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["4", "8", "True", "False"]
+    with np.load(files[0]) as own, np.load(files[1]) as other:
+        for name in own.files:
+            np.testing.assert_allclose(other[name], own[name], rtol=1e-4 if own[name].dtype == "f" else 1e-12, atol=1e-9)
 
 
 # -- ctypes -------------------------------------------------------------------------------------------------------------------

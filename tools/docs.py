@@ -22,6 +22,8 @@ from reference import reference
 
 import psiphi as pp
 from psiphi.catalogue.dynamics import CATALOGUE, METHODS, Quantity
+from psiphi.functions.called import WithFunctions
+from psiphi.functions.framed import WithFrames
 from psiphi.functions.identified import Identified
 from psiphi.operators.letters import printed
 
@@ -58,9 +60,8 @@ def functions() -> str:
     robot = pp.load("ur5")
     lines += [f"| {' | '.join(cell(x) for x in row)} |" for row in _catalogue(robot, CATALOGUE)]
     lines += ["", "Functions of functions:", "", "| | |", "|---|---|"]
-    rest = [
-        name for name in (*vars(pp.Robot), *vars(Identified)) if not name.startswith("_") and name not in (*CATALOGUE, "of")
-    ]
+    mine = (*vars(pp.Robot), *vars(WithFrames), *vars(WithFunctions), *vars(Identified))
+    rest = [name for name in mine if not name.startswith("_") and name not in (*CATALOGUE, "of")]
     lines += [f"| `{name}` | {words(first(getattr(pp.Robot, name)))} |" for name in rest if callable(getattr(pp.Robot, name))]
     lines += [
         "",
@@ -73,7 +74,8 @@ def functions() -> str:
     lines += ["", "## Of a closed chain", "", "`pp.grasp` and `pp.connect` make one.", "", "| function | |", "|---|---|"]
     lines += [
         f"| `{name}` | {words(first(thing))} |"
-        for name, thing in vars(pp.System).items()
+        for kind in pp.System.__mro__[::-1]
+        for name, thing in vars(kind).items()
         if inspect.isfunction(thing) and not name.startswith("_") and first(thing)
     ]
     return "\n".join(lines) + "\n"

@@ -26,6 +26,7 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 GROUPS = {  # heading -> public names, in the order in which they are met
     "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "FreeRobot", "robots"),
     "Models": ("Model", "Body", "Frame", "Pose"),
+    "Flexible links": ("Beam", "FlexibleBody"),
     "Closed chains": ("grasp", "connect", "embed", "Contact", "Loop", "Gear", "Rotor", "System", "scenes"),
     "Inverse kinematics and paths": ("reach", "Reached", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),
@@ -133,6 +134,7 @@ EXAMPLES = {  # where arguments by their names do not make one
     "System.frame": "cell.frame(list(cell.frames)[-1]).body",
     "System.frame_pose": "cell.frame_pose(Q, list(cell.frames)[-1])",
     "System.joint": "cell.joint(cell.joints[0].name).kind",
+    "System.linearize": "A_x, B = cell.linearize(Q, V, A)",
     "System.project": "Q2, V2 = cell.project(Q, V)",
     "System.split_forces": "moving, internal = cell.split_forces(Q, F)",
     "System.random": "cell.random(size=3)",

@@ -45,6 +45,8 @@ _HOME = {  # public name -> where it lives
     "embed": "embedding",
     "Gear": "embedding",
     "Rotor": "embedding",
+    "Beam": "flexible",
+    "FlexibleBody": "flexible",
     "function": "functions.expressions",
     "vector": "operators",
     "prove": "rewriting",
@@ -80,6 +82,7 @@ _HOME = {  # public name -> where it lives
 }
 
 __all__ = [
+    "Beam",
     "Body",
     "Builder",
     "CacheError",
@@ -89,6 +92,7 @@ __all__ = [
     "Decoupled",
     "Error",
     "Expression",
+    "FlexibleBody",
     "Frame",
     "FreeRobot",
     "GravityCompensation",
@@ -153,6 +157,7 @@ if TYPE_CHECKING:
     from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
     from psiphi.exchange.from_mujoco import from_mujoco
     from psiphi.exchange.from_pinocchio import from_pinocchio
+    from psiphi.flexible import Beam, FlexibleBody
     from psiphi.following.laying import path
     from psiphi.following.timed_path import TimedPath
     from psiphi.functions.expressions import function

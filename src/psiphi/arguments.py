@@ -99,6 +99,16 @@ def real(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarr
     return array.astype(float, copy=False)
 
 
+def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Error] = StateError) -> tuple[int, ...]:
+    """The batch axes of several arguments together, or an error that shows them; those alike are shown once."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        each = ", ".join(f"{x} {shape}" for x, shape in {shape: (x, shape) for x, shape in shapes.items()}.values())
+        cause = f"{name}{': ' if name else ''}the batch axes do not fit together: {each}"
+        raise kind(cause, "make them equal, 1, or absent") from None
+
+
 def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
     """One number of at least 0, or nv of them, as a row (nv,)."""
     row = real(name, given, (), "give a number or nv numbers")
@@ -126,6 +136,14 @@ def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float
     if fault or array.ndim or array.dtype.kind == "b" or not 0.0 < float(array) <= most:
         raise StateError(f"{name} is {shown(value)}, expected a positive number", remedy)
     return float(array)
+
+
+def not_negative(name: str, value: Any, remedy: str = "give a number") -> float:
+    """One finite number of at least 0, or a StateError."""
+    number = real(name, value, (), remedy)
+    if number.ndim or not 0.0 <= number < np.inf:
+        raise StateError(f"{name} is {shown(value)}, expected one finite number of at least 0", remedy)
+    return float(number)
 
 
 def several(name: str, value: Any, remedy: str = "") -> list:
@@ -173,3 +191,12 @@ def _masked(value: Any) -> str:
         return ""
     place = [int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0]]
     return f"is masked at {place}, expected numbers everywhere"
+
+
+def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """A read-only float64 copy of `values`."""
+    array = np.array(values, dtype=float)
+    if shape is not None:
+        array = array.reshape(shape)
+    array.flags.writeable = False
+    return array

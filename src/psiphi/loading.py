@@ -18,13 +18,13 @@ from psiphi.functions.robot import Robot
 from psiphi.model import builder, dh
 from psiphi.model.dh import DH
 from psiphi.model.log import warn
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.model.packages import PLACES, descriptions
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
 from psiphi.model.urdf_plus import LoopRow
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 PACKAGE = "package://"
 OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes", "loops"))
@@ -64,7 +64,7 @@ def load(
         robot = robot.lock(lock)
     for name, (frame, pose) in _framed(frames):
         robot = robot.with_frame(name, frame, pose)
-    if embed not in (False, True, "mimic"):
+    if not isinstance(embed, bool | str) or embed not in (False, True, "mimic"):
         raise ModelError(f"embed is {shown(embed)}, expected True or 'mimic'", "leave it out for a tree", element="embed")
     return embedded(robot, [] if embed == "mimic" else None, mimic=True) if embed else robot
 
@@ -98,11 +98,11 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
         return getattr(robots, text)(base=base, **options)
     for option in options:
         if option not in OPTIONS:
-            raise ModelError(f"pp.load has no option {shown(option)}", f"{suggest(option, OPTIONS)} ({', '.join(OPTIONS)})")
+            raise ModelError(f"pp.load has no option {shown(option)}", f"{nearest(option, OPTIONS)} ({', '.join(OPTIONS)})")
     if text.startswith(PACKAGE):
         source = _packaged(text, options.get("packages"))
-    looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\", "."))
-    if looks_like_a_name and not os.path.exists(text):
+    looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\"))
+    if looks_like_a_name and not os.path.exists(text) and ("." not in text or text in descriptions()):
         source = _described(text)
     if is_mjcf(source):
         return _mjcf(source, base, options)
@@ -147,7 +147,7 @@ def _described(name: str) -> str:
     if name in known:
         return known[name]
     hint = "" if known else " More names: pip install example-robot-data"
-    near = suggest(name, robots.names())
+    near = nearest(name, robots.names())
     raise ModelError(f"no bundled robot {name!r}, and no such file", f"{near}{hint}")
 
 

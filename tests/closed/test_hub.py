@@ -12,8 +12,9 @@ import psiphi as pp
 from closed.cells import inertia_at_object, puma_pair
 from psiphi.bench.cells import Closed, dense_answer, held, pinocchio_answer, random_cell
 from psiphi.bench.interpreted import Interpreted, Uncompiled
-from psiphi.closed import choosing, circuits, saddle
+from psiphi.closed import carrying, choosing, circuits, driving, saddle
 from psiphi.closed.methods import HUB
+from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import low_groups
 from psiphi.closed.system import System
 from psiphi.robots import random_tree
@@ -147,6 +148,9 @@ def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds
     assert relative(solved(cell, closed, HUB, redundant=True)[0], expected) < 1e-9
     with pytest.raises(pp.StateError, match="no inertia of its own"):
         cell.forward_dynamics(closed.q, closed.v, closed.tau, method="RCCFD1")
+    tau, strain = cell._call(cell._driving, (closed.q, closed.v, closed.tau))  # a wish like any other
+    wish = cell.forward_dynamics(closed.q, closed.v, cell.robot.inverse_dynamics(closed.q, closed.v, closed.tau))
+    assert strain < STRAIN and relative(cell.forward_dynamics(closed.q, closed.v, tau), wish) < 1e-7
 
 
 def test_the_error_speaks_of_the_object_that_nothing_gives_inertia():
@@ -228,6 +232,23 @@ def test_counts_grow_with_the_arms():
     assert systems[16]._chosen().method == HUB and systems[16].flops() == flops[-1]
     text = systems[16].explain()
     assert "Around box/box, 16 groups" in text and "to factor Omega alone takes" in text and f"{flops[-1]} flops (hub)" in text
+
+
+def test_control_grows_with_the_arms():
+    """Torques to hold, to drive and to carry: at most 2.1 times a doubling, and around the hub those of Omega."""
+    systems = [cell_of(n) for n in (4, 8)]
+    carried = [carrying.carrying(s.algebra, carrying.held(s)).flops for s in systems]
+    driven = [driving.driving(s.algebra, s.idle.tolist(), method=HUB).flops for s in systems]
+    holds = [driving.holding(s.algebra, s.idle.tolist()).flops for s in systems]
+    for less, more in (carried, driven, holds):
+        assert more < 2.1 * less
+    closed = random_cell(3, 3)
+    cell, values = closed.system, (closed.q, closed.v, closed.tau)
+    found = {
+        method: cell._call(driving.driving(cell.algebra, cell.idle.tolist(), method=method).compiled(), values)[0]
+        for method in (HUB, "free")
+    }
+    assert relative(found[HUB], found["free"]) < 1e-8
 
 
 def cell_of(arms: int) -> System:

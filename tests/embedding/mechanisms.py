@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import psiphi as pp
+from psiphi.arguments import frozen
 from psiphi.embedding import Gear
-from psiphi.model.model import frozen
 
 Mechanism = tuple[pp.Robot, list, dict[str, Any]]
 RNG = np.random.default_rng

@@ -11,10 +11,10 @@ import pytest
 
 import psiphi as pp
 from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
+from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import framed, program
-from psiphi.model.model import frozen
 from psiphi.operators import RATES, Operators
 from psiphi.sweeps.interpreter import interpret
 from theorems.laws import LAWS, holds
@@ -411,3 +411,14 @@ def test_rotors_that_cannot_be():
     ):
         with pytest.raises(pp.Error, match=words):
             pp.embed(arm, rotors=[rotor])
+
+
+def test_contacts_are_not_embedded():
+    """They come and go: a loop that is embedded holds for ever."""
+    b = pp.Builder("slider")
+    b.body("bar", mass=1.0, inertia=np.eye(3))
+    b.joint("swing", "revolute", "world", "bar", axis=(0, 1, 0))
+    b.frame("tip", "bar", xyz=(0.3, 0, 0))
+    for loop in (pp.Loop("rough", "tip", "world", axis=(0, 0, 1)), pp.Loop("sliding", "tip", "world", (0, 0, 1), friction=0)):
+        with pytest.raises(pp.StateError, match="is a contact"):
+            pp.embed(b.build(), [loop])

@@ -61,9 +61,9 @@ def lowered(model: str, quantity: str, frames: tuple[str, ...] = (), axes: str =
     return (roll if rolls else unroll)(program, tree)
 
 
-def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None = None) -> jit.Address:
+def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None = None, streams: bool = False) -> jit.Address:
     """The address of the kernel's loop."""
-    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes)), ["loop", "tables"])
+    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams)), ["loop", "tables"])
     address = library.address("loop")
     if tables is not None:
         address.tables = tables  # type: ignore[attr-defined]  # kept alive with the code

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from emitters import guarded
-from emitters.kernels import WIDTHS, batch, call, known, little, loop, same_bits
+from emitters.kernels import WIDTHS, batch, call, known, little, loop, loop_of, same_bits
+from psiphi.emitters import kernel
+from psiphi.emitters.straight import straight_kernel
+from psiphi.runtime.host import has_wide_shuffles
 
 SHAPES = [((1,), (3,)), ((2,), (8,)), ((7,), (9,)), ((16,), (5,)), ((2, 3), (4,)), ((3, 8), (1,)), ((5, 1), (17,)), ((), (6,))]
 WALLS = pytest.mark.skipif(not guarded.POSIX, reason="needs fork and mprotect")
@@ -133,6 +136,31 @@ def test_an_empty_batch_touches_nothing():
     nowhere = np.ndarray((0, 7), buffer=memoryview(bytearray(8))[8:])
     for char, lanes in (("d", 1), ("d", 4)):
         call(copier(((7,), (9,)), lanes, char), [nowhere, np.zeros((0, 9)), np.zeros((0, 9)), np.zeros((0, 7))])
+
+
+# -- past the caches ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not has_wide_shuffles(), reason="needs AVX-512")
+@pytest.mark.parametrize(("char", "lanes"), [("d", 8), ("f", 16)])
+def test_large_outputs_go_past_the_caches_with_the_same_bits(char, lanes, rng, monkeypatch):
+    """Wherever lines of memory begin, whatever is left of the last one; nothing beside the outputs."""
+    monkeypatch.setattr(kernel, "CACHE", 0)
+    for cells in (3 * lanes - 1, 3 * lanes, 3 * lanes + 1, 5 * lanes - 3):
+        code = little([(cells,)], lambda x: [[y + y for y in x], [y * 0.5 for y in x[:5]]])
+        address = loop_of(straight_kernel(code), lanes, char, streams=True)
+        for n in (2, lanes - 1, lanes, 3 * lanes, 3 * lanes + 1):
+            x = numbers(rng, n, (cells,), char)
+            for start in range(lanes):
+                memory = np.full(start + n * cells + lanes, 7, char)
+                out, half = memory[start : start + n * cells].reshape(n, cells), np.zeros((n, 5), char)
+                call(address, [x, out, half])
+                assert same_bits(out, x + x) and same_bits(half, x[:, :5] * x.dtype.type(0.5)), (cells, n, start)
+                assert (memory[:start] == 7).all() and (memory[start + n * cells :] == 7).all()
+            for layout in (rows_apart, columns_apart, unaligned):
+                out = layout(np.zeros((n, cells), char))
+                call(address, [x, out, np.zeros((n, 5), char)])
+                assert np.array_equal(out, x + x), layout
 
 
 # -- walls --------------------------------------------------------------------------------------------------------------------

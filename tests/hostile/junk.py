@@ -52,6 +52,13 @@ JUNK: dict[str, Any] = {
 }  # fmt: skip
 
 
+_MODAL: dict[str, Any] = {
+    "nodes": [[1, 0, 0]], "mass": [1], "shapes": [[[0], [0], [1]]], "stiffness": [[5.0]], "interface": {"tip": 0},
+    "turns": [[[0], [1], [0]]], "rotary": [np.eye(3)], "shortening": np.zeros((1, 3, 1, 1)), "damping": 0.0, "modal_mass": None,
+    "drawn": [0],
+}  # fmt: skip
+
+
 class Call(NamedTuple):
     """A public callable, and arguments with which it answers."""
 
@@ -99,6 +106,22 @@ def table(folder: Path) -> list[Call]:
         Call("Builder.elastic", lambda **o: _hinged().elastic(**o), {
             "joint": "j", "stiffness": 1.0, "rotor": 1e-3, "ratio": 10.0, "damping": 0.0, "spring": None,
         }),
+        Call("Builder.flexible", lambda **o: _hinged().flexible(**o), {
+            "link": "a", "body": pp.Beam(1.0, 0.01, "steel", modes=1), "xyz": (0, 0, 0), "rpy": (0, 0, 0), "rotation": None,
+        }),
+        Call("Beam", pp.Beam, {
+            "length": 1.0, "section": (0.01, 0.02), "material": "steel", "modes": 1, "planes": "z", "torsion": 1, "axial": 1, "tip": "free",
+            "damping": 0.01, "stiffening": False,
+        }),
+        Call("Beam's section", lambda **o: pp.Beam(1.0, o, "steel", 1), {"area": 1.0, "Iy": 1.0, "Iz": 1.0, "J": 1.0}),
+        Call("Beam's material", lambda **o: pp.Beam(1.0, 0.01, o, 1), {"E": 1e9, "density": 1e3, "G": 1e9}),
+        Call("FlexibleBody", pp.FlexibleBody, _MODAL),
+        Call("FlexibleBody.craig_bampton", pp.FlexibleBody.craig_bampton, {
+            "nodes": [[0, 0, 0], [1, 0, 0]], "mass": [1, 1], "stiffness": np.eye(12), "root": 0, "interface": {"tip": 1}, "modes": 0,
+            "rotary": np.tile(np.eye(3), (2, 1, 1)), "damping": 0.0,
+        }),
+        Call("FlexibleBody.load", pp.FlexibleBody.load, {"path": _modal_file(folder)}),
+        Call("FlexibleBody.save", pp.FlexibleBody(**_MODAL).save, {"path": folder / "body.npz"}),
         Call("spring table", lambda **o: _hinged().spring("j", spring=o), {"deflection": [0.0, 1.0], "torque": [0.0, 1.0]}),
         Call("Builder.frame", _frame, {"name": "f", "body": "a", "xyz": (0, 0, 0), "rpy": (0, 0, 0)}),
         Call("Builder.build", _build, {"base": "fixed", "repair": ()}),
@@ -247,6 +270,18 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
                 "ratio": 10.0,
                 "damping": 0.0,
                 "spring": None,
+            },
+        ),
+        Call(
+            "with_flexible",
+            robot.with_flexible,
+            {
+                "link": robot.bodies[-1].name,
+                "body": pp.Beam(1.0, 0.01, "steel", modes=1),
+                "xyz": (0, 0, 0),
+                "rpy": (0, 0, 0),
+                "keep": True,
+                "hang": None,
             },
         ),
         Call("with_inertia", robot.with_inertia, {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None}),
@@ -459,6 +494,11 @@ def _study() -> pp.Study:
 
 def _motion() -> pp.Trajectory:
     return pp.Trajectory(np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def _modal_file(folder: Path) -> Path:
+    pp.FlexibleBody(**_MODAL).save(folder / "body.json")
+    return folder / "body.json"
 
 
 def _hinged() -> pp.Builder:

@@ -1,6 +1,7 @@
 """The live viewer among strangers: foreign pages, rebound names, long paths, junk; nothing gets in, nothing is printed."""
 
 import asyncio
+import contextlib
 import http.client
 import random
 import re
@@ -9,6 +10,7 @@ import socket
 import pytest
 
 import psiphi as pp
+from hostile.junk import JUNK
 from psiphi import viewer
 from psiphi.viewer import gate
 
@@ -114,6 +116,14 @@ def test_junk_is_dropped_and_the_rest_heard(shown):
             break
         asyncio.run(asyncio.sleep(0.05))
     assert slider.value == 0.25 and slider._impl.update_cb != [1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["pose", "seek"])
+def test_junk_in_its_own_calls(shown, name):
+    for value in JUNK.values():
+        with contextlib.suppress(pp.Error):
+            getattr(shown, name)(value)
 
 
 def test_another_version_and_raw_bytes(shown):

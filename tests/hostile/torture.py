@@ -1,6 +1,9 @@
 """`make torture`: the hostile room for hours. Each kind of attack runs in boxes of its own until its share of the time is up.
 
+What an attack needs is imported where it begins: a small process forks faster.
+
     python tests/hostile/torture.py --minutes 60 [--only mutated] [--seed 0]
+    python tests/hostile/torture.py --times 1000 [--only damaged]      each fault so often, and a row for each
 
 It prints a line for each failure (with the seed that repeats it) and a table for docs/reliability.md; it ends with 1 if
 anything failed.
@@ -10,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -23,7 +28,7 @@ if __name__ == "__main__":
 
 import numpy as np
 
-from hostile import bombs, faults, junk, mutated
+from hostile import faults, kernel_faults, planted
 from hostile.boxed import boxed
 from psiphi import scenes
 from psiphi.errors import Error
@@ -36,6 +41,8 @@ Try = tuple[str, Callable[[], object], float, float]  # words that repeat it, th
 
 def mutants(seed: int) -> Iterator[tuple[int, Try]]:
     """Blocks of mutated files; a block that fails is tried file by file."""
+    from hostile import mutated
+
     while True:
         block = range(seed, seed + BLOCK)
         yield (
@@ -47,6 +54,8 @@ def mutants(seed: int) -> Iterator[tuple[int, Try]]:
 
 def files(seed: int) -> Iterator[tuple[int, Try]]:
     """Bombs: small or plain files that a careless reader makes much of."""
+    from hostile import bombs
+
     folder = Path(tempfile.mkdtemp(prefix="psiphi-bombs-"))
     while True:
         for name, (ending, make) in bombs.MESHES.items():
@@ -64,13 +73,15 @@ def _file(path: Path, make: Callable[[], bytes], words: str, read: Callable) -> 
 
 def arguments(seed: int) -> Iterator[tuple[int, Try]]:
     """Junk at every parameter of every public call."""
+    from hostile import doors, junk
+
     folder = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
     while True:
-        for call in junk.table(folder):
+        for call in [*junk.table(folder), *doors.more(folder)]:
             yield len(call.given) * len(junk.JUNK), (f"junk: {call.name}", lambda c=call: _knock(c, folder), 300.0, 2000.0)
 
 
-def _knock(call: junk.Call, folder: Path) -> None:
+def _knock(call: Any, folder: Path) -> None:
     os.chdir(folder)
     for parameter, label, knock in call.tries():
         try:
@@ -82,41 +93,62 @@ def _knock(call: junk.Call, folder: Path) -> None:
                 raise AssertionError(f"{parameter}={label}: {error!r}") from error
 
 
-def broken(seed: int) -> Iterator[tuple[int, Try]]:
+FAULTS = kernel_faults.ATTACKS | planted.ATTACKS | faults.ATTACKS
+CASES = {"32 cold starts at once": 32, "first calls in 16 threads": 16, "forks in another thread's first call": 5}
+
+
+def broken(seed: int, names: Iterable[str] = FAULTS) -> Iterator[tuple[int, Try]]:
     """Killed writers, full disks, forks and threads."""
     while True:
-        for name, attack in faults.ATTACKS.items():
-            yield 1, (f"{name}, seed {seed}", lambda a=attack, s=seed: a(s), 120.0, 4000.0)
+        for name in names:
+            yield CASES.get(name, faults.ROUND), (f"{name}, seed {seed}", lambda a=FAULTS[name], s=seed: a(s), 3000.0, 4000.0)
         seed += 1
 
 
 KINDS = {"mutated": mutants, "bombs": files, "junk": arguments, "faults": broken}
 
 
-def torture(kind: str, seconds: float, seed: int) -> tuple[int, int, float]:
-    """(tried, failed, seconds) of one kind."""
-    start, tried, failed, slowest = time.monotonic(), 0, 0, 0.0
-    for count, (words, call, patience, megabytes) in KINDS[kind](seed):
+def torture(kind: str, attacks: Iterable[tuple[int, Try]], seconds: float, times: float) -> tuple[int, int, float]:
+    """(tried, failed, seconds) of one kind, for so many seconds or so many times."""
+    start, tried, failed = time.monotonic(), 0, 0
+    for count, (words, call, patience, megabytes) in attacks:
         outcome = boxed(call, patience, megabytes)
-        tried, slowest = tried + count, max(slowest, outcome.seconds / count)
+        tried += count
         if not outcome.good:
             failed += 1
             print(f"FAILED {kind}: {words}: {outcome.end}: {outcome.words}", flush=True)
-        if time.monotonic() - start > seconds:
+        if time.monotonic() - start > seconds or tried >= times:
             break
     return tried, failed, time.monotonic() - start
+
+
+def each_fault(times: int, only: str | None, seed: int) -> dict[str, tuple[int, int, float]]:
+    rows = {}
+    faults.ROUND = 50
+    os.environ["PSIPHI_CACHE"] = "off"
+    kernel_faults.some(random.Random(0), 1)()  # LLVM is made ready once, not in every child
+    for name in FAULTS:
+        if only is None or only in name:
+            rows[name] = torture(name, broken(seed, [name]), float("inf"), times)
+            print(name, rows[name], flush=True)
+    return rows
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0, help="for all kinds together (default: %(default)s)")
-    parser.add_argument("--only", choices=sorted(KINDS), help="one kind alone")
+    parser.add_argument("--times", type=int, help="each kind of fault so often, instead of so long")
+    parser.add_argument("--only", help=f"one kind alone: {', '.join(KINDS)}; with --times, faults whose name has this in it")
     parser.add_argument("--seed", type=int, default=1_000_000, help="where to begin (default: %(default)s)")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    kinds = [args.only] if args.only else list(KINDS)
-    rows = {kind: torture(kind, 60.0 * args.minutes / len(kinds), args.seed) for kind in kinds}
+    if args.times:
+        rows = each_fault(args.times, args.only, args.seed)
+    else:
+        kinds = [args.only] if args.only else list(KINDS)
+        share = 60.0 * args.minutes / len(kinds)
+        rows = {kind: torture(kind, KINDS[kind](args.seed), share, float("inf")) for kind in kinds}
     print("\n| attack | tried | failed | minutes |\n|---|---|---|---|")
     for kind, (tried, failed, took) in rows.items():
         print(f"| {kind} | {tried} | {failed} | {took / 60:.1f} |")

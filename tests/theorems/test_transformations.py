@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
-from psiphi.model.model import WORLD, Model, Pose, frozen
+from psiphi.model.model import WORLD, Model, Pose
 from theorems.laws import both, state
 from zoo import KINDS, random_axis, random_body, random_joint, random_rotation, trees, with_frames
 

@@ -14,6 +14,8 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
     carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closed_function.py, implicit.py     derivatives: the door, and the theorem
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
+    coulomb.py                          which contacts push, hold and slide, and with what forces
+    forest.py, programs.py              what a closed system is, and what it has compiled
     system.py, explaining.py            the door, and what it tells
 """
 

@@ -31,9 +31,11 @@ from psiphi.closed import loose
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra, Coupling
+from psiphi.closed.driving import NEAREST_PLACES, nearest
 from psiphi.closed.relative import Meeting
 from psiphi.closed.singular import STRAIN
-from psiphi.closed.wiring import Circuit, Places, Rule, Stage, arguments
+from psiphi.closed.solving import HUB_PLACES, coupling
+from psiphi.closed.wiring import Among, Circuit, Places, Rule, Stage, arguments
 from psiphi.errors import Error, SingularError, StateError
 from psiphi.model.model import WORLD, Joint
 from psiphi.operators import vector
@@ -125,32 +127,35 @@ def held(system: Any) -> Holding:
     return found
 
 
-def carrying(algebra: Algebra, holding: Holding) -> Circuit:
-    """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and V = `weights` (l, 6, 6), in axes of the second frames."""
+def carrying(algebra: Algebra, holding: Holding, method: str = "free") -> Circuit:
+    """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and V = `weights` (l, 6, 6), in axes of the second frames.
+    Where grounds bind the object, by Omega or around the hub."""
     s, count = algebra.s, len(holding.closure.constraints)
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
     inverse = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
-    stages: dict[str, Stage] = {**motion_rows(algebra), **algebra.compliances}
+    arms = [k for k in range(len(algebra.closure.model.bodies)) if k != holding.body]  # the object does not yield to them
+    stages: dict[str, Stage] = motion_rows(algebra)
+    stages |= {name: Among(equation, tuple(arms)) for name, equation in algebra.compliances.items()}
     if holding.adrift:
         stages |= {"wish": inverse, "mass": algebra.inertia, "share": _share(holding, list(holding.own))}
-    stages |= {"follow": _follow(algebra, holding), "arms": algebra.correction, "followed": _moved("u")}
+    stages |= {"follow": _follow(algebra, holding), "arms": Among(algebra.correction, tuple(arms)), "followed": _moved}
     if GROUND in holding.roles:
-        stages |= {"touch": _touch(algebra), "whole": algebra.correction, "touched": _moved("a")}
+        stages |= {**coupling(algebra, method, redundant=True), **nearest(algebra, method, "a")}
     stages["inverse"] = inverse
     if not holding.adrift:
         stages["share"] = _share(holding, list(holding.idle))
     stages["torque"] = _torque(holding)
-    named = {(stage, own): place for stage in ("arms", "whole") for own, place in (("u", "pushed"), ("a", "da"))}
+    named = HUB_PLACES | NEAREST_PLACES | {("arms", "u"): "pushed", ("arms", "a"): "da"}
     named |= {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     outputs = Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())
-    name = f"closed carrying {holding.joint.name} {','.join(map(str, holding.idle))}"
+    name = f"closed carrying {method} {holding.joint.name} {','.join(map(str, holding.idle))}"
     inputs = (*arguments(algebra, "q", "v", "u"), *more)
     return Circuit(name, "M a + C v + g - w - Jc* lambda", inputs, outputs, algebra, stages, named)
 
 
-def _moved(place: str) -> Rule:
-    """a = what was, what pushes do, and what moves as it must."""
-    return lambda places: {"a": add(add(places[place], places["da"]), places["fallen"])}
+def _moved(places: Places) -> Places:
+    """a = what was wished, what pushes do, and what moves as it must."""
+    return {"a": add(add(places["u"], places["da"]), places["fallen"])}
 
 
 def _opened(places: Places, a: list) -> list:
@@ -183,20 +188,6 @@ def _follow(algebra: Algebra, holding: Holding) -> Rule:
         return {"f": wrenches, "pushed": pushed["u"], "fallen": fallen, "strain": [strain]}
 
     return follow
-
-
-def _touch(algebra: Algebra) -> Rule:
-    """The nearest motion that grounds allow, too."""
-
-    def touch(places: Places) -> Places:
-        c: Coupling = places["c"]
-        omega = c.omega({name: places[name] for name in algebra.compliances})
-        found, strain = loose.solve(omega, [-x for x in _opened(places, places["a"])])
-        pushed = c.spread(found)
-        still = [0.0] * algebra.closure.model.nv
-        return {"f": pushed["f"], "pushed": pushed["u"], "fallen": still, "strain": [places["strain"][0] + strain]}
-
-    return touch
 
 
 def _share(holding: Holding, idle: list[int]) -> Rule:

@@ -1,10 +1,10 @@
-"""Which form of the forward dynamics runs: Omega or the hub, by exact operation counts."""
+"""Which form of a function runs: Omega or the hub, by exact operation counts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from psiphi.closed import circuits
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import HUB
 from psiphi.closed.wiring import Circuit
@@ -36,20 +36,14 @@ class Chosen:
         return f"{'the hub' if self.method == HUB else 'Omega'}, by count: {counted} flops"
 
 
-def cheapest(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> Chosen:
+def cheapest(algebra: Algebra, make: Callable[[str], Circuit], by_omega: Sequence[str] = BY_OMEGA) -> Chosen:
     """Around the hub where that takes fewer operations than Omega; where it takes fewer than factoring Omega alone, Omega is
-    not even traced, so that first calls grow with the arms and not with their cube."""
-
+    not even traced, so that first calls grow with the arms and not with their cube. `make` makes the circuit of a method."""
     least, made = algebra.closure.size**3 // 3, {}
-
-    def count(*methods: str) -> None:
-        for method in methods:
-            made[method] = circuits.dynamics(algebra, method, frames, axes, redundant)
-
     if algebra.hub is not None:
-        count(HUB)
+        made[HUB] = make(HUB)
     if not algebra.is_thin and (not made or made[HUB].flops >= least):
-        count(*BY_OMEGA)
+        made |= {method: make(method) for method in by_omega}
     flops = {method: circuit.flops for method, circuit in made.items()}
     method = min(flops, key=lambda name: flops[name])
     return Chosen(made[method], method, flops, least)

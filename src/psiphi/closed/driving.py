@@ -21,9 +21,9 @@ from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.circuits import motion_rows
-from psiphi.closed.coupling import Algebra, solver
-from psiphi.closed.solving import compliance
-from psiphi.closed.wiring import Circuit, Places, Rule, arguments
+from psiphi.closed.coupling import Algebra
+from psiphi.closed.solving import HUB_PLACES, coupling, over, pushing, settled
+from psiphi.closed.wiring import Circuit, Places, Rule, Stage, arguments
 from psiphi.operators import vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot
@@ -40,44 +40,65 @@ def holding(algebra: Algebra, idle: list[int]) -> Circuit:
     return Circuit(_name("holding", idle), "g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, {})
 
 
-def driving(algebra: Algebra, idle: list[int], adrift: bool = False) -> Circuit:
-    """q, v, u -> tau, strain: the torques that accelerate as near to u as constraints allow; `adrift`: and as motors can."""
+def driving(algebra: Algebra, idle: list[int], adrift: bool = False, method: str = "free") -> Circuit:
+    """q, v, u -> tau, strain: the torques that accelerate as near to u as constraints allow; `adrift`: and as motors can.
+    By Omega, or around the hub, which then needs no inertia of its own."""
     s, inputs = algebra.s, arguments(algebra, "q", "v", "u")
-
-    def solve(places: Places) -> Places:
-        opened = [dot(row, places["u"]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
-        multipliers, strain, _ = solver(places["Omega"], redundant=True)([-x for x in opened], [])
-        pushed = places["c"].spread(multipliers)
-        return {"f": pushed["f"], "pushed": pushed["u"], "strain": [strain]}
-
     stages = {
         **motion_rows(algebra),
-        **compliance(algebra),
-        "solve": solve,
-        "correction": algebra.correction,
-        "nearest": lambda places: {"a": add(places["u"], places["a"])},
+        **coupling(algebra, method, redundant=True),
+        **nearest(algebra, method, "u"),
         "inverse": algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u),
         **({"mass": algebra.inertia, "drift": _drifting(idle)} if adrift else {}),
         "share": _sharing(idle),
     }
-    named = {("correction", "u"): "pushed", ("inverse", "u"): "a", ("mass", "inertia"): "mass"}
-    name = _name("driving", idle) + " adrift" * adrift
+    named = HUB_PLACES | NEAREST_PLACES | {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
+    name = f"{_name('driving', idle)} {method}" + " adrift" * adrift
     return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
 
 
+def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, Stage]:
+    """Stages that leave in the place "a" the acceleration nearest to the one in the place `wish`, by the mass matrix, that
+    keeps the constraints, of the solver there is."""
+    nv = algebra.closure.model.nv
+
+    def solve(places: Places) -> Places:
+        opened = [dot(row, places[wish]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
+        multipliers, strain, moved = places["solver"]([-x for x in opened], pushing(algebra, [0.0] * nv))
+        pushed, so_far = places["c"].spread(multipliers), places.get("strain", [0.0])[0]
+        return {"f": pushed["f"], "pushed": pushed["u"], "moved": moved, "strain": [so_far + strain]}
+
+    def summed(places: Places) -> Places:
+        return {"a": add(places[wish], settled(algebra, places["da"], places["moved"]))}
+
+    (correction,) = over(algebra, method, algebra.correction)
+    return {"solve": solve, "correction": correction, "nearest": summed}
+
+
+NEAREST_PLACES = {("correction", "u"): "pushed", ("correction", "a"): "da"}
+
+
 def _drifting(idle: list[int]) -> Rule:
-    """T of the motion in which coordinates without motors move as they must."""
+    """T of the motion in which coordinates without motors move as they must: y with Jp y = 0, of G = Jp* Jp = L diag L*.
+
+    z = L* y is zero where G has a pivot; the others are free: (free L^-1 M_pp L^-* free + kept) z = -free L^-1 Tp."""
 
     def drift(places: Places) -> Places:
-        Jp, T, mass = [[row[i] for i in idle] for row in places["Jc"]], places["T"], places["mass"]
-        nv = len(T)
-        factors = small.factor([[mass[i * nv + k] for k in idle] for i in idle])
-        moved = [small.solve(factors, row) for row in Jp]  # rows of Jp M_pp^-1
-        fall = small.solve(factors, [T[i] for i in idle])
-        held, strain = loose.solve([[dot(x, y) for y in moved] for x in Jp], [dot(row, fall) for row in Jp])
-        y = [dot([row[k] for row in moved], held) - x for k, x in enumerate(fall)]
+        T, mass = places["T"], places["mass"]
+        columns, nv, n = [[row[i] for row in places["Jc"]] for i in idle], len(T), len(idle)
+        gram = [[dot(x, y) for y in columns] for x in columns]
+        L, d_inv, on = loose.factor(gram)
+        strain: Any = places["strain"][0]
+        for k, inverse in enumerate(d_inv):
+            strain = strain + (gram[k][k] * inverse) * (gram[k][k] * inverse)
+        turned = [small.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
+        inner = [small.forward(L, column) for column in small.transpose(turned)]
+        free = [1.0 - kept for kept in on]
+        inner = [[free[i] * (free[j] * inner[i][j]) + (on[i] if i == j else 0.0) for j in range(n)] for i in range(n)]
+        wanted = [-a * x for a, x in zip(free, small.forward(L, [T[i] for i in idle]), strict=True)]
+        y = small.backward(L, small.solve(small.factor(inner), wanted))
         moving = [x + dot([mass[i * nv + k] for k in idle], y) for i, x in enumerate(T)]
-        return {"T": moving, "strain": [places["strain"][0] + strain]}
+        return {"T": moving, "strain": [strain]}
 
     return drift
 

@@ -35,11 +35,13 @@ class Contact:
 
 @dataclass(frozen=True)
 class Loop:
-    """Two frames held together: kind "weld", "ball", "hinge", "universal", "cylindrical", "planar", "sliding" or "distance".
+    """Two frames held together: kind "weld", "ball", "hinge", "universal", "cylindrical", "planar", "sliding", "rough",
+    "distance".
 
     `first` and `second` are frame names of the system ("world" for the world). `axis` is in axes of the second frame (of a
     plane, and of what slides on one: its normal), `axis2` of a universal in axes of the first; `length` is the distance kept.
-    A sliding loop with friction=0 is one-sided: the first frame stays on the side to which the normal points.
+    A sliding loop with friction=0 is one-sided: the first frame stays on the side to which the normal points. A rough one, a
+    point that does not slide on its plane, is one-sided with friction=mu.
     """
 
     kind: str
@@ -161,9 +163,11 @@ def _one_sided(what: str, given: Loop, axis) -> Friction | None:
     if given.friction is None:
         return None
     mu, fault = read(given.friction, ())
+    if given.kind == "rough":
+        return Friction(positive(f"the friction of {what}", given.friction, "say friction=0.5"), tuple(-x for x in axis))
     if given.kind != "sliding" or fault or mu.ndim or mu != 0.0:
         cause = f"{what}, a {given.kind}, has friction {shown(given.friction)}"
-        raise StateError(cause, "friction=0 makes a sliding loop one-sided; no other loop is")
+        raise StateError(cause, "friction=0 makes a sliding loop one-sided, friction=0.5 a rough one; no other loop is")
     return Friction(0.0, tuple(-x for x in axis))
 
 

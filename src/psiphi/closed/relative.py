@@ -3,6 +3,9 @@
 One sweep, base to tip, gives each frame its pose in the world, its velocity, and its acceleration under the joint
 accelerations a (zero where none are given: dJ/dt v), with gravity as the pseudo-acceleration of the world, which no relative
 motion feels.
+
+As words these are J v and J a + dJ/dt v, but a constraint also asks where its frames are, which no word says (`TreeSum`), and
+in the frames' own axes: so one sweep is made of the steps that words use, `world_pose`, `spatial_velocity` and `accelerate`.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from psiphi.framing.framing import Tree
 from psiphi.model.kinds import Forbidden, Relative
 from psiphi.model.model import WORLD, Frame
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot
+from psiphi.spatial.screws import add, cross, dot, subtract
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.steps.newton import accelerate, world_at_rest
 from psiphi.steps.world_poses import spatial_velocity, world_pose
@@ -132,11 +135,11 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
     """
     back = small.transpose(two.R)
     R = small.product(back, one.R)
-    p = small.apply(back, _less(one.p, two.p))
-    w = _less(small.apply(R, one.w), two.w)
-    v = _less(_less(small.apply(R, one.v), two.v), cross(two.w, p))
-    parted = _less(small.apply(R, one.wd), two.wd), _less(_less(small.apply(R, one.vd), two.vd), small.apply(two.U, p))
-    wd, vd = _less(parted[0], cross(two.w, w)), _less(parted[1], [2.0 * x for x in cross(two.w, v)])
+    p = small.apply(back, subtract(one.p, two.p))
+    w = subtract(small.apply(R, one.w), two.w)
+    v = subtract(subtract(small.apply(R, one.v), two.v), cross(two.w, p))
+    parted = subtract(small.apply(R, one.wd), two.wd), subtract(subtract(small.apply(R, one.vd), two.vd), small.apply(two.U, p))
+    wd, vd = subtract(parted[0], cross(two.w, w)), subtract(parted[1], [2.0 * x for x in cross(two.w, v)])
     kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)
     turning, sliding = wd if kind.turns else parted[0], vd if kind.slides else parted[1]  # w = 0, v = 0 where they must be
@@ -152,7 +155,3 @@ def meetings(closure: Closure, places: Scalars) -> list[Meeting]:
 def rates(meeting: Meeting) -> list:
     """c = S [w; v]."""
     return [dot(row.turn, meeting.at.w) + dot(row.slide, meeting.at.v) for row in meeting.rows]
-
-
-def _less(a: list, b: list) -> list:
-    return [x - y for x, y in zip(a, b, strict=True)]

@@ -105,8 +105,7 @@ def drive(system: Any, q, v, u) -> np.ndarray:
         a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
         return system.inverse_dynamics(q, v, drivable(system, q, v, a))
 
-    values = system._state(q=q, v=v, a=u)
-    return careful(*values) if system.algebra.is_thin else _mended(system, system._driving, values, careful)
+    return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
 
 
 def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]) -> np.ndarray:

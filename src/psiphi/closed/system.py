@@ -2,149 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, Wrenches, flag, read
-from psiphi.closed import carrying, choosing, circuits, closing, contacts, driving, explaining, felt, forward, saddle, sharing
+from psiphi.arguments import Array, Numbers, Wrenches, flag
+from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, saddle, sharing
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
-from psiphi.closed.constraints import Closure, Constraint
-from psiphi.closed.coupling import Algebra
 from psiphi.closed.methods import method_name
-from psiphi.closed.wiring import Circuit
-from psiphi.compiler.source import Function
+from psiphi.closed.programs import Programmed
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
-from psiphi.functions.robot import Robot
-from psiphi.model.model import Body, Frame, Joint
 from psiphi.optional import need
 from psiphi.wording import nearest, shown
 
 
-class System:
+class System(Programmed):
     """Mechanisms held together by constraints. q and v are those of `robot`, the forest of all mechanisms (an object is a
     body with a free joint), one after the other; tau is (..., nv), or (..., na) for the actuated coordinates alone.
 
     Constraints act on accelerations; `assemble` closes the loops, `project` puts a state back on the constraints.
     """
-
-    def __init__(self, robot: Robot, constraints, follows=(), passive: tuple[str, ...] = (), object_body: str = ""):
-        self.robot = robot
-        self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
-        self.passive, self.object = passive, object_body
-        self._functions: dict[Any, Function] = {}
-        self._forms: dict[Any, choosing.Chosen] = {}
-
-    # -- what the system is ------------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        return self.robot.name
-
-    @property
-    def nq(self) -> int:
-        return self.robot.nq
-
-    @property
-    def nv(self) -> int:
-        return self.robot.nv
-
-    @property
-    def joints(self) -> tuple[Joint, ...]:
-        return self.robot.joints
-
-    @property
-    def bodies(self) -> tuple[Body, ...]:
-        return self.robot.bodies
-
-    @property
-    def frames(self) -> Mapping[str, Frame]:
-        return self.robot.frames
-
-    @property
-    def contacts(self) -> tuple[Constraint, ...]:
-        """The constraints between frames: .name .kind .first .second .friction."""
-        return self.closure.constraints
-
-    @property
-    def nc(self) -> int:
-        """How many constraint rows."""
-        return self.closure.size
-
-    @cached_property
-    def actuated(self) -> np.ndarray:
-        """The velocity coordinates that have motors: all but the object's and those named passive."""
-        idle = {i for name in self.passive for i in _coordinates(self.robot.joint(name))}
-        return np.array([i for i in range(self.nv) if i not in idle], dtype=int)
-
-    @property
-    def na(self) -> int:
-        return len(self.actuated)
-
-    @cached_property
-    def idle(self) -> np.ndarray:
-        """The velocity coordinates without motors."""
-        return np.setdiff1d(np.arange(self.nv), self.actuated)
-
-    def frame(self, name: str) -> Frame:
-        return self.robot.frame(name)
-
-    def joint(self, name: str) -> Joint:
-        return self.robot.joint(name)
-
-    def neutral(self) -> np.ndarray:
-        """Every joint at its zero; not assembled."""
-        return self.robot.neutral()
-
-    def random(
-        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, seed: int | None = None
-    ) -> np.ndarray:
-        """Random joints; not assembled."""
-        return self.robot.random(rng, size, seed=seed)
-
-    def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
-        return self.robot.integrate(q, v, dt)
-
-    def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
-        return self.robot.difference(q0, q1)
-
-    def normalize(self, q: Numbers) -> np.ndarray:
-        return self.robot.normalize(q)
-
-    def energy(self, q: Numbers, v: Numbers) -> Array:
-        return self.robot.energy(q, v)
-
-    def frame_pose(self, q: Numbers, frame: str, **options: Any) -> Array:
-        return self.robot.frame_pose(q, frame, **options)
-
-    def __reduce__(self):
-        """What it is; what was compiled is made anew."""
-        c = self.closure
-        return type(self), (self.robot, c.constraints, c.follows, self.passive, self.object)
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, System) and self.__reduce__() == other.__reduce__()
-
-    def __hash__(self) -> int:
-        return hash((self.robot, self.key))
-
-    def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
-        """Write one page that opens in any browser; with `live` the chain runs in it, and can be pulled (`pp.viewer.html`)."""
-        return need("psiphi.viewer", "the viewer", "psiphi").html(self, path, live, **options)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: a picture, and a row a joint."""
-        return need("psiphi.viewer.cards", "a picture", "psiphi").robot(self)
-
-    def __repr__(self) -> str:
-        held = ", ".join([*(f"{c.name}: {c.kind}" for c in self.contacts), *(f.name for f in self.closure.follows)])
-        rows = f"{self.nc} constraint row{'s' if self.nc > 1 else ''}"
-        return f"<System {self.name!r}: nq={self.nq}, nv={self.nv}, {rows} ({held})>"
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
@@ -350,11 +229,7 @@ class System:
         function = self._function("motions", lambda: circuits.motions(self.algebra))
         return tuple(x[..., : len(self.contacts), :] for x in self._call(function, self._state(q=q, v=v, a=a)))
 
-    # -- inside ------------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def algebra(self) -> Algebra:
-        return Algebra(self.closure)
+    # -- what it costs, and other numbers -------------------------------------------------------------------------------------
 
     def flops(self, name: str = "forward_dynamics", method: str | None = None) -> int:
         """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
@@ -366,99 +241,6 @@ class System:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
         name = method_name(method)
         return explaining.text(self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why)
-
-    @property
-    def key(self) -> str:
-        """What code depends on, besides the robot."""
-        return f"{self.closure.key} {self.idle.tolist()}"
-
-    @property
-    def _residual(self) -> Function:
-        return self._function("residual", lambda: circuits.residual(self.algebra))
-
-    @property
-    def _jacobian(self) -> Function:
-        return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
-
-    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> Circuit:
-        if not method:
-            return self._chosen(frames, axes).circuit
-        if self.algebra.is_thin:
-            cause = f"{method} needs Omega, and {self.object} has no inertia of its own about some axis"
-            raise StateError(cause, "leave method= out, or ask for KKT")
-        return circuits.dynamics(self.algebra, method, frames, axes)
-
-    def _chosen(self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> choosing.Chosen:
-        """The form with the fewest operations, counted once."""
-        key = frames, axes, redundant
-        if key not in self._forms:
-            self._forms[key] = choosing.cheapest(self.algebra, frames, axes, redundant)
-        return self._forms[key]
-
-    def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
-        return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))
-
-    def _terms(self, frames: tuple[str, ...], axes: str) -> Function:
-        return self._function(("terms", frames, axes), lambda: circuits.terms(self.algebra, frames, axes))
-
-    def _corrected(self, q, lam) -> tuple[np.ndarray, np.ndarray]:
-        """M^-1 Jc* lambda, and the contact forces of lambda."""
-        function = self._function("correction", lambda: circuits.correction(self.algebra))
-        a, forces = self._call(function, (q, lam))
-        return a, forces[..., : len(self.contacts), :]
-
-    @property
-    def _projection(self) -> Function:
-        return self._function("projection", lambda: circuits.projection(self.algebra, self._chosen().method))
-
-    @property
-    def _motion(self) -> Function:
-        """Forward dynamics for many steps in a row: rows that follow from others are left out."""
-        return self._function("motion", lambda: self._chosen(redundant=True).circuit)
-
-    @property
-    def _heavier(self) -> Function:
-        """`_motion` with D + X in place of D."""
-        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._chosen(redundant=True).method))
-
-    @property
-    def _closing(self) -> Function:
-        """`_projection`, rows that follow from others left out."""
-        return self._function("closing", lambda: circuits.projection(self.algebra, self._chosen(redundant=True).method, True))
-
-    @property
-    def _holding(self) -> Function:
-        return self._function("holding", lambda: driving.holding(self.algebra, self.idle.tolist()))
-
-    @property
-    def _driving(self) -> Function:
-        self._with_inertia("to drive it by")
-        return self._function("driving", lambda: driving.driving(self.algebra, self.idle.tolist(), self._is_adrift))
-
-    @property
-    def _is_adrift(self) -> bool:
-        """Whether joints without motors can move so that no contact feels it, in some posture."""
-        return bool(sharing.unfelt(self.constraint_jacobian(self.random(seed=0))[:, self.idle]).any())
-
-    @property
-    def _carrying(self) -> Function:
-        self._with_inertia("to carry it by")
-        return self._function("carrying", lambda: carrying.carrying(self.algebra, carrying.held(self)))
-
-    def _with_inertia(self, wanted: str) -> None:
-        """Refuse where a held body is thin: there is no Omega."""
-        if self.algebra.is_thin:
-            cause = f"{self.object or 'a held body'} has no inertia of its own about some axis: there is no Omega {wanted}"
-            raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
-
-    @property
-    def _omega(self) -> Function:
-        return self._function("omega", lambda: circuits.omega(self.algebra))
-
-    def _function(self, key: Any, make, kind: type[Function] = Function) -> Any:
-        if key not in self._functions:
-            self._functions[key] = make().compiled(kind)
-        return self._functions[key]
 
     def at(self, parameters: Numbers) -> System:
         """The system with the free numbers of its mechanisms, (n,): one mechanism's after the other's, as they were named.
@@ -482,46 +264,3 @@ class System:
         made = System(bound, self.closure.constraints, self.closure.follows, self.passive, self.object)
         made._functions, made._forms = self._functions, self._forms
         return made
-
-    def _call(self, function: Function, values) -> Any:
-        return self._run(function, (*values, *self.robot._more))
-
-    def _run(self, function: Function, values) -> Any:
-        try:
-            with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
-                return function.run(values)
-        except (ValueError, TypeError, NotImplementedError) as error:
-            words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
-            if words is error:
-                raise
-            raise words from error
-
-    def _state(self, **arrays) -> tuple[np.ndarray, ...]:
-        """The arrays as the functions take them; torques of the actuated coordinates are filled up with zeros."""
-        out = []
-        for name, value in arrays.items():
-            array, fault = read(value, None)
-            if fault:
-                raise StateError(f"{name} {fault}", "give an array")
-            array = array.astype(float, copy=False)
-            size = self.nq if name == "q" else self.nv
-            if name == "tau" and array.shape[-1:] == (self.na,) and self.na != self.nv:
-                array, part = np.zeros((*array.shape[:-1], self.nv)), array
-                array[..., self.actuated] = part
-            if array.shape[-1:] != (size,):
-                also = f" (or {self.na}, the actuated ones)" if name == "tau" and self.na != self.nv else ""
-                what = "nq" if name == "q" else "nv"
-                raise StateError(
-                    f"{name} has shape {array.shape}, expected (..., {size}){also}", f"{what} of {self!r} is {size}"
-                )
-            out.append(array)
-        return tuple(out)
-
-    def _target(self, frame) -> str:
-        if frame is None and not self.object:
-            raise StateError("no frame named, and this system holds no object", "name a frame of the robot")
-        return self.robot.frame(self.object if frame is None else frame).name
-
-
-def _coordinates(joint: Joint) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)

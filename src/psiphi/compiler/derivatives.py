@@ -151,7 +151,7 @@ class Derivative(Ready):
         )
         program, last = Program(self.kind, inputs, outputs, ()), [node for *_, node in stores]
         if not isinstance(traced, JoinedTape):
-            return Straight(program, work.tape, stores, limbs=traced.limbs)
+            return Straight(program, work.tape, stores, tree=traced.tree)
         inside = [i for i in work.tape.live(last) if work.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
         return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
 

@@ -22,7 +22,26 @@ from psiphi.functions.robot import Robot
 from psiphi.wording import shown
 
 
-class Lyapunov(Controller):
+class Pulled(Controller):
+    """A law about v_r and a_r, which pull the error in: for robots whose q is a vector and whose joints all have motors."""
+
+    def __init__(self, robot: Any, reference: Any, steps: tuple[Step, ...], numbers: Values, actuated: Any, passive: Any):
+        name = type(self).__name__
+        if not isinstance(robot, Robot):
+            raise StateError(f"{name} of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one")
+        if not robot.manifold.is_flat:
+            cause = f"{name} of {robot.name}: it has joints whose q is no vector (free, spherical, planar)"
+            raise StateError(cause, 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint')
+        super().__init__(robot, actuated, passive)
+        if not self.drives_all:
+            cause = f"{name} of {self.robot.name}: the law asks torques of every joint, and some have no motor"
+            raise StateError(cause, "say passive=() where all have one, or use pp.ComputedTorque")
+        self.law = Law((Step(wanted_motion), *steps), ("q_ref", "v_ref", "a_ref"))
+        self.reference = Reference(self.robot, reference)
+        self.numbers = {gain: gains(self.robot, gain, x) for gain, x in numbers.items()}
+
+
+class Lyapunov(Pulled):
     """tau = M a_r + C(q, v) v_r + g + kp e + kd (v_r - v),    v_r = v_ref + pull e
 
     The energy s* M s / 2 + e* kp e / 2 falls at the rate s* kd s + pull e* kp e, since dM/dt - 2 C is skew: nothing has to be
@@ -48,23 +67,17 @@ class Lyapunov(Controller):
         actuated: Any = None,
         passive: Any = None,
     ):
-        _check(self, robot)
-        super().__init__(robot, actuated, passive)
-        _check_motors(self)
         steps = (
-            Step(wanted_motion),
             Step(halves),
             Step("inverse_dynamics", {"v": "mean", "a": "a_r", "tau": "pushed"}),
             Step("bias", {"v": "half", "tau": "turned"}),
             Step("gravity", {"tau": "g"}),
             Step(shaped),
         )
-        self.law = Law(steps, ("q_ref", "v_ref", "a_ref"))
-        self.reference = Reference(self.robot, reference)
-        self.numbers = {name: gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd), ("pull", pull))}
+        super().__init__(robot, reference, steps, {"kp": kp, "kd": kd, "pull": pull}, actuated, passive)
 
 
-class Decoupled(Controller):
+class Decoupled(Pulled):
     """tau = M a + C v + g,    a = a_r + m^-* (k m* + (dm/dt)*) (v_r - v),    M = m m*,   v_r = v_ref + pull e
 
     In the velocities nu = m* v the mass matrix is the identity, and their error s = m* (v - v_r) obeys s' = -k s: every number
@@ -82,11 +95,7 @@ class Decoupled(Controller):
         actuated: Any = None,
         passive: Any = None,
     ):
-        _check(self, robot)
-        super().__init__(robot, actuated, passive)
-        _check_motors(self)
         steps = (
-            Step(wanted_motion),
             Step(missing_velocity),
             Step("white_velocity", {"y": "s"}),
             Step(faded),
@@ -94,9 +103,7 @@ class Decoupled(Controller):
             Step(corrected),
             Step("inverse_dynamics", {"a": "u"}),
         )
-        self.law = Law(steps, ("q_ref", "v_ref", "a_ref"))
-        self.reference = Reference(self.robot, reference)
-        self.numbers = {name: gains(self.robot, name, x) for name, x in (("k", k), ("pull", pull))}
+        super().__init__(robot, reference, steps, {"k": k, "pull": pull}, actuated, passive)
 
 
 def wanted_motion(m, q, v, pull, q_ref, v_ref, a_ref) -> Values:
@@ -122,18 +129,3 @@ def faded(m, s, k) -> Values:
 
 def corrected(m, a_r, change) -> Values:
     return {"u": a_r + change}
-
-
-def _check(law: Controller, robot: Any) -> None:
-    name = type(law).__name__
-    if not isinstance(robot, Robot):
-        raise StateError(f"{name} of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one")
-    if not robot.manifold.is_flat:
-        cause = f"{name} of {robot.name}: it has joints whose q is no vector (free, spherical, planar)"
-        raise StateError(cause, 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint')
-
-
-def _check_motors(law: Controller) -> None:
-    if not law.drives_all:
-        cause = f"{type(law).__name__} of {law.robot.name}: the law asks torques of every joint, and some have no motor"
-        raise StateError(cause, "say passive=() where all have one, or use pp.ComputedTorque")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from psiphi.control.law import Values
@@ -10,8 +11,8 @@ from psiphi.spatial.choices import choose, less, most
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.policies import regular, solve
 from psiphi.spatial.rotations import logarithm, quaternion
-from psiphi.spatial.screws import add, dot, root
-from psiphi.spatial.small import apply, product, transpose
+from psiphi.spatial.screws import dot, root, subtract
+from psiphi.spatial.small import apply, plus, product, symmetric, transpose
 
 LEVER = 1e-8  # m: a point nearer to all axes does not move
 
@@ -70,13 +71,13 @@ class TaskForces:
             b, S = self._missing(i, at), X[i][i]
             N: dict[int, list] = {i: [[1.0 if r == c else 0.0 for c in range(rows)] for r in range(rows)]}
             for Nk, Sk, Xk, Fk in made:
-                c = _sum([product(transpose(block), X[j][i]) for j, block in Nk.items()])
+                c = reduce(plus, [product(transpose(block), X[j][i]) for j, block in Nk.items()])
                 back = transpose([answer(Sk, column, Xk) for column in transpose(c)])
-                S = _even([_less(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)])
-                b = _less(b, apply(transpose(c), Fk))
+                S = symmetric([subtract(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)])
+                b = subtract(b, apply(transpose(c), Fk))
                 for j, block in Nk.items():
                     taken = [[-x for x in row] for row in product(block, back)]
-                    N[j] = _sum([N[j], taken]) if j in N else taken
+                    N[j] = plus(N[j], taken) if j in N else taken
             F = answer(S, b, X[i][i] if made else None)
             made.append((N, S, X[i][i] if made else None, F))
         wrenches = self._wrenches(made)
@@ -122,31 +123,15 @@ def pulls(rows: int, T: list, x_ref: list, gains: list) -> list:
     """kp e, angular and linear parts cut to what kd balances at the speed; the turn of a pose as a rotation vector."""
     (R, p), (kp, _, pull, _) = _split(T), gains
     if rows == 3:
-        error = _less(x_ref, p)
+        error = subtract(x_ref, p)
     else:
         wanted, place = _split(x_ref)
-        error = logarithm(quaternion(product(wanted, transpose(R))))[0] + _less(place, p)
+        error = logarithm(quaternion(product(wanted, transpose(R))))[0] + subtract(place, p)
     out = []
     for k in range(0, rows, 3):
         part = [kp * e for e in error[k : k + 3]]
         out += [pull / most(root(dot(part, part)), pull) * x for x in part]
     return out
-
-
-def _less(a: list, b: list) -> list:
-    return [x - y for x, y in zip(a, b, strict=True)]
-
-
-def _sum(matrices: list) -> list:
-    total, *rest = matrices
-    for matrix in rest:
-        total = [add(x, y) for x, y in zip(total, matrix, strict=True)]
-    return total
-
-
-def _even(A: list) -> list:
-    """A symmetric matrix, rounding aside: its upper half counts."""
-    return [[A[min(r, c)][max(r, c)] for c in range(len(A))] for r in range(len(A))]
 
 
 def _split(T: list) -> tuple[list, list]:

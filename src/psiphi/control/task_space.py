@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read, real, several
+from psiphi.arguments import not_negative, read, real, several
 from psiphi.control.controllers import asked, gains
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_forces import TaskForces
@@ -63,8 +63,10 @@ class OperationalSpace(Controller):
             cause = f"OperationalSpace of {robot.name}: the law asks torques of every joint, and some have no motor"
             raise StateError(cause, 'say passive=() where all have one, or load the robot with base="fixed"')
         names, aims = _tasks(robot, frame, target)
-        kp, kd, speed = _number("kp", kp), _number("kd", kd), _number("speed", speed)
-        policy, own = _policy(policy, _number("rcond", rcond), _number("damping", damping), _number("fade", fade))
+        kp, kd, speed = not_negative("kp", kp), not_negative("kd", kd), not_negative("speed", speed)
+        policy, own = _policy(
+            policy, not_negative("rcond", rcond), not_negative("damping", damping), not_negative("fade", fade)
+        )
         posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
         if not np.isfinite(posture).all():
             raise StateError("posture holds numbers that are not finite", "look at where they came from")
@@ -180,10 +182,3 @@ def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, 
     if name == "faded" and not 0.0 < fade < 1.0:
         raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")
     return name, numbers[name]
-
-
-def _number(name: str, given: Any) -> float:
-    number = real(name, given, (), "give one number")
-    if number.ndim or not 0.0 <= number < np.inf:
-        raise StateError(f"{name} is {shown(given)}, expected one finite number of at least 0", "give a number")
-    return float(number)

@@ -10,6 +10,7 @@ Read `editable.py` first (the verbs, as a robot has them), then
     attaching.py       bodies, tools and robots, welded or on a joint
     changing.py        frames, gravity, base, inertia, postures
     springing.py       springs, elastic joints
+    flexing.py         links that bend
     joint_vectors.py   limits, damping, ... of all joints as vectors; names and places of coordinates
     saving.py          into a file: urdf_writing.py, mjcf_writing.py; xml_writing.py is what both write with
     srdf.py            postures from an SRDF file

@@ -9,7 +9,7 @@ from typing import Any
 from psiphi.editing.picking import spot, taken
 from psiphi.errors import ModelError, StateError
 from psiphi.model.builder import Builder
-from psiphi.model.model import Body, Mimic, Model
+from psiphi.model.model import Body, Mimic, Model, Solid
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.posing import place, pose
 from psiphi.model.shapes import Shape
@@ -85,6 +85,10 @@ def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
     builder.body(other.name, other.mass, other.com, other.inertia)
     x, y, z = (float(c) for c in other.com)
     solid = other.solid
+    if solid is not None and not isinstance(solid, Solid):
+        raise StateError(
+            f"solid is {shown(solid)}, expected a shape", "leave it out, or make the body by pp.Body.box and its kin"
+        )
     shapes = (Shape(other.name, "visual", solid.kind, (HERE[0], (x, y, z)), solid.size),) if solid else ()
     return builder, shapes
 

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 from psiphi.arguments import Numbers
-from psiphi.editing import attaching, changing, cutting, locking, saving, springing
+from psiphi.editing import attaching, changing, cutting, flexing, locking, saving, springing
 from psiphi.editing.joint_vectors import Listed
 from psiphi.editing.srdf import read_postures
 from psiphi.errors import ModelError
 from psiphi.model import values
+from psiphi.model.bending import BendingBody
 from psiphi.model.builder import Builder
 from psiphi.model.log import warn
 from psiphi.model.model import Body, Model, Pose
@@ -211,6 +212,34 @@ class Editable(Listed):
         builder = Builder(self)
         springing.with_elastic(self, builder, joints, stiffness, rotor, ratio, damping, spring)
         return self._built(builder)
+
+    def with_flexible(
+        self,
+        link: str,
+        body: BendingBody,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        *,
+        keep: bool = False,
+        hang: Mapping[str, str] | None = None,
+    ) -> Self:
+        """With a link that bends: a `pp.Beam` or `pp.FlexibleBody` in place of its mass, its root at xyz and rpy in the link.
+
+        Joints and frames on the link go to its nearest node (links "<link>_tip", ...) or stay with the root, whichever is
+        nearer; `hang` says otherwise, {"elbow": "tip", "camera": "root"}. `keep=True` leaves the link its rigid mass and looks.
+        The modes are joint "<link>_modes", which has no motor; its stiffness and damping act where those of joints do:
+        `pp.simulate(..., springs=True, damping=True)`.
+
+        >>> import psiphi as pp
+        >>> beam = pp.Beam(0.39, 0.03, "aluminium", modes=2)
+        >>> robot = pp.load("ur5").with_flexible("forearm_link", beam, rpy=(0, -1.5708, 0))  # along z of the link
+        >>> robot.nv, robot.actuated.tolist()
+        (10, [0, 1, 2, 7, 8, 9])
+        """
+        builder = Builder(self)
+        flexing.with_flexible(self, builder, link, body, xyz, rpy, keep, hang)
+        bent = self._built(builder)
+        return bent if keep else replace(bent, shapes=tuple(shape for shape in bent.shapes if shape.link != link))
 
     def with_posture(self, name: str, q: Position) -> Self:
         """With a configuration under a name, in `postures`: q, or positions by joint.

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array
+from psiphi.arguments import Array, frozen
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
-from psiphi.model.model import Model, frozen
+from psiphi.model.model import Model
 from psiphi.wording import shown
 
 
@@ -20,7 +20,7 @@ class Listed(Model):
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """The joints that move, base to tip."""
-        return tuple(joint.name for joint in self.joints)
+        return tuple(joint.name for joint in self.joints if joint.shared is None)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:

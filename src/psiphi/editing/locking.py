@@ -16,6 +16,7 @@ from psiphi.model.definitions import joint_motion
 from psiphi.model.model import IDENTITY, Joint, Model, Pose
 from psiphi.model.places import compose
 from psiphi.model.posing import place
+from psiphi.model.records import JointRecord
 from psiphi.wording import nearest, shown
 
 
@@ -25,16 +26,27 @@ def lock(model: Model, builder: Builder, joints: Any, at: Any = None) -> None:
         if at is not None:
             raise StateError("joints came with positions, and `at` as well", "give one of them")
         joints, at = list(joints), joints
-    known = [joint.name for joint in model.joints]
+    known = [joint.name for joint in model.joints if joint.shared is None]
     q = configuration(model, "at", at)
     for name in matching("joints", joints, known, model.name):
-        joint, record = model.joint(name), builder.joints[name]
-        still = compose(record.place, place(displacement(joint, q[joint.q_slice])))
-        builder.joints[name] = replace(record, kind="fixed", place=still, mimic=None, pitch=0.0, axis2=None, **_NOTHING)
+        for record in _together(builder, name):
+            joint = model.joint(record.name)
+            still = compose(record.place, place(displacement(joint, q[joint.q_read])))
+            builder.joints[record.name] = replace(
+                record, kind="fixed", place=still, mimic=None, pitch=0.0, axis2=None, **_NOTHING
+            )
+
+
+def _together(builder: Builder, name: str) -> list[JointRecord]:
+    """The joint, or all places of a body that bends by its coordinates."""
+    own = builder.joints[name]
+    if own.group is None:
+        return [own]
+    return [record for record in builder.joints.values() if record.group is own.group and record.parent == own.parent]
 
 
 _WORDS = ("lower", "upper", "velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
-_NOTHING: dict[str, Any] = dict.fromkeys(_WORDS, ()) | {"spring": None, "motor": True}
+_NOTHING: dict[str, Any] = dict.fromkeys(_WORDS, ()) | {"spring": None, "motor": True, "modes": None, "group": None}
 
 
 def displacement(joint: Joint, q: np.ndarray) -> Pose:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from psiphi import arguments
 from psiphi.editing import mjcf_writing, urdf_writing
 from psiphi.errors import ModelError
 from psiphi.wording import shown
+from psiphi.writing import replacing
 
 WRITERS = {".urdf": urdf_writing.text, ".xml": mjcf_writing.text}
 
@@ -22,13 +21,5 @@ def save(robot: Any, path: Any) -> None:
     if writer is None:
         raise ModelError(f"cannot save a robot as {shown(target.name)}", f"end the name in {' or '.join(WRITERS)}")
     text = writer(robot, target)
-    half = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        half.write_text(text, encoding="utf-8")
-        os.replace(half, target)
-    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
-        why = getattr(error, "strerror", None) or str(error)
-        raise ModelError(f"cannot write {str(target)!r}: {why}", "check the folder and its permissions") from error
-    finally:
-        with suppress(OSError, ValueError):
-            half.unlink(missing_ok=True)
+    with replacing(target, ModelError) as part:
+        part.write_text(text, encoding="utf-8")

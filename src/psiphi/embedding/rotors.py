@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import positive, real
+from psiphi.arguments import frozen, positive, real
 from psiphi.embedding.gears import Gear, number
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
-from psiphi.model.model import WORLD, frozen
+from psiphi.model.model import WORLD
 from psiphi.wording import shown
 
 

@@ -7,12 +7,12 @@ Comes in: straight-line code, or loops of it. Goes out: text. What a target is, 
     plain.py       LLVM IR of one C function that calls nothing, for object code of other machines
     wasm.py        WebAssembly in a JavaScript module, for pages
     kernel.py      LLVM IR for the processor psiphi runs on; read it first. Its parts:
-                   llvm.py (a tape as LLVM IR), pack.py, trig.py, quick.py (arrays to lanes and back, sine and cosine, the door
-                   for one element), straight.py, rolled.py (one tape; loops over links), joined.py, rollout.py (many blocks
-                   in one frame, and the loop over steps around them)
+                   llvm.py (a tape as LLVM IR), pack.py, delivery.py (arrays to lanes and back, large ones past the caches),
+                   trig.py, quick.py (sine and cosine, the door for one element), straight.py, rolled.py (one tape; loops over
+                   links), joined.py, rollout.py (many blocks in one frame, and the loop over steps around them)
     device.py      LLVM IR for graphics cards, one thread a state. Its parts:
                    staging.py (rows of arrays), parking.py (more numbers than registers), team.py (a limb a warp), one_tape.py
                    and device_rollout.py (several blocks as one tape, and the loop over steps around it), reduction.py (huge
                    angles without a C library)
-    segments.py    a tape in pieces, for every target
+    segments.py    a tape in pieces, for every target; ordering.py: in an order in which few numbers wait
 """

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from psiphi.emitters.segments import operands
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
 from psiphi.tape.ops import BINARY, Op
+from psiphi.tape.tape import operands
 from psiphi.wording import shown
 
 SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.LESS: "<"}

@@ -25,6 +25,7 @@ from psiphi.emitters.staging import SHARED, STAGE, Block, Staging, brought_out, 
 from psiphi.emitters.team import CELLS, LANES, Role, Sharing, Team, TeamParking
 from psiphi.emitters.trig import tame_sincos
 from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.limbs import limbs_of
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Tape
 
@@ -212,9 +213,12 @@ class _CutTape:
 
     def team(self, code: Straight, w: Width) -> Team | None:
         """The tape shared among warps by the robot's limbs, where it has some."""
-        joints = {f"in{i}": code.limbs.get(arg.per_joint, {}) for i, arg in enumerate(code.program.inputs)}
+        if code.tree is None:
+            return None
+        known = limbs_of(code.tree)
+        joints = {f"in{i}": known.get(arg.per_joint, {}) for i, arg in enumerate(code.program.inputs)}
         columns = {
-            f"out{i}": (arg.shape[-1] if arg.shape else 1, code.limbs.get(arg.per_joint or "v", {}))
+            f"out{i}": (arg.shape[-1] if arg.shape else 1, known.get(arg.per_joint or "v", {}))
             for i, arg in enumerate(code.program.outputs)
         }
 

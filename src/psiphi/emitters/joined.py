@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from psiphi.emitters.rolled import rolled_kernel
-from psiphi.emitters.segments import Segment, Store, cut, operands
+from psiphi.emitters.segments import Segment, Store, cut
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled
 from psiphi.tape.ops import Op
-from psiphi.tape.tape import Count
+from psiphi.tape.tape import Count, operands
 
 PAD = 16  # places are padded: packing moves whole tiles of lanes
 WHOLE = 1 << 60  # never cut
@@ -156,7 +156,7 @@ class BlockFrame:
     def _looped(self, name: str, rolled: Rolled, at: dict[str, str]) -> Looped:
         kernel, start = rolled_kernel(rolled), self.places[""]
         inputs, outputs = (
-            [(self.places[at.get(arg.name, arg.name)], start + offset, arg.size) for arg, offset in group]
+            [(self.places[at.get(arg.name, arg.name)], start + places[0], arg.size) for arg, places in group]
             for group in (kernel.inputs, kernel.outputs)
         )
         return Looped(name, rolled, start, tuple(inputs), tuple((b, a, n) for a, b, n in outputs), kernel.frame)

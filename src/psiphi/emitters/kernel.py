@@ -1,41 +1,58 @@
 """A whole kernel as LLVM IR: the NumPy gufunc loop around the segments.
 
 loop(args, dims, steps, data)     one element: plain scalars; more: blocks of lanes, the last one padded
-pack / unpack                     any strides in, lanes side by side; padding lanes repeat the last element
+pack / unpack, deliver            any strides in, lanes side by side; padding lanes repeat the last element
 block                             the segments of one block, over a frame of inputs, outputs and slots
 tables                            where a rolled kernel's tables are; set after loading
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from psiphi.emitters import quick
+from psiphi.emitters.delivery import deliver, place_table
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
 from psiphi.sweeps.program import Argument
 
 ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
+CACHE = 6 << 20  # outputs of more bytes than this are written past the caches, where they would push out what is still needed
+
+
+Placed = tuple[tuple[Argument, Sequence[int]], ...]
+
+
+def side_by_side(arguments: Iterable[Argument], offsets: Iterable[int]) -> Placed:
+    """Arguments whose numbers follow each other from an offset on."""
+    return tuple((arg, range(at, at + arg.size)) for arg, at in zip(arguments, offsets, strict=True))
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the loop needs to know: the arguments with their frame offsets, the frame's size, and the block's text."""
+    """What the loop needs to know: the arguments, where their numbers stand in the frame, its size, and the block's text.
 
-    inputs: tuple[tuple[Argument, int], ...]
-    outputs: tuple[tuple[Argument, int], ...]
+    Numbers stand side by side (a `range`), or an output's anywhere.
+    """
+
+    inputs: Placed
+    outputs: Placed
     frame: int
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
 
 
-def module(kernel: Kernel, name: str, fp: str, lanes: int) -> str:
-    """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time."""
+def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False) -> str:
+    """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time; `streams`: large outputs go past
+    the caches, on processors that have AVX-512."""
     widths = [Width(fp, 1)] + ([Width(fp, lanes)] if lanes > 1 else [])
     parts = ["@tables = global ptr null", declarations(widths)]
+    parts += [place_table(f"places{i}", places, lanes) for i, (_, places) in enumerate(kernel.outputs) if not _is_run(places)]
     for width in widths:
-        parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), unpack(width), _range(kernel, width)]
+        parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), _range(kernel, width, streams)]
+        parts += [unpack(width)] if any(_is_run(places) for _, places in kernel.outputs) else []
+        parts += [deliver(width, streams)] if not all(_is_run(places) for _, places in kernel.outputs) else []
     parts.append(_loop(name, widths))
     if is_quick(kernel, fp):
         parts.append(quick.quick(*_plain(kernel), name))
@@ -86,29 +103,33 @@ many:
 """
 
 
-def _range(kernel: Kernel, w: Width) -> str:
+def _is_run(places: Sequence[int]) -> bool:
+    return isinstance(places, range)
+
+
+def _range(kernel: Kernel, w: Width, streams: bool) -> str:
     """All n elements, in blocks of lanes; `%count` is how many of the block's lanes are real."""
     arguments = kernel.inputs + kernel.outputs
     core = len(arguments)
     load, before, after = [], [], []
-    for i, (arg, offset) in enumerate(arguments):
+    for i, (arg, places) in enumerate(arguments):
         strides = [core + d for d in range(len(arg.shape))]
         core += len(arg.shape)
         row, column = (strides if len(strides) == 2 else [None, *strides])[-2:] if strides else (None, None)
         load += _load_argument(i, row, column)
         rows = arg.shape[0] if len(arg.shape) == 2 else 1
         columns = arg.shape[-1] if arg.shape else 1
-        call = (
-            f"call void @{{verb}}.{w.suffix}(ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {columns}, "
-            f"i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count)"
-        )
-        lines = [
-            f"%jump{i} = mul i64 %i, %outer{i}",
-            f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}",
-            f"%frame{i} = getelementptr i8, ptr %frame, i64 {offset * w.bytes}",
-        ]
-        before += lines
-        (before if i < len(kernel.inputs) else after).append(call.format(verb="pack" if i < len(kernel.inputs) else "unpack"))
+        before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
+        given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {columns}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
+        if _is_run(places):
+            before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
+            verb, lines = ("pack", before) if i < len(kernel.inputs) else ("unpack", after)
+            lines.append(f"call void @{verb}.{w.suffix}({given})")
+        else:
+            number = i - len(kernel.inputs)
+            load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
+            given = given.replace(f"%frame{i}", "%frame")
+            after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, i1 %large{i})")
     size = (kernel.frame + w.lanes) * w.bytes  # tiles may read and write beyond the last argument
     take, give = frame_memory(size)
     newline = "\n  "
@@ -130,7 +151,7 @@ body:
   %next = add i64 %i, {w.lanes}
   br label %test
 done:
-  {newline.join(give)}
+  {newline.join([*(["fence seq_cst"] if streams and w.lanes > 1 else []), *give])}
   ret void
 }}
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import chain
 
 from psiphi.emitters.segments import Segment, riders
 from psiphi.tape.ops import Op
@@ -75,10 +76,13 @@ class Emitter:
 
     def body(self) -> list[str]:
         self.fused = self.riding() if self.fma else set()
+        waiting, at_once = self.segment.stores_by_node(), self.segment.keeps_what_it_reads
         for node in self.segment.nodes:
             if node not in self.fused:
                 self.names[node] = self._emit(node)
-        for store in self.segment.stores:
+                for store in waiting.pop(node, ()) if at_once else ():  # what waits costs a register
+                    self._store(store)
+        for store in chain.from_iterable(waiting.values()):
             self._store(store)
         return self.lines
 

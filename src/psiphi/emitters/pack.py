@@ -6,17 +6,37 @@ lanes x lanes numbers are transposed in registers, the last tile under a mask.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from psiphi.emitters.llvm import Width
 
-_PACK_ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count"
+ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count"
 
 
-def _grid(verb: str, w: Width, before: list[str], full: list[str], part: list[str], tile: list[str]) -> str:
-    """A loop over cells; `full` moves all lanes of one, `part` lane %lane of one, `tile` as many cells as there are lanes."""
+SIDE_BY_SIDE = ["%at = add i64 %cell, 0"]
+
+
+def grid(
+    verb: str,
+    w: Width,
+    full: list[str],
+    part: list[str],
+    tile: list[str],
+    more: str = "",
+    place: list[str] = SIDE_BY_SIDE,
+    other: str = "",
+    room: Iterable[str] = (),
+) -> str:
+    """A loop over cells; `full` moves all lanes of one, `part` lane %lane of one, `tile` as many cells as there are lanes.
+
+    `more` are further arguments; `place` makes %at, the place of %cell in the frame; `other` is text with a label %stream,
+    where contiguous elements go instead if %past is set, and which ends at %done; `room` is memory it needs.
+    """
     newline = "\n  "
-    return f"""define internal void @{verb}.{w.suffix}({_PACK_ARGUMENTS}) nounwind {{
+    fork = f"br i1 %past, label %stream, label %tiles\n{other}" if other else "br label %tiles"
+    return f"""define internal void @{verb}.{w.suffix}({ARGUMENTS}{more}) nounwind {{
 entry:
-  {newline.join(before)}
+  {newline.join([*room, *lane_pointers(w)])}
   %whole = icmp eq i64 %count, {w.lanes}
   %cells = mul i64 %rows, %columns
   %dense = mul i64 %columns, {w.scalar_bytes}
@@ -26,7 +46,11 @@ entry:
   %join = or i1 %one.row, %rows.join
   %flat = and i1 %join, %columns.join
   %easy = and i1 %flat, %whole
-  br i1 {"%easy" if w.lanes > 1 else "false"}, label %tile, label %test
+  br i1 {"%easy" if w.lanes > 1 else "false"}, label %fork, label %test
+fork:
+  {fork}
+tiles:
+  br label %tile
 {_tiles(w, tile)}
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
@@ -38,7 +62,8 @@ body:
   %down = mul i64 %r, %row
   %across = mul i64 %c, %column
   %inside = add i64 %down, %across
-  %slot = mul i64 %cell, {w.bytes}
+  {newline.join(place)}
+  %slot = mul i64 %at, {w.bytes}
   %f = getelementptr i8, ptr %frame, i64 %slot
   br i1 %whole, label %all, label %some
 all:
@@ -48,7 +73,7 @@ some:
   %lane = phi i64 [ 0, %body ], [ %lane.next, %some ]
   {newline.join(part)}
   %lane.next = add i64 %lane, 1
-  %again = icmp slt i64 %lane.next, {"%count" if verb == "unpack" else w.lanes}
+  %again = icmp slt i64 %lane.next, {w.lanes if verb == "pack" else "%count"}
   br i1 %again, label %some, label %step
 step:
   %cell.next = add i64 %cell, 1
@@ -64,7 +89,7 @@ done:
 """
 
 
-def _lane_pointers(w: Width) -> list[str]:
+def lane_pointers(w: Width) -> list[str]:
     lines = []
     for lane in range(w.lanes):
         lines.append(f"%o{lane} = mul i64 %outer, {lane}")
@@ -93,10 +118,15 @@ def pack(w: Width) -> str:
         f"%fl = getelementptr {w.fp}, ptr %f, i64 %lane",
         f"store {w.fp} %x, ptr %fl",
     ]
-    return _grid("pack", w, _lane_pointers(w), full, part, _pack_tile(w))
+    return grid("pack", w, full, part, _pack_tile(w))
 
 
 def unpack(w: Width) -> str:
+    return grid("unpack", w, *cells(w), _unpack_tile(w))
+
+
+def cells(w: Width) -> tuple[list[str], list[str]]:
+    """What brings a cell of the frame to the arrays: all lanes of it, or one."""
     full = [f"%v = load {w.type}, ptr %f, align {w.bytes}"]
     for lane in range(w.lanes):
         full.append(f"%a{lane} = getelementptr i8, ptr %l{lane}, i64 %inside")
@@ -113,7 +143,7 @@ def unpack(w: Width) -> str:
         f"%x = load {w.fp}, ptr %fl",
         f"store {w.fp} %x, ptr %p, align 1",
     ]
-    return _grid("unpack", w, _lane_pointers(w), full, part, _unpack_tile(w))
+    return full, part
 
 
 def _tiles(w: Width, tile: list[str]) -> str:
@@ -123,7 +153,7 @@ def _tiles(w: Width, tile: list[str]) -> str:
     newline = "\n  "
     steps = ", ".join(f"i64 {i}" for i in range(w.lanes))
     return f"""tile:
-  %t = phi i64 [ 0, %entry ], [ %t.next, %tile.body ]
+  %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
   %t.more = icmp slt i64 %t, %cells
   br i1 %t.more, label %tile.body, label %done
 tile.body:
@@ -149,7 +179,7 @@ def pack_declarations(w: Width) -> list[str]:
     ]
 
 
-def _transpose(w: Width, rows: list[str]) -> tuple[list[str], list[str]]:
+def transpose(w: Width, rows: list[str]) -> tuple[list[str], list[str]]:
     """Instructions that transpose lanes x lanes registers, and the names of the results: log2(lanes) rounds of swaps."""
     lines: list[str] = []
     step = 1
@@ -180,7 +210,7 @@ def _pack_tile(w: Width) -> list[str]:
             f"%tr{lane} = call {T} @llvm.masked.load.{w.suffix}.p0(ptr %ta{lane}, i32 {w.scalar_bytes}, "
             f"<{w.lanes} x i1> %t.mask, {T} zeroinitializer)"
         )
-    swaps, columns = _transpose(w, [f"%tr{lane}" for lane in range(w.lanes)])
+    swaps, columns = transpose(w, [f"%tr{lane}" for lane in range(w.lanes)])
     lines += swaps
     for i, column in enumerate(columns):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
@@ -191,12 +221,17 @@ def _pack_tile(w: Width) -> list[str]:
 def _unpack_tile(w: Width) -> list[str]:
     if w.lanes == 1:
         return []
-    T, lines = w.type, []
+    lines = []
     for i in range(w.lanes):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
-        lines.append(f"%tr{i} = load {T}, ptr %tf{i}, align {w.bytes}")
-    swaps, rows = _transpose(w, [f"%tr{i}" for i in range(w.lanes)])
-    lines += swaps
+        lines.append(f"%tr{i} = load {w.type}, ptr %tf{i}, align {w.bytes}")
+    return [*lines, *rows_out(w, [f"%tr{i}" for i in range(w.lanes)])]
+
+
+def rows_out(w: Width, cells: list[str]) -> list[str]:
+    """A tile's cells, to each lane's array."""
+    T = w.type
+    lines, rows = transpose(w, cells)
     for lane, row in enumerate(rows):
         lines.append(f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes")
         lines.append(

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from psiphi.emitters.llvm import Emitter, Width
-from psiphi.emitters.segments import Segment, Store, operands
+from psiphi.emitters.segments import Segment, Store
 from psiphi.tape.ops import Op
+from psiphi.tape.tape import operands
 
 BASE = "park"  # the pointer to a thread's parking places
 
@@ -42,9 +43,7 @@ class Parking(Emitter):
         self.readers: dict[int, list[int]] = {}  # when a number is read, last first
 
     def body(self) -> list[str]:
-        waiting: dict[int, list[Store]] = {}
-        for store in self.segment.stores:
-            waiting.setdefault(store.node, []).append(store)
+        waiting = self.segment.stores_by_node()
         self.fused = self.riding() if self.settled is None else set(self.settled)
         order = [node for node in self.segment.nodes if node not in self.fused]
         reads = [self._reads(node) for node in order]

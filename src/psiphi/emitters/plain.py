@@ -22,11 +22,11 @@ def plain_module(straight: Straight, name: str, char: str = "d", wide: bool = Tr
     beyond 1e4 are answered by NaN."""
     w, kernel = Width(FP[char], 1), straight_kernel(straight)
     arguments, lines = kernel.inputs + kernel.outputs, []
-    for i, (arg, offset) in enumerate(arguments):
+    for i, (_, places) in enumerate(arguments):
         inward = i < len(kernel.inputs)
-        for j in range(arg.size):
+        for j, place in enumerate(places):
             lines.append(f"%own{i}.{j} = getelementptr {w.fp}, ptr %a{i}, i64 {j}")
-            lines.append(f"%at{i}.{j} = getelementptr {w.fp}, ptr %frame, i64 {offset + j}")
+            lines.append(f"%at{i}.{j} = getelementptr {w.fp}, ptr %frame, i64 {place}")
             source, target = (f"%own{i}.{j}", f"%at{i}.{j}") if inward else (f"%at{i}.{j}", f"%own{i}.{j}")
             lines.append(f"%x{i}.{j} = load {w.fp}, ptr {source}")
             lines.append(f"store {w.fp} %x{i}.{j}, ptr {target}")

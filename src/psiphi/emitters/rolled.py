@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.emitters.kernel import Kernel
+from psiphi.emitters.kernel import Kernel, side_by_side
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.segments import FrameLayout, Segment, Store
 from psiphi.model.model import WORLD
@@ -23,8 +23,7 @@ def rolled_kernel(rolled: Rolled, fma: bool = True) -> Kernel:
     layout = FrameLayout.of(program.inputs, program.outputs)
     bodies = len(rolled.tree.links)
     size = layout.size + (bodies + 1) * (rolled.record + rolled.inbox)
-    inputs = tuple(zip(program.inputs, layout.inputs, strict=True))
-    outputs = tuple(zip(program.outputs, layout.outputs, strict=True))
+    inputs, outputs = side_by_side(program.inputs, layout.inputs), side_by_side(program.outputs, layout.outputs)
     return Kernel(inputs, outputs, size, lambda width: rolled_text(rolled, width, fma))
 
 

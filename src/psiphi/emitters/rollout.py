@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from psiphi.emitters.joined import PAD, BlockFrame, Looped, Move, PlacedBlock, Several
-from psiphi.emitters.kernel import Kernel, declarations, frame_memory
+from psiphi.emitters.kernel import Kernel, declarations, frame_memory, side_by_side
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
 from psiphi.emitters.rolled import rolled_text, tables
@@ -98,7 +98,7 @@ def single_kernel(single: Single, fma: bool) -> Kernel:
         return "\n".join([*shared, *own, function(f"block.{w.suffix}", ["frame", "data"], calls)])
 
     inputs, outputs = (
-        tuple((arg, single.frame.places[arg.name]) for arg in group) for group in (single.inputs, single.outputs)
+        side_by_side(group, [single.frame.places[arg.name] for arg in group]) for group in (single.inputs, single.outputs)
     )
     return Kernel(inputs, outputs, single.frame.size + PAD, text)
 

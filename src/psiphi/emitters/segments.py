@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 
+from psiphi.emitters.ordering import ordered
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
-from psiphi.tape.ops import BINARY, Op
-from psiphi.tape.tape import Tape
+from psiphi.tape.ops import Op
+from psiphi.tape.tape import Tape, operands
 
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
 CUT = 1500  # nodes a segment,
@@ -46,6 +47,20 @@ class Segment:
     given: dict[int, tuple[str, int]] = field(default_factory=dict)
     angles: int = 0
     angle_base: int = 0
+
+    def stores_by_node(self) -> dict[int, list[Store]]:
+        found: dict[int, list[Store]] = {}
+        for store in self.stores:
+            found.setdefault(store.node, []).append(store)
+        return found
+
+    @property
+    def keeps_what_it_reads(self) -> bool:
+        """Whether no store goes where the segment reads: then a number may be stored as soon as it is known."""
+        wanted = {o for node in self.nodes for o in operands(self.tape, node)} | {store.node for store in self.stores}
+        read = {self.given[node] for node in wanted.difference(self.nodes) if node in self.given}
+        written = {(store.base, store.offset) for store in self.stores}
+        return {base for base, _ in read | written} <= {"frame"} and not read & written  # other bases may be the same place
 
 
 @dataclass(frozen=True)
@@ -78,11 +93,16 @@ class Pieces:
     angle_base: int
     segments: list[Segment]
     frame: int
+    places: list[list[int]]  # where the numbers of each output stand
 
 
-def cut(straight: Straight, size: int = 0) -> Pieces:
-    """Segments of about `size` nodes (0: what suits); sines and cosines of simple arguments go to a loop in front."""
-    tape, layout = straight.tape, FrameLayout.of(straight.program.inputs, straight.program.outputs)
+def cut(straight: Straight, size: int = 0, shared: bool = False) -> Pieces:
+    """Segments of about `size` nodes (0: what suits); sines and cosines of simple arguments go to a loop in front.
+
+    Outputs stand in the frame one after the other; `shared`: each number once, wherever it is.
+    """
+    program, tape = straight.program, straight.tape
+    layout = FrameLayout.of(program.inputs, () if shared else program.outputs)
     live = tape.live(node for *_, node in straight.stores)
     place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
     base = layout.size
@@ -91,10 +111,15 @@ def cut(straight: Straight, size: int = 0) -> Pieces:
     prologue, given = angles_first(tape, rounds[0], place, "frame", base)
     angles = len(prologue.stores)
     outputs: dict[int, list[int]] = {}
-    for number, index, node in straight.stores:
-        outputs.setdefault(node, []).append(layout.outputs[number] + index)
+    free = base + 3 * angles
+    if shared:
+        places, free = _shared(straight, given, outputs, free)
+    else:
+        places = [[at + i for i in range(arg.size)] for arg, at in zip(program.outputs, layout.outputs, strict=True)]
+        for number, index, node in straight.stores:
+            outputs.setdefault(node, []).append(places[number][index])
     # what sines and cosines of sines and cosines are of: results, too, that the next round reads
-    loops, free = [], base + 3 * angles
+    loops = []
     for later in rounds[1:]:
         arguments = dict.fromkeys(tape.nodes[i][1] for i in later)
         cells = {a: free + 3 * n for n, a in enumerate(arguments)}
@@ -106,9 +131,25 @@ def cut(straight: Straight, size: int = 0) -> Pieces:
         loops.append((len(cells), free, known))
         free += 3 * len(cells)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
+    body = ordered(straight, body, [a for a in outputs if a not in given])
     size = size or (CUT if len(body) <= LONG else SHORT)
     segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size, loops)
-    return Pieces(layout, prologue, angles, base, segments, frame)
+    return Pieces(layout, prologue, angles, base, segments, frame, places)
+
+
+def _shared(straight: Straight, given: Places, outputs: dict[int, list[int]], free: int) -> tuple[list[list[int]], int]:
+    """A place for every number that is a result: zeros, entries of symmetric matrices and inputs are stored once, or not at
+    all. And the next free place."""
+    places = [[0] * arg.size for arg in straight.program.outputs]
+    for number, index, node in straight.stores:
+        if node in given:
+            places[number][index] = given[node][1]
+            continue
+        if node not in outputs:
+            outputs[node] = [free]
+            free += 1
+        places[number][index] = outputs[node][0]
+    return places, free
 
 
 def _levels(tape: Tape, live: Iterable[int]) -> dict[int, int]:
@@ -173,10 +214,10 @@ def _chop(
             for operand in operands(tape, node):
                 if home.get(operand, r) != r:
                     last[operand] = r
-    slots, frame = _slots(runs, last, free)
-    segments, known = [], given | {n: ("frame", slots[n]) for n in last}
+    slots, frame = _slots(runs, {n: r for n, r in last.items() if n not in outputs}, free)
+    segments, known = [], given | {n: ("frame", slots[n] if n in slots else outputs[n][0]) for n in last}
     for r, run in enumerate(runs):
-        stores = [Store("frame", slots[n], n) for n in run if n in last]
+        stores = [Store("frame", slots[n], n) for n in run if n in slots]
         stores += [Store("frame", place, n) for n in run for place in outputs.get(n, ())]
         stores += at_end.get(r, [])
         segments.append(Segment(f"part{r}", tape, run, stores, known, *before.get(r, ())))
@@ -230,11 +271,3 @@ def _slots(runs, last: dict[int, int], free: int):
                 ends.setdefault(last[node], []).append(slots[node])
         idle.extend(ends.pop(r, ()))
     return slots, free
-
-
-def operands(tape: Tape, node: int) -> tuple:
-    """The nodes a node reads."""
-    op, a, b = tape.nodes[node]
-    if op in BINARY:
-        return a, b
-    return () if op in (Op.LEAF, Op.CONST) else (a,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psiphi.emitters.kernel import Kernel
+from psiphi.emitters.kernel import Kernel, side_by_side
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.segments import Pieces, cut
 from psiphi.sweeps.drive import Straight
@@ -12,10 +12,14 @@ from psiphi.sweeps.drive import Straight
 
 def straight_kernel(straight: Straight, fma: bool = True, size: int = 0) -> Kernel:
     """The kernel of a whole unrolled program."""
-    pieces = cut(straight, size)
-    inputs = tuple(zip(straight.program.inputs, pieces.layout.inputs, strict=True))
-    outputs = tuple(zip(straight.program.outputs, pieces.layout.outputs, strict=True))
-    return Kernel(inputs, outputs, pieces.frame, lambda width: _block(pieces, width, fma))
+    pieces = cut(straight, size, shared=True)
+    outputs = tuple((arg, tuple(places)) for arg, places in zip(straight.program.outputs, pieces.places, strict=True))
+    return Kernel(
+        side_by_side(straight.program.inputs, pieces.layout.inputs),
+        outputs,
+        pieces.frame,
+        lambda width: _block(pieces, width, fma),
+    )
 
 
 def _block(pieces: Pieces, width: Width, fma: bool) -> str:

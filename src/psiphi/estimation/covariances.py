@@ -19,8 +19,8 @@ from psiphi.errors import SingularError
 from psiphi.estimation.swept import Symmetric, TreeShape, cut
 from psiphi.spatial import small
 from psiphi.spatial.choices import most
-from psiphi.spatial.screws import dot, root
-from psiphi.steps.local import gain, subtract
+from psiphi.spatial.screws import dot, root, subtract
+from psiphi.steps.local import gain
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 EPSILON = float(np.finfo(float).eps)

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, read
-from psiphi.errors import ModelError
+from psiphi.arguments import Numbers, read, whole
+from psiphi.errors import ModelError, StateError
 from psiphi.estimation.swept import TreeShape
 from psiphi.wording import shown
 
@@ -77,6 +77,9 @@ class LinearTree:
 
     def slices(self, k: int) -> dict[str, slice]:
         """Where stage k's outputs ("v") and states ("x") are in arrays over all stages."""
+        k = whole("k", k)
+        if k >= len(self.stages):
+            raise StateError(f"k is {k}, and there are {len(self.stages)} stages", "count from 0")
         own = slice(self._outputs[k], self._outputs[k + 1])
         return {"q": slice(0, 0), "v": own, "x": slice(self._states[k], self._states[k + 1])}
 

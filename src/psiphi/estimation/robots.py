@@ -84,8 +84,8 @@ def of(
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     robot = robot if isinstance(robot, Robot) else Robot.of(robot)
     if robot.embedding is not None:
-        cause = f"the loops of {robot.name} are embedded, and stages are single bodies"
-        raise StateError(cause, "take the robot as it was before pp.embed, or robot.forward_dynamics")
+        cause = f"{robot.embedding.words(robot.name)}, and stages are single bodies"
+        raise StateError(cause, f"take {robot.embedding.instead}, or robot.forward_dynamics")
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")

@@ -55,7 +55,7 @@ class TimedPath:
 
     def along(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
         """(q, v, a) at times (n,), each (..., n, nq): what compiled rollouts ask a reference for at once."""
-        return tuple(np.moveaxis(x, 0, -2) for x in self(times))
+        return tuple(np.moveaxis(x, 0, -2) for x in self(np.atleast_1d(real("times", times, (), "give seconds"))))
 
     def _steps(self, clock: np.ndarray) -> np.ndarray:
         """Which step of the path each time is in."""

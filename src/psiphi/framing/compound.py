@@ -21,6 +21,7 @@ from psiphi.framing.framing import Tree
 from psiphi.framing.link import Link
 from psiphi.model.cluster_laws import EYE3, ZERO3, ClusterLaws
 from psiphi.model.clusters import OUTSIDE, Cluster, Spot
+from psiphi.model.modal_laws import laws_of
 from psiphi.model.model import WORLD, Pose
 from psiphi.spatial.screws import Inertia, add, dot, force, inertia, motion, pose, rigid, unrotate
 from psiphi.spatial.small import apply, part, transpose
@@ -260,7 +261,7 @@ def clustered(tree: Tree) -> ClusteredTree:
 def _compound(tree: Tree, cluster: Cluster, index: int) -> Compound:
     links = tuple(tree.links[k] for k in cluster.bodies)
     spots = [(_working(tree, cluster, tie.first), _working(tree, cluster, tie.second)) for tie in cluster.ties]
-    return Compound(index, cluster.parent, links, ClusterLaws(cluster, links, spots), cluster.varying_rotors)
+    return Compound(index, cluster.parent, links, laws_of(cluster, links, spots), cluster.varying_rotors)
 
 
 def _working(tree: Tree, cluster: Cluster, spot: Spot) -> Spot:

@@ -24,7 +24,8 @@ import numpy as np
 from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
-from psiphi.model.model import WORLD, Axes, Joint, Model, Pose, canonical_axes
+from psiphi.model.model import WORLD, Joint, Model, Pose
+from psiphi.model.skeleton import Axes, canonical_axes
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cosine, sine
 
@@ -60,7 +61,7 @@ class Tree:
     def slices(self, k: int) -> dict[str, slice]:
         """Where body k's numbers are in arrays over configurations, velocities and links."""
         joint = self.model.joints[k]
-        return {"q": joint.q_slice, "v": joint.v_slice, "x": slice(6 * k, 6 * k + 6)}
+        return {"q": joint.q_read, "v": joint.v_slice, "x": slice(6 * k, 6 * k + 6)}
 
     @property
     def open(self) -> Tree:
@@ -175,6 +176,7 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
         moment=[body.mass * x for x in com.tolist()],
         pseudo=pseudo.tolist(),
         armature=joint.armature.tolist(),
+        modes=joint.modes,
     )
 
 

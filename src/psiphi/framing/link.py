@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.model.joints import JOINTS, JointKind
+from psiphi.model.joints import JointKind
+from psiphi.model.mode_shapes import ModeShape, row_of
 from psiphi.spatial.screws import Inertia, Screw, pose, rigid
 
 
@@ -32,12 +33,13 @@ class Link:
     moment: list
     pseudo: list
     armature: list
+    modes: ModeShape | None = None
 
     size = 6  # numbers of a spatial vector
 
     @property
     def row(self) -> JointKind:
-        return JOINTS[self.kind]
+        return row_of(self.kind, self.modes)
 
     @property
     def pitch(self):

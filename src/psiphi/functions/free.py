@@ -64,7 +64,7 @@ class FreeRobot(Robot):
     @classmethod
     def of(cls, model: Model, shapes: Any = None) -> Any:
         """A robot of this model; with the same numbers free where the model has some."""
-        return super().of(model, shapes) if model.freed is not None else Robot.of(model, shapes)
+        return super().of(model, shapes) if getattr(model, "freed", None) is not None else Robot.of(model, shapes)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

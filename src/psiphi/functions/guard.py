@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_foreign, is_lazy, on_card, owner, read
+from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, owner, read
 from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
@@ -176,15 +176,6 @@ def stack_wrenches(f_ext: Mapping) -> Any:
         wrenches.append(array)
     batch_axes("f_ext", {repr(frame): w.shape[:-1] for frame, w in zip(f_ext, wrenches, strict=True)})
     return np.stack(np.broadcast_arrays(*wrenches), axis=-2)
-
-
-def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The batch axes of all arguments together."""
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        each = ", ".join(f"{x} {shape}" for x, shape in shapes.items())
-        raise StateError(f"{name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
 
 
 def fitting_out(model: Model, name: str, source: Any, values: Sequence[Any], out: Any) -> tuple[Any, ...]:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import several
+from psiphi.arguments import frozen, several
 from psiphi.errors import StateError
 from psiphi.model.definitions import spatial_inertia
-from psiphi.model.model import Model, frozen
+from psiphi.model.model import Model
 from psiphi.sweeps.interpreter import interpret
 from psiphi.wording import nearest, shown
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import not_negative
 from psiphi.errors import StateError
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.policies import POLICIES
@@ -29,21 +29,13 @@ def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping:
     """
     if not isinstance(policy, str) or policy not in NAMES:
         raise StateError(f"policy is {shown(policy)}, expected one of {', '.join(NAMES)}", 'the default is "pseudo"')
-    rcond, damping = _share("rcond", rcond), _share("damping", damping)
+    rcond, damping = not_negative("rcond", rcond), not_negative("damping", damping)
     finite = np.isfinite(X).all(axis=(-2, -1), keepdims=True)
     w, Q = np.linalg.eigh(np.where(finite, X, np.eye(X.shape[-1], dtype=X.dtype)))
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = stacked(POLICIES[policy](entries(w.astype(float)), damping if policy == "damped" else rcond)).astype(X.dtype)
     result = np.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
     return np.where(finite, result, np.nan)
-
-
-def _share(name: str, value: float) -> float:
-    """A finite number of at least 0."""
-    number = real(name, value, (), "give a small number")
-    if number.ndim or not 0.0 <= number < np.inf:
-        raise StateError(f"{name} is {shown(value)}, expected a finite number of at least 0", "leave it out for the default")
-    return float(number)
 
 
 def rank(X: np.ndarray, rcond: float = 1e-9) -> np.ndarray:

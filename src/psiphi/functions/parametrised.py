@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import generator, positive, real, whole
+from psiphi.arguments import batch_axes, frozen, generator, positive, real, whole
 from psiphi.editing.changing import with_bodies
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.freed import OF_COORDINATES, UPPER, FreeBlock, Freed, moments, ten
-from psiphi.model.model import WORLD, Body, frozen
+from psiphi.model.model import WORLD, Body
 from psiphi.model.posing import place, pose
 from psiphi.model.states import first
 from psiphi.wording import nearest, shown
@@ -203,11 +203,9 @@ def _of_link(freed: Freed, link: Any, words: tuple[str, ...]) -> FreeBlock:
 
 def _filled(freed: Freed, new: Mapping[FreeBlock, np.ndarray]) -> np.ndarray:
     """The robot's own numbers, with some blocks of others."""
-    try:
-        lead = np.broadcast_shapes(*(values.shape[:-1] for values in new.values()))
-    except ValueError:
-        shapes = ", ".join(str(values.shape[:-1]) for values in new.values())
-        raise StateError(f"the batch axes do not fit together: {shapes}", "make them equal, 1, or absent") from None
+    lead = batch_axes(
+        "", {f"{block.word} of {freed.nominal.bodies[block.index].name}": values.shape[:-1] for block, values in new.items()}
+    )
     out = np.array(np.broadcast_to(freed.values, (*lead, freed.size)))
     for block, values in new.items():
         out[..., block.own] = values

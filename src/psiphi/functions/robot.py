@@ -1,4 +1,4 @@
-"""The robot at the door: a model that answers. Its methods pick a gufunc, call it, and turn its errors into words."""
+"""The robot at the door: a model that answers. Its methods say what they are, and ask `called.py` for it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, is_foreign
-from psiphi.catalogue.dynamics import BY_METHOD, METHODS, PARTS, catalogued
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches
+from psiphi.catalogue.dynamics import BY_METHOD, METHODS
 from psiphi.compiler.passes import is_large
-from psiphi.compiler.source import Function
-from psiphi.errors import Error, SingularError, StateError
-from psiphi.functions import by_columns, guard, operational
-from psiphi.functions import check as checked
+from psiphi.errors import Error, StateError
+from psiphi.functions import guard
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
-from psiphi.functions.identified import Identified
-from psiphi.model.states import check_states
+from psiphi.functions.framed import WithFrames
 from psiphi.operators import Operators
 from psiphi.optional import need
-from psiphi.runtime.lazy_arrays import refuse_lazy
-from psiphi.spatial.choices import on_tape
-from psiphi.sweeps.interpreter import interpret, interpret_on_tape
-from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import shown
 
 if TYPE_CHECKING:
@@ -36,19 +29,13 @@ if TYPE_CHECKING:
 _ndarray, _WORLD = np.ndarray, "world"
 
 
-def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> bool:
-    """Whether these are arrays of one state, tape expressions among their numbers."""
-    shaped = all(np.shape(value) == arg.shape for arg, value in zip(inputs, values, strict=True))
-    return shaped and any(on_tape(x) for value in values for x in np.ravel(value))
-
-
 def _stepping() -> Any:
     """Integrators stand downstream, with what drives a robot; a step of one is asked of the robot."""
     return need("psiphi.rollouts.stepping", "a step", "psiphi")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(Identified):
+class Robot(WithFrames):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
     `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
@@ -79,15 +66,6 @@ class Robot(Identified):
         """This robot in the velocities nu, where the mass matrix is the identity (`.unnormalised`: xi, where it is D)."""
         return Diagonalised(self)
 
-    def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Differentiable:
-        """The compiled quantity `name` of the catalogue, to be called, with its derivatives; its `.ufunc` is a NumPy gufunc."""
-        try:
-            return self._functions[name, frames, axes]
-        except (KeyError, TypeError):
-            request = guard.request(self, name, frames, axes)
-        key = request.name, request.frames, request.axes
-        return self._functions.setdefault(key, catalogued(self._model, request, kind=Differentiable))
-
     def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot:
         """This robot with some of its numbers as inputs: `parameters` (..., n) of every function, one set or one an element.
 
@@ -105,36 +83,6 @@ class Robot(Identified):
         ((5, 6), True)
         """
         return need("psiphi.functions.free", "parameters", "psiphi").free(self, words, links)
-
-    def symbolic(self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False) -> Any:
-        """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
-
-        The answer has `shared` and `results`, as `sympy.cse` gives them, `matrix` (written out), `textbook()` and `latex()`;
-        `parameters=True` makes masses, centres, inertias, lengths and gravity symbols, m1, c1x, I1zz, l1, g.
-
-        >>> import psiphi as pp
-        >>> arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0)), pp.DH(a=1.0, mass=1.0, com=(0.5, 0, 0))])
-        >>> arm.symbolic("mass_matrix", parameters=True).textbook()[0, 1]
-        c2x**2*m2 + c2x*l1*m2*cos(q2)
-        """
-        return self.function(name, frames, axes).symbolic(parameters)
-
-    def to_casadi(self, name: str, frames: Any = (), axes: str = "world") -> Any:
-        """The quantity `name` of the catalogue as a `casadi.Function` on SX, with CasADi's exact derivatives (extra `casadi`).
-
-        Vectors are columns; CasADi's derivatives by q are by its nq numbers, quaternions among them.
-
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.robots.puma560()
-        >>> f = robot.to_casadi("gravity")
-        >>> bool(np.allclose(np.array(f(np.ones(6))).ravel(), robot.gravity(np.ones(6))))
-        True
-        """
-        return self.function(name, frames, axes).to_casadi()
-
-    def flops(self, name: str, **options: Any) -> int:
-        """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
-        return self.function(name, **options).count.flops
 
     def forward_dynamics(
         self,
@@ -214,7 +162,7 @@ class Robot(Identified):
     def _gains(self, q, dtype) -> dict[str, np.ndarray]:
         """P-, P+ and G of the Kalman form: each column of all bodies at once, since the operators are block diagonal."""
         if self.embedding is not None:
-            cause = f"P and G of {self.name}, whose loops are embedded, are of clusters, not of single bodies"
+            cause = f"{self.embedding.words(self.name)}: its P and G are of clusters, not of single bodies"
             raise StateError(cause, "robot.operators.P.dense(q) has them, cluster by cluster")
         q = np.asarray(q)
         kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)
@@ -379,90 +327,6 @@ class Robot(Identified):
         """M^-1 tau in O(N), without the matrix. -> (..., nv)"""
         return self._call("mass_solve", dict(q=q, tau=tau), out, dtype, check)
 
-    def frame_pose(self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
-        """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)"""
-        return self._call("frame_pose", dict(q=q), out, dtype, check, (self._named(frame),))
-
-    def frame_velocity(
-        self,
-        q: Numbers,
-        v: Numbers,
-        frame: str,
-        *,
-        axes: str = "world",
-        out: Out = None,
-        dtype: DType = None,
-        check: bool = False,
-    ) -> Array:
-        """V = [w; v] = J v of the frame's origin, in world axes (`axes="frame"`: the frame's own). -> (..., 6)"""
-        return self._call("frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes)
-
-    def operational_space_inertia(
-        self,
-        q: Numbers,
-        frames: str | Sequence[str],
-        *,
-        policy: str = "pseudo",
-        rcond: float = 1e-9,
-        damping: float = 1e-3,
-        axes: str = "world",
-        check: bool = False,
-    ) -> Array:
-        """Lambda = (J M^-1 J*)^-1 of one frame or of several on any branches. -> (..., 6 frames, 6 frames)
-
-        Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
-        (least norm), "damped", or "exact" (NaN there, and only there).
-        """
-        guard.on_host("operational_space_inertia", q)
-        X = self.operational_compliance(q, frames, axes=axes, check=check)
-        return operational.inverse(X, policy, rcond, damping)
-
-    def operational_compliance(
-        self,
-        q: Numbers,
-        frames: str | Sequence[str],
-        *,
-        axes: str = "world",
-        out: Out = None,
-        dtype: DType = None,
-        check: bool = False,
-    ) -> Array:
-        """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
-        return self._call("operational_compliance", dict(q=q), out, dtype, check, guard.names(self, frames), axes)
-
-    def operational_space_bias(
-        self,
-        q: Numbers,
-        v: Numbers,
-        frames: str | Sequence[str],
-        *,
-        policy: str = "pseudo",
-        rcond: float = 1e-9,
-        damping: float = 1e-3,
-        check: bool = False,
-    ) -> Array:
-        """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
-        guard.on_host("operational_space_bias", q, v)
-        names = guard.names(self, frames)
-        if not names:
-            raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
-        free = self.forward_dynamics(q, v, np.zeros(self.nv), check=check)
-        drift = np.concatenate([self.frame_acceleration(q, v, free, frame) for frame in names], axis=-1)
-        Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
-        return -np.einsum("...ij,...j->...i", Lam, drift)
-
-    def frame_acceleration(
-        self, q: Numbers, v: Numbers, a: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
-    ) -> Array:
-        """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes; a = 0 gives dJ/dt v. -> (..., 6)"""
-        return self._call("frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),))
-
-    def jacobian(
-        self, q: Numbers, frame: str, *, axes: str = "world", out: Out = None, dtype: DType = None, check: bool = False
-    ) -> Array:
-        """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""
-        return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
-
     def energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """v* M v / 2 - sum m g.c: kinetic and potential energy together, zero at rest at the world's origin. -> (...)"""
         return self._call("energy", dict(q=q, v=v), out, dtype, check)
@@ -474,113 +338,3 @@ class Robot(Identified):
     def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """- sum m g.c. -> (...)"""
         return self._call("potential_energy", dict(q=q), out, dtype, check)
-
-    def center_of_mass(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
-        """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
-        self._heavy("center_of_mass", "use frame_pose for places")
-        return self._call("center_of_mass", dict(q=q), out, dtype, check)
-
-    def momentum(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
-        """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
-
-        Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
-        """
-        return self._call("momentum", dict(q=q, v=v), out, dtype, check)
-
-    def centroidal_momentum(
-        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
-    ) -> Array:
-        """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
-        self._heavy("centroidal_momentum", "use momentum, about the world's origin")
-        return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
-
-    def centroidal_momentum_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
-        """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
-        self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
-        return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)
-
-    def _heavy(self, name: str, remedy: str) -> None:
-        """Refuse what needs a centre of mass on a robot that has none."""
-        if not self.mass > 0.0:
-            raise SingularError(f"{name}: no moving body of {self.name} has mass", remedy)
-
-    @cached_property
-    def mass(self) -> float:
-        """The mass of all moving bodies."""
-        return sum(body.mass for body in self.bodies)
-
-    def _named(self, frame) -> str:
-        return self.frame(frame).name
-
-    def _loaded(self, name: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
-        guard.check_axes(axes)
-        if f_ext is None or not guard.mapping(f_ext):
-            return self._call(name, state, out, dtype, check)
-        frames = tuple(self._named(frame) for frame in f_ext)
-        state["f_ext"] = guard.stack_wrenches(f_ext)
-        return self._call(name, state, out, dtype, check, frames, axes)
-
-    def _matrix(self, name: str, q, out, dtype, check):
-        if self.function(name).written_out:
-            return self._call(name, dict(q=q), out, dtype, check)
-        return by_columns.matrix(self, name, q, out, dtype, check)
-
-    def _parameters(self, name: str) -> Any:
-        """The numbers that are free; a robot that has some is a `FreeRobot`, which knows them."""
-        return guard.parameters(self, name, None)
-
-    def _over_samples(self) -> Robot:
-        """The robot for arrays with one batch axis more: what has batch axes of its own gets it, too."""
-        return self
-
-    @property
-    def _more(self) -> tuple[Any, ...]:
-        """What its functions take behind their own arguments."""
-        return () if self.freed is None else (self._parameters(""),)
-
-    def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
-        if self.freed is not None and PARAMETERS not in state:
-            state = {**state, PARAMETERS: self._parameters(name)}
-        function, values = self.function(name, frames, axes), tuple(state.values())
-        for value in values:
-            if type(value) is not _ndarray or not self.joints:
-                if any(map(is_foreign, values)):
-                    return guard.entered(function, values, out, dtype, check)
-                values = guard.plain(self, name, function.source.inputs, values)
-                break
-        if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
-            self.upright(name, values[0])
-        if check is not False and flag("check", check):
-            refuse_lazy(name, "check=True looks at numbers", *values)
-            values = guard.plain(self, name, function.source.inputs, values)
-            check_states(self, name, function.source.inputs, values, frames)
-            with np.errstate(all="ignore"):
-                result = self._call(name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes)
-            checked.after(self, name, function.source, values, result)
-            return result
-        if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
-            out = guard.fitting_out(self, name, function.source, values, out)
-        elif out is None and dtype is not None:
-            out = (None,) * function.ufunc.nout
-        try:
-            if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
-                refuse_lazy(name, "on a robot of so many bodies its sweeps are interpreted", *values)
-                return self._interpreted(function, values, dtype)
-            return function.run(values, out, dtype)
-        except (ValueError, TypeError, NotImplementedError) as error:
-            if not is_large(self) and _traced(function.source.inputs, values):  # a user's law of control
-                results: Any = interpret_on_tape(function.program, function.tree, *values)
-                return results[0] if len(results) == 1 else results
-            words = guard.in_words(self, name, function.source, values, out, dtype, error)
-            if words is error:
-                raise
-            raise words from error
-
-    @staticmethod
-    def _interpreted(function: Function, values, dtype) -> Any:
-        """The sweeps as they are: what is kept of every link of a large robot fits no loop over classes of links."""
-        source = function.source
-        with np.errstate(all="ignore"):
-            results = interpret(source.program, source.tree, *values)
-        results = tuple(x.astype(dtype or np.result_type(np.float32, *values), copy=False) for x in results)
-        return results[0] if len(results) == 1 else results

@@ -12,8 +12,8 @@ from typing import Any
 from psiphi.errors import StateError
 from psiphi.functions.expressions import ExpressionFunction, function
 from psiphi.functions.robot import Robot
-from psiphi.model.model import suggest
 from psiphi.operators import Expression, derivative, vector
+from psiphi.wording import nearest
 
 
 def derive(robot: Robot, text: str) -> ExpressionFunction:
@@ -83,7 +83,7 @@ class _TypedReader:
         known = [*self.s.names, "mass", "mass_half", "J", "B"]
         if name in known:
             return getattr(self.s, name)
-        raise StateError(f"no operator {name!r}", suggest(name, [*known, "tau", "v", "qdd", "x"]))
+        raise StateError(f"no operator {name!r}", nearest(name, [*known, "tau", "v", "qdd", "x"]))
 
     def _call(self, node: ast.Call) -> Any:
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")

@@ -39,8 +39,8 @@ class Layout:
 
     def __init__(self, model: Model, peer: str, slots: Sequence[Slot], spatial_linear_first: bool):
         if model.embedding is not None:
-            cause = f"the loops of {model.name} are embedded: {peer} has its joints one by one"
-            raise StateError(cause, "convert for the robot as it was before pp.embed")
+            cause = f"{model.embedding.words(model.name)}: {peer} has its joints one by one"
+            raise StateError(cause, f"convert for {model.embedding.instead}")
         self.model, self.peer, self.slots = model, peer, tuple(slots)
         self.nq = sum(slot.row.nq for slot in self.slots)
         self.nv = sum(slot.row.nv for slot in self.slots)

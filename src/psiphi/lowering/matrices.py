@@ -13,10 +13,11 @@ from psiphi.lowering.graph import adjoint
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.terms import Poly, Word
-from psiphi.spatial.screws import Inertia, add, coinertia, dot, force, pose, rigid, rotate, second_moment
-from psiphi.spatial.stacks import DenseSquare, StackedInertia
+from psiphi.spatial.screws import Inertia, coinertia, dot, force
+from psiphi.spatial.stacks import DenseSquare
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.steps.rigid_bodies import Rigid, compose
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,6 @@ class Column:
 
     value: list
     origin: int | None
-
-
-class Columns(dict):
-    """{column number: Column}; messages of different children do not overlap."""
-
-    def __add__(self, other: Columns) -> Columns:
-        return Columns({**self, **other})
 
 
 class LoweredMatrix:
@@ -123,7 +117,7 @@ class _Fill:
     def __init__(self, lowered: LoweredMatrix, widths: dict[str, int]):
         self.lowered, self.widths = lowered, widths
         self.total: dict[tuple[str, int, int], Any] = {}
-        self.sent: dict[Family, Columns] = {}  # what the roots sent to the world
+        self.sent: dict[Family, Climbing] = {}  # what the roots sent to the world
         self.whole: list[Rigid] = []  # and the composite bodies they carry
 
     def start(self, site: Site) -> None:
@@ -206,12 +200,12 @@ class _Fill:
         """At a root: the columns that have come so far, carried to the world by φ alone, whatever they climbed with."""
         for f in self.lowered.families if self.lowered.grounded else ():
             carried = {j: Column(force(site.path, x.value), site.link.index) for j, x in site.kept[f].items()}
-            self.sent[f] = self.sent.get(f, Columns()) + Columns(carried)
+            self.sent[f] = self.sent.get(f, Climbing()) + Climbing(carried)
         if self.lowered.composite:
             self.whole.append(site.sent["rigid"])
 
     def _climb(self, site: Site, f: Family) -> None:
-        here = Columns(site.children.get(f, {}))
+        here = Climbing(site.children.get(f, {}))
         sent = {}
         units = list(_units(site, f.letters, ""))
         # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
@@ -228,7 +222,7 @@ class _Fill:
         if f.shifted:
             for j, e in units:
                 sent[j] = Column(force(site.path, LOCAL["G"](site, apply(site, f.letters[1:], e))), None)
-        site.sent[f] = Columns(sent)
+        site.sent[f] = Climbing(sent)
 
     def _composite(self, site: Site, name: str, c: Fraction, shape: Composite) -> None:
         """Rows of this body against columns from here and below; the mirror image from the left's columns."""
@@ -285,7 +279,7 @@ class _Fill:
                         self.put(name, j, i, c, value)
             done.add(j)
 
-    def _pairs(self, name: str, c: Fraction, Om: Inertia, near: Columns, far: Columns, transposed: bool) -> None:
+    def _pairs(self, name: str, c: Fraction, Om: Inertia, near: Climbing, far: Climbing, transposed: bool) -> None:
         for j, x in near.items():
             partners = [(i, y) for i, y in far.items() if _apart(x, y)]
             z = Om @ x.value if partners else []
@@ -331,63 +325,6 @@ def _rows(site: Site, value) -> list[tuple[int, Any]]:
         return [(6 * number + i, x) for number, part in value.items() for i, x in enumerate(part)]
     start = site.slices["v"].start
     return [(start + i, x) for i, x in enumerate(value)]
-
-
-def compose(site: Site) -> None:
-    """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
-    bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in site.bodies]
-    below = site.children.get("rigid")
-    if below is not None:
-        bodies = [x + y for x, y in zip(bodies, below if isinstance(below, RigidStack) else [below], strict=True)]
-    site.keep(r=StackedInertia([x.inertia for x in bodies]) if site.is_cluster else bodies[0].inertia)
-    site.send(rigid=site.handed(_carried, bodies))
-
-
-def _carried(path: list, body: Rigid) -> Rigid:
-    """As the parent sees it. Moments of mass move cheaper than 6 x 6 inertias: m, m p + m l, J + l p* + p l* + m l l*
-    (Steiner)."""
-    mass = body.mass
-    l, p = pose(path, EYE3, ZERO3)[1], rotate(path, body.moment)
-    turned = second_moment(path, body.J)
-    moved = [[turned[r][c] + l[r] * p[c] + l[c] * p[r] + mass * (l[r] * l[c]) for c in range(3)] for r in range(3)]
-    first = [x + mass * y for x, y in zip(p, l, strict=True)]
-    return Rigid(mass, first, _symmetric(moved))
-
-
-class RigidStack(list):
-    """The rigid bodies that the bodies of a cluster carry."""
-
-    def __add__(self, other: RigidStack) -> RigidStack:  # type: ignore[override]
-        return RigidStack(x + y for x, y in zip(self, other, strict=True))
-
-
-@dataclass(frozen=True)
-class Rigid:
-    """Mass, first and second moment of a rigid body; they add."""
-
-    mass: Any
-    moment: list
-    J: list
-
-    def __add__(self, other: Rigid) -> Rigid:
-        return Rigid(self.mass + other.mass, add(self.moment, other.moment), _sum(self.J, other.J))
-
-    def put(self, at: int, count: int) -> RigidStack:
-        """Carried by one body of a cluster."""
-        nothing = Rigid(0.0, ZERO3, [ZERO3, ZERO3, ZERO3])
-        return RigidStack(self if i == at else nothing for i in range(count))
-
-    @property
-    def inertia(self) -> Inertia:
-        return rigid(self.mass, self.moment, self.J)
-
-
-def _symmetric(A) -> list:
-    return [[A[min(r, c)][max(r, c)] for c in range(3)] for r in range(3)]
-
-
-def _sum(A, B) -> list:
-    return _symmetric([[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(A, B, strict=True)])
 
 
 def compliance(site: Site, above: Any, middle: Word, kind: str) -> Any:

@@ -42,7 +42,7 @@ from psiphi.operators.letters import (
     VectorLetter,
 )
 from psiphi.operators.terms import Poly, Term, Word
-from psiphi.spatial.screws import add, force, motion
+from psiphi.spatial.screws import add, force, motion, subtract
 from psiphi.steps.formed import SitePlace, formed
 from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (
@@ -57,7 +57,6 @@ from psiphi.steps.local import (
     keep_velocity,
     local_acceleration,
     local_force,
-    subtract,
 )
 from psiphi.steps.newton import accelerate, move, world_at_rest
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
+from psiphi.arguments import frozen
 from psiphi.model.checks import perpendicular
+from psiphi.model.clusters import Cluster, Embedding
 from psiphi.model.inertias import combine, matrices
 from psiphi.model.log import Log
-from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose, frozen
+from psiphi.model.modal_laws import modal_cluster
+from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.records import FrameRecord, JointRecord, LinkRecord
 from psiphi.model.tree import Walk
@@ -18,8 +22,26 @@ from psiphi.wording import nearest, shown
 
 def assemble(name: str, gravity, walk: Walk, links: dict[str, LinkRecord], extra: list[FrameRecord], log: Log) -> Model:
     """The model of a walked tree, not yet judged as a whole."""
-    bodies = _bodies(walk)
-    return Model(name, bodies, _joints(walk), _frames(walk, links, extra, log), frozen(gravity))
+    bodies, joints = _bodies(walk), _joints(walk)
+    model = Model(name, bodies, joints, _frames(walk, links, extra, log), frozen(gravity))
+    clusters = _bending(walk, log)
+    return model if not clusters else replace(model, embedding=Embedding(clusters, frozen(model.neutral())))
+
+
+def _bending(walk: Walk, log: Log) -> tuple[Cluster, ...]:
+    """The bodies that bend: each a run of places that move together."""
+    found = []
+    for k, joint in enumerate(walk.joints):
+        if joint.group is None:
+            continue
+        beside = [i for i, other in enumerate(walk.joints) if other.group is joint.group and walk.parents[i] == walk.parents[k]]
+        if len(beside) != joint.group.places:
+            cause = f"the flexible link {shown(joint.group.link)} has {joint.group.places} places, and {len(beside)} are left"
+            log.fail(joint, cause, "take the whole link away, or nothing of it")
+        if joint.leads:
+            assert joint.modes is not None and beside == list(range(k, k + len(beside)))
+            found.append(modal_cluster(k, len(beside), walk.parents[k], joint.modes.count))
+    return tuple(found)
 
 
 def _bodies(walk: Walk) -> tuple[Body, ...]:
@@ -34,6 +56,7 @@ def _joints(walk: Walk) -> tuple[Joint, ...]:
     out, nq, nv = [], 0, 0
     for k, j in enumerate(walk.joints):
         row = j.row
+        own = (row.nq, row.nv) if j.group is None or j.leads else (0, 0)
         axis = (0.0, 0.0, 1.0) if row.axes == 0 else j.axis
         out.append(
             Joint(
@@ -45,15 +68,17 @@ def _joints(walk: Walk) -> tuple[Joint, ...]:
                 _row(axis),
                 _row(j.axis2 or _perpendicular(axis)),
                 j.pitch,
-                slice(nq, nq + row.nq),
-                slice(nv, nv + row.nv),
+                slice(nq, nq + own[0]),
+                slice(nv, nv + own[1]),
                 *map(_row, (j.lower, j.upper, j.velocity, j.effort, j.damping, j.friction, j.armature, j.stiffness, j.rest)),
                 spring=j.spring,
                 motor=j.motor,
                 mimic=j.mimic,
+                modes=j.modes,
+                shared=slice(nq - row.nq, nq) if own == (0, 0) else None,
             )
         )
-        nq, nv = nq + row.nq, nv + row.nv
+        nq, nv = nq + own[0], nv + own[1]
     return tuple(out)
 
 

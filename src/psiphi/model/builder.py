@@ -15,15 +15,17 @@ from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, frozen
+from psiphi.arguments import path as path_text
 from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
+from psiphi.model.bending import BendingBody, make_flexible
 from psiphi.model.checks import check_joints, check_links, check_model, read_repairs
 from psiphi.model.elastic import make_elastic, sprung
 from psiphi.model.joints import JOINTS, sizes
 from psiphi.model.log import Log
-from psiphi.model.model import Model, frozen
+from psiphi.model.model import Model
 from psiphi.model.nonlinear import Spring
 from psiphi.model.opening import description, postures_by_joint
 from psiphi.model.places import HERE, UPRIGHT, Place
@@ -55,7 +57,7 @@ class Builder:
         """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
         no joint on an unnamed world."""
         self.loops: list = []  # of a file, between its frames
-        self.file = None if file is None else os.fspath(file)
+        self.file = None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
         self.forest, self.order = forest, "given"
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}
@@ -143,7 +145,8 @@ class Builder:
         xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
         Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
         `stiffness` is that of a spring at `rest` (zero where it is left out); `spring` is one that is not linear: a table
-        {"deflection": [...], "torque": [...]} of what pulls back, or {"polynomial": [c2, c3, ...]} beside the stiffness.
+        {"deflection": [...], "torque": [...]} of what pulls back ("smooth": True: a cubic spline through it), or
+        {"polynomial": [c2, c3, ...]} beside the stiffness.
         `motor=False`: nothing drives the joint.
         """
         fail = self._fail_at("joint", name, line=line)
@@ -189,6 +192,8 @@ class Builder:
         if not isinstance(joint, str) or joint not in self.joints:
             fail("there is no such joint", nearest(joint, self.joints) if isinstance(joint, str) else "give its name")
         record = self.joints[joint]
+        if record.group is not None:
+            fail("it is of a flexible link, whose modes have their own stiffness", "give the pp.Beam other measures")
         k, at, more = sprung(record.kind, sizes(record.kind)[1], stiffness, rest, spring, fail)
         self.joints[joint] = replace(record, stiffness=k, rest=at, spring=more)
 
@@ -214,6 +219,31 @@ class Builder:
         """
         make_elastic(self, joint, stiffness, rotor, ratio, damping, spring, self._fail_at("joint", joint))
 
+    def flexible(
+        self,
+        link: str,
+        body: BendingBody,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
+    ) -> None:
+        """Hang a body that bends, a `pp.Beam` or a `pp.FlexibleBody`, on a link that is there, with its root at xyz and rpy.
+
+        Its modes are joint "<link>_modes", without a motor; its nodes are links "<link>_tip" and so on, which others may hang
+        on. The link keeps the mass it has: it is what the body is clamped to. Stiffness and damping of the modes act where
+        those of joints do: `pp.simulate(..., springs=True, damping=True)`.
+
+        >>> import psiphi as pp
+        >>> b = Builder("boom")
+        >>> b.body("boom")
+        >>> b.joint("shoulder", "revolute", "world", "boom", axis=(0, 1, 0))
+        >>> b.flexible("boom", pp.Beam(2.0, (0.05, 0.02), "aluminium", modes=2, planes="z"))
+        >>> b.build().nv
+        3
+        """
+        fail = self._fail_at("link", link)
+        make_flexible(self, link, body, self._place(xyz, rpy, rotation, fail), fail)
+
     def frame(
         self,
         name: str,
@@ -232,14 +262,18 @@ class Builder:
         """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
         fail = self._fail_at("posture", name)
         self._new(name, {}, "posture", fail)
+        if not isinstance(q, Mapping):
+            fail(f"q is {shown(q)}, expected coordinates by joint", f'say b.posture({shown(name)}, {{"elbow": 0.5}})')
         for joint, value in q.items():
             if joint not in self.joints:
                 fail(f"it names joint {shown(joint)}, which is not there", nearest(joint, self.joints))
-            own = values.per_coordinate(value, sizes(self.joints[joint].kind)[0], 0.0, f"q of joint {shown(joint)}", fail)
+            own = values.per_coordinate(value, self.joints[joint].nq, 0.0, f"q of joint {shown(joint)}", fail)
             self.postures.setdefault(name, {})[joint] = own
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""
+        if not isinstance(element, str):
+            raise ModelError(f"element is {shown(element)}, expected what the note is about", 'give its name, say "robot"')
         self.notes.note(Whole(element, line), text)
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Model:

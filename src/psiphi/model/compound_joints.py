@@ -9,6 +9,8 @@ import numpy as np
 
 from psiphi.model.cluster_laws import ClusterLaws, PublicMember
 from psiphi.model.clusters import Cluster
+from psiphi.model.modal_laws import laws_of
+from psiphi.model.mode_shapes import MODAL
 from psiphi.spatial.entries import along
 
 STAGES = 12  # on the way to a configuration far off, loops are closed so many times
@@ -39,21 +41,23 @@ class CompoundJoint(NamedTuple):
     @property
     def row(self) -> CompoundRow:
         laws = self.laws
-        return CompoundRow(
-            lambda q, v: laws.rate(q, laws.rates(q, v)), laws.exp, laws.log, laws.closed, laws.nq, len(laws.cluster.free)
-        )
+        rate = lambda q, v: laws.rate(q, laws.rates(q, v))  # noqa: E731
+        flat = bool(laws.cluster.modes)
+        return CompoundRow(rate, laws.exp, laws.log, laws.closed, laws.nq, len(laws.cluster.free), flat)
 
 
 def public_laws(model: Any, cluster: Cluster) -> ClusterLaws:
     """The laws of a cluster in public link axes."""
     members = [PublicMember(joint, joint.canonical) for joint in (model.joints[k] for k in cluster.bodies)]
-    return ClusterLaws(cluster, members, [(tie.first, tie.second) for tie in cluster.ties])
+    return laws_of(cluster, members, [(tie.first, tie.second) for tie in cluster.ties])
 
 
 def compound_joint(model: Any, cluster: Cluster) -> CompoundJoint:
     own = [model.joints[k] for k in cluster.bodies]
     q = slice(own[0].q_slice.start, own[-1].q_slice.stop)
     v = slice(own[0].v_slice.start, own[-1].v_slice.stop)
+    if cluster.modes:
+        return CompoundJoint(public_laws(model, cluster), q, v, own[0].name, MODAL)
     return CompoundJoint(public_laws(model, cluster), q, v, " and ".join(joint.name for joint in own))
 
 
@@ -75,7 +79,7 @@ def scattered(model: Any, q: np.ndarray) -> np.ndarray:
     and stays on that branch; where a loop does not close so far off, half way, and half of that."""
     flat = np.array(q.reshape(-1, model.nq))
     for joint in compound_joints(model):
-        if isinstance(joint, CompoundJoint):
+        if isinstance(joint, CompoundJoint) and joint.kind != MODAL:
             flat[:, joint.q_slice] = _led(joint, model.embedding.neutral[joint.q_slice], flat[:, joint.q_slice])
     return flat.reshape(q.shape)
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, frozen
 from psiphi.errors import ModelError
 from psiphi.model.builder import Builder
-from psiphi.model.model import IDENTITY, Model, Pose, frozen
+from psiphi.model.model import IDENTITY, Model, Pose
 from psiphi.wording import nearest, shown
 
 KINDS = ("revolute", "continuous", "prismatic")

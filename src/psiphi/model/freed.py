@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import frozen
 from psiphi.errors import StateError
-from psiphi.model.model import Body, Joint, Model, Pose, frozen
+from psiphi.model.model import Body, Joint, Model, Pose
 
 INERTIA = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 PLACE = ("x", "y", "z", "roll", "pitch", "yaw")

@@ -51,8 +51,8 @@ def join(parts: Sequence[Part], name: str) -> Model:
 def _no_embedding(parts: Sequence[Part]) -> None:
     for part in parts:
         if part.model.embedding is not None:
-            cause = f"{part.model.name} has loops that are embedded, and closed systems do not take these yet"
-            raise ModelError(cause, "give the robot as it was before pp.embed, its loops among those of the system")
+            cause = f"{part.model.embedding.words(part.model.name)}, and closed systems do not take these yet"
+            raise ModelError(cause, f"give {part.model.embedding.instead}, and loops among those of the system")
 
 
 def _all_free(parts: Sequence[Part], name: str) -> Freed | None:

@@ -63,7 +63,7 @@ class JointKind:
         if self.neutral is None:
             object.__setattr__(self, "neutral", (0.0,) * self.nq)
         if self.random is None:
-            object.__setattr__(self, "random", _random_box(self.slides))
+            object.__setattr__(self, "random", flat_box(self.slides))
 
     @property
     def is_flat(self) -> bool:
@@ -76,7 +76,8 @@ def unit(*indices: int) -> list[Row]:
     return [[1.0 if i == j else 0.0 for j in range(6)] for i in indices]
 
 
-def _random_box(slides) -> Callable:
+def flat_box(slides) -> Callable:
+    """Random coordinates of a joint in a vector space: within limits, half a turn, a metre."""
     span = np.where(slides, 1.0, np.pi)
 
     def random(rng, size, lower, upper):
@@ -152,7 +153,7 @@ def _random_rotation(rng, size):
 
 
 def _free_random(rng, size, lower, upper):
-    place = _random_box((True,) * 3)(rng, size, lower[:3], upper[:3])
+    place = flat_box((True,) * 3)(rng, size, lower[:3], upper[:3])
     return np.concatenate([place, _random_rotation(rng, size)], axis=-1)
 
 
@@ -215,7 +216,7 @@ JOINTS: dict[str, JointKind] = {
         rate=_planar_rate,
         exp=_planar_exp,
         log=_planar_log,
-        random=_random_box((True, True, False)),
+        random=flat_box((True, True, False)),
     ),
     "free": JointKind(
         7,

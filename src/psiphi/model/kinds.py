@@ -121,6 +121,11 @@ def _sliding(shape: Constants, at: Relative) -> list[Forbidden]:
     return _slides([shape.axis], at)
 
 
+def _rough(shape: Constants, at: Relative) -> list[Forbidden]:
+    """A point stays on a plane and does not slide on it, wherever it is: across the normal velocities alone are bound."""
+    return [*_slides([shape.axis], at), *(Forbidden(ZERO, u) for u in shape.across)]
+
+
 def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
     """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
     d = shape.length
@@ -157,6 +162,7 @@ KINDS: dict[str, Kind] = {
         _soft, 4, "turns about a point, but not about the normal", ("axis",), contact="soft", along="normal", loops=False
     ),
     "sliding": Kind(_sliding, 1, "a point slides on a plane", ("axis",), slides=True, contact="sliding", along="normal"),
+    "rough": Kind(_rough, 3, "a point rests on a plane, anywhere on it, and turns", ("axis",), slides=True),
 }
 LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
 CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}

@@ -1,10 +1,9 @@
-"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere. Plain immutable data."""
+"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`skeleton.py`). Plain immutable data."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,14 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import Numbers, generator, real, whole
+from psiphi.arguments import Numbers, batch_axes, frozen, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.compound_joints import compound_joints, scattered
-from psiphi.model.joints import JOINTS, JointKind
 from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
-from psiphi.model.nonlinear import Spring
+from psiphi.model.skeleton import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
 from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:
@@ -29,18 +27,9 @@ if TYPE_CHECKING:
     from psiphi.model.freed import Freed
     from psiphi.model.records import Description
 
-WORLD = -1  # the parent index of a body that hangs on the world
+__all__ = ["IDENTITY", "WORLD", "Body", "Frame", "Joint", "Mimic", "Model", "Pose"]  # a model, and what it is made of
 MAPPINGS = ("frames", "postures")
 TINY = 1e-160  # a number whose square is none
-
-
-def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """A read-only float64 copy of `values`."""
-    array = np.array(values, dtype=float)
-    if shape is not None:
-        array = array.reshape(shape)
-    array.flags.writeable = False
-    return array
 
 
 def sizes(what: str, values, count: int) -> np.ndarray:
@@ -52,46 +41,6 @@ def sizes(what: str, values, count: int) -> np.ndarray:
             f"{what} is {shown(values[0] if count == 1 else values)}, expected {shape} of at least 0", "correct it"
         )
     return array
-
-
-class Pose(NamedTuple):
-    """A frame seen from another: x_outer = rotation @ x_inner + translation."""
-
-    rotation: np.ndarray
-    translation: np.ndarray
-
-    def __matmul__(self, other: Pose) -> Pose:
-        return Pose(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
-
-    @property
-    def inv(self) -> Pose:
-        return Pose(self.rotation.T, -self.rotation.T @ self.translation)
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """The 4x4 homogeneous matrix."""
-        top = np.column_stack([self.rotation, self.translation])
-        return np.vstack([top, [0.0, 0.0, 0.0, 1.0]])
-
-
-IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))
-
-
-class Immutable:
-    """Data that never changes: a copy is the thing itself, and what comes out of a pickle is read-only again."""
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def __setstate__(self, state: dict) -> None:
-        for value in state.values():
-            for array in value if isinstance(value, Pose) else (value,):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
-        self.__dict__.update(state)
 
 
 class Solid(NamedTuple):
@@ -165,102 +114,6 @@ class Body(Immutable):
         return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m), solid)
 
 
-class Mimic(NamedTuple):
-    """q = multiplier * q(joint) + offset: kept as data, acts only where a call asks for it."""
-
-    joint: str
-    multiplier: float
-    offset: float
-
-
-@dataclass(frozen=True, eq=False)
-class Joint(Immutable):
-    """The joint that carries body `index`: `pose` is its frame in the parent's link frame, `axis` in the joint frame.
-
-    Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature`, `stiffness`, `rest`
-    (nv entries). `spring` is what a spring has that is not linear; `motor` says whether anything drives the joint.
-    """
-
-    name: str
-    kind: str
-    index: int
-    parent: int
-    pose: Pose
-    axis: np.ndarray
-    axis2: np.ndarray
-    pitch: float
-    q_slice: slice
-    v_slice: slice
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity: np.ndarray
-    effort: np.ndarray
-    damping: np.ndarray
-    friction: np.ndarray
-    armature: np.ndarray
-    stiffness: np.ndarray
-    rest: np.ndarray
-    spring: Spring | None = None
-    motor: bool = True
-    mimic: Mimic | None = None
-
-    @property
-    def row(self) -> JointKind:
-        return JOINTS[self.kind]
-
-    @property
-    def canonical(self) -> Axes:
-        return canonical_axes(self)
-
-
-@dataclass(frozen=True)
-class Axes:
-    """A joint's canonical axes: `before` carries the joint's motion (z along its first axis) in the joint frame, `after`
-    the body's axes (z along its last axis) in the link frame; `twist` is (cos, sin) between a universal joint's two.
-
-    What a row of the joint table asks of a joint, `pitch` and `twist`, it may ask of these."""
-
-    before: np.ndarray
-    after: np.ndarray
-    twist: tuple[float, float] = (1.0, 0.0)
-    pitch: float = 0.0
-
-
-def canonical_axes(joint: Joint) -> Axes:
-    """z along the joint's axis; planar: x along `axis2`."""
-    h1, h2 = np.asarray(joint.axis), np.asarray(joint.axis2)
-    if joint.row.axes == 0:
-        return Axes(np.eye(3), np.eye(3), pitch=joint.pitch)
-    if joint.row.axes == 1:
-        Q = np.column_stack([h2, np.cross(h1, h2), h1])
-        return Axes(Q, Q, pitch=joint.pitch)
-    x = np.cross(h1, h2)
-    twist = snap(float(h1 @ h2), float(np.linalg.norm(x)))
-    x = x / np.linalg.norm(x)
-    before, after = np.column_stack([x, np.cross(h1, x), h1]), np.column_stack([x, np.cross(h2, x), h2])
-    return Axes(before, after, twist, joint.pitch)
-
-
-def snap(c: float, s: float) -> tuple[float, float]:
-    """A clean (cos, sin): unit length, multiples of 90 degrees exact."""
-    size = math.hypot(c, s)
-    c, s = c / size, s / size
-    if abs(c) < 1e-15:
-        return 0.0, math.copysign(1.0, s)
-    if abs(s) < 1e-15:
-        return math.copysign(1.0, c), 0.0
-    return c, s
-
-
-@dataclass(frozen=True, eq=False)
-class Frame(Immutable):
-    """A named place on body `body` (WORLD for the world): `pose` in that body's link frame."""
-
-    name: str
-    body: int
-    pose: Pose
-
-
 @dataclass(frozen=True, eq=False)
 class Model(Immutable):
     """A tree or forest of bodies; joint k carries body k, and its parent comes before it.
@@ -327,6 +180,8 @@ class Model(Immutable):
 
     def upright(self, name: str, q: np.ndarray) -> np.ndarray:
         """One configuration (nq,), or a StateError where a quaternion is zero; a batch keeps its NaN where it is."""
+        if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
+            q = self._state("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
             if -TINY < q[last] < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
@@ -389,20 +244,20 @@ class Model(Immutable):
         """
         q, v = self.upright("integrate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
         step = real("dt", dt, (), "give a number, or one for each batch element")
-        lead = _lead(q=q.shape[:-1], v=v.shape[:-1], dt=step.shape)
+        lead = batch_axes("integrate", {"q": q.shape[:-1], "v": v.shape[:-1], "dt": step.shape})
         q, v = np.broadcast_to(q, (*lead, self.nq)), step[..., None] * v
         return self.manifold.exp(self.manifold.unit(q), v)
 
     def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
-        _lead(q0=q0.shape[:-1], q1=q1.shape[:-1])
+        batch_axes("difference", {"q0": q0.shape[:-1], "q1": q1.shape[:-1]})
         return self.manifold.log(q0, q1)
 
     def rate(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dq/dt = Omega(q) v, S0 (b.5): v itself but for quaternions and planar joints. -> (..., nq)"""
         q, v = self.upright("rate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
-        lead = _lead(q=q.shape[:-1], v=v.shape[:-1])
+        lead = batch_axes("rate", {"q": q.shape[:-1], "v": v.shape[:-1]})
         return np.array(self.manifold.rate(self.manifold.unit(q), np.broadcast_to(v, (*lead, self.nv))))
 
     def velocity_of(self, q: Numbers, q_dot: Numbers) -> np.ndarray:
@@ -413,7 +268,7 @@ class Model(Immutable):
         [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
         """
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
-        lead = _lead(q=q.shape[:-1], q_dot=rate.shape[:-1])
+        lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
         columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq)
         felt = (columns @ rate[..., None])[..., 0]
@@ -428,7 +283,8 @@ class Model(Immutable):
     def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
         out = np.zeros((*lead, self.nq))
         for j in self.joints:
-            out[..., j.q_slice] = piece(j.row, j)
+            if j.shared is None:
+                out[..., j.q_slice] = piece(j.row, j)
         return out
 
     def _state(self, name: str, value, size: int) -> np.ndarray:
@@ -450,20 +306,8 @@ class Model(Immutable):
         return f"<{type(self).__name__} {self.name!r}: {bodies}, nq={self.nq}, nv={self.nv}>"
 
 
-suggest = nearest  # a remedy for an unknown name: the nearest known ones
-
-
 def _by_name(name, known) -> str:
     return nearest(name, known) if isinstance(name, str) else "give its name"
-
-
-def _lead(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The batch axes of several arguments together."""
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        each = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise StateError(f"the batch axes do not fit together: {each}", "make them equal or 1") from None
 
 
 def _digest(model: Model) -> str:
@@ -489,6 +333,8 @@ def _digest(model: Model) -> str:
         sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
         if joint.stiffness.any() or joint.rest.any() or joint.spring is not None or not joint.motor:
             sha.update(json.dumps([joint.stiffness.tolist(), joint.rest.tolist(), joint.spring, joint.motor]).encode())
+        if joint.modes is not None:
+            sha.update(json.dumps(joint.modes.key).encode())
     for frame in model.frames.values():
         sha.update(json.dumps([frame.name, frame.body]).encode())
         sha.update(frame.pose.rotation.tobytes() + frame.pose.translation.tobytes())

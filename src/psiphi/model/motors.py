@@ -29,7 +29,8 @@ def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ..
     if actuated is not None:
         driven = {model.joint(name).name for name in _names("actuated", actuated)}
         return tuple(joint.name for joint in model.joints if joint.name not in driven)
-    return tuple(joint.name for joint in model.joints if joint.kind == "free" or not joint.motor)
+    own = (joint for joint in model.joints if joint.shared is None)
+    return tuple(joint.name for joint in own if joint.kind == "free" or not joint.motor)
 
 
 def coordinates(model: Any, joints: Iterable[str]) -> np.ndarray:

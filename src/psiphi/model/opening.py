@@ -10,7 +10,7 @@ from psiphi.model.records import Description
 def description(model: Model) -> Description:
     """What the model was built from, or a ModelError where nothing is known or the model was changed since."""
     known = model.description
-    if model.embedding is not None:
+    if model.embedding is not None and model.embedding.loops:
         raise ModelError(f"the loops of {model.name} are embedded", "change the robot first, then pp.embed it")
     if known is None:
         raise ModelError(

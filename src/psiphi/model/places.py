@@ -72,3 +72,11 @@ def compose(outer: Place, inner: Place) -> Place:
     (R, p), (S, q) = outer, inner
     x, y, z = rotate(R, q)
     return multiply(R, S), (p[0] + x, p[1] + y, p[2] + z)
+
+
+def inverse(place: Place) -> Place:
+    """The outer frame, seen from the inner one."""
+    (a, b, c, d, e, f, g, h, i), p = place
+    back = UPRIGHT if place[0] is UPRIGHT else (a, d, g, b, e, h, c, f, i)
+    x, y, z = rotate(back, p)
+    return back, (-x, -y, -z)

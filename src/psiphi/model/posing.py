@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import frozen, read, real
 from psiphi.errors import StateError
-from psiphi.model.model import IDENTITY, Pose, frozen
+from psiphi.model.model import IDENTITY, Pose
 from psiphi.model.places import HERE, Computed, Place, from_rpy
 from psiphi.wording import shown
 
@@ -22,7 +22,9 @@ def pose(what: str, value: Any) -> Pose:
     if value is None:
         return IDENTITY
     if isinstance(value, Pose):
-        rotation, translation = np.asarray(value.rotation, dtype=float), np.asarray(value.translation, dtype=float)
+        remedy = "give a 3x3 matrix and x y z"
+        rotation = real(f"the rotation of {what}", value.rotation, (3, 3), remedy)
+        translation = real(f"the translation of {what}", value.translation, (3,), remedy)
     else:
         rotation, translation = _numbers(what, value)
     proper = rotation.shape == (3, 3) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psiphi.model.inertias import Six
-from psiphi.model.joints import JOINTS
+from psiphi.model.mode_shapes import ModeShape, row_of
 from psiphi.model.model import Mimic
 from psiphi.model.nonlinear import Spring
 from psiphi.model.places import HERE, Place, Vector
@@ -39,6 +39,14 @@ class LinkRecord:
         return self.mass != 0.0 or any(self.inertia)
 
 
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """One body that bends: by itself what its places have in common."""
+
+    link: str
+    places: int
+
+
 @dataclass(slots=True, frozen=True)
 class JointRecord:
     """A joint: `place` of the joint frame in the parent's link frame; per-coordinate numbers as tuples."""
@@ -63,6 +71,8 @@ class JointRecord:
     spring: Spring | None = None
     motor: bool = True
     mimic: Mimic | None = None
+    modes: ModeShape | None = None  # of a place on a body that bends,
+    group: Bent | None = None  # and which body
     line: int | None = None
 
     @property
@@ -74,8 +84,18 @@ class JointRecord:
         return self.kind != "fixed"
 
     @property
+    def nq(self) -> int:
+        """How many coordinates it has of its own."""
+        return 0 if not self.moves or (self.group is not None and not self.leads) else self.row.nq
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has the coordinates by which all places of a body that bends move."""
+        return self.group is not None and bool(self.lower)
+
+    @property
     def row(self):
-        return JOINTS[self.kind]
+        return row_of(self.kind, self.modes)
 
 
 @dataclass(slots=True, frozen=True)

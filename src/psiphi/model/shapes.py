@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from psiphi.arguments import frozen
 from psiphi.errors import ModelError
-from psiphi.model.model import Pose, frozen
+from psiphi.model.model import Pose
 from psiphi.model.paths import Outside, Roots
 from psiphi.model.places import Place
 from psiphi.wording import shown

@@ -58,10 +58,21 @@ def walk_tree(
         joint, link = stack.pop()
         body, place = walk.links[joint.parent] if joint and joint.parent in walk.links else (WORLD, HERE)
         walk.enter(joint, link, body, compose(place, joint.place) if joint else place)
-        stack.extend((next_joint, links[next_joint.child]) for next_joint in reversed(children.get(link.name, [])))
+        carried = list(children.get(link.name, []))
+        for other in _places_beside(joint, children):  # of a body that bends: all its places, then what hangs on them
+            walk.enter(other, links[other.child], body, compose(place, other.place))
+            carried += children.get(other.child, [])
+        stack.extend((x, links[x.child]) for x in reversed(carried) if x.group is None or x.leads)
     if len(walk.links) < len(links):
         _refuse_cycle(links, carriers, walk, log)
     return walk
+
+
+def _places_beside(joint: JointRecord | None, children: dict[str, list[JointRecord]]) -> list[JointRecord]:
+    """The other places of the body that bends, where this is its first."""
+    if joint is None or joint.group is None:
+        return []
+    return [other for other in children[joint.parent] if other.group is joint.group and other is not joint]
 
 
 def _carriers(links: dict[str, LinkRecord], joints: dict[str, JointRecord], forest: bool, log: Log) -> dict[str, JointRecord]:

@@ -14,7 +14,6 @@ import os
 import warnings
 import zipfile
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from psiphi.errors import Error, StateError
 from psiphi.escaping import csv_cell
 from psiphi.motion import tabulate
 from psiphi.wording import shown
+from psiphi.writing import replacing
 
 ARRAYS = ("t", "q", "v", "a", "tau", "forces", "energy", "residual")
 FORMAT = 1
@@ -42,22 +42,8 @@ def save(motion: Any, path: str | os.PathLike[str]) -> None:
     writer = {".npz": _write_npz, ".csv": _write_csv}.get(target.suffix.lower())
     if writer is None:
         raise Error(f"cannot save a trajectory as {shown(target.name)}", "end the name in .npz or .csv")
-    half = target.with_name(f".{target.name}.{os.getpid()}.part")
-    beside = half.with_name(f"{half.name}.json")
-    try:
+    with replacing(sidecar(target)) as beside, replacing(target) as half:
         writer(motion, half, beside)
-        if beside.exists():
-            os.replace(beside, sidecar(target))
-        os.replace(half, target)
-    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
-        if isinstance(error, Error):
-            raise
-        why = getattr(error, "strerror", None) or str(error)
-        raise Error(f"cannot write {str(target)!r}: {why}", "check the folder and its permissions") from error
-    finally:
-        for part in (half, beside):
-            with suppress(OSError, ValueError):
-                part.unlink(missing_ok=True)
 
 
 def sidecar(table: Path) -> Path:

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from psiphi.errors import SingularError, StateError
-from psiphi.model.definitions import across, joint_motion, spatial_inertia, transmission
+from psiphi.model.definitions import across, joint_motion, spatial_inertia, tip_to_base, transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
 from psiphi.operators.letters import A, B, FrameLetter
@@ -40,7 +40,7 @@ class Atoms:
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
         self.rates = rates_of_all(model, self.q, self.v)  # of every body's joint
         self.motions = [
-            joint_motion(joint, self.q[..., joint.q_slice], v) for joint, v in zip(model.joints, self.rates, strict=True)
+            joint_motion(joint, self.q[..., joint.q_read], v) for joint, v in zip(model.joints, self.rates, strict=True)
         ]
         self.known: dict[str, Matrix] = {}
 
@@ -79,19 +79,21 @@ class Atoms:
     @cached_property
     def articulated(self) -> list[tuple[Matrix, Matrix, Matrix, Matrix, Matrix]]:
         """(P, D, D⁻¹, G, P⁺) of each unit, tip to base."""
-        P: list[Matrix] = [np.broadcast_to(unit.M, (*self.lead, *unit.M.shape[-2:])) for unit in self.units]
-        out: list = [None] * len(P)
-        for k in reversed(range(len(P))):
-            unit = self.units[k]
+        units, out = self.units, {}
+
+        def step(k: int, P: Matrix) -> Matrix:
+            S, phi = units[k].S, units[k].phi
             try:
-                D, G, P_plus = across(P[k], unit.S, unit.rotor)
-                out[k] = P[k], D, np.linalg.inv(D), G, P_plus
+                D, G, P_plus = across(P, S, units[k].rotor)
+                out[k] = P, D, np.linalg.inv(D), G, P_plus
             except np.linalg.LinAlgError as error:
-                cause = f"D of joint {unit.name!r} is singular"
+                cause = f"D of joint {units[k].name!r} is singular"
                 raise SingularError(cause, "give the bodies it carries some inertia") from error
-            if unit.parent != WORLD:
-                P[unit.parent] = P[unit.parent] + unit.phi @ P_plus @ t(unit.phi)
-        return out
+            return phi @ P_plus @ t(phi)
+
+        inertia = lambda k: np.broadcast_to(units[k].M, (*self.lead, *units[k].M.shape[-2:]))  # noqa: E731
+        tip_to_base(reversed(range(len(units))), [unit.parent for unit in units], inertia, step)
+        return [out[k] for k in range(len(units))]
 
     @cached_property
     def omega(self) -> list[Matrix]:
@@ -166,7 +168,9 @@ class Atoms:
     def apart(self, what: str) -> None:
         """A StateError where units are clusters: these letters have rows over bodies and their parents."""
         if self.model.embedding is not None:
-            raise StateError(f"{what} is not defined where loops are embedded", "write E_phi and K, which are")
+            raise StateError(
+                f"{what} is not defined: {self.model.embedding.words(self.model.name)}", "write E_phi and K, which are"
+            )
 
     def to_center(self) -> Matrix:
         """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""

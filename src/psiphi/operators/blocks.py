@@ -11,11 +11,12 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.figures import blank, written
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.spaces import JOINT, LINK, ONE, Space
 from psiphi.operators.terms import Term
+from psiphi.wording import nearest, shown
 
 Side = tuple[tuple[str, slice], ...]  # the labelled slices of one side
 
@@ -91,7 +92,7 @@ def _find(side: Side, name: str) -> slice:
     for label, where in side:
         if label == name:
             return where
-    raise StateError(f"no block {name!r}", suggest(name, [label for label, _ in side]))
+    raise StateError(f"no block {name!r}", nearest(name, [label for label, _ in side]))
 
 
 def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
@@ -99,6 +100,8 @@ def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None,
     if ax is None:
         height, width = (min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices))
         ax = blank(width, height).add_subplot()
+    elif not hasattr(ax, "imshow"):
+        raise StateError(f"ax is {shown(ax)}, expected axes of matplotlib", "leave it out for a figure of its own")
     size = np.abs(blocks.matrix)
     with np.errstate(divide="ignore"):
         ax.imshow(np.where(size > 0, np.log10(size), np.nan), interpolation="nearest", cmap="viridis")

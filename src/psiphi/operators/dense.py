@@ -11,7 +11,7 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.definitions import joint_map_rate, stacked
-from psiphi.model.model import Joint, Model, suggest
+from psiphi.model.model import Joint, Model
 from psiphi.operators import terms
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.inverting import inverse_or_error
@@ -20,6 +20,7 @@ from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
 from psiphi.operators.terms import Term
+from psiphi.wording import nearest
 
 Value = Any  # a matrix (..., r, c), or a Fraction: that multiple of an identity whose size is still open
 
@@ -101,7 +102,7 @@ class DensePlace(NamedTuple):
     def risen(self, *along: list) -> list | None:
         shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
         vectors = [np.stack([np.broadcast_to(np.asarray(x, float), shape) for x in values], axis=-1) for values in along]
-        changed = joint_map_rate(self.joint, self.q[..., self.joint.q_slice], *vectors)
+        changed = joint_map_rate(self.joint, self.q[..., self.joint.q_read], *vectors)
         return None if changed is None else [[changed[..., r, i] for r in range(6)] for i in range(changed.shape[-1])]
 
 
@@ -168,6 +169,6 @@ def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
         names = ", ".join(missing)
         raise StateError(f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)")
     if strange := sorted(set(given) - needed - {"v"}):
-        raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", suggest(strange[0], sorted(needed) or ["none"]))
+        raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", nearest(strange[0], sorted(needed) or ["none"]))
     if not moving and any(x.moves for x in letters):
         raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.block_values import Numbers
 from psiphi.operators.factors import BlockAt, Blockwise, Total, collect, letters_of, multiplied, show, starred
@@ -27,7 +27,7 @@ from psiphi.operators.printing import LATEX, UNICODE
 from psiphi.operators.spaces import JOINT, LINK, Space, fits, meet
 from psiphi.operators.structure import MEMORYLESS
 from psiphi.operators.terms import Term
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class BlockSum:
             raise StateError(f"bodies is {shown(bodies)}", f"name a body for each of {', '.join(sorted(free))}")
         for name in bodies.values():
             if name not in names:
-                raise StateError(f"no body {shown(name)}", suggest(name, names))
+                raise StateError(f"no body {shown(name)}", nearest(name, names))
         at = {name: names.index(body) for name, body in bodies.items()}
         return Numbers(self.model, q, v).value(self.poly, at, self.rows, self.cols)
 

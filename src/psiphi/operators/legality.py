@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from psiphi.errors import Error, StateError
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.operators import sides, terms
 from psiphi.operators.letters import (
     BIAS,
@@ -26,7 +26,7 @@ from psiphi.operators.letters import (
 from psiphi.operators.printing import Python
 from psiphi.operators.spaces import ANY, ONE, Space, describe, fits
 from psiphi.operators.terms import Term
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 LEADING = [x for plain in LETTERS.values() if plain.row.leads for x in dict.fromkeys((plain, plain.T))]  # between spaces
 RESERVED = {"q", "self", "ax"}  # arguments of `dense` and `plot`
@@ -161,7 +161,7 @@ def _check_name(name: Any, space: Any, allowed: tuple[str, ...]) -> None:
     if name in RESERVED:
         raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
     if not isinstance(space, str) or space not in allowed:
-        remedy = suggest(space, allowed) if isinstance(space, str) else f"there are {', '.join(allowed)}"
+        remedy = nearest(space, allowed) if isinstance(space, str) else f"there are {', '.join(allowed)}"
         raise StateError(f"no space {shown(space)}", remedy)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.model import Model, suggest
+from psiphi.model.model import Model
 from psiphi.operators import legality, terms
 from psiphi.operators.expression import Expression, symbol, vector
 from psiphi.operators.forms import FORMS
@@ -107,7 +107,7 @@ class Operators:
     def __getattr__(self, name: str) -> Expression:
         if name.endswith("_dot") and name.removesuffix("_dot") in (*LETTERS, *DERIVED):  # s.phi_dot, s.mass_half_dot, ...
             return getattr(self, name.removesuffix("_dot")).dot()
-        raise StateAttributeError(f"no operator {name!r}", suggest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
+        raise StateAttributeError(f"no operator {name!r}", nearest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
 
     def __repr__(self) -> str:
         return f"<operators of {self.model.name!r}>" if self.model is not None else "<operators of no robot>"

@@ -13,14 +13,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi.errors import StateError
-from psiphi.model.model import suggest
 from psiphi.operators.expression import Expression
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, rate_letter, symbol_letter, vector_letter
 from psiphi.operators.operators import Operators
 from psiphi.operators.product_rule import differentiated
 from psiphi.operators.spaces import LINK
 from psiphi.operators.terms import Term, of_letter, product, scaled, total
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 _s = Operators()
 H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
@@ -109,7 +108,7 @@ def _names(held: str | Collection[str], expression: Expression) -> frozenset[str
     except TypeError as error:
         raise StateError(f"held is {held!r}, expected names of vectors", "held=('x',) keeps x constant") from error
     if strange:
-        raise StateError(f"held names {strange[0]!r}, and {expression} has no such vector", suggest(strange[0], sorted(known)))
+        raise StateError(f"held names {strange[0]!r}, and {expression} has no such vector", nearest(strange[0], sorted(known)))
     return frozenset(names)
 
 

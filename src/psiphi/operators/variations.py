@@ -85,7 +85,7 @@ def derivative(expression: Expression, by: str, along: str | Expression | None =
         raise StateError(f"derivative of a {type(expression).__name__}", "give an operator expression")
     if isinstance(by, str) and by == "q" and expression.model is not None and expression.model.embedding is not None:
         raise StateError(
-            f"{expression.model.name} has embedded loops: the rules for d/dq speak of single bodies",
+            f"{expression.model.embedding.words(expression.model.name)}: the rules for d/dq speak of single bodies",
             "pp.function(...).jacobian('q') differentiates its code",
         )
     change = _change(expression, by)

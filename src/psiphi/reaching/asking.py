@@ -34,8 +34,8 @@ def robot_of(given: Any) -> Robot:
         cause = f"reach: {given.name} has {len(given.bodies)} bodies, expected at most {UNROLLED}"
         raise StateError(cause, "take a part of it: robot.subtree(...)")
     if given.embedding is not None:
-        cause = f"reach: the loops of {given.name} are embedded, and inverse kinematics moves joints one by one"
-        raise StateError(cause, "reach with the robot as it was before pp.embed; pp.connect(robot).assemble(q) closes loops")
+        cause = f"reach: {given.embedding.words(given.name)}, and inverse kinematics moves joints one by one"
+        raise StateError(cause, f"reach with {given.embedding.instead}; pp.connect(robot).assemble(q) closes loops")
     if not given.joints:
         raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
     return given

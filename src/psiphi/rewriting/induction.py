@@ -98,7 +98,8 @@ def prove_blocks(lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = 
     """lhs = rhs for all bodies of which `where` holds: a fact or several, k > j, k.meets(j, a)."""
     difference = lhs - rhs
     if difference.model is not None and difference.model.embedding is not None:
-        raise StateError("blocks of a robot with embedded loops", "they are not there: state it of the robot before pp.embed")
+        has = difference.model.embedding
+        raise StateError(f"{has.words(difference.model.name)}: it has no blocks of single bodies", f"state it of {has.instead}")
     facts: tuple[Any, ...] = tuple(where) if isinstance(where, (tuple, list)) else (where,)
     for fact in facts:
         if not isinstance(fact, (Above, Parting)):

@@ -1,9 +1,9 @@
 """Robots that come with psiphi, one function each, and generators of chains and trees for tests and benchmarks.
 
 Comes in: a name, or a size and a seed. Goes out: a `Robot`.
-Read `data/ur5.toml` first (what a table looks like), then `tables.py` and `trees.py` (how it is read), then `made.py` (the
-generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=` (rotor inertia,
-for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
+Read `data/ur5.toml` first (what a table looks like), then `tables.py`, `rows.py` and `trees.py` (how it is read), then
+`made.py` (the generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=`
+(rotor inertia, for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from psiphi.functions.robot import Robot
 from psiphi.model.packages import descriptions
 from psiphi.robots import made
 from psiphi.robots.tables import from_table, read, shapes_of, table_names
-from psiphi.wording import listed, nearest
+from psiphi.wording import listed, nearest, shown
 
 __all__ = [
     "acrobot",
@@ -63,7 +63,7 @@ def source(name: str) -> dict[str, str]:
     >>> source("acrobot")["source"]
     'Spong (1995), IEEE Control Systems Magazine 15(1), Table 1'
     """
-    table = read(name)
+    table = read(name if isinstance(name, str) else shown(name))
     return {key: table[key] for key in ("title", "source", "licence")}
 
 

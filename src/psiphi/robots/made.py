@@ -7,11 +7,14 @@ from math import pi
 
 import numpy as np
 
-from psiphi.errors import ModelError
+from psiphi.arguments import flag, generator, real, several
+from psiphi.errors import ModelError, StateError
 from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import Model
 from psiphi.wording import nearest, shown
+
+MOST = 1_000_000  # links
 
 
 def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> Model:
@@ -25,7 +28,7 @@ def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> M
     3
     """
     _at_least_one(n)
-    rng = np.random.default_rng(seed)
+    rng, planar, equal = generator(seed), flag("planar", planar), flag("equal", equal)
     count = 1 if equal else n
     alpha, a, d = rng.uniform((-pi, 0.2, -0.3), (pi, 0.6, 0.3), (count, 3)).T
     mass, com, inertia = _matter(rng, count)
@@ -67,8 +70,11 @@ def random_tree(
     True
     """
     _at_least_one(n)
-    kinds = _kinds(kinds)
-    rng = np.random.default_rng(seed)
+    kinds, rng = _kinds(kinds), generator(seed)
+    if (chance := real("branching", branching, (), "give a number from 0 to 1")).ndim or not 0.0 <= chance <= 1.0:
+        raise StateError(f"branching is {shown(branching)}, expected a chance", "give a number from 0 to 1")
+    if not isinstance(base, str):
+        raise StateError(f"base is {shown(base)}, expected 'fixed' or 'free'", "give one of the two")
     matter = zip(*(x.tolist() for x in _matter(rng, n)), strict=True)
     kind = rng.integers(len(kinds), size=n)
     parent = np.where(rng.random(n) < branching, rng.integers(np.maximum(np.arange(n), 1)), np.arange(n) - 1)
@@ -109,15 +115,15 @@ def _directions(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
 
 
 def _at_least_one(n) -> None:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ModelError(f"n is {shown(n)}, expected a whole number of links", "give 1 or more")
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= MOST:
+        raise ModelError(f"n is {shown(n)}, expected a whole number of links", f"give 1 to {MOST}")
 
 
 def _kinds(kinds) -> tuple[str, ...]:
     if kinds is None:
         return tuple(kind for kind in JOINTS if kind != "free")
-    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(several("kinds", kinds))
     for kind in kinds or (None,):
-        if kind not in JOINTS:
+        if not isinstance(kind, str) or kind not in JOINTS:
             raise ModelError(f"no joint kind {shown(kind)}", nearest(kind, JOINTS), element="kinds")
     return kinds

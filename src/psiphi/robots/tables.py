@@ -31,7 +31,7 @@ def table_names() -> list[str]:
 @lru_cache(maxsize=32)
 def read(name: str) -> dict:
     """The table of a robot, with the arms that it names in `[[arm]]` put on."""
-    if name not in table_names():
+    if not isinstance(name, str) or name not in table_names():
         raise ModelError(f"no bundled robot {shown(name)}", nearest(name, table_names()))
     table = tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
     for arm in table.pop("arm", ()):

@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
 from psiphi.control.law import reads
-from psiphi.errors import StateError
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.integrators import course
-from psiphi.rollouts.stepping import SINGLE, checked, read_dt
+from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state
 from psiphi.tape.differentiate import push
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
@@ -32,26 +30,15 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
-    given = [_read(*row) for row in (("q", q, robot.nq), ("v", v, robot.nv), ("tau", tau, robot.nv))]
+    given = read_state("linearize", robot, q, v, tau)
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
     method, h = checked(method, "linearize"), None if dt is None else read_dt(dt, "linearize")
-    try:
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in (*given, *robot._more)), () if h is None else h.shape)
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in zip(("q", "v", "tau"), given, strict=True))
-        raise StateError(f"linearize: the batch axes do not fit together: {shapes}", "make them equal or 1") from None
+    lead = fit("linearize", given, h, robot._more)
     q, v, tau = (np.broadcast_to(x.astype(float), (*lead, x.shape[-1])) for x in given)
     robot.upright("linearize", q)
     grown = _at_once(robot, q, v, tau) if h is None else _after_step(robot, q, v, tau, h, method)
     nv = robot.nv
     return grown[..., : 2 * nv].astype(kind), grown[..., 2 * nv :].astype(kind)
-
-
-def _read(name: str, given: Any, size: int) -> np.ndarray:
-    array, fault = read(given, (size,))
-    if fault:
-        raise StateError(f"linearize: {name} {fault}", f"give {size} numbers, with any batch axes in front")
-    return array if array.dtype == SINGLE else array.astype(float, copy=False)
 
 
 def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_foreign, is_lazy, read
+from psiphi.arguments import batch_axes, is_foreign, is_lazy, read
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.passes import Ready
 from psiphi.compiler.source import Request
@@ -107,18 +107,11 @@ class Stepper:
         if any(map(is_lazy, (q, v, tau))):
             x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.more, self.like))
             return x[..., : self.nq], x[..., self.nq :]
-        q, v, tau = (self._read(*given) for given in (("q", q, self.nq), ("v", v, self.nv), ("tau", tau, self.nv)))
+        q, v, tau = read_state("step", self.model, q, v, tau)
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
         self.model.upright("step", q)
         h = read_dt(dt)
-        try:
-            np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], h.shape, *(x.shape[:-1] for x in self.more))
-        except ValueError:
-            given = ("q", q), ("v", v), ("tau", tau), *((PARAMETERS, x) for x in self.more)
-            shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in given)
-            raise StateError(
-                f"step: the batch axes do not fit together: {shapes}, dt {h.shape}", "make them equal or 1"
-            ) from None
+        fit("step", [q, v, tau], h, self.more)
         more = (x.astype(kind, copy=False) for x in self.more)
         given = (*(x.astype(kind, copy=False) for x in (q, v, tau)), h[..., None].astype(kind), *more, self.like.astype(kind))
         with np.errstate(all="ignore"):
@@ -135,12 +128,6 @@ class Stepper:
         h = dt if is_foreign(dt) else full(first, 1, seconds(dt))
         x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
-
-    def _read(self, name: str, given: Any, size: int) -> np.ndarray:
-        array, fault = read(given, (size,))
-        if fault:
-            raise StateError(f"step: {name} {fault}", f"give {size} numbers, with any batch axes in front")
-        return array if array.dtype == SINGLE else array.astype(float, copy=False)
 
 
 class Steppers(dict):
@@ -172,6 +159,23 @@ def seconds(dt: Any) -> float:
 
 
 seconds._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
+
+
+def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray]:
+    """q, v and tau as arrays of float64, or float32 where they came so."""
+    arrays = []
+    for name, given, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
+        array, fault = read(given, (size,))
+        if fault:
+            raise StateError(f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front")
+        arrays.append(array if array.dtype == SINGLE else array.astype(float, copy=False))
+    return arrays
+
+
+def fit(of: str, state: list[np.ndarray], h: np.ndarray | None, more: Any) -> tuple[int, ...]:
+    """The batch axes of q, v, tau, of the steps, and of the free numbers of a robot that has some."""
+    leads = {name: x.shape[:-1] for name, x in zip(("q", "v", "tau", PARAMETERS), (*state, *more), strict=False)}
+    return batch_axes(of, leads if h is None else leads | {"dt": h.shape})
 
 
 def read_dt(dt: Any, of: str = "step") -> np.ndarray:

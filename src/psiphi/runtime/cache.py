@@ -72,7 +72,7 @@ def fetch(key: str) -> bytes | None:
     if home is None:
         return None
     try:
-        raw = _read(home / name)
+        raw = _read(home / name, _limit())
         data = raw[_HEADER_SIZE:]
         if hmac.compare_digest(raw[:_HEADER_SIZE], _header(data, key, _secret(home))):
             return data
@@ -174,8 +174,8 @@ def _trust(status: os.stat_result, kind: Callable[[int], bool], others: int) -> 
         raise _Refused(f"its mode {stat.S_IMODE(status.st_mode):04o} is open to others")
 
 
-def _read(path: Path) -> bytes:
-    """The bytes of a trusted file; the checks and the reading use one descriptor, so nothing can be swapped between."""
+def _read(path: Path, most: int) -> bytes:
+    """The bytes of a trusted file, so many at most; checks and reading use one descriptor: nothing can be swapped between."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _FLAGS)  # NONBLOCK: a planted FIFO
     except OSError as error:
@@ -183,7 +183,10 @@ def _read(path: Path) -> bytes:
             raise _Refused("it is a symbolic link") from error
         raise
     try:
-        _trust(os.fstat(descriptor), stat.S_ISREG, 0o077)
+        status = os.fstat(descriptor)
+        _trust(status, stat.S_ISREG, 0o077)
+        if status.st_size > most:
+            raise _Refused(f"it has {status.st_size} bytes, at most {most} are written here")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -201,7 +204,7 @@ def _secret(home: Path) -> bytes:
     path = home / "secret"
     for _ in range(8):
         try:
-            secret = _read(path)
+            secret = _read(path, 32)
             if len(secret) == 32:
                 return secret
             raise _Refused(f"it has {len(secret)} bytes")

@@ -37,7 +37,7 @@ class Host:
             return rollout_module(code, lanes, fma)
         make = {Rolled: rolled_kernel, Single: single_kernel}.get(type(code), straight_kernel)
         kernel = make(code, fma)
-        return module(kernel, "loop", FP[char], lanes)
+        return module(kernel, "loop", FP[char], lanes, streams=has_wide_shuffles())
 
     def key(self, char: str) -> list[Any]:
         return [char, self.lanes(char), has_fma(), *jit.host()]
@@ -59,6 +59,12 @@ def host_lanes(fp: str) -> int:
     features = set(jit.host().features.split(","))
     doubles = 8 if "+avx512f" in features else 4 if "+avx" in features else 2
     return doubles if fp == "double" else 2 * doubles
+
+
+@lru_cache(maxsize=1)
+def has_wide_shuffles() -> bool:
+    """Whether lines of memory can be put together from any two registers: AVX-512."""
+    return "+avx512f" in jit.host().features.split(",")
 
 
 @lru_cache(maxsize=1)

@@ -24,6 +24,7 @@ from psiphi.errors import Error
 
 # LLVM may turn an intrinsic or a pair of calls into any of these (sin and cos of one angle become sincos).
 EXTERNALS = ("sin", "cos", "sinf", "cosf", "sincos", "sincosf", "sqrt", "sqrtf", "fma", "fmaf", "memset", "memcpy", "memmove")
+BAND = 32  # libraries that share a linker
 LONG = 2_000_000  # characters of IR, from which on less effort takes a third less time, and the code is as fast
 _BUG = "report this as a bug of psiphi"
 
@@ -106,8 +107,9 @@ def load_object(obj: bytes, names: list[str]) -> Library:
             builder.import_symbol(name, address)
         for name in names:
             builder.export_symbol(name)
+        serial = next(_serial)
         try:
-            return Library(builder.link(_linker(), f"psiphi{next(_serial)}"), names)
+            return Library(builder.link(_linker(serial // BAND), f"psiphi{serial}"), names)
         except RuntimeError as error:
             cause = f"LLVM cannot load {len(obj)} bytes of object code: {str(error).strip()}"
             raise Error(cause, f"check that it defines {', '.join(names)} and calls only {', '.join(EXTERNALS)}") from error
@@ -131,7 +133,11 @@ def _machine(opt: int) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _linker() -> Any:
+def _linker(_band: int) -> Any:
+    """The linker of 32 libraries, then another.
+
+    A linker keeps 10 kB of each library that is dropped; the last of its libraries takes it along, so that this goes, too.
+    """
     return bindings().create_lljit_compiler(_machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True)
 
 

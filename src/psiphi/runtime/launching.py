@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
+from psiphi.arguments import batch_axes, on_card
 from psiphi.emitters.device import NAME
 from psiphi.emitters.staging import Grid
 from psiphi.errors import StateError
@@ -127,11 +127,7 @@ def one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tup
 def batch_of(name: str, inputs: Arguments, views: list[View]) -> tuple[tuple[int, ...], list[int]]:
     """The batch axes of the call, and how far the states of each argument are apart: 0 where one row serves all."""
     leads = [view.shape[: len(view.shape) - len(arg.shape)] for arg, view in zip(inputs, views, strict=True)]
-    try:
-        batch = np.broadcast_shapes(*leads)
-    except ValueError:
-        each = ", ".join(f"{arg.name} {lead}" for arg, lead in zip(inputs, leads, strict=True))
-        raise StateError(f"{name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    batch = batch_axes(name, {arg.name: lead for arg, lead in zip(inputs, leads, strict=True)})
     n, steps = math.prod(batch), []
     for arg, lead, view in zip(inputs, leads, views, strict=True):
         rows = math.prod(lead)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_lazy
+from psiphi.arguments import batch_axes, is_lazy
 from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
@@ -93,10 +93,5 @@ def _axes(values: Sequence[Any], inputs: Arguments, out: Argument) -> int:
 
 def _check_batches(name: str, inputs: Arguments, values: Sequence[Any]) -> None:
     leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(inputs, values, strict=True)}
-    known = [tuple(n for n in lead if n == n) for lead in leads.values()]  # a block of unknown length is NaN long
-    try:
-        if [*known] == [*leads.values()]:
-            np.broadcast_shapes(*known)
-    except ValueError:
-        each = ", ".join(f"{x} {lead}" for x, lead in leads.items())
-        raise StateError(f"{name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    if all(n == n for lead in leads.values() for n in lead):  # a block of unknown length is NaN long
+        batch_axes(name, leads)

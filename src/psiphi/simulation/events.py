@@ -18,7 +18,7 @@ from psiphi.control.plant import Plant
 from psiphi.control.torques import shielded
 from psiphi.errors import StateError
 from psiphi.motion.trajectory import Event
-from psiphi.simulation.touching import LOST, MADE
+from psiphi.simulation.touching import CHANGES
 from psiphi.wording import shown
 
 DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"
@@ -182,7 +182,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
         if len(named) != len(each):
             raise StateError("two events have the same name", "give a dict {name: function}")
     for name, function in named.items():
-        if not callable(function) or name in (DIVERGED, LIMIT, GRASP, MADE, LOST):
+        if not callable(function) or name in (DIVERGED, LIMIT, GRASP, *CHANGES):
             cause = f"event {shown(name)} is {shown(function)}, expected a function under a name of its own"
             raise StateError(cause, "give {name: g} with g(t, q, v)")
     return named
@@ -190,7 +190,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
 
 def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     """The names of the events that stop a motion."""
-    known = {DIVERGED, LIMIT, GRASP, MADE, LOST, *functions}
+    known = {DIVERGED, LIMIT, GRASP, *CHANGES, *functions}
     words = ", ".join(sorted(map(str, known)))
     if not isinstance(stop, bool | np.bool_ | str | Iterable):
         raise StateError(f"stop is {shown(stop)}, expected True, False or names", f"there are {words}")

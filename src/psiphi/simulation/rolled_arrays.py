@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import batch_axes
 from psiphi.control.plant import Plant
 from psiphi.control.torques import fits_steps
 from psiphi.errors import StateError
@@ -51,13 +52,8 @@ class RolledFunction:
         """Where it ran; every motion of its own, so that every one has gradients of its own."""
         which = [(x.ctypes.data, x.shape, x.strides) for x in arrays]
         if self.last is None or self.last[0] != which:
-            leads = [x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)]
-            try:
-                batch = np.broadcast_shapes(*leads)
-            except ValueError:
-                each = ", ".join(f"{arg.name} {lead}" for arg, lead in zip(self.inputs, leads, strict=True))
-                cause = f"rollout: the batch axes do not fit together: {each}"
-                raise StateError(cause, "make them equal, 1, or absent") from None
+            leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)}
+            batch = batch_axes("rollout", leads)
             q, v, *tau = (np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True))
             torque = self.law if not tau else tau[0] if len(self.inputs[2].shape) == 2 else tau[0][..., None, :]
             self.last = which, self.run_states(q, v, torque)

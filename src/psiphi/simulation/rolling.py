@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,53 +61,67 @@ def rollout(
     >>> q.shape
     (100, 6, 6)
     """
+    how = Rolling(dt, steps, method, every, hold, damping, friction, friction_speed, springs, effort, actuated, passive, limits)
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
     if not isinstance(method, str):
         raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
-        lost = {"damping": damping, "friction": friction, "friction_speed": friction_speed, "springs": springs}
-        lost |= {"effort": effort, "limits": limits}
-        how = {"dt": dt, "steps": steps, "method": method, "every": every, "hold": hold, "actuated": actuated}
-        return rolled_later(rollout, plant, starts, rows, {**how, **lost, "passive": passive, "out": out})
+        return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
     if any(map(on_card, (q0, v0, tau))):
-        state, brakes = {"q": q0, "v": v0, "tau": tau}, (damping, friction, friction_speed, springs)
-        length = whole("steps", steps), step_stride(every), step_size(dt)
-        return _on_card(plant, state, *length, method, flag("hold", hold), brakes, effort, limits, out)
-    if foreign := [x for x in (q0, v0, tau) if is_foreign(x)]:
-        rest: dict[str, Any] = {"every": every, "hold": hold, "damping": damping, "friction": friction, "limits": limits}
-        rest |= {
-            "friction_speed": friction_speed,
-            "springs": springs,
-            "effort": effort,
-            "actuated": actuated,
-            "passive": passive,
-        }
-        if out is not None:
-            raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
-        if _blocks(limits) and any(getattr(x, "requires_grad", False) for x in foreign):
-            raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+        return _on_card(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
+    if any(map(is_foreign, (q0, v0, tau))):
+        return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau}, how, out)
+    return _on_host(plant, q0, v0, tau, how, out)
 
-        def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
-            return rollout(robot, q, v, tau, dt, steps, method, **rest)
 
-        return rolled(run, plant, {"q": q0, "v": v0, "tau": tau}, foreign[0], whole("steps", steps), step_stride(every))
+class Rolling(NamedTuple):
+    """The steps of a rollout and what acts on the way, as they were given to `rollout`."""
+
+    dt: Any
+    steps: Any
+    method: str
+    every: Any
+    hold: Any
+    damping: Any
+    friction: Any
+    friction_speed: Any
+    springs: Any
+    effort: Any
+    actuated: Any
+    passive: Any
+    limits: Any
+
+    @property
+    def blocks(self) -> bool:
+        """Whether joints end at their limits."""
+        if not isinstance(self.limits, str) or self.limits not in ("ignore", "block"):
+            cause = f"limits is {shown(self.limits)}, expected ignore or block"
+            raise StateError(cause, "pp.simulate records limits and stops at them")
+        return self.limits == "block"
+
+    def drive(self, plant: Plant, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> Drive:
+        """What drives it, with its losses; refused where no kernel does."""
+        cut = read_effort(plant, self.effort)
+        torque = read_torque(tau, plant, batch, steps).cut(cut)
+        losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
+        reason = obstacle(plant.given, tau, self.method, self.blocks)
+        if reason:
+            raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
+        return Drive(torque, losses.within(plant, self.method, dt), tau if callable(tau) else None, cut)
+
+
+def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -> RolledStates:
+    """NumPy's arrays: read, checked, run by threads."""
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
-    steps, every, dt = whole("steps", steps), step_stride(every), step_size(dt)
+    steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
     if out is None:
         check_size(plant, q.shape[:-1], steps, every, whole=False)
-    tau, cut = lawful(plant.given, tau, q.ndim > 1), read_effort(plant, effort)
-    torque, losses = (
-        read_torque(tau, plant, q.shape[:-1], steps).cut(cut),
-        read_losses(plant, damping, friction, friction_speed, springs),
-    )
-    reason = obstacle(plant.given, tau, method, _blocks(limits))
-    if reason:
-        raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
-    drive = Drive(torque, losses.within(plant, method, dt), tau if callable(tau) else None, cut)
-    plan = drive.plan(plant, method, flag("hold", hold), Stops(plant) if _blocks(limits) else None)
+    tau = lawful(plant.given, tau, q.ndim > 1)
+    drive = how.drive(plant, tau, q.shape[:-1], steps, dt)
+    plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)
     runner = Careful(plant, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
@@ -118,43 +132,39 @@ def rollout(
         _fill(runner, states, every)
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
-    ways = partial(Sensitivity, plant, drive, plan, runner, states, every)
-    given = (
-        None if callable(tau) else GivenTorque(torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, cut)
-    )
+    ways, given = partial(Sensitivity, plant, drive, plan, runner, states, every), None
+    if not callable(tau):
+        given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)
     return RolledStates.of((q_out, v_out), ways, given)
 
 
-def _on_card(
-    plant: Plant,
-    state: dict[str, Any],
-    steps: int,
-    every: int,
-    dt: float,
-    method: str,
-    hold: bool,
-    brakes: tuple[Any, ...],
-    effort: Any,
-    limits: str,
-    out: Any,
-) -> Any:
+def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
+    """Tensors of torch, arrays of JAX: the same rollout, with their library's derivatives."""
+    foreign = [x for x in state.values() if is_foreign(x)]
+    if out is not None:
+        raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
+    if how.blocks and any(getattr(x, "requires_grad", False) for x in foreign):
+        raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+
+    def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
+        return rollout(robot, q, v, tau, **how._asdict())
+
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
+
+
+def _on_card(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
     """The same on a graphics card; the torque is nothing, a constant array of the card, or what it may be on the host."""
-    if not isinstance(plant.given, Robot) or _blocks(limits) or out is not None:
-        what = "out= is" if out is not None else 'limits="block" is' if _blocks(limits) else f"{plant.name} is a closed chain:"
+    if not isinstance(plant.given, Robot) or how.blocks or out is not None:
+        what = "out= is" if out is not None else 'limits="block" is' if how.blocks else f"{plant.name} is a closed chain:"
         raise StateError(f"rollout: {what} not for graphics cards", "give arrays of the host")
-    tau = state["tau"]
     there = {name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)}
-    if "tau" in there and effort is not False:
+    if "tau" in there and how.effort is not False:
         raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
+    steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
     batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for x in there.values())))
-    tau = None if "tau" in there else lawful(plant.given, tau, len(batch) > 0)
-    reason = obstacle(plant.given, tau, method, False)
-    if reason:
-        raise StateError(f"rollout: {reason}", "give arrays of the host; pp.simulate takes every system, torque and method")
-    cut = read_effort(plant, effort)
-    torque, losses = read_torque(tau, plant, batch, steps).cut(cut), read_losses(plant, *brakes).within(plant, method, dt)
-    drive = Drive(torque, losses, tau if callable(tau) else None, cut)
-    return on_cards.run(plant, drive, drive.plan(plant, method, hold), dt, there, steps, every)
+    tau = None if "tau" in there else lawful(plant.given, state["tau"], len(batch) > 0)
+    drive = how.drive(plant, tau, batch, steps, dt)
+    return on_cards.run(plant, drive, drive.plan(plant, how.method, flag("hold", how.hold)), dt, there, steps, every)
 
 
 def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:
@@ -166,13 +176,6 @@ def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:
         q, v = (x[:, done] for x in states)
         runner.advance(q, v, every * done, every * some, every, out)
         done += some
-
-
-def _blocks(limits: Any) -> bool:
-    """Whether joints end at their limits."""
-    if not isinstance(limits, str) or limits not in ("ignore", "block"):
-        raise StateError(f"limits is {shown(limits)}, expected ignore or block", "pp.simulate records limits and stops at them")
-    return limits == "block"
 
 
 def _results(out: Any, lead: tuple[int, ...], plant: Plant) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.arguments import flag
+from psiphi.control.controllers import PD
 from psiphi.control.field import Field
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
@@ -72,8 +73,9 @@ def simulate(
     actuated, passive    names of the joints with motors, or of those without: these get no torque, whatever asks for one. Where
                 neither is given controllers do not drive free joints (floating bases); torques of your own act as they are
     limits      "ignore", "record", "stop", or "block": joints end there, without bouncing
-    contacts    "hold": they hold, whatever force that takes. "open": sliding contacts with friction=0 are lost where they would
-                have to pull, and made again where a point comes to its plane (one motion, steps in Python)
+    contacts    "hold": they hold, whatever force that takes. "open": those with friction are lost where they would have to
+                pull, slide where they would leave their cones, and are made again where a point comes to its plane (one
+                motion, steps in Python)
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
     progress    True shows a bar (in a log, ten lines); or a function of (t, q, v) of your own
@@ -89,6 +91,8 @@ def simulate(
     touching = read_contacts(system, contacts)
     plant, q, v, dt, steps, every, method, limits = read_start(touching, q0, v0, duration, dt, method, every, limits)
     plant.with_motors(actuated, passive)
+    if isinstance(touching, Touching):
+        touching.dt = dt
     check_options(plant, method, projection, rtol, atol)
     if projection is not None and not flag("projection", projection):
         plant.project = None
@@ -107,7 +111,7 @@ def simulate(
         report = _report(progress, bar)
         task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
-    _warn(motion, dt, method)
+    _warn(motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
 
 
@@ -136,7 +140,12 @@ def _report(progress: Any, bar: Bar) -> Callable | None:
     return bar if progress else None
 
 
-def _warn(motion: Trajectory, dt: float, method: str) -> None:
+GENTLE = (
+    "gains that fit what each joint moves: a number a joint, or pp.ComputedTorque, which multiplies them by the mass matrix"
+)
+
+
+def _warn(motion: Trajectory, dt: float, method: str, gains: bool) -> None:
     """Say that a motion diverged: where, since when, and what would help."""
     wild = [event for event in motion.events if event.name == DIVERGED]
     if not wild:
@@ -148,7 +157,7 @@ def _warn(motion: Trajectory, dt: float, method: str) -> None:
     others = "method='Radau', whose steps suit stiff joints" if method != "Radau" else "softer gains, or less damping"
     warnings.warn(
         f"the motion diverged at t = {first.t:.6g} s{of}{many}: its numbers from there on are no motion. "
-        f"What helps: {smaller}, or {others}",
+        f"What helps: {smaller}, or {others}" + (f", or {GENTLE}" if gains else ""),
         MotionWarning,
         stacklevel=3,
     )

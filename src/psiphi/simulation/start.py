@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real, whole
+from psiphi.arguments import batch_axes, not_negative, real, whole
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.model.states import check_states
-from psiphi.simulation.memory import free_memory
+from psiphi.runtime.memory import free_memory
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
 
@@ -26,12 +26,8 @@ def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarra
     """Copies (*batch, nq), (*batch, nv) of the initial state: finite, with unit quaternions."""
     q = real("q0", q0, (plant.nq,), f"give nq = {plant.nq} numbers; robot.neutral() shows a q")
     v = np.zeros(plant.nv) if v0 is None else real("v0", v0, (plant.nv,), f"give nv = {plant.nv} numbers")
-    try:
-        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], *(x.shape[:-1] for x in parameters_of(plant.robot)))
-    except ValueError:
-        of = "".join(f" and the parameters {x.shape[:-1]}" for x in parameters_of(plant.robot))
-        cause = f"the batch axes of q0 {q.shape[:-1]} and v0 {v.shape[:-1]}{of} do not fit together"
-        raise StateError(cause, "make them equal, 1, or absent") from None
+    given = zip(("q0", "v0", "the parameters"), (q, v, *parameters_of(plant.robot)), strict=False)
+    batch = batch_axes("", {name: x.shape[:-1] for name, x in given})
     arguments = (Argument("q0", (plant.nq,), "q"), Argument("v0", (plant.nv,), "v"))
     check_states(plant.robot, "the initial state", arguments, (q, v))
     q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
@@ -48,14 +44,10 @@ def step_size(dt: Any) -> float:
 
 def step_count(duration: Any, dt: float) -> int:
     """duration / dt, a whole number."""
-    number = real("duration", duration, (), "give a number of seconds")
-    if number.ndim or not 0.0 <= number < np.inf:
-        raise StateError(f"duration is {shown(duration)}, expected one finite number of at least 0", "give seconds")
-    ratio = float(number / np.float64(dt)) if float(number) < 1e300 * min(1.0, dt) else np.inf
+    number = not_negative("duration", duration, "give seconds")
+    ratio = float(number / np.float64(dt)) if number < 1e300 * min(1.0, dt) else np.inf
     if not ratio < np.inf:
-        raise StateError(
-            f"duration {float(number):g} is {ratio:.3g} steps of dt {dt:g}, more than can be counted", "give a larger dt"
-        )
+        raise StateError(f"duration {number:g} is {ratio:.3g} steps of dt {dt:g}, more than can be counted", "give a larger dt")
     steps = round(ratio)
     if abs(ratio - steps) > ROUNDING * max(1.0, ratio):
         cause = f"duration {float(number):g} is {ratio:.6g} steps of dt {dt:g}, expected a whole number"

@@ -1,13 +1,16 @@
-"""Contacts that open and close while a motion goes on: sliding ones that are one-sided, of one motion, in steps of Python.
+"""Contacts that open, close, slide and hold while a motion goes on: one motion, in steps of Python.
 
-At the begin of a step a closed contact that would have to pull is lost. After it a point that has come through its plane is
-made: the motion goes back to where it came through, v jumps by the impulse that stops it there, without bouncing, and the rest
-of the step is gone anew:
+A contact with `friction` is open, holds, or slides on its plane. All of them, with whatever else is held, meet in one Omega:
 
-    Omega lambda = -Jc v        dv = M^-1 Jc* lambda
+    c' = Omega lambda + (Jc a_f + bias)      accelerations        c+ = Omega lambda + Jc v      a blow, dv = M^-1 Jc* lambda
 
-Contacts that this impulse would have to pull are lost. In between, those that are closed hold exactly. What is made is right to
-second order in the step, what is lost is lost when the next step begins. Stiff losses are taken explicitly here, and diverge.
+and Coulomb's law says which forces there are (`closed/coulomb.py`). At the begin of a step it decides what every contact does
+in it. After the step a point that has come through its plane, or one whose sliding has turned back, is gone back to: there
+the velocities jump by the blow (which may push others off), or the point holds, and the rest of the step is gone anew.
+
+A contact holds as its own kind (rigid, line, soft, point) until it first slides or opens; from then on it is a point on the
+plane of its second frame. What ends within a step ends there, to second order in it; what begins, begins with a step. Blows do
+not bounce. Stiff losses are taken explicitly here, and diverge.
 """
 
 from __future__ import annotations
@@ -16,19 +19,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.closed import coulomb
+from psiphi.closed.coulomb import Touch
 from psiphi.closed.system import System
 from psiphi.errors import StateError
+from psiphi.simulation.gripping import Contacts
 from psiphi.wording import nearest, shown
 
-MADE, LOST = "contact made", "contact lost"
+MADE, LOST, SLIDES, HOLDS = "contact made", "contact lost", "contact slides", "contact holds"
+CHANGES = MADE, LOST, SLIDES, HOLDS
 WORDS = ("hold", "open")
 TOUCH = 1e-9  # m, m/s: nearer and slower than this is touching
 PULL = 1e-9  # of the largest force or impulse: less is rounding
+MEETINGS = 8  # events within one step, of different times
+NEAR = 1e-13
+TURNS = 6  # of Newton's method
 
 
 class Change(NamedTuple):
-    """What happened to a contact: `value` is the impulse (N s) that made it, or the force (N) it would have needed; how long
-    ago, in seconds."""
+    """What happened to a contact: `value` is the impulse (N s) that made it, the force (N) it would have needed, or that of
+    friction; how long ago, in seconds."""
 
     name: str
     what: str
@@ -44,85 +54,68 @@ def read_contacts(system: Any, contacts: Any) -> Any:
 
 
 class Touching:
-    """A closed system some of whose contacts are open, as a motion has left them: what `Plant` asks for."""
+    """A closed system whose contacts are as a motion has left them: what `Plant` asks for."""
 
     def __init__(self, system: Any):
         if not isinstance(system, System):
             raise StateError(f'contacts="open" came for {shown(system)}', "only closed systems have contacts")
         self.whole, self.robot, self.contacts = system, system.robot, system.contacts
         self.nq, self.nv, self.name, self.passive = system.nq, system.nv, system.name, system.passive
-        self.actuated, self.object = system.actuated, system.object
-        self.sides = {i: c.friction for i, c in enumerate(self.contacts) if c.friction is not None and not c.friction.mu}
-        if not self.sides:
-            remedy = 'pp.Contact("sliding", normal=..., friction=0), or pp.Loop("sliding", ..., friction=0)'
-            raise StateError(f'contacts="open" came, and no contact of {system.name} can open', remedy)
-        self.closed: set[int] | None = None  # of those; not known before the first step
-        self._parts: dict[frozenset[int], Any] = {}
+        self.actuated, self.object, self.dt = system.actuated, system.object, np.inf
+        self.rows = Contacts(system)
+        self.closed: dict[int, np.ndarray | None] = {}  # those that touch: how they slide, or None where they hold
+        self._begun = False
         self._changes: list[Change] = []
         self._tau = np.zeros(system.nv)  # what acts in this step
+        self._speeds: dict[int, float] = {}  # of sliding, at its begin
+        self._last: dict[int, np.ndarray] = {}  # forces at its begin: where the next search starts
 
     # -- what a plant answers --------------------------------------------------------------------------------------------------
 
     def forward_dynamics(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, forces: bool = False) -> Any:
-        """a; with `forces`, as at the begin of a step, contacts that would have to pull are lost."""
+        """a; with `forces`, as at the begin of a step, Coulomb's law is asked what contacts do."""
         self._tau = tau
-        if self.closed is None:
-            self.closed = self._touched(q, v)
+        if not self._begun:
+            self._begin(q, v)
         if not forces:
-            return self._part(self.closed).forward_dynamics(q, v, tau)
-        while True:
-            a, wrenches = self._answer(q, v, tau)
-            pushes = {i: float(self._normal(i, q) @ wrenches[i, 3:]) for i in self.closed}
-            worst = min(pushes, key=lambda i: pushes[i], default=-1)
-            if worst < 0 or pushes[worst] >= -PULL * (1.0 + np.abs(wrenches).max()):
-                return a, wrenches
-            self._lose(worst, pushes[worst])
+            return self._motion(q, v, tau, self._as_they_go(q, v))
+        lam = self._decide(q, v, tau)
+        return self.rows.terms(q, v, tau)[0] + self.rows.pushed(q, lam), self.rows.wrenches(q, lam)
 
     def project(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The state on all planes that are closed, those that it has come through among them."""
-        closed = self._touched(q, v) if self.closed is None else self.closed
-        gaps, rates = self._gaps(q, v)
-        new = {i for i in self.sides if i not in closed and gaps[i] < 0.0 and rates[i] < 0.0}
-        self.closed = closed
-        if not new:
-            return self._put(q, v)
-        since = max(gaps[i] / rates[i] for i in new)  # how long ago the first came through
-        q, v = self._drift(q, v, -since)
-        self.closed = closed | new
-        while True:
-            there, after = self._put(q, v)
-            impulses = self._impulses(there, after - v)
-            worst = min(impulses, key=lambda i: impulses[i], default=-1)
-            if worst < 0 or impulses[worst] >= -PULL * (1.0 + max(map(abs, impulses.values()))):
+        """The state after a step, with what happened in it."""
+        left = self.dt
+        for _ in range(MEETINGS):
+            since, new, stopped = self._met(q, v, left)
+            if not new and not stopped:
                 break
-            if worst in new:
-                self.closed = self.closed - {worst}
-            else:
-                self._lose(worst, impulses[worst])
-        self._changes += [Change(MADE, self.contacts[i].name, impulses[i], since) for i in sorted(new & self.closed)]
-        return self._put(*self._drift(there, after, since))
-
-    def _put(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Back onto the planes that are closed."""
-        part = self._part(self.closed or set())
-        return part.project(q, v) if isinstance(part, System) else (q, v)
-
-    def _drift(self, q: np.ndarray, v: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-        """A part of a step, with the accelerations of its begin: to second order."""
-        a = self._part(self.closed or set()).forward_dynamics(q, v, self._tau)
-        return self.robot.integrate(q, v + 0.5 * h * a, h), v + h * a
+            q, v = self._put(*self._drift(q, v, -since))
+            for i in stopped:
+                self.closed[i] = None
+                self._changes.append(
+                    Change(HOLDS, self.contacts[i].name, float(np.hypot(*self._last.get(i, np.zeros(3))[1:])), since)
+                )
+            v = self._blow(q, v, new, since) if new else v
+            q, v = self._put(q, v)
+            self._decide(q, v, self._tau, since)
+            q, v, left = *self._drift(q, v, since), since
+        return self._put(q, v)
 
     def constraint_residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., 2, m); of a contact that may open only what is behind its plane, and goes on."""
         out = np.array(self.whole.constraint_residual(q, v))
-        for i, sign in self._signs.items():
-            gap, rate = (sign * out[..., k, self._row(i)] for k in (0, 1))
-            out[..., 0, self._row(i)] = np.minimum(gap, 0.0)
-            out[..., 1, self._row(i)] = np.where(gap <= TOUCH, np.minimum(rate, 0.0), 0.0)
+        for i, own in enumerate(self.whole.closure.slices[: len(self.contacts)]):
+            if i in self.rows.sides:
+                turn = self.rows.into(i, self.contacts[i])[:1]
+                gap, rate = (out[..., k, own] @ turn[0] for k in (0, 1))
+                out[..., :, own] = 0.0
+                out[..., 0, own.start] = np.minimum(gap, 0.0)
+                out[..., 1, own.start] = np.where(gap <= TOUCH, np.minimum(rate, 0.0), 0.0)
         return out
 
     def contact_ratio(self, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        return self.whole.contact_ratio(q, forces)
+        """What leaves its cone here slides: no contact uses more than all of it."""
+        return np.minimum(self.whole.contact_ratio(q, forces), 1.0)
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.whole.energy(q, v)
@@ -132,65 +125,174 @@ class Touching:
         out, self._changes = self._changes, []
         return out
 
-    # -- inside ----------------------------------------------------------------------------------------------------------------
+    # -- what contacts do ------------------------------------------------------------------------------------------------------
 
-    @property
-    def _signs(self) -> dict[int, float]:
-        """gap = sign * error of the row: the normal points into the second body, the first is behind it."""
-        return {i: -float(np.dot(self.contacts[i].shape.axis, side.normal)) for i, side in self.sides.items()}
-
-    def _row(self, i: int) -> int:
-        return self.whole.closure.slices[i].start
-
-    def _gaps(self, q: np.ndarray, v: np.ndarray) -> tuple[dict[int, float], dict[int, float]]:
-        """How far, and how fast, each is open."""
-        rows = self.whole.constraint_residual(q, v)
-        found = [{i: float(sign * rows[k, self._row(i)]) for i, sign in self._signs.items()} for k in (0, 1)]
-        return found[0], found[1]
-
-    def _touched(self, q: np.ndarray, v: np.ndarray) -> set[int]:
-        """Those that touch, and do not leave."""
+    def _begin(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Those that touch and do not leave are closed; they hold where they do not slide."""
         if np.ndim(q) != 1:
             raise StateError(f'contacts="open" came for motions of shape {np.shape(q)[:-1]}', "simulate one motion at a time")
-        gaps, rates = self._gaps(q, v)
-        return {i for i in self.sides if gaps[i] <= TOUCH and rates[i] <= TOUCH}
+        self.rows.begin(q)
+        gaps, rates = self.rows.opened(q, v)
+        for i in self.rows.sides:
+            if gaps[i][0] <= TOUCH and rates[i][0] <= TOUCH:
+                slip = rates[i][1:]
+                sliding = len(slip) and np.hypot(*slip) > TOUCH
+                self.closed[i] = slip / np.hypot(*slip) if sliding else None
+                if sliding:
+                    self.rows.release(i)
+            else:
+                self.rows.release(i)
+        self._begun = True
 
-    def _part(self, closed: set[int]) -> Any:
-        """The system of these contacts, and of all that cannot open; the robot alone where there are none."""
-        key = frozenset(closed)
-        if key not in self._parts:
-            whole = self.whole
-            held = [c for i, c in enumerate(self.contacts) if i in closed or i not in self.sides]
-            bare = not held and not whole.closure.follows
-            made = self.robot if bare else System(self.robot, held, whole.closure.follows, self.passive, self.object)
-            self._parts[key] = made
-        return self._parts[key]
+    def _decide(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, ago: float = 0.0) -> np.ndarray:
+        """lambda of this state by Coulomb's law, and what contacts do from here on."""
+        while True:
+            Omega, c = self.rows.terms(q, v, tau)[1:]
+            touches = self._as_they_go(q, v)
+            trial = coulomb.with_modes(Omega, c, self.rows.held, list(touches.values()))
+            if trial is not None and self._is_lawful(trial, touches):
+                lam = trial
+                break
+            lam = coulomb.law(Omega, c, self.rows.held, list(touches.values()), self._guess(len(c)))
+            if lam is None:
+                raise StateError(
+                    "no contact forces obey Coulomb's law in this state", "such friction jams: less of it, or another posture"
+                )
+            if not self._change(lam, Omega @ lam + c, touches, trial, ago):
+                break
+        _, rates = self.rows.opened(q, v)
+        self._last = {i: lam[list(self.rows.own(i))] for i in self.closed}
+        self._speeds = {i: float(rates[i][1:] @ way) for i, way in self.closed.items() if way is not None}
+        return lam
 
-    def _answer(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """a, and the wrenches of all contacts; those of open ones are zero."""
-        assert self.closed is not None
-        part, out = self._part(self.closed), np.zeros((len(self.contacts), 6))
-        if not isinstance(part, System):
-            return part.forward_dynamics(q, v, tau), out
-        a, wrenches = part.forward_dynamics(q, v, tau, forces=True)
-        out[[i for i in range(len(self.contacts)) if i in self.closed or i not in self.sides]] = wrenches
-        return a, out
+    def _is_lawful(self, lam: np.ndarray, touches: dict[int, Touch]) -> bool:
+        """Whether contacts that go on as they do neither pull nor leave their cones."""
+        size = PULL * (1.0 + np.abs(lam).max(initial=0.0))
+        for i, t in touches.items():
+            push, *side = lam[list(t.rows)]
+            if push < -size or (side and t.slides is None and np.hypot(*side) > t.mu * max(push, 0.0) + size):
+                return False
+            if self.rows.twist(i, lam) > size:
+                return False
+        return True
 
-    def _normal(self, i: int, q: np.ndarray) -> np.ndarray:
-        """Along which a contact pushes its second body, in world axes."""
-        return self.robot.frame_pose(q, self.contacts[i].second)[:3, :3] @ np.array(self.sides[i].normal)
+    def _change(self, lam: np.ndarray, x: np.ndarray, touches: dict[int, Touch], trial: Any, ago: float) -> bool:
+        """What Coulomb's law says they do; whether that changes the rows, so that it must be asked again."""
+        size, fast = PULL * (1.0 + np.abs(lam).max(initial=0.0)), PULL * (1.0 + np.abs(x).max(initial=0.0))
+        again = False
+        for i, t in touches.items():
+            n, side = t.rows[0], list(t.rows[1:])
+            name = self.contacts[i].name
+            if lam[n] <= size and x[n] > fast:
+                del self.closed[i]
+                again |= self.rows.release(i)
+                self._changes.append(Change(LOST, name, min(float(trial[n]), 0.0) if trial is not None else 0.0, ago))
+            elif side and t.slides is None and np.hypot(*x[side]) > fast:
+                self.closed[i] = x[side] / np.hypot(*x[side])
+                again |= self.rows.release(i)
+                self._changes.append(Change(SLIDES, name, float(np.hypot(*lam[side])), ago))
+            elif self.rows.twist(i, lam) > size:
+                again |= self.rows.release(i)
+                self._changes.append(Change(SLIDES, name, float(np.hypot(*lam[side])), ago))
+        return again
 
-    def _impulses(self, q: np.ndarray, dv: np.ndarray) -> dict[int, float]:
-        """Of contacts that may open, along their normals: M dv = Jc* lambda."""
-        closed = self.closed or set()
-        part = self._part(closed)
-        if not isinstance(part, System):
-            return {}
-        lam = np.linalg.lstsq(part.constraint_jacobian(q).T, self.robot.mass_matrix(q) @ dv)[0]
-        kept = [i for i in range(len(self.contacts)) if i in closed or i not in self.sides]
-        return {i: float(self._signs[i] * lam[part.closure.slices[k].start]) for k, i in enumerate(kept) if i in self.sides}
+    def _met(self, q: np.ndarray, v: np.ndarray, left: float) -> tuple[float, list[int], list[int]]:
+        """What happened first in the time that is left: how long ago, who came through, and whose sliding turned back."""
+        gaps, rates = self.rows.opened(q, v)
+        times: dict[int, float] = {}
+        for i in self.rows.sides:
+            if i not in self.closed and gaps[i][0] < 0.0 and rates[i][0] < 0.0:
+                times[i] = min(gaps[i][0] / rates[i][0], left)
+        for i, speed in self._speeds.items():
+            now = float(rates[i][1:] @ self.closed[i]) if self.closed.get(i) is not None else 1.0
+            if now <= 0.0 < speed:
+                times[i] = min(left * -now / (speed - now), left)
+            elif now < -TOUCH:  # it began to slide with this step, and turned
+                times[i] = 0.0
+        if not times:
+            return 0.0, [], []
+        since = max(times.values())
+        first = [i for i, t in times.items() if t >= since * (1.0 - 1e-9)]
+        return since, [i for i in first if i not in self.closed], [i for i in first if i in self.closed]
 
-    def _lose(self, i: int, value: float) -> None:
-        assert self.closed is not None
-        self.closed = self.closed - {i}
-        self._changes.append(Change(LOST, self.contacts[i].name, value))
+    def _blow(self, q: np.ndarray, v: np.ndarray, new: list[int], ago: float) -> np.ndarray:
+        """v after contacts are made: c+ = Omega lambda + Jc v by Coulomb's law; those that it pushes off open."""
+        touches = {i: Touch(self.rows.own(i), self.rows.sides[i].mu) for i in sorted({*self.closed, *new})}
+        Omega, c = self.rows.omega(q), self.rows.rates(q, v)
+        lam = coulomb.law(Omega, c, self.rows.held, list(touches.values()))
+        if lam is None:
+            raise StateError("no impulses obey Coulomb's law where contacts are made", "such friction jams: less of it")
+        x = Omega @ lam + c
+        fast = PULL * (1.0 + np.abs(c).max())
+        for i, t in touches.items():
+            side, name = list(t.rows[1:]), self.contacts[i].name
+            if x[t.rows[0]] > fast:
+                if self.closed.pop(i, new) is not new:
+                    self._changes.append(Change(LOST, name, 0.0, ago))
+                self.rows.release(i)
+                continue
+            slip, was = float(np.hypot(*x[side])) if side else 0.0, self.closed.get(i)
+            self.closed[i] = x[side] / slip if slip > fast else None
+            if i in new:
+                self._changes.append(Change(MADE, name, float(lam[t.rows[0]]), ago))
+            elif (slip > fast) != (was is not None):
+                self.rows.release(i)
+                self._changes.append(Change(SLIDES if slip > fast else HOLDS, name, float(np.hypot(*lam[side])), ago))
+        return v + self.rows.pushed(q, lam)
+
+    # -- inside ----------------------------------------------------------------------------------------------------------------
+
+    def _as_they_go(self, q: np.ndarray, v: np.ndarray) -> dict[int, Touch]:
+        """The contacts that are closed; what slides goes on along its way, which is that of the step's begin once it turns."""
+        out, rates = {}, None
+        for i, way in sorted(self.closed.items()):
+            if way is not None:
+                rates = rates or self.rows.opened(q, v)[1]
+                slip = rates[i][1:]
+                length = float(np.hypot(*slip))
+                way = slip / length if length > TOUCH and float(slip @ way) > 0.0 else way
+            out[i] = Touch(self.rows.own(i), self.rows.sides[i].mu, way)
+        return out
+
+    def _motion(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, touches: dict[int, Touch]) -> np.ndarray:
+        """a, contacts going on as they do."""
+        free, Omega, c = self.rows.terms(q, v, tau)
+        lam = coulomb.with_modes(Omega, c, self.rows.held, list(touches.values()))
+        if lam is None:
+            raise StateError("no acceleration keeps what contacts and loops hold", "start elsewhere, or free that direction")
+        return free + self.rows.pushed(q, lam)
+
+    def _guess(self, count: int) -> np.ndarray:
+        out = np.zeros(count)
+        for i, own in self._last.items():
+            if i in self.closed:
+                out[list(self.rows.own(i))] = own
+        return out
+
+    def _drift(self, q: np.ndarray, v: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+        """A part of a step, with the accelerations of its begin: to second order."""
+        a = self._motion(q, v, self._tau, self._as_they_go(q, v))
+        return self.robot.integrate(q, v + 0.5 * h * a, h), v + h * a
+
+    def _put(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Back onto all that is held: the least change, by the mass matrix. Points that rest on planes rest where they are."""
+        kept = [*self.rows.held, *(self.rows.own(i)[0] for i in self.closed)]
+        across = {i: self.rows.own(i)[1:] for i, way in self.closed.items() if way is None}
+        placed = [*kept, *(r for i, own in across.items() if i in self.rows.grips for r in own)]
+        if not placed:
+            return q, v
+        for _ in range(TURNS):
+            e = self.rows.errors(q, v)
+            if np.abs(e[placed]).max() < NEAR:
+                break
+            q = self.robot.integrate(q, self._undone(q, e, placed), 1.0)
+        return q, v + self._undone(q, self.rows.rates(q, v), [*kept, *(r for own in across.values() for r in own)])
+
+    def _undone(self, q: np.ndarray, c: np.ndarray, rows: list[int]) -> np.ndarray:
+        """-M^-1 Jc* Omega^+ c, of some rows."""
+        lam = np.zeros(len(c))
+        found = coulomb.solve(self.rows.omega(q)[np.ix_(rows, rows)], -c[rows])
+        if found is None:
+            raise StateError("nothing closes what contacts and loops hold", "a smaller step, or another posture")
+        lam[rows] = found
+        return self.rows.pushed(q, lam)

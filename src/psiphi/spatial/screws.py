@@ -46,6 +46,11 @@ def add(a, b):
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
+def subtract(a, b):
+    """a - b, entry by entry."""
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
 def dot(a, b):
     """The sum of products."""
     total = a[0] * b[0]

@@ -1,8 +1,8 @@
-"""Small dense matrices of any scalar: L D L* factors and solves, for joints of several degrees of freedom."""
+"""Small dense matrices of any scalar: sums, L D L* factors and solves, for joints of several degrees of freedom."""
 
 from __future__ import annotations
 
-from psiphi.spatial.screws import dot
+from psiphi.spatial.screws import add, dot
 
 
 def factor(A, inverse=lambda d, diagonal: 1.0 / d) -> tuple[list, list]:
@@ -82,3 +82,13 @@ def product(A, B) -> list:
 def part(x: list, at: int, size: int = 6) -> list:
     """The numbers of one body of several."""
     return x[at * size : (at + 1) * size]
+
+
+def plus(A, B) -> list:
+    """A + B."""
+    return [add(x, y) for x, y in zip(A, B, strict=True)]
+
+
+def symmetric(A) -> list:
+    """By its upper half: below the diagonal stands what stands above it, to the last bit."""
+    return [[A[min(r, c)][max(r, c)] for c in range(len(A))] for r in range(len(A))]

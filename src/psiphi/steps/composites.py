@@ -18,6 +18,7 @@ from typing import Any
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
 from psiphi.spatial.screws import add, cross, rotate, second_moment
+from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.local import ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
@@ -25,15 +26,6 @@ from psiphi.sweeps.program import Site
 def times(c: Any, x: list) -> list:
     """c x; nothing, where there is nothing to multiply."""
     return ZERO3 if isinstance(c, float) and c == 0.0 else [c * y for y in x]
-
-
-def symmetric(A: list) -> list:
-    """By its upper half."""
-    return [[A[min(r, c)][max(r, c)] for c in range(3)] for r in range(3)]
-
-
-def plus(A: list, B: list) -> list:
-    return [add(x, y) for x, y in zip(A, B, strict=True)]
 
 
 def wedge(w: list, J: list) -> list:
@@ -76,7 +68,7 @@ class JointSlopes:
 
 def joint_slopes(site: Site, V: list, above: list, a_above: list, coriolis: bool = False) -> list[JointSlopes]:
     found = []
-    for h in site.H:
+    for h in site.H:  # a turn of the joint carries the inboard motion past it: V⁺ x H*; V x H* is the rate of H* itself
         Q_V, Hr = motion_cross(above, h), motion_cross(V, h)
         found.append(
             JointSlopes(h, Q_V, add(motion_cross(a_above, h), motion_cross(above, Q_V)), Hr if coriolis else add(Q_V, Hr))
@@ -118,6 +110,7 @@ class MovingBody:
 
     def moved(self, path: list, l: list, u: list) -> MovingBody:
         """Seen from the parent, from which its origin is at l and moves by u."""
+        # Steiner, and its derivative along u = l': J + l p* + p l* + m l l*, written as both(l, p + m l / 2), and so its rate
         p, F = rotate(path, self.p), add(rotate(path, self.F), times(self.mass, u))
         middle = [x + 0.5 * self.mass * y for x, y in zip(p, l, strict=True)]
         return MovingBody(
@@ -153,13 +146,6 @@ class SlopeColumn:
     by_v: list
     R: list
     T: list
-
-
-class Climbing(dict):
-    """{coordinate: what climbs for it}; messages of different children do not overlap."""
-
-    def __add__(self, other: Climbing) -> Climbing:
-        return Climbing({**self, **other})
 
 
 def joint_velocity(site: Site) -> list:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.spatial import small
-from psiphi.spatial.screws import IN_PLANE, Inertia, cross, dot, inertia
+from psiphi.spatial.screws import IN_PLANE, Inertia, add, cross, dot, inertia
 from psiphi.steps import together
 from psiphi.sweeps.program import Site
 
@@ -98,7 +98,7 @@ def differentiate(site: Site) -> None:
     P_dot = site.children.get("P+_dot", NOTHING)
     H, H_dot = site.H, _joint_rates(site)
     # U = P H*, D = H U: product rule, with dH/dt where the joint map turns (universal joints)
-    U_dot = [_sum(P_dot @ h, P @ d) for h, d in zip(H, H_dot, strict=True)]  # by columns
+    U_dot = [add(P_dot @ h, P @ d) for h, d in zip(H, H_dot, strict=True)]  # by columns
     D_dot = [[dot(h, u) for u in U_dot] for h in H]
     if site.link.row.Hdot is not None:
         U = [P @ h for h in H]
@@ -115,10 +115,6 @@ def _joint_rates(site: Site) -> list:
     return [[0.0] * 6 for _ in site.H] if row.Hdot is None else row.Hdot(site.of("q"), site.kept["v"], site.link)
 
 
-def _sum(x, y) -> list:
-    return [a + b for a, b in zip(x, y, strict=True)]
-
-
 def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     """Ṗ+ = Ṗ - W G* - G W*, W = U̇ - G Ḋ / 2; rows the joint closes stay zero."""
     G, n = gain.G, len(D_dot)
@@ -126,7 +122,7 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     W = [[U_dot[i][r] - dot(G[r], [half[j][i] for j in range(n)]) for i in range(n)] for r in range(6)]
     entry = {}
     for r in range(6):
-        for c in range(r, 6):
+        for c in range(r, 6):  # symmetric: one half, mirrored
             value = 0.0
             if r not in gain.closed and c not in gain.closed:
                 value = P_dot.entry(r, c)
@@ -146,8 +142,10 @@ def split(site: Site) -> None:
     Pi = site.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
     site.keep(Pi=Pi)
     V_d, H_dot, G = small.apply(small.transpose(site.H), site.kept["v"]), _joint_rates(site), small.transpose(gain.G)
+    # tau_bar Pi tau_bar*: the columns pass the joint, then the rows
     rows = small.transpose([gain.through(site.H, column) for column in small.transpose(Pi)])
     rows = [gain.through(site.H, row) for row in rows]
+    # + P+ (Omega_d* - Ḣ* G*), column by column
     eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
     for c, e in enumerate(eye):
         back = _backward(V_d, e)
@@ -168,7 +166,7 @@ class Rows(list):
         return Rows([row(r, i) for i in range(count) for r in range(n)])
 
     def __add__(self, other):
-        return Rows([_sum(x, y) for x, y in zip(self, other, strict=True)])
+        return Rows([add(x, y) for x, y in zip(self, other, strict=True)])
 
 
 def _conjugated(path, A) -> list:
@@ -181,7 +179,7 @@ def _conjugated(path, A) -> list:
 
 def _backward(V, x) -> list:
     """Omega* x = -V x x with Omega = V x*."""
-    return cross(x[:3], V[:3]) + _sum(cross(x[:3], V[3:]), cross(x[3:], V[:3]))
+    return cross(x[:3], V[:3]) + add(cross(x[:3], V[3:]), cross(x[3:], V[:3]))
 
 
 def _theta(site: Site) -> list:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from psiphi import arguments
-from psiphi.errors import Error
+from psiphi.errors import Error, StateError
 from psiphi.escaping import html
 from psiphi.studies.outcome import Study
 from psiphi.viewer.page import write
@@ -37,6 +37,8 @@ figure { margin: 0; } figcaption { font-size: .85rem; } svg { width: 100%; heigh
 def report(study: Study, path: Any, worst: Any = 5) -> Path:
     """Write the page, and those of the worst motions."""
     target = Path(arguments.path("the file", path, "a path", 'give a name like "study.html"'))
+    if not target.name:
+        raise StateError(f"{shown(path)} is no file's name", 'give one like "study.html"')
     chosen = study.worst(arguments.whole("worst", worst))
     pages = dict(_motions(study, chosen, target))
     return write(_page(study, pages), target)
@@ -50,11 +52,12 @@ def _motions(study: Study, chosen: list[int], target: Path) -> Iterator[tuple[in
             folder.mkdir(exist_ok=True)
             motion = study.motion(i, quiet=True)
             motion.html(folder / f"motion_{i}.html", title=f"{study.title}: motion {i}")
-        except OSError as error:
-            raise Error(f"cannot write {shown(str(folder))}: {error.strerror}", "give another place for the report") from error
         except Error:  # parameters that no body has: nothing moves, and there is nothing to see
             yield i, ""
             continue
+        except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+            why = getattr(error, "strerror", None) or str(error)
+            raise Error(f"cannot write {shown(str(target))}: {why}", "give another place for the report") from error
         yield i, f"{folder.name}/motion_{i}.html"
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from psiphi.errors import StateError
 from psiphi.model.model import WORLD
 from psiphi.spatial.stacks import put, taken
-from psiphi.sweeps.limbs import limbs_of
 from psiphi.sweeps.program import ADDED, BASE_TO_TIP, PARAMETERS, Direction, Program, Site, Sweep, merge
 from psiphi.tape.tape import Count, Tape
 
@@ -134,23 +133,22 @@ def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
 
 @dataclass(frozen=True)
 class Straight:
-    """A tape and where its results go: `stores` are (output number, flat index, node). `limbs`: which numbers of q
-    and v are of which limb, where that is known (`limbs.py`)."""
+    """A tape and where its results go: `stores` are (output number, flat index, node). `tree`: over which it was unrolled."""
 
     program: Program
     tape: Tape
     stores: tuple[tuple[int, int, int], ...]
-    limbs: Mapping[str, Mapping[int, int]] = field(default_factory=dict, kw_only=True)
+    tree: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def count(self) -> Count:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) -> Straight:
-    """The whole program as one tape; outputs no step wrote are zero."""
+def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun, tape: Tape | None = None) -> Straight:
+    """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
     sizes = {arg.name: arg.size for arg in program.inputs}
-    tape = Tape()
+    tape = Tape() if tape is None else tape
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
     written = drive(program, tree, inputs, under)
     stores = tuple(
@@ -158,4 +156,4 @@ def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun) ->
         for number, arg in enumerate(program.outputs)
         for index in range(arg.size)
     )
-    return Straight(program, tape, stores, limbs=limbs_of(tree))
+    return Straight(program, tape, stores, tree=tree)

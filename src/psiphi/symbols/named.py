@@ -23,7 +23,7 @@ from psiphi.errors import StateError
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.framing.link import Link
 from psiphi.model.model import WORLD
-from psiphi.sweeps.drive import Straight, drive
+from psiphi.sweeps.drive import Straight, unroll
 from psiphi.tape.tape import Tape
 
 PARAMETER = "parameter"
@@ -69,16 +69,10 @@ def parametrised(function: Function) -> tuple[Straight, dict[str, float]]:
     names = ParameterNames(tape)
     links = tuple(_named(names, numbers, link) for link in numbers.links)
     tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity))
-    program = passes.program(source.asked, tree)
-    inputs = {arg.name: [tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(program.inputs)}
-    written = drive(program, tree, inputs)
-    stores = tuple(
-        (number, index, tape.operand(written.get((arg.name, index), 0.0)))
-        for number, arg in enumerate(program.outputs)
-        for index in range(arg.size)
-    )
-    used = {node[2] for node in (tape.nodes[i] for i in tape.live(node for *_, node in stores)) if node[1] == PARAMETER}
-    return Straight(program, tape, stores), {name: x for name, x in names.values.items() if name in used}
+    straight = unroll(passes.program(source.asked, tree), tree, tape=tape)
+    read = (tape.nodes[i] for i in tape.live(node for *_, node in straight.stores))
+    used = {node[2] for node in read if node[1] == PARAMETER}
+    return straight, {name: x for name, x in names.values.items() if name in used}
 
 
 def _down(names: ParameterNames, gravity: list) -> tuple:

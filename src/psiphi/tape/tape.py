@@ -210,3 +210,11 @@ def _difference(tape: Tape, a: int, b: int, negative: bool) -> Scalar:
     if (Op.SUB, b, a) in tape._known:
         return Scalar(tape, tape.node(Op.SUB, b, a), True)
     return Scalar(tape, tape.node(Op.SUB, a, b), False)
+
+
+def operands(tape: Tape, node: int) -> tuple:
+    """The nodes a node reads."""
+    op, a, b = tape.nodes[node]
+    if op in BINARY:
+        return a, b
+    return () if op in (Op.LEAF, Op.CONST) else (a,)

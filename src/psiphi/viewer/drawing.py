@@ -29,6 +29,9 @@ def drawn(model: Model) -> list[Piece]:
         radius = THICK * scale * (1.0 - 0.45 * depth[k] / deepest)
         if model.joints[k].kind == "free" and not children[k]:
             out += flying(model, k, scale)
+        elif model.joints[k].modes is not None:
+            out += _bent(model, k, 0.5 * radius, color)
+            out += _link(model, k, children[k], radius, color) if children[k] else []
         else:
             out += _joint(model, k, radius)
             out += _link(model, k, children[k], radius, color)
@@ -37,10 +40,21 @@ def drawn(model: Model) -> list[Piece]:
 
 def typical_length(model: Model) -> float:
     """The middle one of the distances between neighbouring joints (and to frames and centres of mass at the tips)."""
-    steps = [np.linalg.norm(j.pose.translation) for j in model.joints if j.parent != WORLD]
+    steps = [np.linalg.norm(j.pose.translation) for j in model.joints if j.parent != WORLD and j.modes is None]
     steps += [np.linalg.norm(frame.pose.translation) for frame in model.frames.values() if frame.body != WORLD]
+    steps += [max(np.linalg.norm(j.pose.translation) for j in run) for run in _bodies_that_bend(model)]
     steps = [s for s in steps if s > 1e-3] or [2 * np.linalg.norm(b.com) for b in model.bodies if np.any(b.com)]
     return float(np.median(steps)) if steps else 0.3
+
+
+def _bodies_that_bend(model: Model) -> list[list[Joint]]:
+    clusters = () if model.embedding is None else model.embedding.clusters
+    return [[model.joints[k] for k in cluster.bodies] for cluster in clusters if cluster.modes]
+
+
+def bending(model: Model) -> set[int]:
+    """The bodies that are places on one that bends, and are seen."""
+    return {j.index for run in _bodies_that_bend(model) for j in run if j.modes is not None and j.modes.seen}
 
 
 def roots(model: Model) -> list[int]:
@@ -107,6 +121,23 @@ def _joint(model: Model, k: int, r: float) -> Iterator[Piece]:
         yield sphere(k, 1.5 * r, here, JOINT)
 
 
+def _bent(model: Model, k: int, r: float, color: str) -> Iterator[Piece]:
+    """A place on a body that bends, drawn half way to its neighbours: the first to the root, the last to the first node."""
+    run = next(run for run in _bodies_that_bend(model) if k in {joint.index for joint in run})
+    line = [joint for joint in run if joint.modes is not None and joint.modes.seen]
+    if k not in {joint.index for joint in line}:
+        return
+    at = [joint.index for joint in line].index(k)
+    here, turn = line[at].pose.translation, line[at].pose.rotation
+    ends = [0.5 * (line[i].pose.translation - here) for i in (at - 1, at + 1) if 0 <= i < len(line)]
+    if at == 0 and len(line) > 1:
+        ends.append(-0.5 * (line[1].pose.translation - here))
+    if at == len(line) - 1 and len(line) > 1:
+        ends.append(-0.5 * (line[at - 1].pose.translation - here))
+    for end in ends:
+        yield capsule(k, r, np.zeros(3), turn.T @ end, color)
+
+
 def _rail(joint: Joint, r: float) -> Piece:
     """What a slide runs on, fixed to the parent: from its zero to its limits."""
     low, high = max(float(joint.lower[0]), -40 * r), min(float(joint.upper[0]), 40 * r)
@@ -132,7 +163,7 @@ def _link(model: Model, k: int, children: list[int], r: float, color: str) -> It
 
 def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarray]:
     """Where the link leads: to its children's joints, else to its frames, else through its centre of mass."""
-    ends = [model.joints[c].pose.translation for c in children]
+    ends = [model.joints[c].pose.translation for c in children if model.joints[c].modes is None]
     if not any(np.linalg.norm(end) > 0.5 * r for end in ends):
         ends += [f.pose.translation for f in model.frames.values() if f.body == k]
     if not children and not any(np.linalg.norm(end) > 0.5 * r for end in ends):

@@ -12,7 +12,7 @@ from psiphi.errors import ModelError, StateError
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_shapes
-from psiphi.viewer.drawing import drawn, roots
+from psiphi.viewer.drawing import bending, drawn, roots
 from psiphi.viewer.mesh_files import read_mesh, readable
 from psiphi.viewer.meshes import Mesh
 from psiphi.viewer.pieces import PALETTE, Piece
@@ -35,7 +35,8 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
     tree, clad = roots(model), {piece.body for piece in out}
     bare = set(tree) - {tree[body] for body in clad if body != WORLD}
     wanted = {frame.body for shape in given if (frame := _frame(model, shape.link))}  # had a shape, but none could be drawn
-    rest = [piece for piece in drawn(model) if tree[piece.body] in bare or piece.body in wanted - clad]
+    bent = bending(model)
+    rest = [piece for piece in drawn(model) if tree[piece.body] in bare or piece.body in (wanted - clad) | bent]
     return out + rest, bare, notes
 
 

@@ -6,14 +6,13 @@ import base64
 import math
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from psiphi import arguments
-from psiphi.errors import Error, StateError
+from psiphi.errors import StateError
 from psiphi.escaping import html, script_json
 from psiphi.model.model import WORLD, Pose
 from psiphi.spatial.rotations import quaternions
@@ -21,6 +20,7 @@ from psiphi.viewer.meshes import Mesh, reduced
 from psiphi.viewer.plots import COLORS, LEFT, RIGHT, WIDTH, Plot
 from psiphi.viewer.scene import Scene
 from psiphi.wording import counted, shown
+from psiphi.writing import replacing
 
 PAGE = files("psiphi.viewer") / "page"
 SHARED = ("algebra.js", "solids.js", "draw.js", "camera.js")
@@ -57,29 +57,13 @@ def filled(template: str, parts: dict[str, str]) -> str:
 def write(made: Scene | str, path: str | os.PathLike[str]) -> Path:
     """Write the page of a scene, or its text: whole or not at all. A pipe or device is written to, never replaced."""
     target = Path(arguments.path("the file", path, "a path", 'give a name like "motion.html"'))
-    try:
+    with replacing(target) as part:
         if target.is_dir():
             raise StateError(f"{shown(path)} is a folder, expected a file to write", "name a file that ends in .html")
-        _put(made if isinstance(made, str) else page(made), target)
-    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
-        if isinstance(error, Error):
-            raise
-        why = getattr(error, "strerror", None) or str(error)
-        raise Error(f"cannot write {shown(str(path))}: {why}", "check the folder and its permissions") from error
+        through = target.exists() and not target.is_file()
+        text = made if isinstance(made, str) else page(made)
+        (target if through else part).write_text(text, encoding="utf-8")
     return target
-
-
-def _put(text: str, target: Path) -> None:
-    if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8")
-        return
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, target)
-    finally:
-        with suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
 
 
 def data(scene: Scene) -> dict:

@@ -75,6 +75,8 @@ class Scene:
 
     def track(self, piece: Piece) -> np.ndarray:
         """Where a piece's origin is at each time, (times, 3)."""
+        if not isinstance(piece, Piece):
+            raise StateError(f"{shown(piece)} is no piece of the scene", "give one of scene.pieces")
         if piece.body == WORLD:
             return np.asarray(piece.pose.translation)[None]
         return self.position[:, piece.body] + self.rotation[:, piece.body] @ piece.pose.translation

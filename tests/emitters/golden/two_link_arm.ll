@@ -11,6 +11,7 @@ declare <4 x double> @llvm.sqrt.v4f64(<4 x double>)
 declare <4 x double> @llvm.masked.load.v4f64.p0(ptr, i32, <4 x i1>, <4 x double>)
 declare void @llvm.masked.store.v4f64.p0(<4 x double>, ptr, i32, <4 x i1>)
 
+@places0 = internal constant [5 x i32] [i32 12, i32 13, i32 13, i32 13, i32 13]
 define internal { double, double } @psiphi.sincos.f64(double %x) nounwind {
   %s1 = bitcast double %x to i64
   %s2 = and i64 %s1, 9223372036854775807
@@ -98,20 +99,20 @@ done:
 define internal void @angles.f64(ptr %frame) noinline nounwind {
   %t1 = getelementptr i8, ptr %frame, i64 0
   %t2 = load double, ptr %t1, align 8
-  %t3 = getelementptr i8, ptr %frame, i64 64
+  %t3 = getelementptr i8, ptr %frame, i64 48
   store double %t2, ptr %t3, align 8
   %t4 = getelementptr i8, ptr %frame, i64 8
   %t5 = load double, ptr %t4, align 8
-  %t6 = getelementptr i8, ptr %frame, i64 88
+  %t6 = getelementptr i8, ptr %frame, i64 72
   store double %t5, ptr %t6, align 8
   ret void
 }
 
 define internal void @part0.f64(ptr %frame) noinline nounwind {
-  %t1 = getelementptr i8, ptr %frame, i64 72
+  %t1 = getelementptr i8, ptr %frame, i64 56
   %t2 = load double, ptr %t1, align 8
   %t3 = fmul double %t2, 0x40239EB851EB851F
-  %t4 = getelementptr i8, ptr %frame, i64 80
+  %t4 = getelementptr i8, ptr %frame, i64 64
   %t5 = load double, ptr %t4, align 8
   %t6 = fmul double %t5, 0x40239EB851EB851F
   %t7 = getelementptr i8, ptr %frame, i64 16
@@ -120,10 +121,10 @@ define internal void @part0.f64(ptr %frame) noinline nounwind {
   %t10 = load double, ptr %t9, align 8
   %t11 = fadd double %t8, %t10
   %t12 = call double @llvm.fma.f64(double %t8, double %t8, double %t3)
-  %t13 = getelementptr i8, ptr %frame, i64 104
+  %t13 = getelementptr i8, ptr %frame, i64 88
   %t14 = load double, ptr %t13, align 8
   %t15 = fmul double %t6, %t14
-  %t16 = getelementptr i8, ptr %frame, i64 96
+  %t16 = getelementptr i8, ptr %frame, i64 80
   %t17 = load double, ptr %t16, align 8
   %t18 = fneg double %t17
   %t19 = call double @llvm.fma.f64(double %t18, double %t12, double %t15)
@@ -147,20 +148,20 @@ define internal void @part0.f64(ptr %frame) noinline nounwind {
   %t37 = load double, ptr %t36, align 8
   %t38 = fsub double %t37, %t35
   %t39 = fmul double %t33, %t38
-  %t40 = fmul double %t14, %t39
-  %t41 = call double @llvm.fma.f64(double 0x4001249249249249, double %t40, double %t39)
-  %t42 = fneg double %t41
-  %t43 = call double @llvm.fma.f64(double %t25, double 0x400C924924924924, double %t42)
-  %t44 = getelementptr i8, ptr %frame, i64 48
-  store double %t39, ptr %t44, align 8
-  %t45 = getelementptr i8, ptr %frame, i64 56
-  store double %t43, ptr %t45, align 8
+  %t40 = getelementptr i8, ptr %frame, i64 96
+  store double %t39, ptr %t40, align 8
+  %t41 = fmul double %t14, %t39
+  %t42 = call double @llvm.fma.f64(double 0x4001249249249249, double %t41, double %t39)
+  %t43 = fneg double %t42
+  %t44 = call double @llvm.fma.f64(double %t25, double 0x400C924924924924, double %t43)
+  %t45 = getelementptr i8, ptr %frame, i64 104
+  store double %t44, ptr %t45, align 8
   ret void
 }
 
 define internal void @block.f64(ptr %frame, ptr %data) noinline nounwind {
   call void @angles.f64(ptr %frame)
-  %first = getelementptr i8, ptr %frame, i64 64
+  %first = getelementptr i8, ptr %frame, i64 48
   call void @psiphi.angles.f64(ptr %first, i64 2)
   call void @part0.f64(ptr %frame)
   ret void
@@ -179,7 +180,11 @@ entry:
   %join = or i1 %one.row, %rows.join
   %flat = and i1 %join, %columns.join
   %easy = and i1 %flat, %whole
-  br i1 false, label %tile, label %test
+  br i1 false, label %fork, label %test
+fork:
+  br label %tiles
+tiles:
+  br label %tile
 tile:
   br label %done
 test:
@@ -192,7 +197,8 @@ body:
   %down = mul i64 %r, %row
   %across = mul i64 %c, %column
   %inside = add i64 %down, %across
-  %slot = mul i64 %cell, 8
+  %at = add i64 %cell, 0
+  %slot = mul i64 %at, 8
   %f = getelementptr i8, ptr %frame, i64 %slot
   br i1 %whole, label %all, label %some
 all:
@@ -213,63 +219,6 @@ some:
   store double %x, ptr %fl
   %lane.next = add i64 %lane, 1
   %again = icmp slt i64 %lane.next, 1
-  br i1 %again, label %some, label %step
-step:
-  %cell.next = add i64 %cell, 1
-  %c.up = add i64 %c, 1
-  %wrap = icmp eq i64 %c.up, %columns
-  %c.next = select i1 %wrap, i64 0, i64 %c.up
-  %r.up = add i64 %r, 1
-  %r.next = select i1 %wrap, i64 %r.up, i64 %r
-  br label %test
-done:
-  ret void
-}
-
-define internal void @unpack.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count) nounwind {
-entry:
-  %o0 = mul i64 %outer, 0
-  %l0 = getelementptr i8, ptr %array, i64 %o0
-  %whole = icmp eq i64 %count, 1
-  %cells = mul i64 %rows, %columns
-  %dense = mul i64 %columns, 8
-  %one.row = icmp eq i64 %rows, 1
-  %rows.join = icmp eq i64 %row, %dense
-  %columns.join = icmp eq i64 %column, 8
-  %join = or i1 %one.row, %rows.join
-  %flat = and i1 %join, %columns.join
-  %easy = and i1 %flat, %whole
-  br i1 false, label %tile, label %test
-tile:
-  br label %done
-test:
-  %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
-  %r = phi i64 [ 0, %entry ], [ %r.next, %step ]
-  %c = phi i64 [ 0, %entry ], [ %c.next, %step ]
-  %more = icmp slt i64 %cell, %cells
-  br i1 %more, label %body, label %done
-body:
-  %down = mul i64 %r, %row
-  %across = mul i64 %c, %column
-  %inside = add i64 %down, %across
-  %slot = mul i64 %cell, 8
-  %f = getelementptr i8, ptr %frame, i64 %slot
-  br i1 %whole, label %all, label %some
-all:
-  %v = load double, ptr %f, align 8
-  %a0 = getelementptr i8, ptr %l0, i64 %inside
-  store double %v, ptr %a0, align 1
-  br label %step
-some:
-  %lane = phi i64 [ 0, %body ], [ %lane.next, %some ]
-  %jump = mul i64 %lane, %outer
-  %to = add i64 %jump, %inside
-  %p = getelementptr i8, ptr %array, i64 %to
-  %fl = getelementptr double, ptr %f, i64 %lane
-  %x = load double, ptr %fl
-  store double %x, ptr %p, align 1
-  %lane.next = add i64 %lane, 1
-  %again = icmp slt i64 %lane.next, %count
   br i1 %again, label %some, label %step
 step:
   %cell.next = add i64 %cell, 1
@@ -313,6 +262,8 @@ entry:
   %row3 = add i64 0, 0
   %columnp3 = getelementptr i64, ptr %steps, i64 7
   %column3 = load i64, ptr %columnp3
+  %whole3 = mul i64 %n, 16
+  %large3 = icmp ugt i64 %whole3, 6291456
   %frame = alloca [120 x i8], align 64
   br label %test
 test:
@@ -337,13 +288,76 @@ body:
   call void @pack.f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
   %jump3 = mul i64 %i, %outer3
   %at3 = getelementptr i8, ptr %base3, i64 %jump3
-  %frame3 = getelementptr i8, ptr %frame, i64 48
   call void @block.f64(ptr %frame, ptr %data)
-  call void @unpack.f64(ptr %at3, ptr %frame3, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count)
+  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, i1 %large3)
   %next = add i64 %i, 1
   br label %test
 done:
   
+  ret void
+}
+
+define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, i1 %past) nounwind {
+entry:
+  %o0 = mul i64 %outer, 0
+  %l0 = getelementptr i8, ptr %array, i64 %o0
+  %whole = icmp eq i64 %count, 1
+  %cells = mul i64 %rows, %columns
+  %dense = mul i64 %columns, 8
+  %one.row = icmp eq i64 %rows, 1
+  %rows.join = icmp eq i64 %row, %dense
+  %columns.join = icmp eq i64 %column, 8
+  %join = or i1 %one.row, %rows.join
+  %flat = and i1 %join, %columns.join
+  %easy = and i1 %flat, %whole
+  br i1 false, label %fork, label %test
+fork:
+  br label %tiles
+tiles:
+  br label %tile
+tile:
+  br label %done
+test:
+  %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
+  %r = phi i64 [ 0, %entry ], [ %r.next, %step ]
+  %c = phi i64 [ 0, %entry ], [ %c.next, %step ]
+  %more = icmp slt i64 %cell, %cells
+  br i1 %more, label %body, label %done
+body:
+  %down = mul i64 %r, %row
+  %across = mul i64 %c, %column
+  %inside = add i64 %down, %across
+  %where = getelementptr i32, ptr %places, i64 %cell
+  %found = load i32, ptr %where
+  %at = zext i32 %found to i64
+  %slot = mul i64 %at, 8
+  %f = getelementptr i8, ptr %frame, i64 %slot
+  br i1 %whole, label %all, label %some
+all:
+  %v = load double, ptr %f, align 8
+  %a0 = getelementptr i8, ptr %l0, i64 %inside
+  store double %v, ptr %a0, align 1
+  br label %step
+some:
+  %lane = phi i64 [ 0, %body ], [ %lane.next, %some ]
+  %jump = mul i64 %lane, %outer
+  %to = add i64 %jump, %inside
+  %p = getelementptr i8, ptr %array, i64 %to
+  %fl = getelementptr double, ptr %f, i64 %lane
+  %x = load double, ptr %fl
+  store double %x, ptr %p, align 1
+  %lane.next = add i64 %lane, 1
+  %again = icmp slt i64 %lane.next, %count
+  br i1 %again, label %some, label %step
+step:
+  %cell.next = add i64 %cell, 1
+  %c.up = add i64 %c, 1
+  %wrap = icmp eq i64 %c.up, %columns
+  %c.next = select i1 %wrap, i64 0, i64 %c.up
+  %r.up = add i64 %r, 1
+  %r.next = select i1 %wrap, i64 %r.up, i64 %r
+  br label %test
+done:
   ret void
 }
 
@@ -458,20 +472,20 @@ done:
 define internal void @angles.v4f64(ptr %frame) noinline nounwind {
   %t1 = getelementptr i8, ptr %frame, i64 0
   %t2 = load <4 x double>, ptr %t1, align 32
-  %t3 = getelementptr i8, ptr %frame, i64 256
+  %t3 = getelementptr i8, ptr %frame, i64 192
   store <4 x double> %t2, ptr %t3, align 32
   %t4 = getelementptr i8, ptr %frame, i64 32
   %t5 = load <4 x double>, ptr %t4, align 32
-  %t6 = getelementptr i8, ptr %frame, i64 352
+  %t6 = getelementptr i8, ptr %frame, i64 288
   store <4 x double> %t5, ptr %t6, align 32
   ret void
 }
 
 define internal void @part0.v4f64(ptr %frame) noinline nounwind {
-  %t1 = getelementptr i8, ptr %frame, i64 288
+  %t1 = getelementptr i8, ptr %frame, i64 224
   %t2 = load <4 x double>, ptr %t1, align 32
   %t3 = fmul <4 x double> %t2, splat (double 0x40239EB851EB851F)
-  %t4 = getelementptr i8, ptr %frame, i64 320
+  %t4 = getelementptr i8, ptr %frame, i64 256
   %t5 = load <4 x double>, ptr %t4, align 32
   %t6 = fmul <4 x double> %t5, splat (double 0x40239EB851EB851F)
   %t7 = getelementptr i8, ptr %frame, i64 64
@@ -480,10 +494,10 @@ define internal void @part0.v4f64(ptr %frame) noinline nounwind {
   %t10 = load <4 x double>, ptr %t9, align 32
   %t11 = fadd <4 x double> %t8, %t10
   %t12 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t8, <4 x double> %t8, <4 x double> %t3)
-  %t13 = getelementptr i8, ptr %frame, i64 416
+  %t13 = getelementptr i8, ptr %frame, i64 352
   %t14 = load <4 x double>, ptr %t13, align 32
   %t15 = fmul <4 x double> %t6, %t14
-  %t16 = getelementptr i8, ptr %frame, i64 384
+  %t16 = getelementptr i8, ptr %frame, i64 320
   %t17 = load <4 x double>, ptr %t16, align 32
   %t18 = fneg <4 x double> %t17
   %t19 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t18, <4 x double> %t12, <4 x double> %t15)
@@ -507,20 +521,20 @@ define internal void @part0.v4f64(ptr %frame) noinline nounwind {
   %t37 = load <4 x double>, ptr %t36, align 32
   %t38 = fsub <4 x double> %t37, %t35
   %t39 = fmul <4 x double> %t33, %t38
-  %t40 = fmul <4 x double> %t14, %t39
-  %t41 = call <4 x double> @llvm.fma.v4f64(<4 x double> splat (double 0x4001249249249249), <4 x double> %t40, <4 x double> %t39)
-  %t42 = fneg <4 x double> %t41
-  %t43 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t25, <4 x double> splat (double 0x400C924924924924), <4 x double> %t42)
-  %t44 = getelementptr i8, ptr %frame, i64 192
-  store <4 x double> %t39, ptr %t44, align 32
-  %t45 = getelementptr i8, ptr %frame, i64 224
-  store <4 x double> %t43, ptr %t45, align 32
+  %t40 = getelementptr i8, ptr %frame, i64 384
+  store <4 x double> %t39, ptr %t40, align 32
+  %t41 = fmul <4 x double> %t14, %t39
+  %t42 = call <4 x double> @llvm.fma.v4f64(<4 x double> splat (double 0x4001249249249249), <4 x double> %t41, <4 x double> %t39)
+  %t43 = fneg <4 x double> %t42
+  %t44 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t25, <4 x double> splat (double 0x400C924924924924), <4 x double> %t43)
+  %t45 = getelementptr i8, ptr %frame, i64 416
+  store <4 x double> %t44, ptr %t45, align 32
   ret void
 }
 
 define internal void @block.v4f64(ptr %frame, ptr %data) noinline nounwind {
   call void @angles.v4f64(ptr %frame)
-  %first = getelementptr i8, ptr %frame, i64 256
+  %first = getelementptr i8, ptr %frame, i64 192
   call void @psiphi.angles.v4f64(ptr %first, i64 2)
   call void @part0.v4f64(ptr %frame)
   ret void
@@ -545,9 +559,13 @@ entry:
   %join = or i1 %one.row, %rows.join
   %flat = and i1 %join, %columns.join
   %easy = and i1 %flat, %whole
-  br i1 %easy, label %tile, label %test
+  br i1 %easy, label %fork, label %test
+fork:
+  br label %tiles
+tiles:
+  br label %tile
 tile:
-  %t = phi i64 [ 0, %entry ], [ %t.next, %tile.body ]
+  %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
   %t.more = icmp slt i64 %t, %cells
   br i1 %t.more, label %tile.body, label %done
 tile.body:
@@ -594,7 +612,8 @@ body:
   %down = mul i64 %r, %row
   %across = mul i64 %c, %column
   %inside = add i64 %down, %across
-  %slot = mul i64 %cell, 32
+  %at = add i64 %cell, 0
+  %slot = mul i64 %at, 32
   %f = getelementptr i8, ptr %frame, i64 %slot
   br i1 %whole, label %all, label %some
 all:
@@ -638,7 +657,72 @@ done:
   ret void
 }
 
-define internal void @unpack.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count) nounwind {
+define internal void @range.v4f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
+entry:
+  %argp0 = getelementptr ptr, ptr %args, i64 0
+  %base0 = load ptr, ptr %argp0
+  %outerp0 = getelementptr i64, ptr %steps, i64 0
+  %outer0 = load i64, ptr %outerp0
+  %row0 = add i64 0, 0
+  %columnp0 = getelementptr i64, ptr %steps, i64 4
+  %column0 = load i64, ptr %columnp0
+  %argp1 = getelementptr ptr, ptr %args, i64 1
+  %base1 = load ptr, ptr %argp1
+  %outerp1 = getelementptr i64, ptr %steps, i64 1
+  %outer1 = load i64, ptr %outerp1
+  %row1 = add i64 0, 0
+  %columnp1 = getelementptr i64, ptr %steps, i64 5
+  %column1 = load i64, ptr %columnp1
+  %argp2 = getelementptr ptr, ptr %args, i64 2
+  %base2 = load ptr, ptr %argp2
+  %outerp2 = getelementptr i64, ptr %steps, i64 2
+  %outer2 = load i64, ptr %outerp2
+  %row2 = add i64 0, 0
+  %columnp2 = getelementptr i64, ptr %steps, i64 6
+  %column2 = load i64, ptr %columnp2
+  %argp3 = getelementptr ptr, ptr %args, i64 3
+  %base3 = load ptr, ptr %argp3
+  %outerp3 = getelementptr i64, ptr %steps, i64 3
+  %outer3 = load i64, ptr %outerp3
+  %row3 = add i64 0, 0
+  %columnp3 = getelementptr i64, ptr %steps, i64 7
+  %column3 = load i64, ptr %columnp3
+  %whole3 = mul i64 %n, 16
+  %large3 = icmp ugt i64 %whole3, 6291456
+  %frame = alloca [576 x i8], align 64
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %body, label %done
+body:
+  %full = icmp sge i64 %left, 4
+  %count = select i1 %full, i64 4, i64 %left
+  %jump0 = mul i64 %i, %outer0
+  %at0 = getelementptr i8, ptr %base0, i64 %jump0
+  %frame0 = getelementptr i8, ptr %frame, i64 0
+  call void @pack.v4f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count)
+  %jump1 = mul i64 %i, %outer1
+  %at1 = getelementptr i8, ptr %base1, i64 %jump1
+  %frame1 = getelementptr i8, ptr %frame, i64 64
+  call void @pack.v4f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count)
+  %jump2 = mul i64 %i, %outer2
+  %at2 = getelementptr i8, ptr %base2, i64 %jump2
+  %frame2 = getelementptr i8, ptr %frame, i64 128
+  call void @pack.v4f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
+  %jump3 = mul i64 %i, %outer3
+  %at3 = getelementptr i8, ptr %base3, i64 %jump3
+  call void @block.v4f64(ptr %frame, ptr %data)
+  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, i1 %large3)
+  %next = add i64 %i, 4
+  br label %test
+done:
+  
+  ret void
+}
+
+define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -657,9 +741,13 @@ entry:
   %join = or i1 %one.row, %rows.join
   %flat = and i1 %join, %columns.join
   %easy = and i1 %flat, %whole
-  br i1 %easy, label %tile, label %test
+  br i1 %easy, label %fork, label %test
+fork:
+  br label %tiles
+tiles:
+  br label %tile
 tile:
-  %t = phi i64 [ 0, %entry ], [ %t.next, %tile.body ]
+  %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
   %t.more = icmp slt i64 %t, %cells
   br i1 %t.more, label %tile.body, label %done
 tile.body:
@@ -670,18 +758,35 @@ tile.body:
   %t.bytes = mul i64 %t, 8
   %t.slot = mul i64 %t, 32
   %t.f = getelementptr i8, ptr %frame, i64 %t.slot
-  %tf0 = getelementptr i8, ptr %t.f, i64 0
-  %tr0 = load <4 x double>, ptr %tf0, align 32
-  %tf1 = getelementptr i8, ptr %t.f, i64 32
-  %tr1 = load <4 x double>, ptr %tf1, align 32
-  %tf2 = getelementptr i8, ptr %t.f, i64 64
-  %tr2 = load <4 x double>, ptr %tf2, align 32
-  %tf3 = getelementptr i8, ptr %t.f, i64 96
-  %tr3 = load <4 x double>, ptr %tf3, align 32
-  %x1.0 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.1 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x1.2 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.3 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %t.p = getelementptr i32, ptr %places, i64 %t
+  %t.p0 = getelementptr i32, ptr %t.p, i64 0
+  %t.i0 = load i32, ptr %t.p0
+  %t.c0 = zext i32 %t.i0 to i64
+  %t.b0 = mul i64 %t.c0, 32
+  %t.f0 = getelementptr i8, ptr %frame, i64 %t.b0
+  %t.x0 = load <4 x double>, ptr %t.f0, align 32
+  %t.p1 = getelementptr i32, ptr %t.p, i64 1
+  %t.i1 = load i32, ptr %t.p1
+  %t.c1 = zext i32 %t.i1 to i64
+  %t.b1 = mul i64 %t.c1, 32
+  %t.f1 = getelementptr i8, ptr %frame, i64 %t.b1
+  %t.x1 = load <4 x double>, ptr %t.f1, align 32
+  %t.p2 = getelementptr i32, ptr %t.p, i64 2
+  %t.i2 = load i32, ptr %t.p2
+  %t.c2 = zext i32 %t.i2 to i64
+  %t.b2 = mul i64 %t.c2, 32
+  %t.f2 = getelementptr i8, ptr %frame, i64 %t.b2
+  %t.x2 = load <4 x double>, ptr %t.f2, align 32
+  %t.p3 = getelementptr i32, ptr %t.p, i64 3
+  %t.i3 = load i32, ptr %t.p3
+  %t.c3 = zext i32 %t.i3 to i64
+  %t.b3 = mul i64 %t.c3, 32
+  %t.f3 = getelementptr i8, ptr %frame, i64 %t.b3
+  %t.x3 = load <4 x double>, ptr %t.f3, align 32
+  %x1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %x1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %x1.2 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %x1.3 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %x2.0 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
   %x2.2 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
   %x2.1 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
@@ -706,7 +811,10 @@ body:
   %down = mul i64 %r, %row
   %across = mul i64 %c, %column
   %inside = add i64 %down, %across
-  %slot = mul i64 %cell, 32
+  %where = getelementptr i32, ptr %places, i64 %cell
+  %found = load i32, ptr %where
+  %at = zext i32 %found to i64
+  %slot = mul i64 %at, 32
   %f = getelementptr i8, ptr %frame, i64 %slot
   br i1 %whole, label %all, label %some
 all:
@@ -744,70 +852,6 @@ step:
   %r.next = select i1 %wrap, i64 %r.up, i64 %r
   br label %test
 done:
-  ret void
-}
-
-define internal void @range.v4f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
-entry:
-  %argp0 = getelementptr ptr, ptr %args, i64 0
-  %base0 = load ptr, ptr %argp0
-  %outerp0 = getelementptr i64, ptr %steps, i64 0
-  %outer0 = load i64, ptr %outerp0
-  %row0 = add i64 0, 0
-  %columnp0 = getelementptr i64, ptr %steps, i64 4
-  %column0 = load i64, ptr %columnp0
-  %argp1 = getelementptr ptr, ptr %args, i64 1
-  %base1 = load ptr, ptr %argp1
-  %outerp1 = getelementptr i64, ptr %steps, i64 1
-  %outer1 = load i64, ptr %outerp1
-  %row1 = add i64 0, 0
-  %columnp1 = getelementptr i64, ptr %steps, i64 5
-  %column1 = load i64, ptr %columnp1
-  %argp2 = getelementptr ptr, ptr %args, i64 2
-  %base2 = load ptr, ptr %argp2
-  %outerp2 = getelementptr i64, ptr %steps, i64 2
-  %outer2 = load i64, ptr %outerp2
-  %row2 = add i64 0, 0
-  %columnp2 = getelementptr i64, ptr %steps, i64 6
-  %column2 = load i64, ptr %columnp2
-  %argp3 = getelementptr ptr, ptr %args, i64 3
-  %base3 = load ptr, ptr %argp3
-  %outerp3 = getelementptr i64, ptr %steps, i64 3
-  %outer3 = load i64, ptr %outerp3
-  %row3 = add i64 0, 0
-  %columnp3 = getelementptr i64, ptr %steps, i64 7
-  %column3 = load i64, ptr %columnp3
-  %frame = alloca [576 x i8], align 64
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %left = sub i64 %n, %i
-  %more = icmp sgt i64 %left, 0
-  br i1 %more, label %body, label %done
-body:
-  %full = icmp sge i64 %left, 4
-  %count = select i1 %full, i64 4, i64 %left
-  %jump0 = mul i64 %i, %outer0
-  %at0 = getelementptr i8, ptr %base0, i64 %jump0
-  %frame0 = getelementptr i8, ptr %frame, i64 0
-  call void @pack.v4f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count)
-  %jump1 = mul i64 %i, %outer1
-  %at1 = getelementptr i8, ptr %base1, i64 %jump1
-  %frame1 = getelementptr i8, ptr %frame, i64 64
-  call void @pack.v4f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count)
-  %jump2 = mul i64 %i, %outer2
-  %at2 = getelementptr i8, ptr %base2, i64 %jump2
-  %frame2 = getelementptr i8, ptr %frame, i64 128
-  call void @pack.v4f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
-  %jump3 = mul i64 %i, %outer3
-  %at3 = getelementptr i8, ptr %base3, i64 %jump3
-  %frame3 = getelementptr i8, ptr %frame, i64 192
-  call void @block.v4f64(ptr %frame, ptr %data)
-  call void @unpack.v4f64(ptr %at3, ptr %frame3, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count)
-  %next = add i64 %i, 4
-  br label %test
-done:
-  
   ret void
 }
 

@@ -1,0 +1,134 @@
+"""What a closed system has compiled: a program a function, the cheapest form of those that have several."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed import carrying, choosing, circuits, driving, sharing
+from psiphi.closed.coupling import Algebra
+from psiphi.closed.forest import Forest
+from psiphi.closed.wiring import Circuit
+from psiphi.compiler.source import Function
+from psiphi.errors import StateError
+from psiphi.functions import guard
+from psiphi.functions.robot import Robot
+
+
+class Programmed(Forest):
+    """A forest whose functions are compiled when they are first asked for."""
+
+    def __init__(self, robot: Robot, constraints, follows=(), passive: tuple[str, ...] = (), object_body: str = ""):
+        super().__init__(robot, constraints, follows, passive, object_body)
+        self._functions: dict[Any, Function] = {}
+        self._forms: dict[Any, choosing.Chosen] = {}
+
+    @cached_property
+    def algebra(self) -> Algebra:
+        return Algebra(self.closure)
+
+    @property
+    def _residual(self) -> Function:
+        return self._function("residual", lambda: circuits.residual(self.algebra))
+
+    @property
+    def _jacobian(self) -> Function:
+        return self._function("jacobian", lambda: circuits.jacobian(self.algebra))
+
+    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> Circuit:
+        if not method:
+            return self._chosen(frames, axes).circuit
+        if self.algebra.is_thin:
+            cause = f"{method} needs Omega, and {self.object} has no inertia of its own about some axis"
+            raise StateError(cause, "leave method= out, or ask for KKT")
+        return circuits.dynamics(self.algebra, method, frames, axes)
+
+    def _chosen(self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False) -> choosing.Chosen:
+        """The form with the fewest operations, counted once."""
+        key = frames, axes, redundant
+        if key not in self._forms:
+            make = lambda method: circuits.dynamics(self.algebra, method, frames, axes, redundant)  # noqa: E731
+            self._forms[key] = choosing.cheapest(self.algebra, make)
+        return self._forms[key]
+
+    def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
+        return self._function(("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes))
+
+    def _terms(self, frames: tuple[str, ...], axes: str) -> Function:
+        return self._function(("terms", frames, axes), lambda: circuits.terms(self.algebra, frames, axes))
+
+    def _corrected(self, q, lam) -> tuple[np.ndarray, np.ndarray]:
+        """M^-1 Jc* lambda, and the contact forces of lambda."""
+        function = self._function("correction", lambda: circuits.correction(self.algebra))
+        a, forces = self._call(function, (q, lam))
+        return a, forces[..., : len(self.contacts), :]
+
+    @property
+    def _projection(self) -> Function:
+        return self._function("projection", lambda: circuits.projection(self.algebra, self._chosen().method))
+
+    @property
+    def _motion(self) -> Function:
+        """Forward dynamics for many steps in a row: rows that follow from others are left out."""
+        return self._function("motion", lambda: self._chosen(redundant=True).circuit)
+
+    @property
+    def _heavier(self) -> Function:
+        """`_motion` with D + X in place of D."""
+        return self._function("heavier", lambda: circuits.heavier_dynamics(self.closure, self._chosen(redundant=True).method))
+
+    @property
+    def _closing(self) -> Function:
+        """`_projection`, rows that follow from others left out."""
+        return self._function("closing", lambda: circuits.projection(self.algebra, self._chosen(redundant=True).method, True))
+
+    @property
+    def _holding(self) -> Function:
+        return self._function("holding", lambda: driving.holding(self.algebra, self.idle.tolist()))
+
+    @property
+    def _driving(self) -> Function:
+        def make(method: str) -> Circuit:
+            return driving.driving(self.algebra, self.idle.tolist(), self._is_adrift, method)
+
+        return self._function("driving", lambda: choosing.cheapest(self.algebra, make, ("free",)).circuit)
+
+    @property
+    def _is_adrift(self) -> bool:
+        """Whether joints without motors can move so that no contact feels it, in some posture."""
+        return bool(sharing.unfelt(self._call(self._jacobian, (self.random(seed=0),))[:, self.idle]).any())
+
+    @property
+    def _carrying(self) -> Function:
+        holding = carrying.held(self)
+
+        def make(method: str) -> Circuit:
+            return carrying.carrying(self.algebra, holding, method)
+
+        if carrying.GROUND not in holding.roles:  # arm by arm: nothing to choose
+            return self._function("carrying", lambda: make("free"))
+        return self._function("carrying", lambda: choosing.cheapest(self.algebra, make, ("free",)).circuit)
+
+    @property
+    def _omega(self) -> Function:
+        return self._function("omega", lambda: circuits.omega(self.algebra))
+
+    def _function(self, key: Any, make, kind: type[Function] = Function) -> Any:
+        if key not in self._functions:
+            self._functions[key] = make().compiled(kind)
+        return self._functions[key]
+
+    def _call(self, function: Function, values) -> Any:
+        return self._run(function, (*values, *self.robot._more))
+
+    def _run(self, function: Function, values) -> Any:
+        try:
+            with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
+                return function.run(values)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
+            if words is error:
+                raise
+            raise words from error

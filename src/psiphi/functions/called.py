@@ -1,0 +1,162 @@
+"""A robot's functions by their names: found in the catalogue, called, and their errors turned into words."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from psiphi.arguments import flag, is_foreign
+from psiphi.catalogue.dynamics import METHODS, PARTS, catalogued
+from psiphi.compiler.passes import is_large
+from psiphi.compiler.source import Function
+from psiphi.errors import SingularError
+from psiphi.functions import by_columns, guard
+from psiphi.functions import check as checked
+from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.identified import Identified
+from psiphi.model.states import check_states
+from psiphi.runtime.lazy_arrays import refuse_lazy
+from psiphi.spatial.choices import on_tape
+from psiphi.sweeps.interpreter import interpret, interpret_on_tape
+from psiphi.sweeps.program import PARAMETERS, Argument
+
+_ndarray = np.ndarray
+
+
+def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> bool:
+    """Whether these are arrays of one state, tape expressions among their numbers."""
+    shaped = all(np.shape(value) == arg.shape for arg, value in zip(inputs, values, strict=True))
+    return shaped and any(on_tape(x) for value in values for x in np.ravel(value))
+
+
+class WithFunctions(Identified):
+    """A robot that looks its functions up: `_call` runs one, `_loaded` one with wrenches, `_matrix` one of a matrix."""
+
+    _functions: dict[tuple, Differentiable]  # those that were asked for
+
+    def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Differentiable:
+        """The compiled quantity `name` of the catalogue, to be called, with its derivatives; its `.ufunc` is a NumPy gufunc."""
+        try:
+            return self._functions[name, frames, axes]
+        except (KeyError, TypeError):
+            request = guard.request(self, name, frames, axes)
+        key = request.name, request.frames, request.axes
+        return self._functions.setdefault(key, catalogued(self._model, request, kind=Differentiable))
+
+    def symbolic(self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False) -> Any:
+        """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
+
+        The answer has `shared` and `results`, as `sympy.cse` gives them, `matrix` (written out), `textbook()` and `latex()`;
+        `parameters=True` makes masses, centres, inertias, lengths and gravity symbols, m1, c1x, I1zz, l1, g.
+
+        >>> import psiphi as pp
+        >>> arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0)), pp.DH(a=1.0, mass=1.0, com=(0.5, 0, 0))])
+        >>> arm.symbolic("mass_matrix", parameters=True).textbook()[0, 1]
+        c2x**2*m2 + c2x*l1*m2*cos(q2)
+        """
+        return self.function(name, frames, axes).symbolic(parameters)
+
+    def to_casadi(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a `casadi.Function` on SX, with CasADi's exact derivatives (extra `casadi`).
+
+        Vectors are columns; CasADi's derivatives by q are by its nq numbers, quaternions among them.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> f = robot.to_casadi("gravity")
+        >>> bool(np.allclose(np.array(f(np.ones(6))).ravel(), robot.gravity(np.ones(6))))
+        True
+        """
+        return self.function(name, frames, axes).to_casadi()
+
+    def flops(self, name: str, **options: Any) -> int:
+        """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
+        return self.function(name, **options).count.flops
+
+    def _heavy(self, name: str, remedy: str) -> None:
+        """Refuse what needs a centre of mass on a robot that has none."""
+        if not self.mass > 0.0:
+            raise SingularError(f"{name}: no moving body of {self.name} has mass", remedy)
+
+    @cached_property
+    def mass(self) -> float:
+        """The mass of all moving bodies."""
+        return sum(body.mass for body in self.bodies)
+
+    def _named(self, frame) -> str:
+        return self.frame(frame).name
+
+    def _loaded(self, name: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
+        guard.check_axes(axes)
+        if f_ext is None or not guard.mapping(f_ext):
+            return self._call(name, state, out, dtype, check)
+        frames = tuple(self._named(frame) for frame in f_ext)
+        state["f_ext"] = guard.stack_wrenches(f_ext)
+        return self._call(name, state, out, dtype, check, frames, axes)
+
+    def _matrix(self, name: str, q, out, dtype, check):
+        if self.function(name).written_out:
+            return self._call(name, dict(q=q), out, dtype, check)
+        return by_columns.matrix(self, name, q, out, dtype, check)
+
+    def _parameters(self, name: str) -> Any:
+        """The numbers that are free; a robot that has some is a `FreeRobot`, which knows them."""
+        return guard.parameters(self, name, None)
+
+    def _over_samples(self) -> Self:
+        """The robot for arrays with one batch axis more: what has batch axes of its own gets it, too."""
+        return self
+
+    @property
+    def _more(self) -> tuple[Any, ...]:
+        """What its functions take behind their own arguments."""
+        return () if self.freed is None else (self._parameters(""),)
+
+    def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
+        if self.freed is not None and PARAMETERS not in state:
+            state = {**state, PARAMETERS: self._parameters(name)}
+        function, values = self.function(name, frames, axes), tuple(state.values())
+        for value in values:
+            if type(value) is not _ndarray or not self.joints:
+                if any(map(is_foreign, values)):
+                    return guard.entered(function, values, out, dtype, check)
+                values = guard.plain(self, name, function.source.inputs, values)
+                break
+        if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
+            self.upright(name, values[0])
+        if check is not False and flag("check", check):
+            refuse_lazy(name, "check=True looks at numbers", *values)
+            values = guard.plain(self, name, function.source.inputs, values)
+            check_states(self, name, function.source.inputs, values, frames)
+            with np.errstate(all="ignore"):
+                result = self._call(name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes)
+            checked.after(self, name, function.source, values, result)
+            return result
+        if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
+            out = guard.fitting_out(self, name, function.source, values, out)
+        elif out is None and dtype is not None:
+            out = (None,) * function.ufunc.nout
+        try:
+            if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
+                refuse_lazy(name, "on a robot of so many bodies its sweeps are interpreted", *values)
+                return self._interpreted(function, values, dtype)
+            return function.run(values, out, dtype)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            if not is_large(self) and _traced(function.source.inputs, values):  # a user's law of control
+                results: Any = interpret_on_tape(function.program, function.tree, *values)
+                return results[0] if len(results) == 1 else results
+            words = guard.in_words(self, name, function.source, values, out, dtype, error)
+            if words is error:
+                raise
+            raise words from error
+
+    @staticmethod
+    def _interpreted(function: Function, values, dtype) -> Any:
+        """The sweeps as they are: what is kept of every link of a large robot fits no loop over classes of links."""
+        source = function.source
+        with np.errstate(all="ignore"):
+            results = interpret(source.program, source.tree, *values)
+        results = tuple(x.astype(dtype or np.result_type(np.float32, *values), copy=False) for x in results)
+        return results[0] if len(results) == 1 else results

@@ -1,0 +1,127 @@
+"""A robot's frames, and the momenta of its bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import Array, DType, Numbers, Out
+from psiphi.errors import StateError
+from psiphi.functions import guard, operational
+from psiphi.functions.called import WithFunctions
+
+
+class WithFrames(WithFunctions):
+    """A robot that says where its frames are, how they move, what wrenches on them do, and with what momentum."""
+
+    forward_dynamics: Any
+
+    def frame_pose(self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)"""
+        return self._call("frame_pose", dict(q=q), out, dtype, check, (self._named(frame),))
+
+    def frame_velocity(
+        self,
+        q: Numbers,
+        v: Numbers,
+        frame: str,
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """V = [w; v] = J v of the frame's origin, in world axes (`axes="frame"`: the frame's own). -> (..., 6)"""
+        return self._call("frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes)
+
+    def operational_space_inertia(
+        self,
+        q: Numbers,
+        frames: str | Sequence[str],
+        *,
+        policy: str = "pseudo",
+        rcond: float = 1e-9,
+        damping: float = 1e-3,
+        axes: str = "world",
+        check: bool = False,
+    ) -> Array:
+        """Lambda = (J M^-1 J*)^-1 of one frame or of several on any branches. -> (..., 6 frames, 6 frames)
+
+        Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
+        (least norm), "damped", or "exact" (NaN there, and only there).
+        """
+        guard.on_host("operational_space_inertia", q)
+        X = self.operational_compliance(q, frames, axes=axes, check=check)
+        return operational.inverse(X, policy, rcond, damping)
+
+    def operational_compliance(
+        self,
+        q: Numbers,
+        frames: str | Sequence[str],
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
+        return self._call("operational_compliance", dict(q=q), out, dtype, check, guard.names(self, frames), axes)
+
+    def operational_space_bias(
+        self,
+        q: Numbers,
+        v: Numbers,
+        frames: str | Sequence[str],
+        *,
+        policy: str = "pseudo",
+        rcond: float = 1e-9,
+        damping: float = 1e-3,
+        check: bool = False,
+    ) -> Array:
+        """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
+        guard.on_host("operational_space_bias", q, v)
+        names = guard.names(self, frames)
+        if not names:
+            raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
+        free = self.forward_dynamics(q, v, np.zeros(self.nv), check=check)
+        drift = np.concatenate([self.frame_acceleration(q, v, free, frame) for frame in names], axis=-1)
+        Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
+        return -np.einsum("...ij,...j->...i", Lam, drift)
+
+    def frame_acceleration(
+        self, q: Numbers, v: Numbers, a: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes; a = 0 gives dJ/dt v. -> (..., 6)"""
+        return self._call("frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),))
+
+    def jacobian(
+        self, q: Numbers, frame: str, *, axes: str = "world", out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""
+        return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
+
+    def center_of_mass(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
+        self._heavy("center_of_mass", "use frame_pose for places")
+        return self._call("center_of_mass", dict(q=q), out, dtype, check)
+
+    def momentum(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
+
+        Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
+        """
+        return self._call("momentum", dict(q=q, v=v), out, dtype, check)
+
+    def centroidal_momentum(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
+        self._heavy("centroidal_momentum", "use momentum, about the world's origin")
+        return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
+
+    def centroidal_momentum_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
+        self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
+        return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)

@@ -1,0 +1,160 @@
+"""What a model is made of besides bodies: poses, joints, frames. Plain immutable data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from psiphi.arguments import frozen
+from psiphi.model.joints import JointKind
+from psiphi.model.mode_shapes import ModeShape, row_of
+from psiphi.model.nonlinear import Spring
+
+WORLD = -1  # the parent index of a body that hangs on the world
+
+
+class Pose(NamedTuple):
+    """A frame seen from another: x_outer = rotation @ x_inner + translation."""
+
+    rotation: np.ndarray
+    translation: np.ndarray
+
+    def __matmul__(self, other: Pose) -> Pose:
+        return Pose(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    @property
+    def inv(self) -> Pose:
+        return Pose(self.rotation.T, -self.rotation.T @ self.translation)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The 4x4 homogeneous matrix."""
+        top = np.column_stack([self.rotation, self.translation])
+        return np.vstack([top, [0.0, 0.0, 0.0, 1.0]])
+
+
+IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))
+
+
+class Immutable:
+    """Data that never changes: a copy is the thing itself, and what comes out of a pickle is read-only again."""
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __setstate__(self, state: dict) -> None:
+        for value in state.values():
+            for array in value if isinstance(value, Pose) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+        self.__dict__.update(state)
+
+
+class Mimic(NamedTuple):
+    """q = multiplier * q(joint) + offset: kept as data, acts only where a call asks for it."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Immutable):
+    """The joint that carries body `index`: `pose` is its frame in the parent's link frame, `axis` in the joint frame.
+
+    Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature`, `stiffness`, `rest`
+    (nv entries). `spring` is what a spring has that is not linear; `motor` says whether anything drives the joint.
+    """
+
+    name: str
+    kind: str
+    index: int
+    parent: int
+    pose: Pose
+    axis: np.ndarray
+    axis2: np.ndarray
+    pitch: float
+    q_slice: slice
+    v_slice: slice
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    damping: np.ndarray
+    friction: np.ndarray
+    armature: np.ndarray
+    stiffness: np.ndarray
+    rest: np.ndarray
+    spring: Spring | None = None
+    motor: bool = True
+    mimic: Mimic | None = None
+    modes: ModeShape | None = None  # of a place on a body that bends; all its places move by the coordinates of the first,
+    shared: slice | None = None  # which the others, without coordinates of their own, find here in q
+
+    @property
+    def row(self) -> JointKind:
+        return row_of(self.kind, self.modes)
+
+    @property
+    def q_read(self) -> slice:
+        """Where its motion's coordinates stand in q: its own, or those it shares."""
+        return self.q_slice if self.shared is None else self.shared
+
+    @property
+    def canonical(self) -> Axes:
+        return canonical_axes(self)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A joint's canonical axes: `before` carries the joint's motion (z along its first axis) in the joint frame, `after`
+    the body's axes (z along its last axis) in the link frame; `twist` is (cos, sin) between a universal joint's two.
+
+    What a row of the joint table asks of a joint, `pitch`, `twist` and `modes`, it may ask of these."""
+
+    before: np.ndarray
+    after: np.ndarray
+    twist: tuple[float, float] = (1.0, 0.0)
+    pitch: float = 0.0
+    modes: ModeShape | None = None
+
+
+def canonical_axes(joint: Joint) -> Axes:
+    """z along the joint's axis; planar: x along `axis2`."""
+    h1, h2 = np.asarray(joint.axis), np.asarray(joint.axis2)
+    if joint.row.axes == 0:
+        return Axes(np.eye(3), np.eye(3), pitch=joint.pitch, modes=joint.modes)
+    if joint.row.axes == 1:
+        Q = np.column_stack([h2, np.cross(h1, h2), h1])
+        return Axes(Q, Q, pitch=joint.pitch)
+    x = np.cross(h1, h2)
+    twist = snap(float(h1 @ h2), float(np.linalg.norm(x)))
+    x = x / np.linalg.norm(x)
+    before, after = np.column_stack([x, np.cross(h1, x), h1]), np.column_stack([x, np.cross(h2, x), h2])
+    return Axes(before, after, twist, joint.pitch)
+
+
+def snap(c: float, s: float) -> tuple[float, float]:
+    """A clean (cos, sin): unit length, multiples of 90 degrees exact."""
+    size = math.hypot(c, s)
+    c, s = c / size, s / size
+    if abs(c) < 1e-15:
+        return 0.0, math.copysign(1.0, s)
+    if abs(s) < 1e-15:
+        return math.copysign(1.0, c), 0.0
+    return c, s
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(Immutable):
+    """A named place on body `body` (WORLD for the world): `pose` in that body's link frame."""
+
+    name: str
+    body: int
+    pose: Pose

@@ -466,6 +466,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.assemble", system.assemble, {"q_guess": q, "hold": (), "tolerance": 1e-11}),
         Call("System.project", system.project, {"q": q, "v": v, "tolerance": 1e-12}),
         Call("System.contact_ratio", system.contact_ratio, {"q": q, "forces": forces}),
+        Call("System.contact_configuration_rate", system.contact_configuration_rate, {"q": q, "v": v, "contact": contact}),
         Call("System.contact_configuration", system.contact_configuration, {"q": q, "contact": contact}),
         Call("System.contact_rates", system.contact_rates, {"q": q, "v": v}),
         Call("System.contact_accelerations", system.contact_accelerations, {"q": q, "v": v, "a": still}),

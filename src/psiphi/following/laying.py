@@ -52,9 +52,9 @@ def path(
         raise StateError(f"path: {shown(robot)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
     if not robot.nv:
         raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
-    if robot.embedding is not None:
-        cause = f"path: the loops of {robot.name} are embedded, and paths move joints one by one"
-        raise StateError(cause, "lay it for the robot as it was before pp.embed")
+    if robot.embedding is not None and not robot.manifold.is_flat:
+        cause = f"path: {robot.name} has embedded loops or flexible links, and joints whose q is no vector"
+        raise StateError(cause, "lay it for the robot as it was before pp.embed, or with its modes locked")
     if not isinstance(kind, str) or kind not in KINDS:
         raise StateError(f"path: kind is {shown(kind)}, expected one of {', '.join(KINDS)}", nearest(kind, KINDS))
     through = on_one_side(robot, _postures(robot, postures, kind))

@@ -6,7 +6,7 @@ Goes out: a `model.Model`, sorted base to tip (`parent[k] < k`), fixed joints me
 Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.py` (where configurations move), then
 `builder.py` (how a model is made) and `checks.py` (what is accepted, what is refused, what can be repaired). Below them
 
-    elements.py                         what a model is made of besides bodies: poses, joints, frames
+    skeleton.py                         what a model is made of besides bodies: poses, joints, frames
     values.py, records.py, log.py       what a builder is given, what it remembers, and where its messages stand
     tree.py, assembly.py                from records to a tree, and from the tree to a model
     opening.py, joining.py              from a model back to a builder's records; several models as one forest

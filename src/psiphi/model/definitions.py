@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.elements import canonical_axes
 from psiphi.model.model import Body, Joint, Pose
+from psiphi.model.skeleton import canonical_axes
 from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
 

@@ -145,7 +145,8 @@ class Builder:
         xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
         Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
         `stiffness` is that of a spring at `rest` (zero where it is left out); `spring` is one that is not linear: a table
-        {"deflection": [...], "torque": [...]} of what pulls back, or {"polynomial": [c2, c3, ...]} beside the stiffness.
+        {"deflection": [...], "torque": [...]} of what pulls back ("smooth": True: a cubic spline through it), or
+        {"polynomial": [c2, c3, ...]} beside the stiffness.
         `motor=False`: nothing drives the joint.
         """
         fail = self._fail_at("joint", name, line=line)

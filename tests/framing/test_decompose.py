@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import zoo
 from oracles.reference import axis_rotation
 from psiphi.framing.decompose import NONE, STEEP, denavit_hartenberg, place
-from psiphi.model.elements import Axes, canonical_axes
 from psiphi.model.model import Pose
+from psiphi.model.skeleton import Axes, canonical_axes
 
 X, Y, Z = np.eye(3)
 AXIS = {"x": X, "y": Y, "z": Z}

@@ -192,7 +192,13 @@ def _frame_velocity(s: Operators, _, place) -> Results:
 
 @dataclass(frozen=True)
 class TreeSum:
-    """A quantity of positions: a program over the tree, written as its sum."""
+    """A quantity of positions: a program over the tree, written as its sum.
+
+    Where a frame is, is no operator on v: T is a product of displacements and c an affine function of them, while a word of
+    the algebra is linear in its vector. c does stand in E_0 phi M phi* E_0* (its couples are m c~), but that has the second
+    moments too, which cost most of it. So the sweeps of these are written down, from the steps that words use as well
+    (`world_pose`, `weigh`).
+    """
 
     equation: str
     make: Callable[[Tree, tuple[str, ...]], Program]

@@ -3,6 +3,9 @@
 One sweep, base to tip, gives each frame its pose in the world, its velocity, and its acceleration under the joint
 accelerations a (zero where none are given: dJ/dt v), with gravity as the pseudo-acceleration of the world, which no relative
 motion feels.
+
+As words these are J v and J a + dJ/dt v, but a constraint also asks where its frames are, which no word says (`TreeSum`), and
+in the frames' own axes: so one sweep is made of the steps that words use, `world_pose`, `spatial_velocity` and `accelerate`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Comes in: nothing but the number of links. Goes out: formulas in N that hold exactly for every N > 2, by recursion.
 
-Read `papers.py` first (what was published, as data), then `recursions.py` (where the operations of a program go) and
-`tables.py`; `report.py` prints. Arms are in `arms.py`.
+Read `papers.py` first (what was published, as data), then `recursions.py` (where the operations of a program go),
+`formulas.py` (figures as formulas in N) and `tables.py`; `report.py` prints. Arms are in `arms.py`.
 """
 
 from psiphi.counting.formulas import Formula, fitted

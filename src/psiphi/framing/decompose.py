@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.model.elements import snap
 from psiphi.model.model import Pose
+from psiphi.model.skeleton import snap
 
 NONE = (1.0, 0.0, 0.0)  # a screw (cos, sin, length) that does nothing
 TURN_COST, SHIFT_COST = 53, 24  # operations an axial turn or shift costs on an articulated inertia

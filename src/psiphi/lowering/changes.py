@@ -87,16 +87,20 @@ def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
     chi, own, Vd, path = adjoint_map(site.H, x), adjoint_map(site.H, y), joint_velocity(site), site.path
     w, (wp, wdp, vdp) = site.kept["w"], site.kept["above"]
     dw_p, dwd_p, dvd_p, dU_p = site.parent["changed"]
+    # chi = H* dq turns the body's axes: what is seen in them, R* y, changes by R* dy + (R* y) x chi. This of w:
     above = add(unrotate(path, dw_p), cross(wp, chi[:3]))
     dw = add(above, own[:3])
+    # of w' = R* w'_p + (R* w_p) x w_d + .., by the product rule
     dwd = add(add(unrotate(path, dwd_p), cross(wdp, chi[:3])), cross(above, Vd[:3]))
     dwd = add(dwd, cross(wp, own[:3]))
+    # of v' = R* (v'_p + U_p l) + (R* w_p + w) x v_d + ..; l itself moves by chi, which U_p = w'_p~ + w_p~ w_p~ carries along
     dvd = add(unrotate(path, add(dvd_p, small.apply(dU_p, site.kept["l"]))), cross(vdp, chi[:3]))
     dvd = add(dvd, add(cross(wdp, chi[3:]), cross(wp, cross(wp, chi[3:]))))
     dvd = add(add(dvd, cross(add(above, dw), Vd[3:])), cross(add(wp, w), own[3:]))
     if z is not None:
         more = adjoint_map(site.H, z)
         dwd, dvd = add(dwd, more[:3]), add(dvd, more[3:])
+    # dU = dw'~ + dw~ w~ + w~ dw~; the body's force is linear in U and v', so that its change is that of (dU, dv')
     xx, yy, zz = (2.0 * w[i] * dw[i] for i in range(3))
     xy, xz, yz = (w[i] * dw[j] + w[j] * dw[i] for i, j in ((0, 1), (0, 2), (1, 2)))
     dU = [
@@ -145,14 +149,18 @@ def pulled(site: Site) -> tuple[list, list, list]:
     """Tip to base: the gradients by q and v of this joint, and what w' and v' of the body count for; what is asked of w, w' and
     v' of the parent travels inward."""
     path, (wp, wdp, vdp), Vd = site.path, site.kept["above"], joint_velocity(site)
+    # `change_motion` backwards: y_bar is what the weighed sum gains by y. The body's force [N; F], weighed by Λ = [turn; move],
+    # gains by U and by v' of its origin:
     turn, move, p = site.kept["weighed"][:3], site.kept["weighed"][3:], site.link.moment
     W = wedge(turn, site.link.pseudo)
     U = [[move[r] * p[c] + W[r][c] for c in range(3)] for r in range(3)]
     vb = [site.link.mass * y + x for y, x in zip(move, cross(turn, p), strict=True)]
     wb = wdb = ZERO3
+    # what the children ask of this body's v', w', w and U: their v' reads U l, so that U_bar gains F l*
     if (below := site.children.get("pulled")) is not None:
         vb, wdb, wb = add(vb, below[:3]), below[3:6], below[6:9]
         U = [[U[i][j] + below[9 + 3 * i + j] for j in range(3)] for i in range(3)]
+    # U = w'~ + w~ w~: its skew half is w', the symmetric one a square of w
     wdb = add(wdb, axial(U))
     S = [
         [U[i][j] + U[j][i] if i != j else -2.0 * (U[(i + 1) % 3][(i + 1) % 3] + U[(i + 2) % 3][(i + 2) % 3]) for j in range(3)]
@@ -160,8 +168,10 @@ def pulled(site: Site) -> tuple[list, list, list]:
     ]
     wb = add(add(wb, small.apply(S, site.kept["w"])), cross(Vd[3:], vb))
     above = add(add(wb, cross(Vd[:3], wdb)), cross(Vd[3:], vb))
+    # handed to the parent, in its axes
     F, l = rotate(path, vb), site.kept["l"]
     site.send(pulled=F + rotate(path, wdb) + rotate(path, above) + [F[i] * l[j] for i in range(3) for j in range(3)])
+    # by q: chi turns w⁺, w'⁺ and v'⁺ (all x chi above), shifts l, and turns the force f that the joint hands on against Λ⁺
     f, lam = site.kept["f"], site.kept["weighed+"]
     turned = add(add(cross(above, wp), cross(wdb, wdp)), cross(vb, vdp))
     turned = add(turned, add(cross(f[:3], lam[:3]), cross(f[3:], lam[3:])))

@@ -122,10 +122,12 @@ def _whiten(site: Site, W: Entries) -> None:
     first, gain = site.slices["v"].start, site.kept["gain"]
     here = site.children.get("K", {})
     sent = {}
+    # column j of ψ K has come from below: H reads it here, and it goes on inward by ψ
     for j, y in here.items():
         for i, h in enumerate(site.H, first):
             W[i, j] = -dot(h, y)
         sent[j] = force(site.path, gain.through(site.H, y))
+    # K = E_phi G: this joint's own columns start at the parent
     for k in range(len(site.H)):
         sent[first + k] = force(site.path, [row[k] for row in gain.G])
     site.sent["K"] = Climbing(sent)
@@ -140,6 +142,7 @@ def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict
             own, column = free[j]
             out |= {(i, j): x for i, x in enumerate(column, own.start)}
             continue
+        # e = W x for the column x of X: W is I on the diagonal, -H ψ K where i is an ancestor of k
         e = [0.0] * n
         if entries is None:
             e = [W.get((i, j), 0.0) if i != j else 1.0 for i in range(n)]
@@ -150,10 +153,12 @@ def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict
                 for k in range(n):
                     for i in above[k] if not _is_zero(column[k]) else ():
                         e[i] = e[i] + W[i, k] * column[k]
+        # nu = D⁻¹ e, joint by joint
         nu: list[Any] = [0.0] * n
         for own, gain in gains.values():
             if not all(map(_is_zero, e[own])):
                 nu[own] = gain.solve(e[own])
+        # W* nu: k hears its ancestors i. Of the inverse mass matrix itself one half is enough
         for k in range(n if entries is not None else j + 1):
             value = nu[k]
             for i in above[k]:

@@ -27,15 +27,18 @@ class Gathering:
         for node in nodes:
             if _over_frames(node, self.home):
                 self.home[node] = self._home(node)
+        # Whose value it is, decided from the leaves up: the bodies of these frames, or nobody but the world.
         self.grounded = {n for n in nodes if ground.gives(n)}
         dots = {n for n in nodes if isinstance(n, Dot) and n.x in self.home and not self._shared(n)}
         self.at_world = ({node for node, home in self.home.items() if home is None} | dots) - self.grounded
         self.results = {root for root in roots if root in self.home and not self.home[root]}
+        # B and ℰ₀* hand values of frames and of the world back to bodies: other frames' than their own they read at the world,
         spread = [n for n in nodes if isinstance(n, Apply) and n.argument in self.home]
         made = [n for n in self.at_world if isinstance(n, Formed)]
         self.readers = {n for n in spread if ground.takes(n) or self.home[n.argument] not in ((), _names(n.letter))}
         read = {n.argument for n in self.readers} | {x for n in self.at_world if isinstance(n, Sum) for _, x in n.terms}
         read |= {x for n in (*dots, *made) for x in arguments(n)}
+        # and what is read there, the bodies that have it must hand over.
         self.gathered = {node for node in read if self.home[node]}
         self.last = {n for n in nodes if isinstance(n, Dot) or ground.is_height(n)} | (
             self.grounded - read

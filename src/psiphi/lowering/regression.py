@@ -41,6 +41,7 @@ def regress(site: Site, width: int) -> None:
     `width` is that of Y."""
     moved = move(site, site.of("a"), "moved")
     first, body = site.slices["v"].start, site.slices["x"].start // 6
+    # phi* H* e_i of every joint on the way here: the rows of Y that this body has a part in
     screws = {i: motion(site.path, screw) for i, screw in site.parent["screws"].items()}
     screws |= {first + i: row for i, row in enumerate(site.H)}
     site.keep(screws=ScrewStack(screws))
@@ -48,6 +49,7 @@ def regress(site: Site, width: int) -> None:
         R, r = EYE3, [0.0, 0.0, 0.0]
         if gauge is not None:
             R, r = gauge.rotation.tolist(), gauge.inv.translation.tolist()  # r: the public origin in working axes
+        # parameters are about the public origin, in public axes: there the body has v' + U r, and U turned
         w, wd, vd, U = (part(x, at, 3) for x in moved)
         vd = small.apply(R, add(vd, small.apply(U, r)))
         w, wd = small.apply(R, w), small.apply(R, wd)

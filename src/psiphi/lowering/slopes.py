@@ -71,13 +71,16 @@ class SlopeMatrix:
         """Tip to base: φ words, with composite bodies."""
         Vd = joint_velocity(site)
         w, (wp, wdp, vdp) = site.kept["w"], site.kept["above"]
+        # r(k), Γ(k): this body and all it carries, as one that moves
         body = MovingBody.alone(site.link, w, self.half)
         if (below := site.children.get("body")) is not None:
             body = body + below
+        # seen from the body's own origin it has no velocity there, V = [w; 0], and the joint's inboard side V⁺ = [w⁺; -v_d]
         inboard = wdp + add(vdp, cross(wp, Vd[3:]))
         own = joint_slopes(site, w + ZERO3, wp + [-x for x in Vd[3:]], inboard, self.coriolis)
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
+        # this joint's own columns start: r Q_α + Γ Q_V for q, r (Q_V + V x H*) + Γ H* for v; H reads them at once
         first = site.slices["v"].start
         for i, x in enumerate(own, first):
             by_q = add(body.inertia(x.Q_a), body.gyration(x.Q_V[:3]))
@@ -86,6 +89,7 @@ class SlopeMatrix:
             R = body.inertia(x.h)
             for k, y in enumerate(own, first):
                 self.mass[k, i] = dot(y.h, R) + (site.rotor[k - first] if k == i else 0.0)
+            # behind the joint the force that it passes on turns with it, too: ⟦f⟧ H*
             turned = by_q if self.coriolis else add(by_q, force_cross(x.h, site.kept["f"]))
             climbing[i] = SlopeColumn(turned, by_v, R, body.couples(x.h))
         if site.at_root:
@@ -111,6 +115,7 @@ class SlopeMatrix:
         """Tip to base: W d tau by ψ words; P and the mixed composite R (6 x 3), with the links' true velocities."""
         link, gain, path = site.link, site.kept["gain"], site.path
         w, v, (wp, wdp, vdp), vp = site.kept["w"], site.kept["velocity"], site.kept["above"], site.kept["velocity+"]
+        # Γ(k) of one body from its momentum [n; F] and the rate of its second moment, about its own origin
         W = wedge(w, link.pseudo)
         F, n = add([link.mass * x for x in v], cross(w, link.moment)), add(axial(W), cross(link.moment, v))
         p = link.moment
@@ -122,6 +127,7 @@ class SlopeMatrix:
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
         first, across = site.slices["v"].start, small.transpose(R)
+        # ψ = φ tau_bar: what passes the joint loses G H of itself; c.R and c.T climb with φ, as the mirror image reads them
         through = lambda x: gain.through(site.H, x)  # noqa: E731
         passed = {j: SlopeColumn(through(c.by_q), through(c.by_v), c.R, c.T) for j, c in climbing.items()}
         for i, x in enumerate(own, first):
@@ -138,6 +144,7 @@ class SlopeMatrix:
                 for j, c in passed.items()
             }
         )
+        # ψ R φ*: tau_bar and φ on the columns; φ* on the right leaves of [w; 0] the spin alone, so that rows only turn
         columns = [force(path, through(list(column))) for column in zip(*R, strict=True)]
         site.send(R=MixedComposite([rotate(path, list(row)) for row in zip(*columns, strict=True)]))
 

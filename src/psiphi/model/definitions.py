@@ -8,13 +8,15 @@ model gives them. No gauge, no customisation.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.model.elements import canonical_axes
-from psiphi.model.model import Body, Joint, Pose
+from psiphi.model.model import WORLD, Body, Joint, Pose
+from psiphi.model.skeleton import canonical_axes
 from psiphi.spatial.rotations import skew
 from psiphi.spatial.screws import pose as pose_along
 
@@ -98,3 +100,18 @@ def across(P: np.ndarray, S: np.ndarray, rotor: np.ndarray) -> tuple[np.ndarray,
     D = np.swapaxes(S, -1, -2) @ U + rotor
     G = np.swapaxes(np.linalg.solve(D, np.swapaxes(U, -1, -2)), -1, -2)
     return D, G, P - G @ np.swapaxes(U, -1, -2)
+
+
+def tip_to_base(
+    order: Iterable[int], parent: Sequence[int], own: Callable[[int], Any], step: Callable[[int, Any], Any]
+) -> None:
+    """x(k) = own(k) + sum_c step(c, x(c)) over the children c of k; `order` has children before their parents.
+
+    The loop over the tree on plain matrices, for definitions and for models that are still being checked: programs have
+    theirs in `sweeps/drive.py`.
+    """
+    inbox: dict[int, Any] = {}
+    for k in order:
+        handed = step(k, inbox.pop(k, 0.0) + own(k))
+        if parent[k] != WORLD:
+            inbox[parent[k]] = inbox.get(parent[k], 0.0) + handed

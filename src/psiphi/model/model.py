@@ -1,4 +1,4 @@
-"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`elements.py`). Plain immutable data."""
+"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`skeleton.py`). Plain immutable data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import numpy as np
 from psiphi.arguments import Numbers, batch_axes, frozen, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.compound_joints import compound_joints, scattered
-from psiphi.model.elements import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
 from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
+from psiphi.model.skeleton import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
 from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:

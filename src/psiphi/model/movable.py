@@ -11,11 +11,12 @@ rotational inertia pass without a sweep, since then D(k) >= H M H* > 0, unless s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from psiphi.errors import SingularError
-from psiphi.model.definitions import across, joint_motion, spatial_inertia
+from psiphi.model.definitions import across, joint_motion, spatial_inertia, tip_to_base
 from psiphi.model.log import Located, Log
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import WORLD, Joint, Model
@@ -23,7 +24,6 @@ from psiphi.model.records import JointRecord, Whole
 
 TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
-EYE = np.eye(3).tolist()
 FULL = 1e-9  # a body is full when its smallest principal moment is this share of the largest
 REMEDY = "give the link mass and inertia (in kg and metres), weld the joint (fixed), or give the joint armature"
 
@@ -47,20 +47,40 @@ def check_movable(model: Model, joints: Mapping[str, JointRecord] | None = None,
     needed = suspect.copy()  # a suspect's D needs the P of everything it carries
     for k, joint in enumerate(model.joints):
         needed[k] |= joint.parent != WORLD and needed[joint.parent]
-    order = [(int(k), bool(suspect[k])) for k in np.flatnonzero(needed)[::-1]]
+    order = {int(k): bool(suspect[k]) for k in np.flatnonzero(needed)[::-1]}  # tips first
     try:
         _sweep(model, order, 0.2, joints, log)
     except SingularError:
         _sweep(model, order, 2.0, joints, log)
 
 
-def _sweep(model: Model, order: list[tuple[int, bool]], spread: float, joints, log) -> None:
+def _sweep(model: Model, suspects: dict[int, bool], spread: float, joints, log) -> None:
     """Tip to base at a random configuration within about `spread` radians or metres of the neutral one."""
     rng = np.random.default_rng(20)
-    P, scale = {}, {}  # articulated inertia so far, and the traces (rotational, translational) it would have if locked
+    carried: dict[int, np.ndarray] = {}  # the traces (rotational, translational) of what a body carries, were it locked
+
+    def inertia(k: int) -> np.ndarray:
+        return spatial_inertia(model.bodies[k])
+
+    def step(k: int, P: np.ndarray) -> Any:
+        """D(k), its test, and phi P+ phi* handed to the parent."""
+        joint = model.joints[k]
+        bends, change = joint.modes is not None, spread * rng.standard_normal(joint.row.nv)
+        q = np.zeros(joint.row.nq) if bends else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), change)
+        motion = joint_motion(joint, q, np.zeros(joint.row.nv))
+        phi, H = motion.phi, motion.S.T
+        locked = carried.pop(k, 0.0) + _traces(inertia(k))
+        if suspects[k] and not bends:
+            _test(joint, H @ P @ H.T + np.diag(joint.armature), H, locked, joints, log)
+        if joint.parent == WORLD:
+            return 0.0
+        carried[joint.parent] = carried.get(joint.parent, 0.0) + _traces(phi @ P @ phi.T)
+        # places that bend with others: their modal mass was judged as a whole, and here they stand still
+        P_plus = P if bends else across(P, motion.S, np.diag(joint.armature))[2]
+        return phi @ (0.5 * (P_plus + P_plus.T)) @ phi.T  # else rounding grows along long chains
+
     with np.errstate(all="ignore"):
-        for k, suspect in order:
-            _articulate(model, k, suspect, P, scale, spread * rng.standard_normal(model.joints[k].row.nv), joints, log)
+        tip_to_base(suspects, model.parent, inertia, step)
 
 
 def _suspects(model: Model) -> np.ndarray:
@@ -98,26 +118,6 @@ def _resists(model: Model, hinged: np.ndarray, mass: np.ndarray, I: np.ndarray) 
     D = H[:, 0] * (np.einsum("ki,kij,kj->k", axis, I, axis) + mass * (arm**2).sum(1)) + H[:, 1] * mass + armature
     scale = H[:, 0] * (np.trace(I, axis1=1, axis2=2) + 2.0 * mass * (com**2).sum(1)) + 3.0 * H[:, 1] * mass + armature
     return np.minimum(D - FULL * scale, D - SMALLEST) > 0.0
-
-
-def _articulate(model: Model, k: int, suspect: bool, P: dict, scale: dict, step, joints, log) -> None:
-    """One step of the sweep: D(k), its test, and phi P+ phi* handed to the parent."""
-    joint = model.joints[k]
-    M = spatial_inertia(model.bodies[k])
-    Pk = P.pop(k, 0.0) + M
-    locked = scale.pop(k, 0.0) + _traces(M)
-    q = np.zeros(joint.row.nq) if joint.modes is not None else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), step)
-    motion = joint_motion(joint, q, np.zeros(joint.row.nv))
-    phi, H = motion.phi, motion.S.T
-    if suspect and joint.modes is None:
-        _test(joint, H @ Pk @ H.T + np.diag(joint.armature), H, locked, joints, log)
-    if joint.parent == WORLD:
-        return
-    # places that bend with others: their modal mass was judged as a whole, and here they stand still
-    P_plus = Pk if joint.modes is not None else across(Pk, motion.S, np.diag(joint.armature))[2]
-    P_plus = 0.5 * (P_plus + P_plus.T)  # else rounding grows along long chains
-    P[joint.parent] = P.get(joint.parent, 0.0) + phi @ P_plus @ phi.T
-    scale[joint.parent] = scale.get(joint.parent, 0.0) + _traces(phi @ Pk @ phi.T)
 
 
 def _traces(P: np.ndarray) -> np.ndarray:

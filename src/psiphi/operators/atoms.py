@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from psiphi.errors import SingularError, StateError
-from psiphi.model.definitions import across, joint_motion, spatial_inertia, transmission
+from psiphi.model.definitions import across, joint_motion, spatial_inertia, tip_to_base, transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
 from psiphi.operators.letters import A, B, FrameLetter
@@ -79,19 +79,21 @@ class Atoms:
     @cached_property
     def articulated(self) -> list[tuple[Matrix, Matrix, Matrix, Matrix, Matrix]]:
         """(P, D, D⁻¹, G, P⁺) of each unit, tip to base."""
-        P: list[Matrix] = [np.broadcast_to(unit.M, (*self.lead, *unit.M.shape[-2:])) for unit in self.units]
-        out: list = [None] * len(P)
-        for k in reversed(range(len(P))):
-            unit = self.units[k]
+        units, out = self.units, {}
+
+        def step(k: int, P: Matrix) -> Matrix:
+            S, phi = units[k].S, units[k].phi
             try:
-                D, G, P_plus = across(P[k], unit.S, unit.rotor)
-                out[k] = P[k], D, np.linalg.inv(D), G, P_plus
+                D, G, P_plus = across(P, S, units[k].rotor)
+                out[k] = P, D, np.linalg.inv(D), G, P_plus
             except np.linalg.LinAlgError as error:
-                cause = f"D of joint {unit.name!r} is singular"
+                cause = f"D of joint {units[k].name!r} is singular"
                 raise SingularError(cause, "give the bodies it carries some inertia") from error
-            if unit.parent != WORLD:
-                P[unit.parent] = P[unit.parent] + unit.phi @ P_plus @ t(unit.phi)
-        return out
+            return phi @ P_plus @ t(phi)
+
+        inertia = lambda k: np.broadcast_to(units[k].M, (*self.lead, *units[k].M.shape[-2:]))  # noqa: E731
+        tip_to_base(reversed(range(len(units))), [unit.parent for unit in units], inertia, step)
+        return [out[k] for k in range(len(units))]
 
     @cached_property
     def omega(self) -> list[Matrix]:

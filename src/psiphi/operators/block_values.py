@@ -11,7 +11,7 @@ import numpy as np
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
-from psiphi.operators.factors import STEPS, Block, Factors, Total
+from psiphi.operators.factors import STEPS, BlockAt, Factors, Total
 from psiphi.operators.indices import Index
 from psiphi.operators.spaces import JOINT, LINK, Space
 from psiphi.operators.terms import Term
@@ -44,7 +44,7 @@ class Numbers:
         """A product; None for one with an empty sum."""
         made = None
         for x in word:
-            part = self._block(x, at) if isinstance(x, Block) else self._total(x, at)
+            part = self._block(x, at) if isinstance(x, BlockAt) else self._total(x, at)
             if part is None:
                 return None
             made = part if made is None else made @ part
@@ -61,7 +61,7 @@ class Numbers:
             yield body
             body = self.model.parent[body]
 
-    def _block(self, x: Block, at: Mapping[str, int]) -> np.ndarray:
+    def _block(self, x: BlockAt, at: Mapping[str, int]) -> np.ndarray:
         """A block; of the base itself there is only the way to it: φ(k+1,j) = φ(k+1,k) φ(k,j) for a root k, ψ likewise."""
         bodies = [self.parent(i, at) for i in (x.row, x.col)]
         if -1 not in bodies:

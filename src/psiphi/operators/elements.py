@@ -21,7 +21,7 @@ from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.block_values import Numbers
-from psiphi.operators.factors import Block, Blockwise, Total, collect, letters_of, multiplied, show, starred
+from psiphi.operators.factors import BlockAt, Blockwise, Total, collect, letters_of, multiplied, show, starred
 from psiphi.operators.indices import Index
 from psiphi.operators.printing import LATEX, UNICODE
 from psiphi.operators.spaces import JOINT, LINK, Space, fits, meet
@@ -144,7 +144,7 @@ def element(term: Term, model: Model | None, at: Any) -> BlockSum:
                 f"{UNICODE.text(term)} has no blocks: its sides are {' and '.join(x.name for x in terms.spaces(term))}",
                 "take blocks of operators between links and joints; I[k] is left out",
             )
-    block = Block(term, *pair)
+    block = BlockAt(term, *pair)
     rows, cols = terms.spaces(term)
     return BlockSum(
         {(block,): Fraction(1)}, (rows, pair[0] + _shift(term)), (cols, pair[1] + _shift(terms.adjoint(term))), model

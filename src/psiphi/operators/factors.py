@@ -17,7 +17,7 @@ STEPS = {"phi": "Delta_phi", "psi": "Delta_psi"}
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockAt:
     """The block of a term in the row of one body and the column of another."""
 
     term: Term
@@ -29,8 +29,8 @@ class Block:
         return self.row, self.col
 
     @property
-    def T(self) -> Block:
-        return Block(terms.adjoint(self.term), self.col, self.row)
+    def T(self) -> BlockAt:
+        return BlockAt(terms.adjoint(self.term), self.col, self.row)
 
     def show(self, notation: Notation) -> str:
         one = self.row == self.col and terms.structure(self.term) == MEMORYLESS
@@ -59,7 +59,7 @@ class Total:
         return rf"\sum_{{{under}}} {body}" if latex else f"Σ[{under}] {body}"
 
 
-Factor = Any  # Block, Total, and what proofs make of them: each has .T and .show(notation)
+Factor = Any  # BlockAt, Total, and what proofs make of them: each has .T and .show(notation)
 Factors = tuple[Factor, ...]
 Blockwise = dict[Factors, Fraction]  # a polynomial of them
 

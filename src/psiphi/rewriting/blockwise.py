@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi.errors import StateError
-from psiphi.operators.factors import STEPS, Block, Blockwise, Factor, Factors, Total, collect, letters_of
+from psiphi.operators.factors import STEPS, BlockAt, Blockwise, Factor, Factors, Total, collect, letters_of
 from psiphi.operators.indices import Above, Index, Order
 from psiphi.operators.letters import Letter, letter
 from psiphi.operators.printing import Notation
@@ -74,7 +74,7 @@ def moved(x: Factor, to: Point) -> Factor:
         return At(x.letter, to(x.at))
     if isinstance(x, Path):
         return replace(x, high=to(x.high), low=to(x.low))
-    if isinstance(x, Block):
+    if isinstance(x, BlockAt):
         return replace(x, row=to(x.row), col=to(x.col))
     stop = None if x.stop is None else to(x.stop)
     return Total(x.i, to(x.start), stop, tuple(moved(y, to) for y in x.word))

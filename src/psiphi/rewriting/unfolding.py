@@ -13,7 +13,7 @@ from fractions import Fraction
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import Expression
-from psiphi.operators.factors import Block, Blockwise, Factors, Total, collect, multiplied
+from psiphi.operators.factors import BlockAt, Blockwise, Factors, Total, collect, multiplied
 from psiphi.operators.indices import Above, Index, Order
 from psiphi.operators.letters import letter
 from psiphi.operators.printing import UNICODE, show_word
@@ -61,7 +61,7 @@ class Unfolding:
             raise StateError(f"{x.show(UNICODE)}: a sum within a sum", "prove the inner one by itself")
         return {(Total(self.i, x.start, x.stop, word),): c for word, c in terms.items()}
 
-    def _block(self, x: Block) -> Blockwise:
+    def _block(self, x: BlockAt) -> Blockwise:
         total: Blockwise = {}
         for word, c in self._poly(x.term).items():
             made = self._word(word, x)
@@ -79,7 +79,7 @@ class Unfolding:
             self.known[term] = p
         return self.known[term]
 
-    def _word(self, word: Word, x: Block) -> Factors | None:
+    def _word(self, word: Word, x: BlockAt) -> Factors | None:
         """The block of one word: None where there is none."""
         places, ways = _places(word, x)
         pinned = self._pinned(places, x)
@@ -105,7 +105,7 @@ class Unfolding:
             return _factors(word, places, pinned)
         return self._between(_factors(word, places, {**pinned, free[0]: self.i}), lows, stops, x)
 
-    def _pinned(self, places: list[Place], x: Block) -> dict[int, Index] | None:
+    def _pinned(self, places: list[Place], x: BlockAt) -> dict[int, Index] | None:
         """The bodies that the ends of a block name; None where these cannot be: there is no block."""
         ends = [(places[0], x.row), (places[-1], x.col)]
         pinned: dict[int, Index] = {}
@@ -117,7 +117,7 @@ class Unfolding:
             pinned.setdefault(g, index)
         return pinned
 
-    def _between(self, factors: Factors, lows: list[Index], stops: list[tuple[Index, bool]], x: Block) -> Factors | None:
+    def _between(self, factors: Factors, lows: list[Index], stops: list[tuple[Index, bool]], x: BlockAt) -> Factors | None:
         """The sum over the body that is not pinned: from the highest of what lies below until what lies above."""
         if not lows or len(stops) > 1:
             raise StateError(f"{x.show(UNICODE)} is a sum over all that {x.row} carries, no sum along a path", _APART)
@@ -133,7 +133,7 @@ class Unfolding:
             return (Total(self.i, start, high + 1 if reached else high, factors),)
         return (Total(self.i, start, None, factors),)
 
-    def _same(self, a: Index, b: Index, x: Block) -> bool:
+    def _same(self, a: Index, b: Index, x: BlockAt) -> bool:
         """Are they one body? Known, or refused."""
         if a == b:
             return True
@@ -141,7 +141,7 @@ class Unfolding:
             return False
         raise _unknown(self.order, x.show(UNICODE), a, b)
 
-    def _way(self, high: Index, low: Index, x: Block) -> bool:
+    def _way(self, high: Index, low: Index, x: BlockAt) -> bool:
         """Does a path lead from low to high? Known, or refused."""
         if self.order.at_least(high, low):
             return True
@@ -162,7 +162,7 @@ def _unknown(order: Order, what: str, a: Index, b: Index) -> StateError:
 Place = tuple[int, int]  # a body of its own, and how many steps further in
 
 
-def _places(word: Word, x: Block) -> tuple[list[Place], list[tuple[Place, Place]]]:
+def _places(word: Word, x: BlockAt) -> tuple[list[Place], list[tuple[Place, Place]]]:
     """Where each letter begins and ends: bodies by number, offset; and the paths between them (high, low)."""
     places: list[Place] = [(0, 0)]
     paths: list[tuple[int, int, int]] = []  # positions of high and low, and what is added to low

@@ -1,9 +1,9 @@
 """Robots that come with psiphi, one function each, and generators of chains and trees for tests and benchmarks.
 
 Comes in: a name, or a size and a seed. Goes out: a `Robot`.
-Read `data/ur5.toml` first (what a table looks like), then `tables.py` and `trees.py` (how it is read), then `made.py` (the
-generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=` (rotor inertia,
-for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
+Read `data/ur5.toml` first (what a table looks like), then `tables.py`, `rows.py` and `trees.py` (how it is read), then
+`made.py` (the generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=`
+(rotor inertia, for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
 """
 
 from collections.abc import Sequence

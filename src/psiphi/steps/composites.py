@@ -68,7 +68,7 @@ class JointSlopes:
 
 def joint_slopes(site: Site, V: list, above: list, a_above: list, coriolis: bool = False) -> list[JointSlopes]:
     found = []
-    for h in site.H:
+    for h in site.H:  # a turn of the joint carries the inboard motion past it: V⁺ x H*; V x H* is the rate of H* itself
         Q_V, Hr = motion_cross(above, h), motion_cross(V, h)
         found.append(
             JointSlopes(h, Q_V, add(motion_cross(a_above, h), motion_cross(above, Q_V)), Hr if coriolis else add(Q_V, Hr))
@@ -110,6 +110,7 @@ class MovingBody:
 
     def moved(self, path: list, l: list, u: list) -> MovingBody:
         """Seen from the parent, from which its origin is at l and moves by u."""
+        # Steiner, and its derivative along u = l': J + l p* + p l* + m l l*, written as both(l, p + m l / 2), and so its rate
         p, F = rotate(path, self.p), add(rotate(path, self.F), times(self.mass, u))
         middle = [x + 0.5 * self.mass * y for x, y in zip(p, l, strict=True)]
         return MovingBody(

@@ -122,7 +122,7 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     W = [[U_dot[i][r] - dot(G[r], [half[j][i] for j in range(n)]) for i in range(n)] for r in range(6)]
     entry = {}
     for r in range(6):
-        for c in range(r, 6):
+        for c in range(r, 6):  # symmetric: one half, mirrored
             value = 0.0
             if r not in gain.closed and c not in gain.closed:
                 value = P_dot.entry(r, c)
@@ -142,8 +142,10 @@ def split(site: Site) -> None:
     Pi = site.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
     site.keep(Pi=Pi)
     V_d, H_dot, G = small.apply(small.transpose(site.H), site.kept["v"]), _joint_rates(site), small.transpose(gain.G)
+    # tau_bar Pi tau_bar*: the columns pass the joint, then the rows
     rows = small.transpose([gain.through(site.H, column) for column in small.transpose(Pi)])
     rows = [gain.through(site.H, row) for row in rows]
+    # + P+ (Omega_d* - Ḣ* G*), column by column
     eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
     for c, e in enumerate(eye):
         back = _backward(V_d, e)

@@ -86,6 +86,7 @@ class Gain:
 
 def gain(P: Any, H, armature) -> tuple[Gain, Any]:
     """The gain of a joint with map H below the articulated inertia P, and P+."""
+    # D = H P H* + rotor: what a torque on the joint feels of all that it carries (docs/mathematics.md section 4)
     U = [P @ row for row in H]  # P H*, by columns
     D = [[dot(h, u) for u in U] for h in H]
     coupled = bool(armature) and isinstance(armature[0], list)  # joints that move together
@@ -95,6 +96,7 @@ def gain(P: Any, H, armature) -> tuple[Gain, Any]:
     exact = not coupled and all(isinstance(J, float) and J == 0.0 for J in armature)
     selected = [_selected(row) for row in H]
     closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
+    # G = P H* D^-1, row by row: D is small and symmetric, and no inverse is formed
     factors = small.factor(D)
     G = [
         [1.0 if r == i else 0.0 for i in closed] if r in closed else small.solve(factors, [u[r] for u in U])
@@ -271,6 +273,7 @@ def _rotated(rotor: list, x: list) -> list:
 
 
 LOCAL: dict[str, Callable] = {
+    # made of velocities, which a sweep outward has kept
     "omega": lambda s, x: force_cross(_turning(s), x),
     "omega*": lambda s, x: [-y for y in motion_cross(_turning(s), x)],
     "spin": lambda s, x: motion_cross(s.kept["V"], x),
@@ -281,6 +284,7 @@ LOCAL: dict[str, Callable] = {
     "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),
     "Omega_d": lambda s, x: _omega_d(s, x),
     "Omega_d*": lambda s, x: _omega_d_adjoint(s, x),
+    # made of P and of its rate, which sweeps inward have kept
     "P_plus": lambda s, x: s.kept["P_plus"] @ x,
     "P_dot": lambda s, x: s.kept["P_dot"] @ x,
     "lambda_dot": lambda s, x: add(s.kept["P_dot"] @ x, _turned(s, x)),
@@ -290,6 +294,7 @@ LOCAL: dict[str, Callable] = {
     "D_rate*": lambda s, x: half_rate_adjoint(s, x),
     "Pi": lambda s, x: small.apply(s.kept["Pi"], x),
     "Pi*": lambda s, x: small.apply(small.transpose(s.kept["Pi"]), x),
+    # the joint map, the body, and the joint's gain
     "H": lambda s, x: small.apply(s.H, x),
     "H*": lambda s, x: adjoint_map(s.H, x),
     "M": lambda s, x: s.link.inertia @ x,

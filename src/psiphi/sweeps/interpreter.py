@@ -29,6 +29,7 @@ def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
         arg.name: list(np.moveaxis(np.broadcast_to(a, lead + arg.shape).reshape(*lead, arg.size), -1, 0))
         for arg, a in zip(program.inputs, given, strict=True)
     }
+    # one array a coordinate: a step's arithmetic then means all states of the batch at once
     written = drive(program, tree, inputs)
     results = []
     for arg in program.outputs:

@@ -106,11 +106,21 @@ class Site:
     gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
     at_root: bool = False  # whether the parent is the world; steps that run as loops do not know
 
+    # What a step reads: inputs, by joint or by body
+
     def of(self, name: str) -> list:
         """The joint's own part of an input; zeros when the program has no such input."""
         values = self.inputs.get(name)
         own = self.slices["q" if name == "q" else "v"]
         return [0.0] * (own.stop - own.start) if values is None else values[own]
+
+    def part(self, name: str, place: str) -> list:
+        """The body's own part of an input, where the tree says its `place` is ("q", "v", "x", ...)."""
+        return self.inputs[name][self.slices[place]]
+
+    def link_part(self, name: str) -> list:
+        """The body's own part of an input over links."""
+        return self.part(name, "x")
 
     @property
     def is_cluster(self) -> bool:
@@ -125,6 +135,8 @@ class Site:
     def handed(self, step: Callable, values: list) -> Any:
         """What the parent gets of the bodies' values: step(path, value), summed; from body to body within a cluster."""
         return self.path[0].inward(step, values) if self.is_cluster else step(self.path, values[0])
+
+    # What it leaves: for its children and for later sweeps, for its parent, and as results
 
     def keep(self, **values) -> None:
         """Remember values at this body, for its children and for later sweeps."""
@@ -142,17 +154,9 @@ class Site:
         """Put the joint's own part of an output vector, or of the matrix row that starts at `offset`."""
         self.write(name, offset + self.slices["v"].start, values)
 
-    def part(self, name: str, place: str) -> list:
-        """The body's own part of an input, where the tree says its `place` is ("q", "v", "x", ...)."""
-        return self.inputs[name][self.slices[place]]
-
     def write_part(self, name: str, place: str, values) -> None:
         """Put the body's own part of an output."""
         self.write(name, self.slices[place].start, values)
-
-    def link_part(self, name: str) -> list:
-        """The body's own part of an input over links."""
-        return self.part(name, "x")
 
     def write_link(self, name: str, values) -> None:
         """Put the body's own part of an output over links."""

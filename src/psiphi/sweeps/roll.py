@@ -128,6 +128,7 @@ class _Roller:
         return numbers, pattern
 
     def _world(self) -> dict[str, Template]:
+        """What the world keeps: constants and whole inputs, which have one place for all bodies."""
         tape = Tape()
         site = Site(None, self._whole_inputs(tape), nv=self.tree.nv)
         self.program.world(site)
@@ -171,6 +172,7 @@ class _Roller:
     def _trace(self, sweep: Sweep, k: int, before, up, inbox, several: bool, first: bool) -> Class:
         tape, link = Tape(), self.tree.links[k]
         spare = iter(range(1 << 30))
+        # 0 and 1 stay what they are, and fold code away; the other numbers of the link are read from the table of its body
         numbers = [x if x in SPECIAL else tape.leaf("param", next(spare)) for x in link.numbers()]
         sizes = {place: part.stop - part.start for place, part in self.tree.slices(k).items()}
         inputs = self._whole_inputs(tape)
@@ -198,12 +200,15 @@ class _Roller:
         forms = dict(before.kept) if before else {}
         for name, value in site.kept.items():
             if name in kept and value is kept[name]:
-                continue
+                continue  # an earlier sweep kept it: it has its place in the record
             forms[name], slots = _place(tape, value, slots, KEPT, stores, constants=False)
+        # The parent's inbox: one child writes into it; of several the first writes and the others add, constants included,
+        # since the parent's step must not depend on who of them had a number there.
         sent, up = {}, 0
         for name, value in site.sent.items():
             sent[name], up = _place(tape, value, up, "up", stores, constants=several, accumulate=several and not first)
         for name, index, value, of_joint in site.results:
+            # results of a joint stand where its body's slice begins, others where the program says
             number = [arg.name for arg in self.program.outputs].index(name)
             base, offset = (f"out{number}", index) if of_joint else ("frame", self.offsets[name] + index)
             stores.append((base, offset, tape.operand(value), False))
@@ -216,7 +221,7 @@ class _Roller:
         tape = Tape()
         children = {name: t.load(tape, INBOX) for name, t in inbox.items()}
         site = _ClassSite(None, self._whole_inputs(tape), children=children, nv=self.tree.nv)
-        self.program.finish(site)
+        self.program.finish(site)  # at the world: it reads what the roots sent
         c = self._close(tape, site, {}, None, False, True)
         c.bodies = 1
         return c

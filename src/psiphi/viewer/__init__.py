@@ -4,7 +4,13 @@ Comes in: a robot, a closed chain or a trajectory. Goes out: a page that opens b
 motion is shown or the robot itself runs, or a live viewer in the browser (`view`, with the extra `psiphi[viewer]`).
 Read `scene.py` first (what is shown), then `drawing.py` (a robot without shapes), then `page.py` (a motion), `living.py` (a
 robot that runs in its page, with the numbers of `handling.py`) and `live.py`; `cards.py` is what notebooks show, with a still
-`picture.py`.
+`picture.py`. Below them
+
+    motions.py, poses.py        what moves: times, configurations, forces; where every link is
+    pieces.py, looks.py         coloured solids on bodies; those of a description
+    plots.py                    curves as SVG
+    meshes.py, solids.py        triangles, and solids as triangles; mesh_files.py, collada.py: those of files
+    stage.py, gate.py           the live viewer's things, and who may talk to it
 """
 
 from __future__ import annotations

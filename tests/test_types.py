@@ -58,7 +58,8 @@ WRONG = {  # what must be an error, and where
 def checked(folder, text: str) -> list[dict]:
     """What pyright says of a script in strict mode, with psiphi as an installed package is seen."""
     (folder / "script.py").write_text(text, encoding="utf-8")
-    config = {"typeCheckingMode": "strict", "extraPaths": [str(SRC)], "pythonVersion": "3.11"}
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"  # whose stubs are installed here
+    config = {"typeCheckingMode": "strict", "extraPaths": [str(SRC)], "pythonVersion": version}
     (folder / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson", "-p", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

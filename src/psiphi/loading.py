@@ -64,7 +64,7 @@ def load(
         robot = robot.lock(lock)
     for name, (frame, pose) in _framed(frames):
         robot = robot.with_frame(name, frame, pose)
-    if embed not in (False, True, "mimic"):
+    if not isinstance(embed, bool | str) or embed not in (False, True, "mimic"):
         raise ModelError(f"embed is {shown(embed)}, expected True or 'mimic'", "leave it out for a tree", element="embed")
     return embedded(robot, [] if embed == "mimic" else None, mimic=True) if embed else robot
 
@@ -101,8 +101,8 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
             raise ModelError(f"pp.load has no option {shown(option)}", f"{nearest(option, OPTIONS)} ({', '.join(OPTIONS)})")
     if text.startswith(PACKAGE):
         source = _packaged(text, options.get("packages"))
-    looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\", "."))
-    if looks_like_a_name and not os.path.exists(text):
+    looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\"))
+    if looks_like_a_name and not os.path.exists(text) and ("." not in text or text in descriptions()):
         source = _described(text)
     if is_mjcf(source):
         return _mjcf(source, base, options)

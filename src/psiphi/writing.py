@@ -17,6 +17,8 @@ def replacing(target: Path, kind: type[Error] = Error) -> Iterator[Path]:
 
     What the system says against it becomes an Error; errors that have words already pass.
     """
+    if not target.name:
+        raise kind(f"{shown(str(target))} is a folder, expected a file to write", "name a file in it")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part

@@ -22,7 +22,9 @@ MADE = {
     "Model": "pp.load and pp.Builder",
     "Reached": "pp.reach",
     "Robot": "pp.load, pp.Builder and Robot.of",
+    "Study": "pp.study",
     "System": "pp.connect and pp.grasp",
+    "TimedPath": "pp.path",
     "estimation.Analogue": "estimation.of",
     "estimation.Estimate": "Smoother",
     "interop.Layout": "interop.pinocchio and interop.mujoco",
@@ -67,21 +69,32 @@ def _of(name: str, thing: Any) -> Iterator[tuple[str, Callable]]:
             yield f"{name}.{method}", getattr(held, "__func__", held)
 
 
-def parameters(function: Callable) -> list[str]:
-    return [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
-
-
-def reached(calls: list[Call]) -> tuple[set[str], set[int]]:
-    """The names and the functions that these calls try."""
-    names, functions = set(), set()
+def untried(calls: list[Call]) -> list[str]:
+    """ "door: parameter" for every one that no call tries."""
+    tried: dict[Any, set[str]] = {}
     for call in calls:
-        word = call.name.split(" ")[0].removesuffix("()")
-        names |= {word, f"Robot.{word}", word.removeprefix("robot.")}
-        held = call.call
-        functions.add(id(getattr(held, "__func__", held)))
-        if inspect.ismethod(held) and not inspect.isclass(held.__self__):
-            names |= {f"{kind.__name__}.{held.__name__}" for kind in type(held.__self__).__mro__}
-    return names, functions
+        for door in (*_names(call), getattr(call.call, "__func__", call.call)):
+            tried.setdefault(door, set()).update(call.given)
+    left = []
+    for name, function in doors():
+        if name not in MADE and name not in ELSEWHERE:
+            own = {
+                p.name
+                for p in inspect.signature(function).parameters.values()
+                if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+            }
+            ready = {"self", "cls", *tried.get(name, ()), *tried.get(function, ())}
+            left += [f"{name}: {parameter}" for parameter in sorted(own - ready)]
+    return left
+
+
+def _names(call: Call) -> set[str]:
+    """The doors that a call is one of: by its own name, or by the method that it is (of Robot, and so of FreeRobot)."""
+    word = call.name.split(" ")[0].removesuffix("()").removeprefix("pp.").removeprefix("robot.")
+    names = {word, f"Robot.{word}", f"FreeRobot.{word.removeprefix('Robot.')}"}
+    if inspect.ismethod(call.call) and not inspect.isclass(call.call.__self__):
+        names |= {f"{kind.__name__}.{call.call.__name__}" for kind in type(call.call.__self__).__mro__}
+    return names
 
 
 def more(folder: Path) -> list[Call]:
@@ -92,6 +105,7 @@ def more(folder: Path) -> list[Call]:
         *_catalogue("Robot", robot, {}),
         *_catalogue("FreeRobot", free, {"parameters": free.parameters()}),
         *_records(robot),
+        *_rest(robot, folder),
         *_objects(robot, folder),
         *_estimation(),
     ]
@@ -105,7 +119,7 @@ def _catalogue(kind: str, robot: Any, also: dict[str, Any]) -> list[Call]:
     values |= {name: rng.standard_normal(robot.nv) for name in ("v", "a", "tau", "x")}
     values |= {"f_ext": None, "out": None, "dtype": None, "check": False}
     return [
-        Call(f"{kind}.{name}", method, {p: values[p] for p in parameters(method) if p in values} | also)
+        Call(f"{kind}.{name}", method, {p: values[p] for p in inspect.signature(method).parameters if p in values} | also)
         for name in CATALOGUE
         if (method := getattr(robot, name))
     ]
@@ -129,6 +143,51 @@ def _records(robot: pp.Robot) -> list[Call]:
         Call("robots.random_tree", robots.random_tree, {"n": 2, "seed": 0, "kinds": None, "branching": 0.3, "base": "fixed"}),
         Call("robots.source", robots.source, {"name": "ur5"}),
     ]  # fmt: skip
+
+
+def _rest(robot: pp.Robot, folder: Path) -> list[Call]:
+    """Parameters that are rarely given."""
+    q, v, s = robot.neutral(), np.ones(robot.nv), robot.operators
+    pin = interop.pinocchio(pp.load("acrobot"))
+    flat, still = np.zeros(2), {"dtype": None, "check": False}
+    few = pp.load("acrobot")
+    return [
+        Call("load more", lambda **o: pp.load("acrobot", **o), {"lock": None, "frames": None, "srdf": None, "embed": False}),
+        Call("Builder more", pp.Builder, {"name": "x", "file": None, "forest": True}),
+        Call("Builder.body more", lambda **o: pp.Builder("x").body("a", 1.0, **o), {"rotation": None, "line": 1}),
+        Call("Builder.frame more", lambda **o: _hinged().frame("f", "a", **o), {"rotation": None, "line": 1}),
+        Call("Builder.joint more", lambda **o: _loose().joint("j", "revolute", "world", "a", **o), {
+            "rotation": None, "axis2": None, "pitch": 0.0, "mimic": None, "line": 1,
+        }),
+        Call("Builder.build more", lambda **o: _hinged().build(**o), {"order": "given"}),
+        Call("Expression.plot more", s.mass.plot, {"q": q, "v": v, "ax": None}),
+        Call("OperationalSpace more", lambda **o: pp.OperationalSpace(few, "tool", np.zeros(3), **o)(0.0, flat, flat), {
+            "actuated": None, "passive": None,
+        }),
+        Call("Robot.excitation more", robot.excitation, {"q": np.tile(q, (2, 1)), "v": 0 * v, "a": 0 * v, "more": ()}),
+        Call("Robot.forward_dynamics_details more", robot.forward_dynamics_details, {
+            "q": q, "v": v, "tau": v, "axes": "world", **still,
+        }),
+        Call("Robot.regressor more", robot.regressor, {"q": q, "v": v, "a": v, "more": (), "out": None, **still}),
+        Call("Robot.with_inertia more", robot.with_inertia, {
+            "link": robot.bodies[-1].name, "body": pp.Body.box(1.0, (1, 1, 1)),
+        }),
+        Call("System.random more", scenes.load("four_bar").system.random, {"seed": 0}),
+        Call("function more", pp.function, {"expression": s.mass, "budget": 1.0}),
+        Call("interop.Layout.from_tau more", pin.from_tau, {"tau": flat, "q": np.zeros(4)}),
+        Call("interop.Layout.from_v more", pin.from_v, {"v": flat, "q": np.zeros(4)}),
+        Call("interop.Layout.to_tau more", pin.to_tau, {"tau": flat, "q": flat}),
+        Call("interop.Layout.to_a more", pin.to_a, {"a": flat, "q": flat, "v": flat}),
+        Call("study more", lambda **o: pp.study(few, motions=1, duration=2e-3, vary={"q": {"uniform": [0, 1]}}, **o), {
+            "out": None, "progress": False,
+        }),
+    ]  # fmt: skip
+
+
+def _loose() -> pp.Builder:
+    b = pp.Builder("x")
+    b.body("a", mass=1.0, inertia=np.eye(3))
+    return b
 
 
 def _objects(robot: pp.Robot, folder: Path) -> list[Call]:

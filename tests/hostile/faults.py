@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import resource
+import select
 import shutil
 import signal
 import tempfile
@@ -69,8 +70,9 @@ def told(work: Callable[[], bytes]) -> bytes:
     reading, writing = os.pipe()
     child = fork(lambda: os.write(writing, work()))
     os.close(writing)
+    ready, _, _ = select.select([reading], [], [], PATIENCE)  # until it has answered or ended
+    data = os.read(reading, 1 << 16) if ready else b""
     end = status(child)
-    data = os.read(reading, 1 << 16)
     os.close(reading)
     assert end == 0, f"a process hung or failed: {end}"
     return data

@@ -1,7 +1,7 @@
 """What happens to kernels on disk: killed writers, disks that are full, read-only or emptied, many that start at once.
 
 Whatever it is, a process answers, and with the bits of a process that has no cache. Each attack from a seed, as in `faults.py`;
-every tenth seed is a robot, the others are kernels of a few hundred operations, which compile in milliseconds. Entries that
+every twentieth seed is a robot, the others are kernels of a few hundred operations, which compile in milliseconds. Entries that
 must not be believed are in `planted.py`.
 """
 
@@ -20,7 +20,8 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from hostile.faults import ROUND, answer, folder, fork, fresh, kill, status, told
+from hostile import faults
+from hostile.faults import answer, folder, fork, fresh, kill, status, told
 from psiphi.runtime import cache, jit
 
 NOBODY = 65534
@@ -32,7 +33,7 @@ Asked = Callable[[], bytes]
 
 def some(rng: random.Random, seed: int) -> Asked:
     """What no cache knows, asked for its answer: a robot, or a polynomial."""
-    return partial(answer, fresh(rng)) if seed % 10 == 0 else partial(_polynomial, [rng.random() for _ in range(200)])
+    return partial(answer, fresh(rng)) if seed % 20 == 0 else partial(_polynomial, [rng.random() for _ in range(50)])
 
 
 def _polynomial(coefficients: list[float]) -> bytes:
@@ -81,7 +82,7 @@ def killed_compiler(seed: int) -> int:
     rng = random.Random(seed)
     with folder() as here:
         asked, expected = known(rng, seed)
-        for _ in range(ROUND):
+        for _ in range(faults.ROUND):
             start = time.monotonic()
             assert told(asked) == expected, "other bits after a kill"
             took = time.monotonic() - start
@@ -91,7 +92,7 @@ def killed_compiler(seed: int) -> int:
             time.sleep(rng.random() * took)
             kill(child)
         sound(asked, expected)
-    return ROUND
+    return faults.ROUND
 
 
 def killed_writer(seed: int) -> int:
@@ -99,7 +100,7 @@ def killed_writer(seed: int) -> int:
     rng = random.Random(seed)
     with folder() as here:
         key, texts = cache.key("entry"), [rng.randbytes(rng.randrange(1, 1 << 18)) for _ in range(2)]
-        for _ in range(ROUND):
+        for _ in range(faults.ROUND):
             child = fork(lambda: [cache.store(key, texts[k % 2]) for k in range(100_000)])
             time.sleep(rng.random() * 0.02)
             kill(child)
@@ -109,7 +110,7 @@ def killed_writer(seed: int) -> int:
             os.utime(path, (0, 0))
         cache.info()
         assert not list((here / "cache").glob(".*.tmp")), "debris"
-    return ROUND
+    return faults.ROUND
 
 
 # -- disks --------------------------------------------------------------------------------------------------------------------
@@ -137,13 +138,13 @@ def full_disk(seed: int) -> int:
         sound(asked, expected)
         (entry,) = entries(here)
         size = entry.stat().st_size
-        for k in range(ROUND):
+        for k in range(faults.ROUND):
             entry.unlink(missing_ok=True)
             filled = _full if k % 2 and _may_mount() else _limited if k % 3 else _refusing
             amount = rng.randrange(2 * size)
             assert told(lambda f=filled, n=amount: (f(here / "cache", n), asked())[1]) == expected, "a full disk"
         sound(asked, expected)
-    return ROUND
+    return faults.ROUND
 
 
 def _full(path: Path, amount: int) -> None:
@@ -173,13 +174,13 @@ def read_only(seed: int) -> int:
     with folder() as here:
         (asked, expected), path = known(rng, seed), here / "cache"
         path.mkdir(mode=0o700)
-        for k in range(ROUND):
-            if k == ROUND // 2:
+        for k in range(faults.ROUND):
+            if k == faults.ROUND // 2:
                 told(some(random.Random(seed), seed))
             closed = _mounted if rng.random() < 0.5 and _may_mount() else _unwritable
             assert told(lambda c=closed: (c(here), asked())[1]) == expected, "a cache that is read-only"
         path.chmod(0o700)
-    return ROUND
+    return faults.ROUND
 
 
 def _mounted(here: Path) -> None:
@@ -210,7 +211,7 @@ def deleted(seed: int) -> int:
     rng = random.Random(seed)
     with folder() as here:
         asked, expected = known(rng, seed)
-        for _ in range(ROUND):
+        for _ in range(faults.ROUND):
             child = fork(lambda: [_equal(asked(), expected) for _ in range(2)])
             done, start = 0, time.monotonic()
             while not done:
@@ -220,7 +221,7 @@ def deleted(seed: int) -> int:
                 done, code = os.waitpid(child, os.WNOHANG)
             assert os.waitstatus_to_exitcode(code) == 0, "a process whose cache is deleted failed"
         sound(asked, expected)
-    return ROUND
+    return faults.ROUND
 
 
 def _equal(found: bytes, expected: bytes) -> None:

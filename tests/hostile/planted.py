@@ -8,14 +8,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from hostile.faults import ROUND, folder, told
+from hostile import faults
+from hostile.faults import folder, told
 from hostile.kernel_faults import NOBODY, Asked, entries, known, some, sound
 from psiphi.runtime import cache
 
 
 def _reply(asked: Asked, seed: int) -> bytes:
     """The answer of a new process for a robot, which keeps its functions; a polynomial is fetched and loaded every time."""
-    return told(asked) if seed % 10 == 0 else asked()
+    return told(asked) if seed % 20 == 0 else asked()
 
 
 def damaged(seed: int) -> int:
@@ -24,12 +25,12 @@ def damaged(seed: int) -> int:
     with folder() as here:
         asked, expected = known(rng, seed)
         sound(asked, expected)
-        for _ in range(ROUND):
+        for _ in range(faults.ROUND):
             (entry,) = entries(here)
             _damage(entry if rng.random() < 0.8 else entry.with_name("secret"), rng)
             assert _reply(asked, seed) == expected, "a damaged entry was believed"
         sound(asked, expected)
-    return ROUND
+    return faults.ROUND
 
 
 def _damage(path: Path, rng: random.Random) -> None:
@@ -56,11 +57,11 @@ def planted(seed: int) -> int:
         (asked, expected), code = known(rng, seed), _strange(here, rng, seed)
         sound(asked, expected)
         (entry,) = entries(here)
-        for k in range(ROUND):
+        for k in range(faults.ROUND):
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink(missing_ok=True)
-            _PLANTS[(seed * ROUND + k) % len(_PLANTS)](entry, code)
+            _PLANTS[(seed * faults.ROUND + k) % len(_PLANTS)](entry, code)
             assert _reply(asked, seed) == expected, "a planted entry was believed"
-    return ROUND
+    return faults.ROUND
 
 
 def _strange(here: Path, rng: random.Random, seed: int) -> bytes:
@@ -116,11 +117,11 @@ def foreign(seed: int) -> int:
         (asked, expected), code = known(rng, seed), _strange(here, rng, seed)
         sound(asked, expected)
         (entry,) = entries(here)
-        for _ in range(ROUND):
+        for _ in range(faults.ROUND):
             (here / "cache").mkdir(mode=0o700, exist_ok=True)
             secret = entry.with_name("secret")
             if not secret.exists():
-                sound(asked, expected)
+                _reply(asked, seed)
             entry.unlink(missing_ok=True)
             whose = rng.choice([entry, entry, entry.parent])
             _sealed(entry, code, secret.read_bytes())
@@ -130,7 +131,7 @@ def foreign(seed: int) -> int:
                 shutil.rmtree(here / "cache")
             else:
                 assert told(lambda: _as_another(asked)) == expected, "another user's entry was believed"
-    return ROUND
+    return faults.ROUND
 
 
 def _as_another(asked: Asked) -> bytes:

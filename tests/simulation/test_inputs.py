@@ -191,7 +191,7 @@ def test_a_run_that_will_not_fit_says_so_before_it_starts(monkeypatch):
 
 
 def test_free_memory_is_known():
-    from psiphi.simulation.memory import free_memory
+    from psiphi.runtime.memory import free_memory
 
     assert 1e6 < free_memory() < 1e16
 

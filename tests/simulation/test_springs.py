@@ -7,7 +7,7 @@ import pytest
 import psiphi as pp
 from embedding.mechanisms import train
 from psiphi.bench.motion import distance
-from psiphi.control import springs
+from psiphi.control import pulling, springs
 from psiphi.control.losses import mobility
 from psiphi.control.plant import Plant
 from psiphi.rollouts.integrators import METHODS, ORDER
@@ -113,14 +113,33 @@ def test_the_law_of_a_table():
     robot = wheel(spring=TABLE, rest=0.3)
     own = springs.read_springs(Plant(robot), True)
     y = np.linspace(-1.0, 1.0, 2001)[:, None]
-    s = springs.pull(0.3 + y, **own.acting)[:, 0]
+    s = pulling.pull(0.3 + y, **own.acting)[:, 0]
     inside = (y[:, 0] >= -0.4) & (y[:, 0] <= 0.5)
     np.testing.assert_allclose(s[inside], np.interp(y[inside, 0], TABLE["deflection"], TABLE["torque"]), atol=1e-12)
     np.testing.assert_allclose(np.diff(s)[-1] / 1e-3, 29.0 / 0.4, rtol=1e-9)
-    U = own.energy(0.3 + y)
+    U = own.energy(robot.manifold, 0.3 + y)
     np.testing.assert_allclose(np.gradient(U, 1e-3)[1:-1], s[1:-1], atol=0.1)
     np.testing.assert_allclose(U[1000], 0.0, atol=1e-12)
     assert robot.stiffness[0] == pytest.approx(10.0) and own.steepest[0] == pytest.approx(29.0 / 0.4)
+
+
+def test_a_smooth_table_is_the_natural_cubic_spline():
+    """SciPy's, straight beyond its ends; its energy is the integral, and steps across its points keep their order."""
+    interpolate = pytest.importorskip("scipy.interpolate")
+    points = dict(deflection=[-0.4, -0.1, 0.05, 0.3, 0.5], torque=[-9.0, -1.0, 0.5, 6.0, 7.0])
+    robot = wheel(spring={**points, "smooth": True}, rest=0.3)
+    own = springs.read_springs(Plant(robot), True)
+    spline = interpolate.CubicSpline(points["deflection"], points["torque"], bc_type="natural")
+    y = np.linspace(-0.4, 0.5, 901)[:, None]
+    np.testing.assert_allclose(pulling.pull(0.3 + y, **own.acting)[:, 0], spline(y[:, 0]), atol=1e-12)
+    np.testing.assert_allclose(pulling.firmness(0.3 + y, **own.acting)[:, 0], np.maximum(spline(y[:, 0], 1), 0.0), atol=1e-11)
+    np.testing.assert_allclose(pulling.pull(np.array([[1.3]]), **own.acting), spline(0.5) + 0.5 * spline(0.5, 1), atol=1e-11)
+    U = [own.energy(robot.manifold, np.array([0.3 + x])) for x in (-0.3, 0.45)]
+    np.testing.assert_allclose(U[1] - U[0], spline.integrate(-0.3, 0.45), atol=1e-12)
+    assert robot.stiffness[0] == pytest.approx(float(spline(0.0, 1)))
+    assert own.steepest[0] == pytest.approx(np.max(spline(np.linspace(-0.4, 0.5, 90001), 1)), rel=1e-8)
+    ends = [pp.simulate(robot, [0.7], [1.0], duration=0.24, dt=dt, springs=True).final.q[0] for dt in (4e-3, 2e-3, 2.5e-4)]
+    assert abs(ends[1] - ends[2]) < 0.15 * abs(ends[0] - ends[2]) < 1e-5
 
 
 def test_a_table_beside_steps_of_scipys_choosing():
@@ -234,14 +253,13 @@ def test_springs_of_your_own_are_for_hinges():
         pp.simulate(robot, q, v, duration=0.01, springs=np.ones(robot.nv))
 
 
-def test_springs_of_an_embedded_robot_are_refused():
-    """A spring of joints that move together would pull at others: nothing is taken for nothing."""
+def test_springs_of_an_embedded_robot_are_its_own():
+    """One at a joint of a gear train pulls by what the train does to it: k ratio^2 at the free joint."""
     robot, gears, options = train()
     plain = pp.embed(robot, gears, **options)
     pp.simulate(plain, plain.neutral(), duration=0.002, springs=True)
-    with pytest.raises(pp.Error, match=r"pp\.connect"):
+    with pytest.raises(pp.Error, match="springs=True"):
         pp.simulate(plain, plain.neutral(), duration=0.002, springs=3.0)
     soft = pp.embed(robot.with_spring(robot.joint_names[0], 5.0), gears, **options)
-    assert soft.stiffness.shape == (soft.nv,)
-    with pytest.raises(pp.Error, match="move together"):
-        pp.simulate(soft, soft.neutral(), duration=0.002, springs=True)
+    motion = pp.simulate(soft, soft.neutral(), np.ones(soft.nv), duration=0.02, springs=True)
+    assert soft.stiffness.shape == (soft.nv,) and motion.drift < 1e-9

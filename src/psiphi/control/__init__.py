@@ -11,7 +11,7 @@ control is made of), then
     torques.py       tau as a user gives it; effort limits
     traced.py        a user's own law, as a tape
     losses.py        damping and friction, and which of them a step takes implicitly
-    springs.py       the same of springs
+    springs.py       the same of springs; pulling.py: their law; transmitting.py: losses and springs of embedded loops
     stops.py         joints that end at their limits
     field.py         all of it: the right side of the equations of motion
 """

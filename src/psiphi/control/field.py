@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.losses import Losses, resisted
+from psiphi.control.losses import Losses, opposed
 from psiphi.control.plant import Plant
 from psiphi.control.torques import Torque, within
 
@@ -46,6 +46,5 @@ class Field:
 
     def total(self, tau: np.ndarray, q: np.ndarray, u: np.ndarray, samples: bool = False) -> np.ndarray:
         """Less what joints lose at the velocity u, and what springs pull at q; of `samples` (..., samples, nv), too."""
-        at = self.system.manifold.positions(q) if self.losses.springs.acting else None
         more = {name: row[..., None, :] for name, row in self.acting.items() if samples and row.ndim > 1}
-        return resisted(tau, u, at, **(self.acting | more))
+        return opposed(self.system.manifold, tau, q, u, **(self.acting | more))

@@ -20,7 +20,9 @@ from psiphi.arguments import coefficients, real
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
 from psiphi.control.plant import Plant, numbers_of, parameters_of
-from psiphi.control.springs import Springs, pull, read_springs
+from psiphi.control.pulling import pull
+from psiphi.control.springs import Springs, read_springs
+from psiphi.control.transmitting import SWITCHES, carried, has, steepest
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.choices import less
@@ -35,8 +37,8 @@ ALWAYS = ("euler", "implicit", "midpoint")  # methods that take every loss impli
 
 def slope(v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
     """b(v), of the losses there are, on arrays of any scalars."""
-    rubbing = None if friction is None else friction / root(v * v + floor)
-    return rubbing if damping is None else damping + 0.0 * v if rubbing is None else damping + rubbing
+    rubbing = 0.0 * v if friction is None else friction / root(v * v + floor)
+    return rubbing if damping is None else damping + rubbing
 
 
 def resisted(
@@ -46,6 +48,13 @@ def resisted(
     force = tau if damping is None else tau - damping * v
     force = force if friction is None else force - friction * (v / root(v * v + floor))
     return force - pull(x, **springs) if springs else force
+
+
+def opposed(m: Any, tau: Any, q: Any, v: Any, **at: Any) -> Any:
+    """`resisted` at q of the manifold m, with what joints of embedded loops lose and pull."""
+    loops = {name: at.pop(name) for name in SWITCHES if name in at}
+    left = resisted(tau, v, m.positions(q) if "stiffness" in at else None, **at)
+    return left - carried(m, q, v, **loops, floor=at.get("floor")) if loops else left
 
 
 def is_stiff(method: str, h: Any, b: Any, mobility: Any) -> Any:
@@ -63,6 +72,7 @@ class Losses:
     stiff: np.ndarray = field(default_factory=lambda: np.zeros(0))
     springs: Springs = field(default_factory=Springs)
     asked: tuple[str, ...] = ()  # those that are the model's own, which may be parameters
+    loops: dict[str, np.ndarray] = field(default_factory=dict)  # what joints lose that follow in embedded loops
 
     @property
     def floor(self) -> float:
@@ -71,7 +81,7 @@ class Losses:
 
     @property
     def none(self) -> bool:
-        return not (self.damping.any() or self.friction.any())
+        return not (self.damping.any() or self.friction.any() or self.loops)
 
     @property
     def implicit(self) -> bool:
@@ -80,9 +90,9 @@ class Losses:
 
     @property
     def acting(self) -> dict[str, np.ndarray]:
-        """The numbers of those that act, as `resisted` takes them."""
-        found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()}
-        return found | ({"floor": np.array([self.floor])} if "friction" in found else {})
+        """The numbers of those that act, as `opposed` takes them."""
+        found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()} | self.loops
+        return found | ({"floor": np.array([self.floor])} if {"friction", "rub"} & set(found) else {})
 
     def parameters(self, robot: Any) -> dict[str, list[tuple[slice, slice]]]:
         """Numbers that are parameters of the robot: by place, where they stand in it and among the parameters."""
@@ -98,8 +108,9 @@ class Losses:
         springs = self.springs.within(method, h, mobility(plant.robot))
         if self.none:
             return replace(self, springs=springs)
-        most = slope(np.zeros(plant.nv), **self.acting)
+        most = slope(np.zeros(plant.nv), **{name: x for name, x in self.acting.items() if name not in SWITCHES})
         most = most.reshape(-1, plant.nv).max(axis=0, initial=0.0)  # of all parameters
+        most = most + steepest(plant.robot, **self.loops, floor=np.array([self.floor])) if self.loops else most
         with np.errstate(all="ignore"):
             return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)), springs=springs)
 
@@ -129,7 +140,16 @@ def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs:
     brakes = _per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth)
     own = {"damping": damping, "stiffness": springs}
     asked = tuple(name for name, given in own.items() if isinstance(given, bool | np.bool_) and given)
-    return Losses(*brakes, springs=read_springs(system, springs), asked=asked)
+    loops = {
+        name: np.ones(1)
+        for name, word, given in (("drag", "damping", damping), ("rub", "friction", friction))
+        if _is_true(given) and has(system.robot, word)
+    }
+    return Losses(*brakes, springs=read_springs(system, springs), asked=asked, loops=loops)
+
+
+def _is_true(given: Any) -> bool:
+    return isinstance(given, bool | np.bool_) and bool(given)
 
 
 def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:

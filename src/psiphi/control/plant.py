@@ -158,7 +158,7 @@ class Plant:
         own = getattr(self.given, "energy", None)
         if own is None:
             return None
-        stored = 0.0 if self.springs is None else self.springs.energy(self.manifold.positions(q))
+        stored = 0.0 if self.springs is None else self.springs.energy(self.manifold, q)
         return np.asarray(own(q, v), dtype=float) + stored
 
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:

@@ -1,83 +1,38 @@
 """Springs of joints, and which of them a step takes implicitly.
 
-    s(y) = preload + k y + c2 y^2 + ... + sum_i bend_i max(y - knot_i, 0),    y = q - rest          what pulls a joint back
-    U(y) = preload y + k y^2 / 2 + c2 y^3 / 3 + ... + sum_i bend_i max(y - knot_i, 0)^2 / 2         what it stores
-
-`model/nonlinear.py` says where the numbers come from. A spring is firm where h^2 s'(y) (M^-1)_kk > GENTLE: it swings with more
-than half a radian a step, of which explicit steps make a poor picture and, from two radians on, an explosion. Firm springs are
-taken implicitly, by D + gamma^2 h^2 S in place of D (`rollouts/integrators.py`); what is firm depends on the model, the step
-and the springs alone.
+The law is in `pulling.py`, that of springs of embedded loops in `transmitting.py`. A spring is firm where h^2 s'(y) (M^-1)_kk >
+GENTLE: it swings with more than half a radian a step, of which explicit steps make a poor picture and, from two radians on, an
+explosion. Firm springs are taken implicitly, by D + gamma^2 h^2 S in place of D (`rollouts/integrators.py`); what is firm
+depends on the model, the step and the springs alone.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import coefficients
+from psiphi.control import transmitting
 from psiphi.control.plant import Plant, numbers_of
+from psiphi.control.pulling import NO_SPRING, firmness, numbers, stored
 from psiphi.errors import ModelWarning, StateError
 from psiphi.model.log import outside
 from psiphi.model.nonlinear import Spring
-from psiphi.spatial.choices import less, most
+from psiphi.spatial.choices import less
+from psiphi.wording import shown
 
 GENTLE = 0.25  # of (h omega)^2
 ALWAYS = ("implicit", "midpoint")  # methods that take every spring implicitly
-NO_SPRING = Spring()
-
-
-def pull(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
-    """s(y), on arrays of any scalars; `more` are preload, c2, c3, ..., and knot0, bend0, knot1, ..."""
-    y = x - rest
-    s = _horner(y, [stiffness, *_terms(more)]) + more.get("preload", 0.0)
-    for knot, bend in _knots(more):
-        s = s + bend * (less(knot, y) * (y - knot))
-    return s
-
-
-def firmness(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
-    """max(s'(y), 0)."""
-    y = x - rest
-    slope = stiffness + _horner(y, [n * c for n, c in enumerate(_terms(more), start=2)])
-    for knot, bend in _knots(more):
-        slope = slope + bend * less(knot, y)
-    return most(slope, 0.0) if more else slope
-
-
-def stored(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
-    """U(y) - U(0) of all joints together, (...)."""
-    y = x - rest
-    U = y * _horner(y, [c / n for n, c in enumerate([stiffness, *_terms(more)], start=2)]) + more.get("preload", 0.0) * y
-    for knot, bend in _knots(more):
-        past, none = most(y - knot, 0.0), most(-knot, 0.0)
-        U = U + 0.5 * bend * (past * past - none * none)
-    return U.sum(axis=-1)
 
 
 def is_firm(method: str, h: Any, steepest: Any, mobility: Any) -> Any:
     """1 where a spring of that slope is taken implicitly, else 0; `mobility` is (M^-1)_kk."""
     there = less(0.0, steepest)
     return there if method in ALWAYS else there * less(GENTLE, h * h * steepest * mobility)
-
-
-def _terms(more: dict[str, Any]) -> list[Any]:
-    """c2, c3, ..."""
-    return [c for name, c in more.items() if name[0] == "c"]
-
-
-def _horner(y: Any, terms: list[Any]) -> Any:
-    """y (terms[0] + y (terms[1] + ...))."""
-    total = 0.0 * y
-    for c in reversed(terms):
-        total = (total + c) * y
-    return total
-
-
-def _knots(more: dict[str, Any]) -> list[tuple[Any, Any]]:
-    return [(knot, more[f"bend{name[4:]}"]) for name, knot in more.items() if name.startswith("knot")]
 
 
 @dataclass(frozen=True)
@@ -100,9 +55,12 @@ class Springs:
         with np.errstate(all="ignore"):
             return replace(self, firm=is_firm(method, h, self.steepest, mobility))
 
-    def energy(self, x: np.ndarray) -> Any:
-        """U of all, (...), at the coordinates x in the order of v."""
-        return stored(x, **self.acting) if self.acting else 0.0
+    def energy(self, m: Any, q: np.ndarray) -> Any:
+        """U of all, (...), at q of the manifold m."""
+        if not self.acting:
+            return 0.0
+        own = stored(m.positions(q), **self.acting)
+        return own + transmitting.energy(m, q) if "stretch" in self.acting else own
 
     def over_samples(self) -> Springs:
         """For samples (..., samples, nv): numbers with batch axes get one for them."""
@@ -119,7 +77,8 @@ def read_springs(plant: Plant, given: Any) -> Springs:
         _limp(plant)
         return Springs()
     joints = plant.robot.joints
-    if plant.robot.embedding is not None and plant.robot.embedding.loops:
+    embedding = plant.robot.embedding
+    if embedding is not None and embedding.loops and plant.is_plain:
         return _of_an_embedded_robot(plant, given)
     if sum(len(joint.stiffness) for joint in joints) != plant.nv:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
@@ -140,12 +99,19 @@ def _limp(plant: Plant) -> None:
 
 
 def _of_an_embedded_robot(plant: Plant, given: Any) -> Springs:
-    """None: a spring there may stretch with joints that follow, and pulls at those that lead."""
-    there = any(joint.stiffness.any() or joint.spring for joint in plant.robot.joints)
-    if there or not isinstance(given, bool | np.bool_):
-        cause = f"springs came, and joints of {plant.name} move together (pp.embed): springs do not act there"
-        raise StateError(cause, "close the loops by pp.connect(robot, loops), where springs of all joints act")
-    return Springs()
+    """The model's own: those of joints outside loops as ever, those of loops by what they do to the free coordinates."""
+    if not isinstance(given, bool | np.bool_):
+        cause = f"springs is {shown(given)}, and joints of {plant.name} move together (pp.embed)"
+        raise StateError(cause, "springs=True: the model's own act, those of all joints of a loop; robot.with_spring sets them")
+    robot = plant.robot
+    inside = {k for cluster in robot.embedding.clusters if not cluster.modes for k in cluster.bodies}
+    alone = _own(robot, _each(robot.joints, lambda joint: joint.rest), inside)
+    if not transmitting.has(robot, "springs"):
+        return alone
+    stretch = np.ones(1)
+    rows = alone.acting or {"stiffness": np.zeros(robot.nv), "rest": np.zeros(robot.nv)}
+    steepest = (alone.steepest if len(alone.steepest) else 0.0) + transmitting.steepest(robot, stretch=stretch)
+    return Springs(rows | {"stretch": stretch}, steepest)
 
 
 def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
@@ -160,21 +126,21 @@ def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
     return stiffness
 
 
-def _own(robot: Any, rest: np.ndarray) -> Springs:
-    """Those of the model."""
+def _own(robot: Any, rest: np.ndarray, but: Collection[int] = ()) -> Springs:
+    """Those of the model, but of some joints."""
     rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": rest}, np.zeros(len(rest))
     for joint in robot.joints:
         if joint.shared is not None:
             continue
+        if joint.index in but:
+            rows["stiffness"][..., joint.v_slice] = 0.0
+            continue
         own, spring = joint.v_slice, joint.spring or NO_SPRING
-        numbers = {"preload": spring.preload} if spring.preload else {}
-        numbers |= {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}
-        for i, (knot, bend) in enumerate(spring.bends):
-            numbers |= {f"knot{i}": knot, f"bend{i}": bend}
-        for name, x in numbers.items():
+        known = numbers(rows["stiffness"][..., own], joint.rest, spring)
+        rows["stiffness"][..., own] = known.pop("stiffness")
+        del known["rest"]
+        for name, x in known.items():
             rows.setdefault(name, np.zeros(len(rest)))[own] = x
-        if spring.is_table:
-            rows["stiffness"][..., own] = spring.slopes[0]
         stiffest = rows["stiffness"][..., own].reshape(-1, joint.row.nv).max(axis=0, initial=0.0)  # of all parameters
         steepest[own] = _steepest(joint, spring, stiffest)
     return Springs(rows, np.maximum(steepest, 0.0)) if len(rows) > 2 or rows["stiffness"].any() else Springs()
@@ -183,7 +149,7 @@ def _own(robot: Any, rest: np.ndarray) -> Springs:
 def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:
     """The largest slope: of a polynomial within the joint's limits, or half a turn or metre either way where it has none."""
     if spring.is_table:
-        return [max(spring.slopes)]
+        return [spring.steepest]
     if not spring.polynomial:
         return stiffness
     low, high = np.clip([joint.lower[0], joint.upper[0]], joint.rest[0] - np.pi, joint.rest[0] + np.pi)

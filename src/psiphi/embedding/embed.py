@@ -18,7 +18,6 @@ from psiphi.embedding.rotors import Rotor, mounted
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
-from psiphi.model.log import warn
 from psiphi.model.model import WORLD, Joint, Model
 from psiphi.wording import shown
 
@@ -35,8 +34,8 @@ def embed(
     """The robot with its loops as joints: a robot again, with fewer velocities.
 
     `loops` are `pp.Loop`s between its frames and `pp.Gear`s between its joints; left out, they are the robot's own
-    (`robot.loops`) and its mimic joints (`mimic=True` adds these to loops that are given). `rotors` are `pp.Rotor`s: motors
-    that spin on the links they are mounted on, in place of their joints' armature.
+    (`robot.loops`, `robot.gears`) and its mimic joints (`mimic=True` adds these to loops that are given). `rotors` are
+    `pp.Rotor`s: motors that spin on the links they are mounted on, in place of their joints' armature.
 
     q keeps a coordinate for every joint; v, tau and all that is by joint has those that are free: joints named in `free`, and
     where a loop leaves a choice, joints with motors first. Loops are closed from `at` (a configuration of the robot, its
@@ -56,7 +55,7 @@ def embed(
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
-    given = list(robot.loops) if loops is None else reading.several("loops", loops)
+    given = [*robot.loops, *robot.gears] if loops is None else reading.several("loops", loops)
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
@@ -113,9 +112,8 @@ class _Embedded:
             q[own] = assembled(whole, cluster, q[own], wanted, names)
             clusters.append(settled(whole, cluster, q[own], wanted, names))
         joints = _reduced(whole, clusters)
-        warn(_left_out(whole, joints))
         model = replace(whole, joints=joints, embedding=Embedding(tuple(clusters), frozen(q)))
-        return replace(Robot.of(model, self.source.shapes), loops=())
+        return replace(Robot.of(model, self.source.shapes), loops=(), gears=())
 
     def _permuted(self) -> Model:
         """The spanning tree, the bodies of a cluster next to each other."""
@@ -159,7 +157,10 @@ class _Embedded:
             for g in (self.gears[i] for i in sorted(s.gears))
         )
         armature = tuple(float(x) for k in bodies for x in whole.joints[k].armature)
-        return Cluster(bodies[0], hangs, self.new[s.parent], gears, ties, (), (), armature)
+        each = [(joint, i) for joint in (whole.joints[k] for k in bodies) for i in range(joint.row.nv)]
+        damping, friction = (tuple(float(getattr(joint, word)[i]) for joint, i in each) for word in ("damping", "friction"))
+        springs = tuple((float(joint.stiffness[i]), float(joint.rest[i]), joint.spring) for joint, i in each)
+        return Cluster(bodies[0], hangs, self.new[s.parent], gears, ties, (), (), armature, damping, friction, springs)
 
     def _spot(self, whole: Model, name: str, at: dict[int, int]) -> Spot:
         """A frame on a body of the cluster; on any other, it moves with the body outside, or is fixed to it."""
@@ -173,16 +174,6 @@ def _coordinates(model: Model, cluster: Cluster, body: int) -> range:
     """The velocity coordinates of a body's joint, numbered within its cluster."""
     start = sum(model.joints[k].row.nv for k in cluster.bodies if k < body)
     return range(start, start + model.joints[body].row.nv)
-
-
-def _left_out(model: Model, joints: Sequence[Joint]) -> list[str]:
-    """What joints that follow had, and have no longer."""
-    said = []
-    for old, new in zip(model.joints, joints, strict=True):
-        for word in ("damping", "friction", "stiffness"):
-            if getattr(old, word).sum() != getattr(new, word).sum():
-                said.append(f"joint {old.name}: its {word} is left out, since it moves with others")
-    return said
 
 
 REDUCED = ("velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")

@@ -8,10 +8,14 @@ import numpy as np
 
 from psiphi.arguments import flag, is_lazy
 from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.errors import StateError
 from psiphi.functions import check as checked
 from psiphi.functions import guard
 from psiphi.model.states import check_states
 from psiphi.runtime.lazy_arrays import in_blocks, refuse_lazy
+from psiphi.runtime.memory import free_memory
+
+LARGE = 100_000_000  # bytes that are asked for without looking
 
 
 def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> Any:
@@ -37,6 +41,7 @@ def matrix(robot: Any, name: str, q: Any, out: Any, dtype: Any, check: Any) -> A
 def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any:
     function = robot.function(CATALOGUE[name].columns)
     kind = np.dtype(dtype or (np.float32 if q.dtype == np.float32 else np.float64))
+    _fits(robot, name, 4 * kind.itemsize * robot.nv**2 * (q.size // max(robot.nq, 1)))
     arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
     columns = function.run(arrays, (None,) * function.ufunc.nout, kind)
     if not isinstance(columns, tuple) and columns.shape[-1] != columns.shape[-2]:  # a momentum by joint rates
@@ -44,6 +49,13 @@ def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any
     if not isinstance(columns, tuple):  # M and its inverse are symmetric, to the last bit
         return _into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
     return tuple(_into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))
+
+
+def _fits(robot: Any, name: str, needed: int) -> None:
+    """What will not fit is refused before it starts."""
+    if needed > LARGE and needed > (free := free_memory()):
+        cause = f"{name} of {robot.name} takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
+        raise StateError(cause, f"ask for products: robot.{CATALOGUE[name].columns}(q, x) takes as many numbers as x has")
 
 
 def _into(out: Any, result: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from math import inf
 from typing import Any, NoReturn
 
 from psiphi.arguments import Numbers, frozen
+from psiphi.arguments import path as path_text
 from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.assembly import assemble
@@ -56,7 +57,7 @@ class Builder:
         """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
         no joint on an unnamed world."""
         self.loops: list = []  # of a file, between its frames
-        self.file = None if file is None else os.fspath(file)
+        self.file = None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
         self.forest, self.order = forest, "given"
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}
@@ -144,7 +145,8 @@ class Builder:
         xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
         Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
         `stiffness` is that of a spring at `rest` (zero where it is left out); `spring` is one that is not linear: a table
-        {"deflection": [...], "torque": [...]} of what pulls back, or {"polynomial": [c2, c3, ...]} beside the stiffness.
+        {"deflection": [...], "torque": [...]} of what pulls back ("smooth": True: a cubic spline through it), or
+        {"polynomial": [c2, c3, ...]} beside the stiffness.
         `motor=False`: nothing drives the joint.
         """
         fail = self._fail_at("joint", name, line=line)

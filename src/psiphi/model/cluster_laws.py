@@ -11,7 +11,7 @@ axes or in working axes, and the tied frames in the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -116,6 +116,23 @@ class ClusterLaws:
     def rates(self, q: list, v: list) -> list:
         """β_S = X β."""
         return small.apply(self.X(q), v) if v else [0.0] * self.nv
+
+    def coordinate(self, c: int) -> int:
+        """Where a velocity coordinate stands in q of the cluster; -1 where its joint turns in space."""
+        return self._q_of.get(c, -1)
+
+    def transmitted(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
+        """X* f: forces f = law(cluster, x, β_S) at all joints, x their coordinates, as the free ones feel them."""
+        X = self.X(q)
+        at = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
+        return small.apply(small.transpose(X), law(self.cluster, at, small.apply(X, v)))
+
+    def steepened(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
+        """n diag(X* S X) of slopes S = law(cluster, x, β_S), n free coordinates: never less than X* S X itself."""
+        X, n = self.X(q), float(len(self.cluster.free))
+        at = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
+        slopes = law(self.cluster, at, small.apply(X, v))
+        return [n * dot([s * x for s, x in zip(slopes, column, strict=True)], column) for column in small.transpose(X)]
 
     def drift(self, q: list, beta: list) -> list:
         """(dX/dt) β, for the rates β_S of all joints."""

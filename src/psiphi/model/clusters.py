@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psiphi.model.kinds import KINDS, Constants, Kind
+from psiphi.model.nonlinear import Spring
 
 OUTSIDE = -1  # the place, within a cluster, of the body it hangs on
 
@@ -67,7 +68,7 @@ class Cluster:
     """Bodies first .. first + n - 1 of the spanning tree; `hangs` says on which of them each hangs, or OUTSIDE.
 
     `free` are the velocity coordinates that stay, numbered within the cluster; `bound` those that the ties decide; gears
-    decide the rest. `armature` are the rotors of all coordinates.
+    decide the rest. `armature` are the rotors of all coordinates, `damping`, `friction` and `springs` what else they have.
     """
 
     first: int
@@ -78,7 +79,15 @@ class Cluster:
     free: tuple[int, ...]
     bound: tuple[int, ...]
     armature: tuple[float, ...]
+    damping: tuple[float, ...] = ()
+    friction: tuple[float, ...] = ()
+    springs: tuple[tuple[float, float, Spring | None], ...] = ()  # stiffness, rest, and what is not linear
     modes: int = 0  # of a body that bends: its places all move by these coordinates (`modal_laws.py`)
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """The coordinates that are not free; places on a body that bends have no other."""
+        return () if self.modes else tuple(c for c in range(len(self.armature)) if c not in self.free)
 
     @property
     def bodies(self) -> range:
@@ -99,7 +108,8 @@ class Cluster:
         spot = lambda s: [s.body, s.rotation.tolist(), s.origin.tolist()]  # noqa: E731
         ties = [[t.kind, t.shape.axis, t.shape.axis2, t.shape.length, spot(t.first), spot(t.second), t.rows] for t in self.ties]
         gears = [[g.follower, g.offset, g.terms] for g in self.gears]
-        return json.dumps([self.first, self.hangs, self.parent, self.free, self.bound, gears, ties, self.armature, self.modes])
+        own = [self.armature, self.damping, self.friction, self.springs, self.modes]
+        return json.dumps([self.first, self.hangs, self.parent, self.free, self.bound, gears, ties, *own])
 
 
 @dataclass(frozen=True, eq=False)

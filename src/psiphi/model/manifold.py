@@ -10,8 +10,8 @@ Arrays hold numbers, or (with dtype object) tape expressions: the integrators an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,6 +84,20 @@ class Manifold:
         out, (i, k) = np.zeros((*q.shape[:-1], self.nv), dtype=q.dtype), self.flat
         out[..., k] = q[..., i]
         return out
+
+    def transmitted(self, q: np.ndarray, v: np.ndarray, law: Callable, steepened: bool = False) -> np.ndarray:
+        """What forces at all joints of embedded loops, law(cluster, x, rates), are at the free coordinates; zero elsewhere.
+        `steepened`: what slopes are there, a diagonal that is never less."""
+        out = 0.0 * v + np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
+        for joint in self.compound:
+            own = partial(joint.laws.steepened if steepened else joint.laws.transmitted, law=law)
+            out[..., joint.v_slice] = along(own, q[..., joint.q_slice], v[..., joint.v_slice])
+        return out
+
+    @property
+    def compound(self) -> list[Any]:
+        """The joints of embedded loops, each loop one."""
+        return [joint for joint in self.bent if joint.kind == "compound"]
 
     def unit(self, q: np.ndarray) -> np.ndarray:
         """q itself where there is nothing to scale."""

@@ -59,4 +59,4 @@ def laws_of(cluster: Cluster, members: Sequence[Member], spots: Sequence[tuple[S
 
 def modal_cluster(first: int, places: int, parent: int, modes: int) -> Cluster:
     """Bodies first .. first + places - 1, all hung on body `parent`."""
-    return Cluster(first, (OUTSIDE,) * places, parent, (), (), tuple(range(modes)), (), (0.0,) * (places * modes), modes)
+    return Cluster(first, (OUTSIDE,) * places, parent, (), (), tuple(range(modes)), (), (0.0,) * (places * modes), modes=modes)

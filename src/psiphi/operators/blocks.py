@@ -16,7 +16,7 @@ from psiphi.operators import terms
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.operators.spaces import JOINT, LINK, ONE, Space
 from psiphi.operators.terms import Term
-from psiphi.wording import nearest
+from psiphi.wording import nearest, shown
 
 Side = tuple[tuple[str, slice], ...]  # the labelled slices of one side
 
@@ -100,6 +100,8 @@ def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None,
     if ax is None:
         height, width = (min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices))
         ax = blank(width, height).add_subplot()
+    elif not hasattr(ax, "imshow"):
+        raise StateError(f"ax is {shown(ax)}, expected axes of matplotlib", "leave it out for a figure of its own")
     size = np.abs(blocks.matrix)
     with np.errstate(divide="ignore"):
         ax.imshow(np.where(size > 0, np.log10(size), np.nan), interpolation="nearest", cmap="viridis")

@@ -125,7 +125,7 @@ class HandledMachine(Machine):
         return stiff | ({"firm": is_firm(self.plan.method, h, self.springs.steepest, mobility)} if self.plan.firm else {})
 
     def _energies(self, kinetic: Any, potential: Any, weight: Any, q: Any) -> Values:
-        lifted = weight * potential + self.springs.energy(self.manifold.positions(q))
+        lifted = weight * potential + self.springs.energy(self.manifold, q)
         return {"energy": kinetic + lifted, "kinetic_energy": 1.0 * kinetic, "potential_energy": lifted}
 
     def _aimed(self, home: Any, aim: Any) -> Values:

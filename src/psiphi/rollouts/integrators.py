@@ -45,7 +45,8 @@ import numpy as np
 
 from psiphi.control.law import Rule, Values, reads
 from psiphi.control.losses import slope
-from psiphi.control.springs import firmness
+from psiphi.control.pulling import firmness
+from psiphi.control.transmitting import SWITCHES, steepness
 from psiphi.model.manifold import Manifold
 
 State = tuple[np.ndarray, np.ndarray]
@@ -245,11 +246,16 @@ FIRM_BRAKES: dict[str, Rules] = {
 def stiffened(gamma: float, m: Manifold, h: Any, stiff: Any = None, firm: Any = None, **at: Any) -> Values:
     """X and E = h S of the step's begin (times h), and what they add to D; `at` are v, q and the numbers of what acts."""
     losses = {name: at[name] for name in ("damping", "friction", "floor") if name in at}
+    loops = {name: at[name] for name in ("drag", "rub", "floor") if name in at}
     X = 0.0 if stiff is None else h * stiff * slope(at["v"], **losses)
+    if stiff is not None and {"drag", "rub"} & set(loops):
+        X = X + h * stiff * steepness(m, at["q"], at["v"], **loops)
     if firm is None:
         return {"X": X, "added": gamma * X, "push": 0.0 * X}
-    springs = {name: x for name, x in at.items() if name not in ("v", "q", *losses)}
+    springs = {name: x for name, x in at.items() if name not in ("v", "q", *SWITCHES, *losses)}
     E = h * firm * firmness(m.positions(at["q"]), **springs)
+    if "stretch" in at:
+        E = E + h * firm * steepness(m, at["q"], at["v"], stretch=at["stretch"])
     lead, X = gamma * h * firm, X + gamma * h * E
     none = 0.0 * E
     return {"X": X, "E": E, "F": gamma * E, "lead": lead, "lag": none, "added": gamma * X, "push": none}

@@ -12,8 +12,9 @@ from functools import partial
 import numpy as np
 
 from psiphi.control.law import Rule, Values, reads
-from psiphi.control.losses import resisted
+from psiphi.control.losses import opposed
 from psiphi.control.torques import within
+from psiphi.control.transmitting import SWITCHES
 from psiphi.emitters.joined import Code, Spread
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
@@ -22,7 +23,7 @@ from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.tape import Tape
 
-NUMBERS = ("h", "floor")
+NUMBERS = ("h", "floor", *SWITCHES)
 CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref", "posture")
 
 
@@ -61,16 +62,17 @@ def total(m: Manifold, losses: tuple[str, ...], implicit: bool, springs: tuple[s
     """The torque less the losses and springs there are, and less what the stages before ask for where some are implicit."""
 
     def force(v, push=None, F=None, q=None, **at) -> Values:
-        left = resisted(v=v, x=None if q is None else m.positions(q), **at)
+        left = opposed(m, q=q, v=v, **at)
         return {"force": left if push is None else left - hindrance(push, v, F)}
 
-    more = (*["push"] * implicit, *["F"] * firm, *["q"] * bool(springs))
+    more = (*["push"] * implicit, *["F"] * firm, *["q"] * bool(springs or set(losses) & set(SWITCHES)))
     return trace("total", sizes_of(m, ("tau", "v", *losses, *springs, *more)), force)
 
 
 def stiffen(m: Manifold, method: str, losses: tuple[str, ...], springs: tuple[str, ...] = (), firm: bool = False) -> Straight:
     """h B and h S of the step's begin."""
-    names = ("h", *(("v", "stiff", *losses) if losses else ()), *(("q", "firm", *springs) if firm else ()))
+    where = ["q"] * bool(firm or set(losses) & set(SWITCHES)) + ["v"] * bool(losses or "stretch" in springs)
+    names = ("h", *where, *(("stiff", *losses) if losses else ()), *(("firm", *springs) if firm else ()))
     return trace("stiffen", sizes_of(m, names), partial(stiffened, GAMMA[method], m))
 
 

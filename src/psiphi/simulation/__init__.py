@@ -3,7 +3,7 @@
 Comes in: a system, an initial state, what acts. Goes out: a `Trajectory`. Read `simulate.py` first (the door: `pp.simulate`),
 then `march.py` (the loop over steps in Python). Around them:
 
-    start.py      initial states, steps and times, read and checked; memory.py says how much is free
+    start.py      initial states, steps and times, read and checked
     running.py    a simulation as it was asked for, and what every way of running it shares
     adaptive.py   steps of SciPy's choosing
     fast.py       steps by a compiled kernel, in pieces

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.arguments import flag
+from psiphi.control.controllers import PD
 from psiphi.control.field import Field
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
@@ -110,7 +111,7 @@ def simulate(
         report = _report(progress, bar)
         task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
-    _warn(motion, dt, method)
+    _warn(motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
 
 
@@ -139,7 +140,12 @@ def _report(progress: Any, bar: Bar) -> Callable | None:
     return bar if progress else None
 
 
-def _warn(motion: Trajectory, dt: float, method: str) -> None:
+GENTLE = (
+    "gains that fit what each joint moves: a number a joint, or pp.ComputedTorque, which multiplies them by the mass matrix"
+)
+
+
+def _warn(motion: Trajectory, dt: float, method: str, gains: bool) -> None:
     """Say that a motion diverged: where, since when, and what would help."""
     wild = [event for event in motion.events if event.name == DIVERGED]
     if not wild:
@@ -151,7 +157,7 @@ def _warn(motion: Trajectory, dt: float, method: str) -> None:
     others = "method='Radau', whose steps suit stiff joints" if method != "Radau" else "softer gains, or less damping"
     warnings.warn(
         f"the motion diverged at t = {first.t:.6g} s{of}{many}: its numbers from there on are no motion. "
-        f"What helps: {smaller}, or {others}",
+        f"What helps: {smaller}, or {others}" + (f", or {GENTLE}" if gains else ""),
         MotionWarning,
         stacklevel=3,
     )

@@ -11,7 +11,7 @@ from psiphi.arguments import batch_axes, not_negative, real, whole
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.model.states import check_states
-from psiphi.simulation.memory import free_memory
+from psiphi.runtime.memory import free_memory
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
 

@@ -211,6 +211,9 @@ class Study:
 def a_folder(out: Any) -> Path:
     """The folder of a study."""
     text = path_text("out", out, "a folder", 'give out="name.study"')
-    if not text or "\0" in text:
-        raise StateError(f"out is {shown(out)}, expected a folder", 'give out="name.study"')
-    return Path(text)
+    try:
+        if text and b"\0" not in os.fsencode(text):
+            return Path(text)
+    except UnicodeEncodeError:  # half a character
+        pass
+    raise StateError(f"out is {shown(out)}, expected a folder", 'give out="name.study"')

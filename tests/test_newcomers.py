@@ -1,0 +1,129 @@
+"""Five people's first afternoon, each written from the docs alone: no dead end, and every number is checked."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+
+
+def test_a_control_engineer_with_talos(tmp_path):
+    """A payload in the left hand: does the arm carry it, how does the robot hold, what do the motors give?"""
+    pandas = pytest.importorskip("pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pp.ModelWarning)
+        talos = pp.load("talos", lock="leg_*")
+    load = pp.Body.box(3.0, (0.1, 0.1, 0.2), name="load")
+    robot = talos.attach(load, "gripper_left_base_link", (0, 0, -0.15))
+    arm = robot.select("arm_left_*")
+    assert len(arm) == 7 and abs(robot.mass - talos.mass - 3.0) < 1e-9
+    q = robot.neutral()
+    q[arm] = [0.4, 0.6, -0.3, -1.6, 0.2, 0.1, 0.3]
+    more = abs(robot.gravity(q)[arm]) - abs(talos.gravity(q)[arm])
+    assert more.max() > 5.0  # newton metres that the load adds
+    tired = [robot.velocity_names[i] for i in arm if abs(robot.gravity(q)[i]) > robot.effort[i]]
+    assert tired == ["arm_left_4_joint", "arm_left_7_joint"]  # three kilograms are too many for this posture
+    with pytest.warns(pp.MotionWarning, match=r"diverged.*_7_joint.*What helps.*pp\.ComputedTorque"):  # a wrist is no hip
+        pp.simulate(robot, q + 0.05, tau=pp.PD(robot, q, kp=800.0, kd=60.0, gravity=True), duration=0.01)
+    hold = pp.ComputedTorque(robot, q, kp=400.0, kd=40.0)
+    motion = pp.simulate(robot, q + 0.05, tau=hold, duration=0.3, limits="record")
+    assert abs(motion.final.q - q).max() < 0.05 and "largest torque" in motion.summary()
+    figure = motion.plot("tau", joints="arm_left_*", limits=True, path=tmp_path / "tau.png")
+    assert (tmp_path / "tau.png").is_file() and figure is not None
+    motion.save(tmp_path / "hold.csv")
+    table = pandas.read_csv(tmp_path / "hold.csv")
+    np.testing.assert_array_equal(table["tau:arm_left_4_joint"], motion.tau[:, robot.select("arm_left_4_joint")[0]])
+
+
+def test_a_researcher_of_predictive_control():
+    """Swing an arm to a goal: steps, their Jacobians, a Gauss-Newton pass, and the gradient of a rollout beside differences."""
+    arm, n, dt = pp.load("pelican"), 40, 5e-3
+    start, goal, tau = np.zeros(2), np.array([0.3, -0.2]), np.zeros((40, 2))
+
+    def cost(tau):
+        motion = pp.rollout(arm, start, np.zeros(2), tau, dt=dt, steps=n)
+        miss = motion.q[-1] - goal
+        return 0.5 * (miss @ miss) + 0.5e-6 * (tau**2).sum(), motion, miss
+
+    before, motion, miss = cost(tau)
+    weights = np.zeros_like(motion.q)
+    weights[-1] = miss
+    gradient = motion.vjp(weights)["tau"] + 1e-6 * tau
+    bump = np.zeros_like(tau)
+    bump[7, 1] = 1e-4
+    assert abs((cost(tau + bump)[0] - cost(tau - bump)[0]) / 2e-4 - gradient[7, 1]) < 1e-6 * abs(gradient).max() + 1e-9
+    for _ in range(3):  # Gauss-Newton over all torques: how the end moves with each of them
+        _, motion, miss = cost(tau)
+        A, B = arm.linearize(motion.q[:-1], motion.v[:-1], tau, dt=dt)
+        S, sensitivity = np.eye(4)[:2], np.zeros((n, 2, 2))
+        for k in reversed(range(n)):
+            sensitivity[k], S = S @ B[k], S @ A[k]
+        J = sensitivity.transpose(1, 0, 2).reshape(2, -1)
+        tau = tau - (J.T @ np.linalg.solve(J @ J.T + 1e-9 * np.eye(2), miss)).reshape(n, 2)
+    assert abs(cost(tau)[2]).max() < 1e-6 < before
+    q, v = arm.step(start, np.zeros(2), tau[0], dt)
+    np.testing.assert_allclose(q, cost(tau)[1].q[1], atol=1e-12)
+
+
+def test_a_user_who_learns():
+    """Thousands of randomised robots in float32, steps in a loop, and a batch that knows which element went wrong."""
+    robot = pp.load("ur5")
+    light = robot.free("inertia", links="wrist_*")
+    parameters = light.randomised(256, spread=0.2, seed=0)
+    assert np.ptp(light.at(parameters).mass) > 0.01
+    q = robot.random(seed=1, size=256)
+    a = light.forward_dynamics(q, np.zeros(6), np.zeros(6), parameters=parameters)
+    assert a.shape == (256, 6) and np.isfinite(a).all()
+    small, still = q.astype(np.float32), np.zeros((256, 6), np.float32)
+    for _ in range(20):
+        small, still = robot.step(small, still, np.zeros(6, np.float32), np.float32(2e-3))
+    wide, rates = pp.rollout(robot, q, steps=20, every=20, dt=2e-3)
+    assert small.dtype == still.dtype == np.float32
+    np.testing.assert_allclose(small, wide[:, -1], atol=2e-3)
+    with pytest.raises(pp.Error, match=r"(?s)q.*\[3\]|element 3|\(3"):
+        robot.gravity(np.where(np.arange(256)[:, None] == 3, np.nan, q), check=True)
+
+
+def test_a_teacher(tmp_path):
+    """An identity on the board: written, proved, refuted, drawn, evaluated and counted."""
+    robot = pp.load("puma560")
+    s, q = robot.operators, robot.random(seed=0)
+    mass = s.H @ s.phi @ s.M @ s.phi.T @ s.H.T + s.rotor  # its motors turn rotors
+    np.testing.assert_allclose(mass.dense(q), robot.mass_matrix(q), atol=1e-12)
+    F = s.I + s.H @ s.phi @ s.K
+    proof = pp.prove(mass, F @ s.D @ F.T)
+    assert proof and r"\phi" in proof.latex() and "<" in proof._repr_html_()
+    assert not pp.prove(s.psi, s.phi) and "φ" in str(mass) and r"\phi" in mass.latex()
+    mass.plot(q, path=tmp_path / "mass.png")
+    assert (tmp_path / "mass.png").stat().st_size > 1000
+    f = pp.function(mass.inv @ pp.vector("tau"))
+    np.testing.assert_allclose(f(q, np.ones(6)), np.linalg.solve(mass.dense(q), np.ones(6)), rtol=1e-9)
+    assert f.sweeps == 2 and 0 < f.flops < 3000 and f.explain()
+    assert robot.html(tmp_path / "puma.html", live=True).stat().st_size > 10_000
+
+
+def test_an_engineer_of_spacecraft():
+    """A servicer grabs a tumbling target: momentum is kept, and the two turn on as one."""
+    b = pp.Builder("bus", gravity=(0, 0, 0))
+    b.body("bus", mass=100.0, inertia=(20, 0, 0, 20, 0, 20))
+    servicer = b.build(base="free").attach(pp.load("ur5"), "bus", (0.5, 0, 0), prefix="arm_")
+    assert servicer.nv == 12 and servicer.joint_names[0] != "arm_shoulder_pan_joint"
+    q, v = servicer.neutral(), np.zeros(12)
+    v[6:] = [0.1, -0.2, 0.3, 0.0, 0.1, 0.0]
+
+    def brake(t, q, v):  # by the motors; nothing holds the bus
+        return np.concatenate([np.zeros(6), -2.0 * v[6:]])
+
+    motion = pp.simulate(servicer, q, v, brake, duration=0.3)
+    h = servicer.centroidal_momentum(motion.q, motion.v)
+    np.testing.assert_allclose(h, np.broadcast_to(h[0], h.shape), atol=1e-6 * abs(h).max())
+    assert abs(motion.final.q[:7] - q[:7]).max() > 1e-4  # the bus reacts
+    target = pp.Body.box(40.0, (0.4, 0.4, 0.4), name="target")
+    caught = servicer.attach(target, "arm_tool", (0, 0, 0.2))
+    assert abs(caught.mass - servicer.mass - 40.0) < 1e-9 and caught.nv == 12
+    after = pp.simulate(caught, motion.final.q, motion.final.v, duration=0.2)
+    assert after.drift < 1e-6
+    M, J = caught.mass_matrix(motion.final.q), caught.jacobian(motion.final.q, "arm_tool")
+    generalised = J[:, 6:] - J[:, :6] @ np.linalg.solve(M[:6, :6], M[:6, 6:])  # hand speed while the base reacts
+    assert np.linalg.norm(generalised) < np.linalg.norm(J[:, 6:])

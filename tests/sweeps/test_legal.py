@@ -3,14 +3,16 @@
 import pytest
 
 import zoo
+from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.compiler import passes
 from psiphi.framing.framing import frame_tree
 from psiphi.operators import Operators
 from psiphi.operators.legality import check_words
 from psiphi.operators.letters import letter
 from psiphi.sweeps.drive import drive
-from psiphi.sweeps.legal import CheckedRun, IllegalProgram
+from psiphi.sweeps.legal import CheckedRun, IllegalProgram, check_loops
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, ProgramStage, Sweep
+from psiphi.sweeps.roll import roll
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Tape
 from psiphi.tape.valid import InvalidTape, check_tape
@@ -28,6 +30,15 @@ def run(step, direction=BASE_TO_TIP, outputs=OUTPUTS, **options):
 
 def test_tests_compile_with_checks():
     assert passes.CHECKED
+
+
+def test_tapes_of_loops_are_looked_at():
+    long = frame_tree(zoo.chain("long", ["revolute"] * 70, seed=4))
+    loops = roll(sweeps_of("gravity", long), long)
+    check_loops(loops)
+    loops.stages[0].classes[0].tape.leaf("elsewhere", 0)
+    with pytest.raises(InvalidTape, match="LEAF of 'elsewhere'"):
+        check_loops(loops)
 
 
 def test_a_legal_program():

@@ -49,7 +49,7 @@ from psiphi.rewriting.scalars import commuted
 from psiphi.runtime import cache
 from psiphi.runtime.target import RunningTarget
 from psiphi.sweeps.drive import Straight, unroll
-from psiphi.sweeps.legal import CheckedRun
+from psiphi.sweeps.legal import CheckedRun, check_loops
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled, roll
 from psiphi.tape.tape import Count
@@ -213,7 +213,12 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
-    return roll(sweeps, tree) if is_large(tree.model) and sweeps.local else unrolled(sweeps, tree)
+    if not (is_large(tree.model) and sweeps.local):
+        return unrolled(sweeps, tree)
+    loops = roll(sweeps, tree)
+    if CHECKED:
+        check_loops(loops)
+    return loops
 
 
 def unrolled(sweeps: Program, tree: Tree) -> Straight:

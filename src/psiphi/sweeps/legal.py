@@ -13,6 +13,8 @@ from typing import Any
 from psiphi.model.model import WORLD
 from psiphi.sweeps.drive import ProgramRun
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site
+from psiphi.sweeps.roll import Rolled
+from psiphi.tape.valid import check_tape
 
 
 class IllegalProgram(AssertionError):
@@ -73,3 +75,16 @@ def check_arguments(program: Program) -> None:
         raise IllegalProgram(f"{program.name}: arguments share a name: {names} -> {outputs}")
     if program.bodies is not None and not set(program.marks) <= set(program.bodies) | {WORLD}:
         raise IllegalProgram(f"{program.name}: a mark stands on a body that no sweep visits")
+
+
+def check_loops(loops: Rolled) -> None:
+    """Tapes of loops read a link's numbers, whole arguments, the joint's own, records of the body and its parent, the inbox."""
+    program, tree = loops.program, loops.tree
+    classes = [c for stage in loops.stages for c in stage.classes] + ([loops.finish] if loops.finish else [])
+    joints = [part.stop - part.start for k in range(len(tree.links)) for part in tree.slices(k).values()]
+    record = max((c.slots for c in classes), default=0)
+    places = {"frame": sum(arg.size for arg in (*program.inputs, *program.outputs)), "inbox": loops.inbox}
+    places |= {"here": record, "parent": record, "param": max((len(link.numbers()) for link in tree.links), default=0)}
+    places |= {f"in{i}": max(joints, default=0) for i in range(len(program.inputs))}
+    for c in classes:
+        check_tape(c.tape, c.outputs, places)

@@ -7,7 +7,7 @@ leaves      inputs that exist, and constants that are numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from psiphi.tape.ops import BINARY, UNARY, Op
 from psiphi.tape.tape import Tape
@@ -17,13 +17,14 @@ class InvalidTape(AssertionError):
     """A tape that means nothing: a mistake of psiphi's own."""
 
 
-def check_tape(tape: Tape, outputs: Iterable[int], sizes: Sequence[int]) -> None:
-    """`outputs` are nodes of it; input number i has `sizes[i]` places."""
+def check_tape(tape: Tape, outputs: Iterable[int], places: Sequence[int] | Mapping[str, int]) -> None:
+    """`outputs` are nodes of it; input number i has `places[i]` places, or a space of leaves as many as it is said to have."""
+    sizes = places if isinstance(places, Mapping) else {str(i): size for i, size in enumerate(places)}
     if len(set(tape.nodes)) < len(tape.nodes):
         raise InvalidTape("a node is there twice")
     for index, (op, a, b) in enumerate(tape.nodes):
         if op is Op.LEAF:
-            good = str(a).isdecimal() and int(a) < len(sizes) and 0 <= b < sizes[int(a)]
+            good = 0 <= b < sizes.get(a, 0)
         elif op is Op.CONST:
             good = isinstance(a, float) and b is None
         elif op in BINARY:

@@ -158,6 +158,7 @@ def test_every_question_takes_batches(both):
         "effective_inertia": lambda i: cell.effective_inertia(q[i]),
         "constraint_jacobian": lambda i: cell.constraint_jacobian(q[i]),
         "contact_configuration": lambda i: cell.contact_configuration(q[i], 1),
+        "contact_configuration_rate": lambda i: cell.contact_configuration_rate(q[i], v[i], 1),
         "contact_rates": lambda i: cell.contact_rates(q[i], v[i]),
         "project": lambda i: np.concatenate(cell.project(q[i], v[i]), axis=-1),
         "KKT": lambda i: cell.forward_dynamics(q[i], v[i], wish, method="KKT"),
@@ -256,6 +257,10 @@ def test_contact_rates_and_accelerations(kind):
     axes = robot.frame_pose(q, c.second)[:3, :3]
     assert np.allclose(axes @ W[0, :3], object_ - tip, atol=1e-9), "(a.1) of S4: the object's turning less the tip's"
     ahead, behind = (cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a) for s in (h, -h))
+    turned = [cell.contact_configuration(cell.integrate(q, v, s)) for s in (h, -h)]
+    turned[1] = turned[1] * np.sign(turned[0] @ turned[1])  # q and -q are the same
+    rate = cell.contact_configuration_rate(q, v) * np.sign(turned[0] @ cell.contact_configuration(q))
+    assert np.allclose((turned[0] - turned[1]) / (2 * h), rate, atol=1e-6 * (1 + np.abs(v).max())), "(a.4) of S4"
     W_dot = cell.contact_accelerations(q, v, a)
     assert np.abs((ahead - behind) / (2 * h) - W_dot).max() < 1e-4 * (1 + np.abs(a).max())
 

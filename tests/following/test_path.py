@@ -7,6 +7,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 import psiphi as pp
 import zoo
 from psiphi.bench.peers import Pin
+from psiphi.following.bent import BentCurve, check_turns
 from psiphi.following.splines import cubic, quintic
 
 
@@ -125,6 +126,57 @@ def test_what_is_refused(given, words):
         pp.path(lift(), **({"postures": [[0.0], [1.0]], "torque": 50.0} | given))
 
 
-def test_a_free_base_is_refused():
-    with pytest.raises(pp.Error, match="no vector"):
-        pp.path(pp.Robot.of(zoo.free_tree(3, seed=0)), np.zeros((2, 9)))
+def test_a_quaternion_of_zeros_is_refused():
+    robot = pp.load("ur5", base="free")
+    with pytest.raises(pp.Error, match="quaternion of zeros"):
+        pp.path(robot, np.zeros((2, robot.nq)), torque=100.0)
+
+
+@pytest.mark.parametrize("kind", ["fastest", "smooth"])
+def test_joints_whose_q_is_no_vector(kind, rng):
+    """Balls, planes and free bodies: q of unit length passes the postures, v and a are its derivatives, torques hold."""
+    robot = pp.Robot.of(zoo.chain("mixed", ["spherical", "revolute", "planar", "free"], seed=5))
+    through = robot.integrate(robot.random(seed=2), 0.4 * rng.standard_normal((4, robot.nv)))
+    through[1, robot.joints[0].q_slice] *= -1.0  # the same rotation
+    own = 400.0 * np.ones(robot.nv)
+    way = pp.path(robot, through, kind=kind, torque=own, acceleration=20.0, speed=3.0, points=400)
+    t = np.linspace(0.0, way.duration, 300)[1:-1]
+    q, v, a = way(t)
+    np.testing.assert_allclose(robot.normalize(q), q, atol=1e-12)
+    h = 1e-6 * way.duration
+    (back, v_back, _), (ahead, v_ahead, _) = way(t - h), way(t + h)
+    inside = np.abs(a - way(t - h)[2]).max(axis=-1) < 1e-2 * np.abs(a).max()  # not over a switch
+    np.testing.assert_allclose(v, robot.difference(back, ahead) / (2 * h), atol=1e-5 * np.abs(v).max())
+    np.testing.assert_allclose(a[inside], ((v_ahead - v_back) / (2 * h))[inside], atol=1e-2 * np.abs(a).max())
+    assert inside.mean() > 0.9
+    tau = Pin(robot).inverse_dynamics(q, v, a)
+    assert (np.abs(v) <= 3.0 * 1.001).all() and (np.abs(a) <= 20.0 * 1.02).all() and (np.abs(tau) <= 400.0 * 1.02).all()
+    reached = max((np.abs(tau) / own).max(), (np.abs(v) / 3.0).max(), (np.abs(a) / 20.0).max())
+    assert reached > 0.98, "as fast as the limits let it be"
+    near = way(np.linspace(0.0, way.duration, 4000))[0]
+    for posture in through:
+        far = np.abs(robot.difference(near, np.broadcast_to(posture, near.shape))).max(axis=-1)
+        assert far.min() < 5e-3
+    assert np.abs(robot.difference(way(way.duration)[0], through[-1])).max() < 1e-9
+
+
+def test_one_turn_of_a_ball_is_a_hinges(rng):
+    """A ball that turns about one axis runs as the spline of half angles does, in closed form: tan is what is linear."""
+    b = pp.Builder("top", gravity=(0, 0, 0))
+    b.body("top", mass=1.0, inertia=np.eye(3))
+    b.joint("ball", "spherical", parent="world", child="top")
+    top = b.build()
+    angle = 1.2
+    way = pp.path(top, [[0, 0, 0, 1.0], [0, 0, np.sin(angle / 2), np.cos(angle / 2)]], acceleration=1.0, points=2000)
+    q, v, a = way(0.5 * way.duration)
+    np.testing.assert_allclose(q, [0, 0, np.sin(angle / 4), np.cos(angle / 4)], atol=1e-6)
+    assert np.abs(v[:2]).max() < 1e-12 and np.abs(a).max() <= 1.001
+    assert way.duration >= 2.0 * np.sqrt(angle / 1.0) * 0.999, "no faster than bang-bang about one axis"
+    assert way.duration == pytest.approx(2.0 * np.sqrt(angle), rel=2e-3)
+
+
+def test_a_turn_too_far_is_refused():
+    robot = pp.Robot.of(zoo.chain("ball", ["spherical"], seed=1))
+    curve = BentCurve(cubic(np.array([0.0, 1.0]), np.array([[0, 0, 0, 1.0], [0, 0.1, 0, -1.0]])), robot.manifold)
+    with pytest.raises(pp.Error, match="half a turn"):
+        check_turns(robot, curve, np.linspace(0.0, 1.0, 50))

@@ -79,6 +79,7 @@ def table(folder: Path) -> list[Call]:
     q, v = robot.random(seed=0), np.ones(robot.nv)
     s = robot.operators
     i, j, k = s.bodies("i j k")
+    ports = pp.estimation.two_ports(ur5, np.zeros(2))
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
     calls = [
@@ -197,6 +198,11 @@ def table(folder: Path) -> list[Call]:
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
         Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
         Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
+        Call("two_ports", pp.estimation.two_ports, {"robot": ur5, "q": np.zeros(2)}),
+        Call("TwoPort.on", ports.on, {"inner": ports}),
+        Call("TwoPort.felt", ports.felt, {"load": np.eye(6)}),
+        Call("TwoPort.repeated", ports.repeated, {"n": 3}),
+        Call("TwoPort at", lambda at: ports[at], {"at": 0}),
         Call("path", pp.path, {
             "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
         }),
@@ -460,6 +466,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.assemble", system.assemble, {"q_guess": q, "hold": (), "tolerance": 1e-11}),
         Call("System.project", system.project, {"q": q, "v": v, "tolerance": 1e-12}),
         Call("System.contact_ratio", system.contact_ratio, {"q": q, "forces": forces}),
+        Call("System.contact_configuration_rate", system.contact_configuration_rate, {"q": q, "v": v, "contact": contact}),
         Call("System.contact_configuration", system.contact_configuration, {"q": q, "contact": contact}),
         Call("System.contact_rates", system.contact_rates, {"q": q, "v": v}),
         Call("System.contact_accelerations", system.contact_accelerations, {"q": q, "v": v, "a": still}),

@@ -41,6 +41,22 @@ def test_composite_bodies(arm, rng):
     assert np.allclose(mass + np.triu(mass, 1).T + rotors, arm.mass_matrix(q), rtol=1e-10, atol=1e-12)
 
 
+def test_torques_term_by_term(arm, rng):
+    """S1 (39): what each joint and each link adds to each torque, by name; the terms add up to inverse dynamics."""
+    s, q, (v, a) = arm.operators, arm.random(rng), rng.standard_normal((2, arm.nv))
+    by_joint, by_acceleration = s.mass.blocks(q), (s.H @ s.phi @ s.M @ s.phi.T).blocks(q)
+    by_force, bias_a, bias_b = (s.H @ s.phi).blocks(q), s.a.blocks(q, v), s.b.blocks(q, v)
+    for joint in arm.joints:
+        terms = [by_joint[joint.name, other.name] @ a[other.v_slice] for other in arm.joints]
+        for body in arm.bodies:
+            terms.append(by_acceleration[joint.name, body.name] @ bias_a[body.name, ""][:, 0])
+            terms.append(by_force[joint.name, body.name] @ bias_b[body.name, ""][:, 0])
+        torque = arm.inverse_dynamics(q, v, a)[joint.v_slice]
+        np.testing.assert_allclose(np.sum(terms, axis=0), torque, atol=1e-9 * (1.0 + np.abs(torque).max()))
+    first, last = arm.joints[0].name, arm.bodies[-1].name
+    assert np.abs(by_force[arm.joints[-1].name, arm.bodies[0].name]).max() == 0.0 < np.abs(by_force[first, last]).max()
+
+
 def test_closed_form_of_the_inverse(arm, rng):
     """S2 (10.1)-(10.3): M^-1(k, k) = c_k = D^-1 + G* Lam G, M^-1(k, j) = d_k psi(k, p(j)) K_j with d_k = G* Lam - c_k H."""
     q = arm.random(rng)

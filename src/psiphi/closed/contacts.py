@@ -8,7 +8,8 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.errors import StateError
-from psiphi.spatial.rotations import quaternions
+from psiphi.spatial.entries import along
+from psiphi.spatial.rotations import multiply, quaternions
 from psiphi.wording import shown
 
 
@@ -16,13 +17,25 @@ def _axes(system: Any, q, frame: str) -> np.ndarray:
     return system.robot.frame_pose(q, frame)[..., :3, :3]
 
 
-def configuration(system: Any, q, contact: int | str) -> np.ndarray:
-    """The quaternion of R2* R1."""
+def _numbered(system: Any, contact: int | str) -> int:
     names = [c.name for c in system.contacts]
     number = names.index(contact) if isinstance(contact, str) and contact in names else contact
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -len(names) <= number < len(names):
         raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}, or their numbers from 0")
-    c = system.contacts[number]
+    return int(number)
+
+
+def configuration_rate(system: Any, q, v, contact: int | str) -> np.ndarray:
+    """F(theta) W: half the quaternion product of the spin of frame 1 as frame 2 sees it, in its axes, with theta."""
+    number = _numbered(system, contact)
+    W, theta = system.contact_rates(q, v)[..., number, :3], configuration(system, q, number)
+    spin = np.concatenate([-W, np.zeros((*W.shape[:-1], 1))], axis=-1)
+    return 0.5 * along(multiply, spin, np.broadcast_to(theta, spin.shape))
+
+
+def configuration(system: Any, q, contact: int | str) -> np.ndarray:
+    """The quaternion of R2* R1."""
+    c = system.contacts[_numbered(system, contact)]
     return quaternions(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
 
 

@@ -212,6 +212,10 @@ class System(Programmed):
         """The rotation of frame 1 seen from frame 2 as a quaternion x y z w (..., 4): the configuration of a contact."""
         return contacts.configuration(self, q, contact)
 
+    def contact_configuration_rate(self, q: Numbers, v: Numbers, contact: int | str = 0) -> np.ndarray:
+        """The derivative of `contact_configuration` in time, F(theta) W of S4 (a.4) with W of `contact_rates` (..., 4)."""
+        return contacts.configuration_rate(self, q, v, contact)
+
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
         """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the object) as the first (the
         arm's tip) sees it pass, at the contact, in axes of the second."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.following.bent import BentCurve
 from psiphi.following.splines import Spline
 from psiphi.functions.robot import Robot
 
@@ -36,7 +37,7 @@ class Bounds:
     gamma: np.ndarray
 
 
-def bounds(robot: Robot, curve: Spline, s: np.ndarray, limits: Limits) -> Bounds:
+def bounds(robot: Robot, curve: Spline | BentCurve, s: np.ndarray, limits: Limits) -> Bounds:
     """The rows of a robot's limits at points of a curve; a curve on which it cannot stand still is refused."""
     q, first, second = curve(s)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -8,6 +8,7 @@ import numpy as np
 
 from psiphi.arguments import real, whole
 from psiphi.errors import StateError
+from psiphi.following.bent import BentCurve, check_turns, on_one_side
 from psiphi.following.bounds import Bounds, Limits, bounds
 from psiphi.following.fastest import fastest
 from psiphi.following.splines import cubic, quintic
@@ -36,7 +37,8 @@ def path(
     "smooth"    minimum jerk, int |q'''|^2 dt, as fast as the limits let the whole of it be
 
     `speed` and `torque` are the robot's own (`velocity_limit`, `effort`) unless given, `acceleration` has no limit; `np.inf`
-    takes one away. Torques are those of the robot's dynamics, M a + C v + g. The answer is a function of time, (q, v, a), and
+    takes one away. Torques are those of the robot's dynamics, M a + C v + g. Quaternions run along the spline of their four
+    numbers, made of unit length. The answer is a function of time, (q, v, a), and
     so a reference for `pp.ComputedTorque` and the others.
 
     >>> import numpy as np, psiphi as pp
@@ -48,21 +50,24 @@ def path(
     """
     if not isinstance(robot, Robot):
         raise StateError(f"path: {shown(robot)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
-    if not robot.nv or not robot.manifold.is_flat:
-        cause = (
-            f"path: {robot.name} has {'no joints' if not robot.nv else 'joints whose q is no vector (free, spherical, planar)'}"
-        )
-        raise StateError(cause, 'lay paths for its arm: base="fixed", or robot.lock(...)')
+    if not robot.nv:
+        raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
+    if robot.embedding is not None and not robot.manifold.is_flat:
+        cause = f"path: {robot.name} has embedded loops or flexible links, and joints whose q is no vector"
+        raise StateError(cause, "lay it for the robot as it was before pp.embed, or with its modes locked")
     if not isinstance(kind, str) or kind not in KINDS:
         raise StateError(f"path: kind is {shown(kind)}, expected one of {', '.join(KINDS)}", nearest(kind, KINDS))
-    through = _postures(robot, postures, kind)
+    through = on_one_side(robot, _postures(robot, postures, kind))
     limits = _limits(robot, speed, acceleration, torque)
     number = whole("points", points)
     if not 10 <= number <= MOST:
         raise StateError(f"path: points is {number}, expected 10 to {MOST}", "200 is the default")
-    knots, lead = _knots(through, limits), through.shape[:-2]
+    knots, lead = _knots(robot, through, limits), through.shape[:-2]
     curve = (cubic if kind == "fastest" else quintic)(knots, through)
     s = np.broadcast_to(np.linspace(0.0, 1.0, number + 1), (*lead, number + 1))
+    if not robot.manifold.is_flat:
+        curve = BentCurve(curve, robot.manifold)
+        check_turns(robot, curve, s)
     found = bounds(robot, curve, s, limits)
     rates = _fast(found) if kind == "fastest" else _even(found)
     return TimedPath(curve, s, rates)
@@ -74,9 +79,13 @@ def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
         raise StateError(f"postures has shape {through.shape}, expected (..., K, {robot.nq}), K of at least 2", "give more")
     if not through.size or not (np.abs(through) < 1e6).all():
         raise StateError("postures holds numbers that are not finite, or none", "look at where they came from")
+    with np.errstate(all="ignore"):
+        through = robot.normalize(through)
+    if not np.isfinite(through).all():
+        raise StateError("postures holds a quaternion of zeros", "give quaternions x, y, z, w of unit length")
     if kind == "smooth" and through.shape[-2] > DENSE:
         raise StateError(f"path: {through.shape[-2]} postures, expected at most {DENSE} for kind='smooth'", "give fewer")
-    if not (np.abs(np.diff(through, axis=-2)).max(axis=-1) > 1e-9).all():
+    if not (np.abs(robot.difference(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9).all():
         raise StateError("path: one posture is the same as the one before it", "leave it out, or make two paths")
     return through
 
@@ -99,9 +108,9 @@ def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
     return np.broadcast_to(np.where(row > 1e12, np.inf, row), (robot.nv,))
 
 
-def _knots(through: np.ndarray, limits: Limits) -> np.ndarray:
+def _knots(robot: Robot, through: np.ndarray, limits: Limits) -> np.ndarray:
     """(..., K) from 0 to 1: as far apart as the slowest joint needs by its speed, or as the postures are."""
-    steps = np.abs(np.diff(through, axis=-2))
+    steps = np.abs(robot.manifold.log(through[..., :-1, :], through[..., 1:, :]))
     pace = np.where(np.isfinite(limits.speed), limits.speed, 1.0)
     spans = (steps / pace).max(axis=-1)
     knots = np.concatenate([np.zeros((*spans.shape[:-1], 1)), np.cumsum(spans, axis=-1)], axis=-1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import real
+from psiphi.following.bent import BentCurve
 from psiphi.following.splines import Spline
 
 
@@ -19,7 +20,7 @@ class TimedPath:
     `s` and `speeds` (..., N) are points of the curve and ds/dt there; between them ds/dt changes linearly with time.
     """
 
-    curve: Spline
+    curve: Spline | BentCurve
     s: np.ndarray
     speeds: np.ndarray
 

@@ -274,6 +274,7 @@ def _estimation() -> list[Call]:
         Call("estimation.Stage", lambda **o: estimation.LinearTree([estimation.Stage(**o)]), stage),
         Call("estimation.LinearTree", estimation.LinearTree, {"stages": [estimation.Stage(**stage)]}),
         Call("estimation.LinearTree.seen", tree.seen, {"mask": [[True]]}),
+        Call("estimation.TwoPort", lambda **o: estimation.TwoPort(**o), {"psi": np.eye(2), "Q": np.eye(2), "Om": np.eye(2)}),
         Call("estimation.LinearTree.slices", tree.slices, {"k": 0}),
         Call("estimation.Analogue.outputs", estimation.of(arm, arm.neutral()).outputs, {"tau": np.zeros(2)}),
         Call("estimation.Smoother", estimation.Smoother, {"model": tree, "compiled": False}),

@@ -200,6 +200,9 @@ def _mounted(here: Path) -> None:
 def _unwritable(here: Path) -> None:
     (here / "cache").chmod(0o500)
     if os.geteuid() == 0:
+        kept = os.environ["PSIPHI_CACHE"]
+        _without_cache(some(random.Random(0), 0))  # imports all: nobody may not read root's Python
+        os.environ["PSIPHI_CACHE"] = kept
         here.chmod(0o755)
         for path in ((here / "cache"), *(here / "cache").iterdir()):
             os.chown(path, NOBODY, -1)

@@ -71,6 +71,15 @@ class WithFunctions(Identified):
         """
         return self.function(name, frames, axes).to_casadi()
 
+    def to_jax(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a function on JAX arrays, in JAX's own operations: for `jax.jit` on cards,
+        forward mode, and whatever else traces it. Calls with JAX arrays need it not: they run the compiled code."""
+        return self.function(name, frames, axes).to_jax()
+
+    def to_torch(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The same on torch tensors, in torch's own operations: for forward mode, higher derivatives, and export."""
+        return self.function(name, frames, axes).to_torch()
+
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops

@@ -156,7 +156,7 @@ def test_what_has_no_counterpart_is_listed():
         "or not on a joint: left out ('servo')",
         "joints without an actuator",
         "geoms that collide",
-        "equality 'curve': couples 'bend' to 'lead' by a polynomial of higher order",
+        "equality 'curve': couples 'bend' to 'lead' by a polynomial: it is in robot.gears, and acts in pp.embed(robot)",
         "equality 'still': holds joint 'lead' still",
         "equality 'off': is not active",
         "equality 'taut': is an equality of tendons",
@@ -229,3 +229,34 @@ def test_what_is_refused(tmp_path):
     ):
         with pytest.raises(pp.Error, match=words):
             wrong()
+
+
+CAM = """<mujoco><option timestep="1e-4" integrator="RK4"/><worldbody>
+  <body><joint name="shaft" axis="0 1 0" ref="10"/><geom type="capsule" size="0.02" fromto="0 0 0 0.2 0 0.05"/></body>
+  <body pos="0 1 0"><joint name="lifter" type="slide" axis="0 0 1"/><geom size="0.05"/></body></worldbody>
+  <equality><joint name="cam" joint1="lifter" joint2="shaft" polycoef="0.02 0.1 0.2 -0.05 0" solref="0.0005 1"/></equality>
+</mujoco>"""
+
+
+def test_a_coupling_by_a_polynomial_is_a_gear(tmp_path):
+    """robot.gears has it, pp.embed(robot) makes it act, as MuJoCo's soft equality does; it is written and read again."""
+    robot = pp.load(CAM)
+    (cam,) = robot.gears
+    robot.save(tmp_path / "cam.xml")
+    (again,) = pp.load(tmp_path / "cam.xml").gears
+    assert (cam.joint, cam.name) == ("lifter", "cam") == (again.joint, again.name) and not robot.mimics
+    np.testing.assert_allclose(again.leaders["shaft"][:3], cam.leaders["shaft"][:3], rtol=1e-6)
+    moved = pp.embed(robot)
+    assert (moved.nq, moved.nv) == (2, 1)
+    peer = mujoco.MjModel.from_xml_string(CAM)
+    data = mujoco.MjData(peer)
+    lift = np.polynomial.Polynomial([0.02, 0.1, 0.2, -0.05])
+    data.qpos[1], data.qvel[:] = lift(0.0), (1.0, lift.deriv()(0.0))
+    for _ in range(1000):
+        mujoco.mj_step(peer, data)
+    start = np.zeros(2)
+    start[moved.joint("shaft").q_slice] = peer.qpos0[0]
+    motion = pp.simulate(moved, moved.normalize(start), [1.0], duration=0.1, dt=1e-3)
+    assert motion.final.q[moved.joint("shaft").q_slice][0] == pytest.approx(float(data.qpos[0]), abs=2e-4)
+    bare = robot.lock("shaft")
+    assert not bare.gears and robot.attach(robot, "world", (0, 3, 0), prefix="b_").gears[1].joint == "b_lifter"

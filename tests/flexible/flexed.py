@@ -88,11 +88,21 @@ def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
 
 @cache
 def arm() -> pp.Robot:
-    """A beam that draws in as it bends, and a hand at its tip."""
+    """A body of two masses that bends in two ways and draws in as it does, and a hand at its tip."""
     b = pp.Builder("flexible arm")
     b.body("boom", mass=1.0, inertia=0.01 * np.eye(3))
     b.joint("shoulder", "revolute", "world", "boom", axis=(0.1, 1, 0), xyz=(0, 0, 1))
-    b.flexible("boom", pp.Beam(1.0, (0.05, 0.02), "aluminium", modes=1, stiffening=True), xyz=(0.1, 0, 0), rpy=(0.1, 0.2, 0.3))
+    beam = pp.FlexibleBody(
+        nodes=[[0.4, 0, 0], [1.0, 0, 0]],
+        mass=[0.9, 0.8],
+        shapes=[[[0.0, 0.0], [0.0, 0.2], [0.3, 0.1]], [[0.0, 0.0], [0.3, 1.0], [1.0, 0.0]]],
+        stiffness=[[900.0, 50.0], [50.0, 4000.0]],
+        interface={"tip": 1},
+        turns=[[[0.0, 0.1], [-1.2, 0.0], [0.3, 1.0]], [[0.0, 0.2], [-1.4, 0.1], [0.4, 1.5]]],
+        shortening=-np.tile([[0.4, 0.1], [0.1, 0.6]], (2, 3, 1, 1)) * [[[[0.3]], [[0]], [[0]]], [[[1.0]], [[0]], [[0]]]],
+        drawn=[],
+    )
+    b.flexible("boom", beam, xyz=(0.1, 0, 0), rpy=(0.1, 0.2, 0.3))
     b.body("hand", **lump(1, 1.0)[0])
     b.joint("wrist", "revolute", "boom_tip", "hand", axis=(0.1, 1, 0.3))
     b.frame("tool", "hand", xyz=(0.1, 0.2, 0.3))

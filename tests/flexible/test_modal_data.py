@@ -126,6 +126,10 @@ TWO = [[[0, 0], [0, 0], [1, 2]], [[0, 0], [0, 0], [2, 4]]]
         (dict(damping=-0.1), "ratio of 0 or more"),
         (dict(nodes=[[np.nan, 0, 0], [2, 0, 0]]), "finite"),
         (dict(drawn=[5]), "nodes from 0 to 1"),
+        (dict(mass=[[1, 2], [2, 1]]), "mass is negative"),
+        (dict(mass=np.eye(2), turns=np.ones((2, 3, 1)), rotary=[np.eye(3)] * 2), "lump the masses"),
+        (dict(rotary=[-np.eye(3)] * 2), "rotary inertia is not symmetric, or negative"),
+        (dict(interface={"root": 1}, turns=np.zeros((2, 3, 1))), "not 'root'"),
     ],
 )
 def test_bad_data_is_named(change, words):

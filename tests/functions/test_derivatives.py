@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 
 import psiphi as pp
+import zoo
 from psiphi import interop
 from psiphi.bench import robots
 from psiphi.bench.peers import Pin
@@ -175,9 +176,44 @@ def test_a_quaternion_of_zeros_has_no_derivative():
 def test_what_has_none_says_so():
     with pytest.raises(pp.StateError, match="three axes"):
         pp.robots.puma560().function("mass_matrix").jacobian("q")
+    big = pp.robots.chain(70)
     with pytest.raises(pp.StateError, match="up to 64 bodies"):
-        big = pp.robots.chain(70)
-        big.function("forward_dynamics").jvp("q")(big.neutral(), *np.zeros((3, 70)))
+        big.function("energy").vjp("q")(big.neutral(), np.zeros(70), 1.0)
+    with pytest.raises(pp.StateError, match="up to 64 bodies"):
+        big.function("forward_dynamics").hessian("q")(big.neutral(), *np.zeros((3, 70)))
+
+
+def test_large_robots_have_them_in_loops():
+    """Forward and inverse dynamics of more than 64 bodies, a tree with rotors: beside differences, and each other."""
+    rng = np.random.default_rng(4)
+    robot = Robot.of(zoo.random_tree(5, 66, ["revolute"], 0.03, armature=True))
+    assert len(robot.bodies) > 64
+    q, (v, x, w, dv, dx), dq = robot.random(rng), rng.standard_normal((5, robot.nv)), rng.standard_normal(robot.nv)
+    for name, last in (("forward_dynamics", "tau"), ("inverse_dynamics", "a")):
+        f, h = robot.function(name), 1e-6
+        y, *bars = f.vjp("q", "v", last)(q, v, x, w)
+        again, dy = f.jvp("q", "v", last)(q, v, x, dq, dv, dx)
+        there, back = (f(robot.integrate(q, s * dq), v + s * dv, x + s * dx) for s in (h, -h))
+        close(dy, (there - back) / (2 * h), 1e-6, name)
+        close([w @ dy], [bars[0] @ dq + bars[1] @ dv + bars[2] @ dx], 1e-9, "the adjoint")
+        assert np.array_equal(y, f(q, v, x)) and np.array_equal(again, y)
+        assert "in loops" in f.vjp("q").explain()
+    f, want = robot.function("inverse_dynamics").jacobian("a"), robot.mass_matrix(q)
+    out = np.zeros((2, robot.nv, robot.nv))
+    assert f(np.stack([q, q]), v, x, out=out) is out
+    close(out, np.stack([want, want]), 1e-9)
+
+
+def test_gradients_grow_as_the_chain():
+    """Value and gradient of forward dynamics: so many flops a link, and as much code for a thousand as for a hundred."""
+    counts, texts = zip(*(_gradient_of_chain(n) for n in (100, 200, 1000)), strict=True)
+    assert (counts[2] - counts[1]) / 800 == pytest.approx((counts[1] - counts[0]) / 100, rel=0.01)
+    assert texts[2] < 1.2 * texts[0]
+
+
+def _gradient_of_chain(n):
+    source = pp.robots.chain(n).function("forward_dynamics").vjp("q", "v", "tau").source
+    return source.count.flops, len(source.ir())
 
 
 def test_value_and_gradient_cost_a_few_values():

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import Ready, code, frame, is_large, kept, unrolled
+from psiphi.compiler.passes import Ready, code, frame, is_large, kept, trace, unrolled
 from psiphi.compiler.recognised import derivatives
 from psiphi.emitters.one_tape import JoinedTape, joined
 from psiphi.emitters.rollout import Single
@@ -33,9 +33,10 @@ from psiphi.model.model import Model
 from psiphi.operators.variations import derivative
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.roll import Rolled, last_outputs
 from psiphi.tape.differentiate import copied, pull, push
 from psiphi.tape.ops import Op
-from psiphi.tape.tape import Scalar, Tape
+from psiphi.tape.tape import Count, Scalar, Tape
 
 Arguments = tuple[Argument, ...]
 COUNTED = 20_000  # flops of composites up to which both ways are counted; trees of long code are deep, and there these win
@@ -70,16 +71,41 @@ class Derivative(Ready):
         inputs, outputs = self.of.arguments()
         return KINDS[self.kind](self.model, inputs, outputs, self.names)
 
-    def ready(self) -> Straight:
+    def ready(self) -> Straight | Rolled:
+        return self._in_loops() if is_large(self.model) else self._straight()
+
+    def _straight(self) -> Straight:
         if self.kind in TANGENT:
             return self._by_coordinates()
         return min(self._ways(), key=lambda way: way[1].count.flops)[1]
+
+    def _in_loops(self) -> Rolled:
+        """Of a large robot: sweeps of its own, as loops."""
+        if self.kind in TANGENT and ("q" not in self.names or self.model.manifold.is_flat):
+            whole = Derivative(self.of, TANGENT[self.kind], self.names)._in_loops()
+            return last_outputs(whole, len(self.arguments()[1]))
+        made = self._rolled()
+        if made is None:
+            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and {self.equation} has no loops over them"
+            raise StateError(cause, "take derivatives of forward or inverse dynamics, or a robot of up to 64 bodies")
+        return made[1]
+
+    def _rolled(self) -> tuple[Any, Rolled] | None:
+        """(sweeps, loops) of a derivative of which every message has a fixed size."""
+        inputs, outputs = self.arguments()
+        for lowered in derivatives(self.of, self.kind):
+            tree = frame(self.model, lowered.rods)
+            if set(self.names) <= set(lowered.names):
+                loops = trace(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)
+                if isinstance(loops, Rolled):
+                    return lowered, loops
+        return None
 
     def _by_coordinates(self) -> Straight:
         """What its tangent sibling gives, without the values; by the tape where q is more than a vector."""
         if "q" in self.names and not self.model.manifold.is_flat:
             return self._by_tape(self._traced())
-        whole = Derivative(self.of, TANGENT[self.kind], self.names).ready()
+        whole = Derivative(self.of, TANGENT[self.kind], self.names)._straight()
         inputs, outputs = self.arguments()
         values = len(whole.program.outputs) - len(outputs)
         stores = tuple((number - values, index, node) for number, index, node in whole.stores if number >= values)
@@ -110,7 +136,7 @@ class Derivative(Ready):
         """Its own sweeps, where an equation has some: `recognised.py`."""
         inputs, outputs = self.arguments()
         made = []
-        for lowered in [] if is_large(self.model) else derivatives(self.of, self.kind):
+        for lowered in derivatives(self.of, self.kind):
             if set(self.names) <= set(lowered.names):
                 tree = frame(self.model, lowered.rods)
                 made.append((lowered, unrolled(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)))
@@ -118,17 +144,19 @@ class Derivative(Ready):
 
     def explain(self) -> str:
         """The derivative as an expression, where it has one, the way that was chosen, and what it costs."""
-        lowered, lines = min(self._ways(), key=lambda way: way[1].count.flops)
         text = [self.equation, *self._expressions(), ""]
+        if is_large(self.model):
+            lowered, lines = self._rolled() or (None, self._in_loops())
+            text += ["choose: sweeps of its own, in loops over the links", *(f"  {x}" for x in getattr(lowered, "loops", ()))]
+            return "\n".join([*text, "", _priced(lines.count)])
+        lowered, lines = min(self._ways(), key=lambda way: way[1].count.flops)
         if lowered is None:
             text.append("choose: the traced code of the value, differentiated operation by operation")
         else:
             others = ", ".join(str(way.count.flops) for _, way in self._ways() if way is not lines)
             text.append(f"choose: sweeps of its own{f' (other ways: {others} flops)' if others else ''}")
             text += [f"  {line}" for line in lowered.loops]
-        c = lines.count
-        text += ["", f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos)"]
-        return "\n".join(text)
+        return "\n".join([*text, "", _priced(lines.count)])
 
     def _expressions(self) -> list[str]:
         """The derivatives by operators, of an equation that they are known of."""
@@ -154,6 +182,10 @@ class Derivative(Ready):
             return Straight(program, work.tape, stores, tree=traced.tree)
         inside = [i for i in work.tape.live(last) if work.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
         return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
+
+
+def _priced(c: Count) -> str:
+    return f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos)"
 
 
 def tangent(model: Model, arg: Argument, name: str) -> Argument:

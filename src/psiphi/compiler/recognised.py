@@ -14,6 +14,7 @@ from typing import Any
 from psiphi.compiler.equations import Equation
 from psiphi.lowering.changes import ForwardChange, ForwardGradient
 from psiphi.lowering.forward_slopes import ForwardSlopes
+from psiphi.lowering.inverse_changes import InverseChange, InverseGradient
 from psiphi.lowering.slopes import InverseSlopes
 from psiphi.model.model import Model
 from psiphi.operators.expression import Expression
@@ -29,9 +30,10 @@ def derivatives(asked: Any, kind: str) -> list[Any]:
     (e,) = asked.results.values()
     given = [x.bare for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "joint"]
     vectors = [Expression(of_letter(x)) for x in dict.fromkeys(given)]
-    if kind == "jacobian" and any(_same(e, inverse_dynamics(asked.model, u)) for u in (None, *vectors)):
-        u = next(u for u in (None, *vectors) if _same(e, inverse_dynamics(asked.model, u)))
-        return [InverseSlopes(None if u is None else _word(u))]
+    for u in (None, *vectors):
+        if _same(e, inverse_dynamics(asked.model, u)):
+            of = {"jacobian": InverseSlopes, "jvp": InverseChange, "vjp": InverseGradient}.get(kind)
+            return [] if of is None else [of(None if u is None else _word(u))]
     for u in vectors:
         if _same(e, forward_dynamics(asked.model, u)):
             return {

@@ -54,7 +54,7 @@ def energy(m: Any, q: Any) -> Any:
 
 def has(robot: Any, what: str) -> bool:
     """Whether joints that follow have damping or friction, or any joint of a loop a spring."""
-    clusters = () if robot.embedding is None else robot.embedding.clusters
+    clusters = () if robot.embedding is None else [c for c in robot.embedding.clusters if not c.modes]
     if what == "springs":
         return any(k or more for cluster in clusters for k, _, more in cluster.springs)
     return any(getattr(cluster, what)[c] for cluster in clusters for c in cluster.followers)

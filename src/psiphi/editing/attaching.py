@@ -73,6 +73,12 @@ def loops(other: Any, prefix: str) -> list[Any]:
     return [replace(loop, first=prefix + loop.first, second=prefix + loop.second) for loop in own]
 
 
+def gears(other: Any, prefix: str) -> list[Any]:
+    """The gears that another robot brings, between its renamed joints."""
+    renamed = lambda gear: {prefix + name: ratio for name, ratio in gear.leaders.items()}  # noqa: E731
+    return [replace(gear, joint=prefix + gear.joint, leaders=renamed(gear)) for gear in getattr(other, "gears", ())]
+
+
 def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
     """A body or a robot as records and shapes."""
     if isinstance(other, Model):

@@ -32,6 +32,7 @@ class Editable(Listed):
 
     shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
     loops: tuple[Any, ...] = ()  # pp.Loops of the file, between its frames: data, until pp.connect(robot) closes them
+    gears: tuple[Any, ...] = ()  # pp.Gears of the file, joints that follow others by polynomials: data, until pp.embed(robot)
 
     @classmethod
     def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Self:
@@ -42,8 +43,8 @@ class Editable(Listed):
         dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
         if not all(isinstance(shape, Shape) for shape in dress):
             raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
-        loops = getattr(model, "loops", ())
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress, loops=loops)
+        loops, gears = (getattr(model, name, ()) for name in ("loops", "gears"))
+        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress, loops=loops, gears=gears)
 
     @cached_property
     def _model(self) -> Model:
@@ -109,7 +110,7 @@ class Editable(Listed):
         """
         builder = Builder(self)
         more = attaching.attach(builder, other, frame, pose, joint, prefix)
-        return self._built(builder, more=more, loops=attaching.loops(other, prefix))
+        return self._built(builder, more=more, loops=attaching.loops(other, prefix), gears=attaching.gears(other, prefix))
 
     def with_frame(self, name: str, frame: str, pose: Pose | Numbers | None = None) -> Self:
         """With a frame called `name`, at `pose` (as in `attach`) in another frame.
@@ -279,10 +280,19 @@ class Editable(Listed):
         """
         saving.save(self, path)
 
-    def _built(self, builder: Builder, base: str = "fixed", more: Iterable[Shape] = (), loops: Iterable[Any] = ()) -> Self:
-        """The changed robot: checked again, with the shapes and loops that still have their frames."""
+    def _built(
+        self,
+        builder: Builder,
+        base: str = "fixed",
+        more: Iterable[Shape] = (),
+        loops: Iterable[Any] = (),
+        gears: Iterable[Any] = (),
+    ) -> Self:
+        """The changed robot: checked again, with the shapes and loops that still have their frames, and gears their joints."""
         model = builder.build(base)
         warn(line for line in model.report if line not in self.report)
         shapes = (shape for shape in (*self.shapes, *more) if shape.link in model.frames)
         kept = [loop for loop in (*self.loops, *loops) if {loop.first, loop.second} <= model.frames.keys()]
-        return replace(type(self).of(model, shapes), loops=tuple(kept))
+        moving = {joint.name for joint in model.joints}
+        meshing = [gear for gear in (*self.gears, *gears) if {gear.joint, *gear.leaders} <= moving]
+        return replace(type(self).of(model, shapes), loops=tuple(kept), gears=tuple(meshing))

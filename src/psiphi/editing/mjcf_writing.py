@@ -171,6 +171,16 @@ def _equalities(robot: Any) -> Iterator[str]:
     for name, mimic in robot.mimics.items():
         words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
         lines.append(tag("    joint", words))
+    for gear in getattr(robot, "gears", ()):
+        ((leader, ratio),) = gear.leaders.items() if len(gear.leaders) == 1 else ((None, ()),)
+        terms = tuple(ratio) if isinstance(ratio, tuple) else (ratio,)
+        if leader is None or len(terms) > 4:
+            raise ModelError(
+                f"{gear.name or gear.joint} is a gear of {len(gear.leaders)} leaders and {len(terms)} terms",
+                "MuJoCo couples two joints, by polynomials of order four",
+            )
+        words = {"joint1": gear.joint, "joint2": leader, "polycoef": numbers((gear.offset, *terms, *[0] * (4 - len(terms))))}
+        lines.append(tag("    joint", {**({"name": gear.name} if gear.name else {}), **words}))
     if lines:
         yield from ("  <equality>", *lines, "  </equality>")
 

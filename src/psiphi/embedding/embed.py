@@ -34,8 +34,8 @@ def embed(
     """The robot with its loops as joints: a robot again, with fewer velocities.
 
     `loops` are `pp.Loop`s between its frames and `pp.Gear`s between its joints; left out, they are the robot's own
-    (`robot.loops`) and its mimic joints (`mimic=True` adds these to loops that are given). `rotors` are `pp.Rotor`s: motors
-    that spin on the links they are mounted on, in place of their joints' armature.
+    (`robot.loops`, `robot.gears`) and its mimic joints (`mimic=True` adds these to loops that are given). `rotors` are
+    `pp.Rotor`s: motors that spin on the links they are mounted on, in place of their joints' armature.
 
     q keeps a coordinate for every joint; v, tau and all that is by joint has those that are free: joints named in `free`, and
     where a loop leaves a choice, joints with motors first. Loops are closed from `at` (a configuration of the robot, its
@@ -55,7 +55,7 @@ def embed(
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
-    given = list(robot.loops) if loops is None else reading.several("loops", loops)
+    given = [*robot.loops, *robot.gears] if loops is None else reading.several("loops", loops)
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
@@ -113,7 +113,7 @@ class _Embedded:
             clusters.append(settled(whole, cluster, q[own], wanted, names))
         joints = _reduced(whole, clusters)
         model = replace(whole, joints=joints, embedding=Embedding(tuple(clusters), frozen(q)))
-        return replace(Robot.of(model, self.source.shapes), loops=())
+        return replace(Robot.of(model, self.source.shapes), loops=(), gears=())
 
     def _permuted(self) -> Model:
         """The spanning tree, the bodies of a cluster next to each other."""

@@ -58,7 +58,7 @@ def mounted(robot: Robot, rotors: Iterable[Any]) -> tuple[Robot, list[Gear]]:
     built = builder.build()
     joints = [replace(j, armature=frozen(0.0 * j.armature)) if j.name in own else j for j in built.joints]
     shapes = robot.shapes
-    return replace(Robot.of(replace(built, joints=tuple(joints)), shapes), loops=robot.loops), gears
+    return replace(Robot.of(replace(built, joints=tuple(joints)), shapes), loops=robot.loops, gears=robot.gears), gears
 
 
 def _mount(builder: Builder, robot: Robot, i: int, rotor: Rotor) -> str:

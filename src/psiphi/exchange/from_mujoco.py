@@ -37,7 +37,8 @@ def from_mujoco(model: Any) -> Robot:
 
     Joints, in MuJoCo's order: hinge, slide, ball and free, several on a body, with limits, damping, frictionloss, armature,
     springs, effort limits of joints and motors. Sites and bodies are frames, keyframes and qpos0 postures, connect and weld
-    `robot.loops`, couplings of two joints mimics: `pp.connect(robot, mimic=True)` makes these act.
+    `robot.loops`, couplings of two joints mimics: `pp.connect(robot, mimic=True)` makes these act; those by polynomials of
+    higher order are `robot.gears`, and act in `pp.embed(robot)`.
     `psiphi.interop.mujoco(robot, model)` converts q, v, tau; what has no counterpart is in `robot.report`.
 
     >>> arm = '''<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
@@ -52,12 +53,12 @@ def from_mujoco(model: Any) -> Robot:
         _body(builder, peer, names, body)
     for site in range(peer.nsite):
         _site(builder, peer, names, site)
-    loops = mujoco_equalities.read(builder, peer, names)
+    loops, gears = mujoco_equalities.read(builder, peer, names)
     _postures(builder, peer, names)
     mujoco_remarks.note(builder, peer, names)
     built = builder.build()
     warn(built.report)
-    return replace(Robot.of(built, mujoco_shapes.read(peer, names)), loops=tuple(loops))
+    return replace(Robot.of(built, mujoco_shapes.read(peer, names)), loops=tuple(loops), gears=tuple(gears))
 
 
 def compiled(model: Any) -> Any:

@@ -1,4 +1,5 @@
-"""MuJoCo's equalities: connect is a ball, weld a weld, a linear coupling of two joints a mimic; the rest is listed."""
+"""MuJoCo's equalities: connect is a ball, weld a weld, a coupling of two joints a mimic or, where it is not linear, a gear; the
+rest is listed."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.reading import Loop
+from psiphi.embedding.gears import Gear
 from psiphi.model.builder import Builder
 from psiphi.model.model import Mimic
 from psiphi.model.places import UPRIGHT, from_quaternion
@@ -18,16 +20,17 @@ BODY, SITE = 1, 6  # mjtObj
 WORDS = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7: "of distances"}
 
 
-def read(builder: Builder, peer: Any, names: Any) -> list[Loop]:
-    """The loops; frames and mimics go into the builder. What acts not, or cannot be said, is listed."""
-    loops = []
+def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear]]:
+    """The loops and gears; frames and mimics go into the builder. What acts not, or cannot be said, is listed."""
+    loops: list[Loop] = []
+    gears: list[Gear] = []
     for i in range(peer.neq):
         name = names.new(peer.equality(i).name or f"equality{i}")
         at = Whole(f"equality {name!r}")
         if not peer.eq_active0[i]:
             builder.notes.note(at, "is not active: left out")
         elif peer.eq_type[i] == JOINT:
-            _couple(builder, peer, names, i, at)
+            gears += _couple(builder, peer, names, i, at, name)
         elif peer.eq_type[i] in (CONNECT, WELD):
             loops.append(_loop(builder, peer, names, i, name))
         else:
@@ -35,7 +38,7 @@ def read(builder: Builder, peer: Any, names: Any) -> list[Loop]:
             builder.notes.doubt(at, f"is an equality {what}, which has no counterpart: left out")
     if loops:
         builder.note(f"{len(loops)} loops are in robot.loops: pp.connect(robot) closes them", "equality")
-    return loops
+    return loops, gears
 
 
 def _loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Loop:
@@ -55,8 +58,8 @@ def _loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Lo
     return Loop(kind, *frames, name=name)
 
 
-def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole) -> None:
-    """q1 - ref1 = c0 + c1 (q2 - ref2) + ... : a mimic where it is linear."""
+def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole, name: str) -> list[Gear]:
+    """q1 - ref1 = c0 + c1 (q2 - ref2) + ... : a mimic where it is linear, else a gear."""
     first, second = int(peer.eq_obj1id[i]), int(peer.eq_obj2id[i])
     c = peer.eq_data[i, :5]
     ref = [float(peer.qpos0[peer.jnt_qposadr[j]]) for j in (first, second) if j >= 0]
@@ -67,22 +70,14 @@ def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole) -> None:
         builder.notes.doubt(at, f"holds joint {follower!r} still: left out; {hold} holds it")
     elif np.any(c[2:]):
         leader = names.joints[second]
-        gear = f"pp.embed(robot, [pp.Gear({follower!r}, {{{leader!r}: {_written(c, ref)}}}, offset={_start(c, ref):g})])"
-        builder.notes.doubt(at, f"couples {follower!r} to {leader!r} by a polynomial of higher order: left out; {gear} has it")
+        curve = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-ref[1], 1.0])).coef  # in q, not in q - ref
+        told = f"couples {follower!r} to {leader!r} by a polynomial: it is in robot.gears, and acts in pp.embed(robot)"
+        builder.notes.note(at, told)
+        return [Gear(follower, {leader: tuple(curve[1:].tolist())}, ref[0] + float(curve[0]), name)]
     elif known is not None:
         builder.notes.doubt(at, f"couples {follower!r}, which follows {known.joint!r} already: left out")
     else:
         mimic = Mimic(names.joints[second], float(c[1]), float(ref[0] + c[0] - c[1] * ref[1]))
         builder.joints[follower] = replace(builder.joints[follower], mimic=mimic)
         builder.notes.note(at, f"is the mimic of joint {follower!r}: acts in pp.connect(robot, mimic=True)")
-
-
-def _written(c: np.ndarray, ref: list[float]) -> str:
-    """(c₁, c₂, ...) of the polynomial in q, not in q - ref."""
-    curve = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-ref[1], 1.0]))
-    return f"({', '.join(f'{x:g}' for x in curve.coef[1:])})"
-
-
-def _start(c: np.ndarray, ref: list[float]) -> float:
-    """Where the follower is when its leader's q is zero."""
-    return ref[0] + float(np.polynomial.Polynomial(c)(-ref[1]))
+    return []

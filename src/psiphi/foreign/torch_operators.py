@@ -12,6 +12,7 @@ rules of that kind alone, and they cost less. Where nobody watches, the dispatch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -88,10 +89,18 @@ def _run(index: int, *tensors: Any) -> Any:
     function = named(index)
     if tensors[0].is_cuda:
         return function.run([x.contiguous() for x in tensors])
-    results = function(*(x.numpy(force=True) for x in tensors))
+    results = _at_once(function, [x.numpy(force=True) for x in tensors])
     if isinstance(results, tuple):
         return tuple(torch.from_numpy(np.asarray(x)) for x in results)
     return torch.from_numpy(np.asarray(results))
+
+
+def _at_once(function: Any, arrays: list[np.ndarray]) -> Any:
+    """Its results for arrays of the right kind; where they do not fit together, its words about it."""
+    if getattr(function, "needs_no_check", False):
+        with suppress(ValueError):
+            return function.run(arrays)
+    return function(*arrays)
 
 
 def _shapes(index: int, *tensors: Any) -> Any:
@@ -114,9 +123,15 @@ def _backward(ctx: Any, *weights: Any) -> Any:
     """The function's own gradients, by the arguments that want one; summed over axes along which these were repeated."""
     function, tensors, wanted = ctx.function, ctx.saved_tensors, ctx.needs_input_grad[1:]
     names = [arg.name for arg, wants in zip(function.inputs, wanted, strict=True) if wants]
-    found = call(function.pullback(*names), (*tensors, *weights)) if names else ()
+    found = _pulled(function.pullback(*names), (*tensors, *weights)) if names else ()
     each = iter(found if isinstance(found, tuple) else (found,))
     return None, *(_summed(next(each), x.shape) if wants else None for x, wants in zip(tensors, wanted, strict=True))
+
+
+def _pulled(pullback: Any, tensors: Sequence[Any]) -> Any:
+    """What autograd asks for while nobody watches is of the right kind: the function's arguments, weights like its results."""
+    watched = torch.is_grad_enabled() or torch.compiler.is_compiling() or _transforms() or _modes()
+    return call(pullback, tensors) if watched else _run(pullback.number, *tensors)
 
 
 def _summed(gradient: Any, shape: Any) -> Any:

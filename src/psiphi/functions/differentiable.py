@@ -16,17 +16,20 @@ True
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, is_foreign
+from psiphi.arguments import flag, is_foreign, is_lazy
 from psiphi.compiler.derivatives import Derivative
+from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.model.model import TINY
 from psiphi.optional import need
+from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.wording import nearest, shown
 
 
@@ -72,6 +75,11 @@ class Differentiable(Function):
             if words is error:
                 raise
             raise words from error
+
+    @cached_property
+    def needs_no_check(self) -> bool:
+        """Whether arrays of the right kinds and shapes need no further look, as for quaternions of zeros."""
+        return not self.source.model.quaternions
 
     def jacobian(self, *names: str) -> Differentiable:
         """d result / d argument, (..., *shape, n) each: by result, then by name; of q n = nv, in its tangent space."""
@@ -128,5 +136,44 @@ class Differentiable(Function):
         if key not in made:
             request = self.source.request
             named = Request(f"{request.name}: {kind} by {', '.join(chosen)}", request.frames, request.axes)
-            made[key] = Differentiable(named, Derivative(self.source.asked, kind, chosen), self.source.target)
+            by = JacobianByColumns if kind == "jacobian" and is_large(self.source.model) else Differentiable
+            made[key] = by(named, Derivative(self.source.asked, kind, chosen), self.source.target)
         return made[key]
+
+
+class JacobianByColumns(Differentiable):
+    """The matrices of a large robot, too large to write out in code: its jvp along every unit vector, in one batch."""
+
+    def _columns(self) -> list[Differentiable]:
+        made = self.__dict__.setdefault("_along", [])
+        if not made:
+            asked, target = self.source.asked, self.source.target
+            words = (Request(f"{self.name}, along {name}") for name in asked.names)
+            made += [
+                Differentiable(x, Derivative(asked.of, "jvp", (n,)), target) for x, n in zip(words, asked.names, strict=True)
+            ]
+        return made
+
+    def prepare(self, char: str = "d") -> None:
+        for along in self._columns():
+            along.prepare(char)
+
+    def single(self, otherwise: Any = None) -> Any:
+        return otherwise
+
+    def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
+        guard.on_host(self.name, *values)
+        if any(map(is_lazy, values)):
+            refuse_lazy(self.name, "matrices of large robots are made of columns", *values)
+        arrays = [np.asarray(value) for value in values]
+        given = out if isinstance(out, tuple) else (out,) * len(self.outputs)
+        kind = np.dtype(dtype or np.result_type(np.float32, *(x.dtype for x in arrays)))
+        spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True)]
+        found = []
+        for along, to in zip(self._columns(), given, strict=True):
+            unit = np.eye(along.inputs[-1].size, dtype=kind)
+            columns = along.run([*spread, unit], (None, None), kind)[1].swapaxes(-1, -2)
+            if to is not None:
+                np.copyto(to, columns, casting="same_kind")
+            found.append(columns if to is None else to)
+        return tuple(found) if len(found) > 1 else found[0]

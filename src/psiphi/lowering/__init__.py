@@ -10,7 +10,7 @@ computes which node). What letters do at one body are `steps/`; those that need 
     matrices.py, words.py           results that are matrices, and the shapes of their words; columns.py those without one
     regression.py                   torques by inertial parameters, which no operator says
     slopes.py, forward_slopes.py    derivatives of inverse and of forward dynamics, as matrices;
-    changes.py                      of forward dynamics along a vector, and its gradients
+    changes.py, inverse_changes.py  of forward and of inverse dynamics along a vector, and their gradients
     quasi.py                        velocities that are computed
     loops.py                        it all as the papers' pseudo-code
 """

@@ -79,11 +79,11 @@ class ForwardChange(OfForwardDynamics):
         first = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None))
         sweeps = (first, Sweep(TIP_TO_BASE, inward), Sweep(BASE_TO_TIP, outward))
         sweeps += (Sweep(TIP_TO_BASE, gather), Sweep(BASE_TO_TIP, spread))
-        return Program(name, inputs, outputs, sweeps, world, local=False)
+        return Program(name, inputs, outputs, sweeps, world)
 
 
-def change_motion(site: Site, x: list, y: list) -> None:
-    """Base to tip: the change of w, w', v' and of the body's force, for changes x of q and y of v."""
+def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
+    """Base to tip: the change of w, w', v' and of the body's force, for changes x of q, y of v and z of the accelerations."""
     chi, own, Vd, path = adjoint_map(site.H, x), adjoint_map(site.H, y), joint_velocity(site), site.path
     w, (wp, wdp, vdp) = site.kept["w"], site.kept["above"]
     dw_p, dwd_p, dvd_p, dU_p = site.parent["changed"]
@@ -97,6 +97,9 @@ def change_motion(site: Site, x: list, y: list) -> None:
     dvd = add(unrotate(path, add(dvd_p, small.apply(dU_p, site.kept["l"]))), cross(vdp, chi[:3]))
     dvd = add(dvd, add(cross(wdp, chi[3:]), cross(wp, cross(wp, chi[3:]))))
     dvd = add(add(dvd, cross(add(above, dw), Vd[3:])), cross(add(wp, w), own[3:]))
+    if z is not None:
+        more = adjoint_map(site.H, z)
+        dwd, dvd = add(dwd, more[:3]), add(dvd, more[3:])
     # dU = dw'~ + dw~ w~ + w~ dw~; the body's force is linear in U and v', so that its change is that of (dU, dv')
     xx, yy, zz = (2.0 * w[i] * dw[i] for i in range(3))
     xy, xz, yz = (w[i] * dw[j] + w[j] * dw[i] for i, j in ((0, 1), (0, 2), (1, 2)))
@@ -133,17 +136,18 @@ class ForwardGradient(OfForwardDynamics):
                 site.write_joint(bars[self.tau], tau_bar)
 
         def adjoint(site: Site) -> None:
-            for which, bar in zip("qv", pulled(site), strict=True):
+            for which, bar in zip("qv", pulled(site), strict=False):
                 if which in bars:
                     site.write_joint(bars[which], bar)
 
         sweeps = (Sweep(BASE_TO_TIP, lambda site: accelerated(site, None)), Sweep(TIP_TO_BASE, inward))
         sweeps += (Sweep(BASE_TO_TIP, outward), *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []))
-        return Program(name, inputs, outputs, sweeps, world, local=False)
+        return Program(name, inputs, outputs, sweeps, world)
 
 
-def pulled(site: Site) -> tuple[list, list]:
-    """Tip to base: the gradients by q and v of this joint; what is asked of w, w' and v' of the parent travels inward."""
+def pulled(site: Site) -> tuple[list, list, list]:
+    """Tip to base: the gradients by q and v of this joint, and what w' and v' of the body count for; what is asked of w, w' and
+    v' of the parent travels inward."""
     path, (wp, wdp, vdp), Vd = site.path, site.kept["above"], joint_velocity(site)
     # `change_motion` backwards: y_bar is what the weighed sum gains by y. The body's force [N; F], weighed by Λ = [turn; move],
     # gains by U and by v' of its origin:
@@ -174,4 +178,4 @@ def pulled(site: Site) -> tuple[list, list]:
     shifted = add(add(cross(vb, wdp), cross(wp, cross(wp, vb))), cross(f[3:], lam[:3]))
     by_q = [-x for x in small.apply(site.H, turned + shifted)]
     by_v = add(wb, cross(wdb, wp)) + cross(vb, add(wp, site.kept["w"]))
-    return by_q, [-x for x in small.apply(site.H, by_v)]
+    return by_q, [-x for x in small.apply(site.H, by_v)], wdb + vb

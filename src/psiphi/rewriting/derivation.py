@@ -210,20 +210,14 @@ class _Inverses(Notation):
 
     def letter(self, name: Letter) -> tuple[str, int]:
         inner = self.inverses.get(letter(name).bare)
-        if inner is None:
-            return super().letter(name)
-        return f"({inner})⁻¹" + ("*" if letter(name).starred else ""), POWER
+        return super().letter(name) if inner is None else (self.inverse(inner, letter(name).starred), POWER)
+
+    def inverse(self, inner: Expression, starred: bool) -> str:
+        return f"({inner})⁻¹" + ("*" if starred else "")
 
 
-class _LatexInverses(Latex):
+class _LatexInverses(_Inverses, Latex):
     """LaTeX, likewise."""
 
-    def __init__(self, inverses: Mapping[Any, Expression]):
-        self.inverses = inverses
-
-    def letter(self, name: Letter) -> tuple[str, int]:
-        inner = self.inverses.get(letter(name).bare)
-        if inner is None:
-            return super().letter(name)
-        power = "-*" if letter(name).starred else "-1"
-        return rf"\left({inner.latex()}\right)^{{{power}}}", POWER
+    def inverse(self, inner: Expression, starred: bool) -> str:
+        return rf"\left({inner.latex()}\right)^{{{'-*' if starred else '-1'}}}"

@@ -8,7 +8,7 @@ and their numbers are tables. Compile time and code size then depend on the numb
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,16 @@ class Rolled:
 def roll(program: Program, tree: Any) -> Rolled:
     """The program as loops; `program.local` must hold."""
     return _Roller(program, tree).run()
+
+
+def last_outputs(rolled: Rolled, count: int) -> Rolled:
+    """The same loops with their last outputs alone."""
+    first = len(rolled.program.outputs) - count
+    place = {f"out{first + number}": f"out{number}" for number in range(count)}
+    gone = {f"out{number}" for number in range(first)}
+    for c in (c for stage in rolled.stages for c in stage.classes):
+        c.stores = [(place.get(base, base), at, node, adds) for base, at, node, adds in c.stores if base not in gone]
+    return replace(rolled, program=replace(rolled.program, outputs=rolled.program.outputs[first:]))
 
 
 class _Roller:

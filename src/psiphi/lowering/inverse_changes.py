@@ -1,0 +1,103 @@
+"""Inverse dynamics with its change along a vector, and with the gradient of a weighted sum: its own two sweeps and two more.
+
+jvp   out: the motion and its change      in: the forces and theirs
+vjp   out: Λ = φ* H* w beside the motion      in: the forces and what w, w', v' of each body count for
+"""
+
+from __future__ import annotations
+
+from psiphi.framing.framing import Tree
+from psiphi.lowering.changes import change_motion, pulled
+from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, start
+from psiphi.spatial import small
+from psiphi.spatial.screws import add, force, motion
+from psiphi.steps.local import ZERO3, ZERO6, adjoint_map, force_cross
+from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
+
+FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]
+CHANGED = [
+    "    dw, dw', dv' of the body for H* dq, H* dv, H* du in its joint;  db = the change of its force",
+    *FORCES,
+    "    df(k) = db(k) + Σ_c φ(k,c) (df + ⟦f⟧ H* dq)(c)",
+]
+PULLED = [
+    "    Λ(k) = φ*(p,k) Λ(p) + H* weight",
+    *FORCES,
+    "    what w, w', v' of the body count for, by Λ and its children;  q_bar, v_bar: H of these × the inboard motion, f × Λ⁺",
+]
+
+
+class OfInverseDynamics:
+    """What goes with the torques of inverse dynamics at joint accelerations u (an input; None: there are none)."""
+
+    rods = True
+
+    def __init__(self, u: str | None):
+        self.u, self.names = u, ("q", "v", u)
+
+    def accelerated(self, site: Site) -> None:
+        accelerated(site, None if self.u is None else site.of(self.u))
+
+    def torque(self, site: Site, f: list, u: list | None) -> list:
+        """H f + J_m u."""
+        tau = small.apply(site.H, f)
+        return tau if u is None else [x + c * y for x, c, y in zip(tau, site.rotor, u, strict=True)]
+
+
+class InverseChange(OfInverseDynamics):
+    """(tau, d tau) for changes of q, v and u."""
+
+    loops = (*MOVED, *CHANGED)
+
+    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+        value, change = (arg.name for arg in outputs)
+
+        def given(site: Site, which: str | None) -> list:
+            return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
+
+        def world(site: Site) -> None:
+            start(tree.gravity, site)
+            site.keep(changed=(ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]))
+
+        def outward(site: Site) -> None:
+            self.accelerated(site)
+            change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
+
+        def inward(site: Site) -> None:
+            gathered(site)
+            below, f = site.children.get("df"), site.kept["f"]
+            df = site.kept["change"] if below is None else add(site.kept["change"], below)
+            site.write_joint(value, self.torque(site, f, None if self.u is None else site.of(self.u)))
+            site.write_joint(change, self.torque(site, df, given(site, self.u)))
+            site.send(df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f))))
+
+        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), world)
+
+
+class InverseGradient(OfInverseDynamics):
+    """(tau, gradients of w* tau by q, v and u)."""
+
+    loops = (*MOVED, *PULLED)
+
+    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+        value, weight = outputs[0].name, f"{outputs[0].name}_weight"
+        bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
+
+        def world(site: Site) -> None:
+            start(tree.gravity, site)
+            site.keep(weighed=ZERO6)
+
+        def outward(site: Site) -> None:
+            self.accelerated(site)
+            above = motion(site.path, site.parent["weighed"])
+            site.keep(**{"weighed+": above, "weighed": add(above, adjoint_map(site.H, site.of(weight)))})
+
+        def inward(site: Site) -> None:
+            gathered(site)
+            site.write_joint(value, self.torque(site, site.kept["f"], None if self.u is None else site.of(self.u)))
+            by_q, by_v, asked = pulled(site)
+            found = {"q": [-x for x in by_q], "v": [-x for x in by_v], self.u: self.torque(site, asked, site.of(weight))}
+            for which, bar in bars.items():
+                site.write_joint(bar, found[which])
+
+        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), world)

@@ -1,7 +1,7 @@
 """Time-optimal paths of a Panda beside toppra: `OPENBLAS_NUM_THREADS=1 python benchmarks/timed_paths.py` (pip install toppra).
 
 100 random paths through five postures, limits of speed, acceleration and torque, 200 steps; the same natural cubic splines for
-both, one by one and, psiphi, all at once. toppra's torques are pinocchio.rnea's, its solver is seidel.
+both, one by one and, psiphi, all at once; processor time. toppra's torques are pinocchio.rnea's, its solver is seidel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np
     model, data = peer.peer, peer.peer.createData()
     both = constraint.DiscretizationType.Interpolation
     accelerations = np.full(robot.nv, ACCELERATION)
-    durations, begin = [], time.perf_counter()
+    durations, begin = [], time.process_time()
     for way, through in zip(ways, postures, strict=True):
         curve = toppra.SplineInterpolator(way.curve.knots, through, bc_type="natural")
         rows = [
@@ -44,7 +44,7 @@ def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np
         solver = algorithm.TOPPRA(rows, curve, gridpoints=np.linspace(0, 1, POINTS + 1), solver_wrapper="seidel")
         motion = solver.compute_trajectory(0, 0)
         durations.append(np.nan if motion is None else motion.duration)
-    return (time.perf_counter() - begin) / COUNT, np.array(durations)
+    return (time.process_time() - begin) / COUNT, np.array(durations)
 
 
 def main() -> None:
@@ -54,12 +54,12 @@ def main() -> None:
     postures = middle + half * np.random.default_rng(0).uniform(-1.0, 1.0, (COUNT, 5, robot.nq))
     options = {"acceleration": ACCELERATION, "points": POINTS}
     pp.path(robot, postures[0], **options)
-    begin = time.perf_counter()
+    begin = time.process_time()
     ways = [pp.path(robot, through, **options) for through in postures]
-    alone = (time.perf_counter() - begin) / COUNT
-    begin = time.perf_counter()
+    alone = (time.process_time() - begin) / COUNT
+    begin = time.process_time()
     pp.path(robot, postures, **options)
-    together = (time.perf_counter() - begin) / COUNT
+    together = (time.process_time() - begin) / COUNT
     print(f"psiphi: {1e3 * alone:.2f} ms a path one by one, {1e3 * together:.2f} ms {COUNT} at once")
     if importlib.util.find_spec("toppra") is None:
         print("toppra: not installed")

@@ -197,6 +197,8 @@ def table(folder: Path) -> list[Call]:
         Call("a value of blocks", s.psi[k, j].value, {"q": q, "bodies": {"k": robot.bodies[0].name, "j": robot.bodies[1].name}, "v": v}),
         Call("derivative", pp.derivative, {"expression": s.mass @ pp.vector("x"), "by": "q", "along": None}),
         Call("symbolic", ur5.symbolic, {"name": "jacobian", "frames": ("tool",), "axes": "world", "parameters": False}),
+        Call("to_jax", ur5.to_jax, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
+        Call("to_torch", ur5.to_torch, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
         Call("to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}),
         Call("two_ports", pp.estimation.two_ports, {"robot": ur5, "q": np.zeros(2)}),
         Call("TwoPort.on", ports.on, {"inner": ports}),

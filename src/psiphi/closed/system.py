@@ -213,7 +213,13 @@ class System(Programmed):
         return contacts.configuration(self, q, contact)
 
     def contact_configuration_rate(self, q: Numbers, v: Numbers, contact: int | str = 0) -> np.ndarray:
-        """The derivative of `contact_configuration` in time, F(theta) W of S4 (a.4) with W of `contact_rates` (..., 4)."""
+        """The derivative of `contact_configuration` in time, F(theta) W of S4 (a.4) with W of `contact_rates` (..., 4).
+
+        >>> import numpy as np, psiphi as pp
+        >>> case = pp.scenes.load("four_bar")
+        >>> case.system.contact_configuration_rate(case.q0, np.zeros(case.system.nv)).shape
+        (4,)
+        """
         return contacts.configuration_rate(self, q, v, contact)
 
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:

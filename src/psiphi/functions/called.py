@@ -71,6 +71,25 @@ class WithFunctions(Identified):
         """
         return self.function(name, frames, axes).to_casadi()
 
+    def to_jax(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a function on JAX arrays, in JAX's own operations: for `jax.jit` on cards,
+        forward mode, and whatever else traces it. Calls with JAX arrays need it not: they run the compiled code.
+
+        >>> import numpy as np, psiphi as pp
+        >>> pp.robots.puma560().to_jax("gravity")(np.ones((4, 6))).shape
+        (4, 6)
+        """
+        return self.function(name, frames, axes).to_jax()
+
+    def to_torch(self, name: str, frames: Any = (), axes: str = "world") -> Any:
+        """The same on torch tensors, in torch's own operations: for forward mode, higher derivatives, and export.
+
+        >>> import torch, psiphi as pp
+        >>> pp.robots.puma560().to_torch("gravity")(torch.ones(4, 6)).shape
+        torch.Size([4, 6])
+        """
+        return self.function(name, frames, axes).to_torch()
+
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).count.flops

@@ -113,6 +113,14 @@ class Differentiable(Function):
         """This function as a `casadi.Function`: `Robot.to_casadi`."""
         return need("psiphi.symbols.casadi_bridge", "to_casadi", "psiphi").to_casadi(self)
 
+    def to_jax(self) -> Any:
+        """This function in JAX's own operations: `Robot.to_jax`."""
+        return need("psiphi.symbols.array_bridges", "to_jax", "psiphi").to_jax(self)
+
+    def to_torch(self) -> Any:
+        """This function in torch's own operations: `Robot.to_torch`."""
+        return need("psiphi.symbols.array_bridges", "to_torch", "psiphi").to_torch(self)
+
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         made = self.__dict__.setdefault("_derivatives", {})
         with suppress(KeyError, TypeError):  # the first time, or what is no name

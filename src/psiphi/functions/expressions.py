@@ -106,6 +106,14 @@ class ExpressionFunction:
         """This function as a `casadi.Function`: `Robot.to_casadi`."""
         return self._swept().to_casadi()
 
+    def to_jax(self) -> Any:
+        """This function in JAX's own operations: `Robot.to_jax`."""
+        return self._swept().to_jax()
+
+    def to_torch(self) -> Any:
+        """This function in torch's own operations: `Robot.to_torch`."""
+        return self._swept().to_torch()
+
     def _swept(self) -> Differentiable:
         if isinstance(self.plan, Sweeps):
             return self.function

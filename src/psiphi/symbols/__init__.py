@@ -6,4 +6,5 @@ Comes in: a compiled function of a robot. Goes out: `Symbolic`, or `casadi.Funct
     named.py           the same sweeps on masses, lengths and inertias that are symbols
     textbook.py        sines and cosines as textbooks write them
     casadi_bridge.py   CasADi
+    array_bridges.py   JAX and torch, in their own operations
 """

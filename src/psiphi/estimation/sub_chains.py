@@ -53,7 +53,13 @@ class TwoPort:
             raise StateError(f"two-ports of shape {self.shape} at {shown(at)}: {error}", "index their batch axes") from error
 
     def on(self, inner: TwoPort) -> TwoPort:
-        """This sub-chain, carried by another."""
+        """This sub-chain, carried by another.
+
+        >>> import numpy as np, psiphi as pp
+        >>> ports = pp.estimation.two_ports(pp.load("ur5"), np.ones(6))
+        >>> ports[0].on(ports[1])
+        <two-port>
+        """
         if not isinstance(inner, TwoPort):
             raise StateError(f"a two-port on {shown(inner)}", "join two-ports: outer.on(inner)")
         try:
@@ -66,7 +72,13 @@ class TwoPort:
         return TwoPort(_even(inner.Q + T @ self.Q @ np.swapaxes(inner.psi, -1, -2)), T @ self.psi, _even(Om))
 
     def joined(self) -> TwoPort:
-        """All along the last axis, outermost first, as one: neighbours join two by two, log2 N times."""
+        """All along the last axis, outermost first, as one: neighbours join two by two, log2 N times.
+
+        >>> import numpy as np, psiphi as pp
+        >>> ports = pp.estimation.two_ports(pp.load("ur5"), np.ones(6))
+        >>> ports.joined()
+        <two-port>
+        """
         if not self.shape or not self.shape[-1]:
             raise StateError(f"two-ports of shape {self.shape}: no axis of links", "give those of `two_ports`")
         ports = self
@@ -78,7 +90,13 @@ class TwoPort:
         return ports[..., 0]
 
     def repeated(self, n: int) -> TwoPort:
-        """n of it, one on the other: log2 n joins."""
+        """n of it, one on the other: log2 n joins.
+
+        >>> import numpy as np, psiphi as pp
+        >>> ports = pp.estimation.two_ports(pp.load("ur5"), np.ones(6))
+        >>> ports[0].repeated(1024)
+        <two-port>
+        """
         n = whole("n", n)
         if not 1 <= n <= MOST:
             raise StateError(f"n is {n}, expected 1 to 2**40", "give how many")
@@ -87,7 +105,13 @@ class TwoPort:
         return twice.on(self) if n > 1 and n % 2 else twice
 
     def felt(self, load: Numbers) -> np.ndarray:
-        """What is handed inward with a body of inertia `load` (..., 6, 6) at the tip: Q + psi S (I + Om S)^-1 psi*."""
+        """What is handed inward with a body of inertia `load` (..., 6, 6) at the tip: Q + psi S (I + Om S)^-1 psi*.
+
+        >>> import numpy as np, psiphi as pp
+        >>> ports = pp.estimation.two_ports(pp.load("ur5"), np.ones(6))
+        >>> ports.joined().felt(np.eye(6)).shape
+        (6, 6)
+        """
         S = real("load", load, (6, 6), "give a spatial inertia (6, 6) in the axes of the outermost link")
         if not np.isfinite(S).all() or np.abs(S - np.swapaxes(S, -1, -2)).max(initial=0.0) > 1e-9 * np.abs(S).max(initial=1.0):
             raise StateError("load is no inertia: not finite, or not symmetric", "give [[I, m c~], [-m c~, m]]")

@@ -1,0 +1,83 @@
+"""A function in another library's own operations, `to_jax` and `to_torch`: the tape on its arrays, number by number.
+
+Slower than the compiled code, which takes arrays of both (`docs/arrays.md`), and for where that does not reach: `jax.jit` on
+cards, forward mode and higher derivatives of either library, export of a traced graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from psiphi.compiler.source import Function
+from psiphi.errors import StateError
+from psiphi.optional import need
+from psiphi.symbols.symbolic import straight
+from psiphi.tape.evaluation import MEANING, evaluate
+from psiphi.tape.ops import Op
+from psiphi.wording import shown
+
+
+def to_jax(function: Function) -> Callable:
+    """f(q, ...) on jax.numpy arrays with any batch axes in front; one result, or a tuple of them."""
+    jnp = need("jax.numpy", "to_jax", "psiphi[jax]")
+    meaning = MEANING | {Op.SIN: jnp.sin, Op.COS: jnp.cos, Op.SQRT: jnp.sqrt, Op.LESS: lambda a, b: jnp.where(a < b, 1.0, 0.0)}
+    return _bridge(function, "JAX", meaning, jnp.asarray, lambda x, shape, like: jnp.broadcast_to(x, shape), jnp.stack)
+
+
+def to_torch(function: Function) -> Callable:
+    """f(q, ...) on torch tensors with any batch axes in front; one result, or a tuple of them."""
+    torch = need("torch", "to_torch", "psiphi[torch]")
+
+    def on(rule: Callable) -> Callable:
+        return lambda x: rule(x) if isinstance(x, torch.Tensor) else float(rule(torch.tensor(x, dtype=torch.float64)))
+
+    def wide(x: Any, shape: tuple[int, ...], like: Any) -> Any:
+        return torch.broadcast_to(
+            x if isinstance(x, torch.Tensor) else torch.full((), x, dtype=like.dtype, device=like.device), shape
+        )
+
+    less = {Op.LESS: lambda a, b: (a < b) * 1.0}
+    meaning = MEANING | less | {Op.SIN: on(torch.sin), Op.COS: on(torch.cos), Op.SQRT: on(torch.sqrt)}
+    return _bridge(function, "torch", meaning, torch.as_tensor, wide, lambda parts, axis: torch.stack(parts, dim=axis))
+
+
+def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: Callable, stack: Callable) -> Callable:
+    code = straight(function, name)
+    inputs, outputs, nodes = code.program.inputs, code.program.outputs, [node for *_, node in code.stores]
+
+    def bridged(*arrays: Any) -> Any:
+        if len(arrays) != len(inputs):
+            names = ", ".join(arg.name for arg in inputs)
+            raise StateError(f"{len(arrays)} arguments, expected {len(inputs)}: {names}", "give them in this order")
+        given, leads = [], []
+        for arg, array in zip(inputs, arrays, strict=True):
+            try:
+                x = read(array)
+                lead = tuple(x.shape[: x.ndim - len(arg.shape)])
+                if tuple(x.shape[len(lead) :]) != tuple(arg.shape):
+                    raise StateError(f"{arg.name} has shape {tuple(x.shape)}", f"give (..., {', '.join(map(str, arg.shape))})")
+                given.append(x.reshape((*lead, -1)))
+            except (TypeError, ValueError, RuntimeError) as error:
+                if isinstance(error, StateError):
+                    raise
+                raise StateError(f"{arg.name} is {shown(array)}, no array for {name}", "give numbers") from error
+            leads.append(lead)
+        try:
+            lead = np.broadcast_shapes(*leads)
+        except ValueError:
+            raise StateError(f"the batch axes {leads} do not fit together", "make them equal or 1") from None
+        values = evaluate(code.tape, nodes, lambda i, k: given[int(i)][..., k], meaning)
+        entries: list[list[Any]] = [[0.0] * arg.size for arg in outputs]
+        for (number, index, _), value in zip(code.stores, values, strict=True):
+            entries[number][index] = value
+        results = [
+            stack([wide(x, lead, given[0]) for x in own], axis=-1).reshape((*lead, *arg.shape))
+            for arg, own in zip(outputs, entries, strict=True)
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    bridged.__name__ = function.source.request.name
+    return bridged

@@ -29,7 +29,12 @@ MOST = 2**40  # equal links
 
 @dataclass(frozen=True, eq=False)
 class TwoPort:
-    """Q, psi and Om, each (..., 6, 6): forces at the tip's body axes in, forces at the axes of the body that carries it out."""
+    """Q, psi and Om, each (..., 6, 6): forces at the tip's body axes in, forces at the axes of the body that carries it out.
+
+    >>> import numpy as np, psiphi as pp
+    >>> pp.estimation.TwoPort(np.eye(6), np.eye(6), np.zeros((6, 6)))
+    <two-port>
+    """
 
     Q: np.ndarray
     psi: np.ndarray

@@ -13,11 +13,8 @@ import psiphi as pp
 from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
-from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import framed, program
-from psiphi.operators import RATES, Operators
-from psiphi.sweeps.interpreter import interpret
 from theorems.laws import LAWS, holds
+from theorems.words import WORDS, slope, sweeps_are_the_matrix, turns_as_its_rates_say
 
 OF_TREES = {  # what says where zeros are in a tree of single bodies, and the oracle that knows no other
     "M couples only joints on one path",
@@ -82,48 +79,17 @@ def test_compiled_as_interpreted(name):
         np.testing.assert_allclose(call(robot), call(Interpreted.of(robot)), rtol=0, atol=1e-9)
 
 
-def slope(value, h=2e-4):
-    near, far = value(h) - value(-h), value(2 * h) - value(-2 * h)
-    return (8 * near - far) / (12 * h)
-
-
 @pytest.mark.parametrize("name", ["fourbar", "train", "rssr"])
 def test_every_letter_turns_as_its_rate_says(name):
     _, _, robot = embedded(name)
-    o, s = Operators(robot), state(robot, 3)
-    tried = 0
-    for name in RATES:
-        x = getattr(o, name)
-        if name == "I" or x.term.args[0].bare in ("S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"):
-            continue
-        want = slope(lambda t, x=x: x.dense(robot.integrate(s.q, t * s.v)))
-        got = x.dot().dense(s.q, s.v)
-        assert np.abs(got - want).max() <= 1e-7 * (1.0 + np.abs(want).max()), name
-        tried += 1
-    assert tried > 10
-
-
-WORDS = {
-    "M^-1": lambda s: s.mass.inv,
-    "J M^-1 J*": lambda s: s.J("tool", "elbow") @ s.mass.inv @ s.J("tool", "elbow").T,
-    "W": lambda s: s.I - s.H @ s.psi @ s.K,
-    "H psi B": lambda s: s.H @ s.psi @ s.B("tool"),
-    "Coriolis": lambda s: s.coriolis,
-}
+    turns_as_its_rates_say(robot, state(robot, 3), 1e-7)
 
 
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", ["fourbar", "ankle", "nested"])
 def test_sweeps_are_the_matrices(name, word):
     _, _, robot = embedded(name)
-    s = state(robot, 4)
-    expression = WORDS[word](Operators(robot._model))
-    equation = Equation({"x": expression}, robot._model)
-    tree = framed(equation)
-    inputs = [{"q": s.q, "v": s.v}[arg.name] for arg in equation.arguments()[0]]
-    (found,) = interpret(program(equation, tree), tree, *inputs)
-    wanted = expression.dense(s.q, s.v) if len(inputs) > 1 else expression.dense(s.q)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+    sweeps_are_the_matrix(robot, state(robot, 4), word)
 
 
 @pytest.mark.parametrize("name", ["fourbar", "differential", "ankle"])
@@ -144,7 +110,7 @@ def test_what_theory_says_is_proved():
     s = robot.operators
     for left, right in (
         (s.mass.inv, (s.I - s.H @ s.psi @ s.K).T @ s.D.inv @ (s.I - s.H @ s.psi @ s.K)),
-        (s.H @ s.psi @ s.M @ s.psi.T @ s.H.T, s.H @ s.psi @ s.M @ s.psi.T @ s.H.T),
+        (s.H @ s.psi, (s.I - s.H @ s.psi @ s.K) @ s.H @ s.phi),
         (s.mass, (s.I + s.H @ s.phi @ s.K) @ s.D @ (s.I + s.H @ s.phi @ s.K).T),
     ):
         assert pp.prove(left, right)

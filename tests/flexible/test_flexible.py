@@ -12,13 +12,10 @@ import psiphi as pp
 from flexible.flexed import arm, tree
 from flexible.lagrange import Lagrange
 from psiphi.bench.interpreted import Interpreted
-from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import framed, program
 from psiphi.operators import Expression, Operators, random_values
-from psiphi.operators.rates import RATES
 from psiphi.rewriting.book import BOOK, CHAIN, FIXED_MAPS, MISPRINT, SINGLE
-from psiphi.sweeps.interpreter import interpret
 from theorems.laws import LAWS, holds, state
+from theorems.words import WORDS, slope, sweeps_are_the_matrix, swept, turns_as_its_rates_say
 
 OF_TREES = {"M couples only joints on one path", "L is sparse as the tree"}  # places of one body are related, too
 UNIT = dict(section=dict(area=1.0, Iy=1e-6, Iz=1e-6, J=2e-6), material=dict(E=1e6, density=1.0))  # EI = rho A = 1
@@ -73,50 +70,16 @@ def test_laws_of_mechanics():
             holds(LAWS[law], robot, s)
 
 
-def slope(value, h=2e-4):
-    near, far = value(h) - value(-h), value(2 * h) - value(-2 * h)
-    return (8 * near - far) / (12 * h)
-
-
 def test_every_letter_turns_as_its_rate_says():
-    robot = arm()
-    o, s = Operators(robot._model), state(robot, 3)
-    tried = 0
-    for name in RATES:
-        x = getattr(o, name)
-        if name == "I" or x.term.args[0].bare in ("S", "Delta_phi", "Delta_psi", "L", "Phi", "Psi"):
-            continue
-        want = slope(lambda t, x=x: x.dense(robot.integrate(s.q, t * s.v)))
-        got = x.dot().dense(s.q, s.v)
-        assert np.abs(got - want).max() <= 1e-6 * (1.0 + np.abs(want).max()), name
-        tried += 1
-    assert tried > 10
+    turns_as_its_rates_say(arm(), state(arm(), 3), 1e-6)
 
 
-WORDS = {
-    "M^-1": lambda s: s.mass.inv,
-    "J M^-1 J*": lambda s: s.J("tool", "elbow") @ s.mass.inv @ s.J("tool", "elbow").T,
-    "W": lambda s: s.I - s.H @ s.psi @ s.K,
-    "H psi B": lambda s: s.H @ s.psi @ s.B("tool"),
-    "Coriolis": lambda s: s.coriolis,
-}
 LETTERS = ("H", "phi", "psi", "M", "P", "D", "G", "K", "E_phi", "E_psi", "tau_bar")  # and their adjoints
-
-
-def swept(expression, given):
-    """What sweeps on numbers make of an expression."""
-    equation = Equation({"y": expression}, arm()._model)
-    over = framed(equation)
-    return interpret(program(equation, over), over, *(given[arg.name] for arg in equation.arguments()[0]))[0]
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_sweeps_are_the_matrices(word):
-    s = state(arm(), 4)
-    expression = WORDS[word](Operators(arm()._model))
-    wanted = expression.dense(s.q, s.v) if word == "Coriolis" else expression.dense(s.q)
-    found = swept(expression, {"q": s.q, "v": s.v})
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+    sweeps_are_the_matrix(arm(), state(arm(), 4), word)
 
 
 def test_every_letter_is_its_matrix():
@@ -125,7 +88,7 @@ def test_every_letter_is_its_matrix():
         for letter in (getattr(o, name), getattr(o, name).T):
             matrix = letter.dense(s.q)
             x = np.random.default_rng(1).standard_normal(matrix.shape[1])
-            found = swept(letter @ pp.vector("x", "joint" if len(x) == arm().nv else "link"), {"q": s.q, "x": x})
+            found = swept(arm(), letter @ pp.vector("x", "joint" if len(x) == arm().nv else "link"), {"q": s.q, "x": x})
             np.testing.assert_allclose(
                 np.ravel(found), matrix @ x, rtol=0, atol=1e-10 * (1.0 + np.abs(matrix).max()), err_msg=name
             )

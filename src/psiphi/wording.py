@@ -19,6 +19,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def shown_path(path: object) -> str:
+    """A path for a message; of a long one the end, which says most."""
+    text = str(path)
+    return repr(text if len(text) <= 240 else f"...{text[-240:]}")
+
+
 def _small(value: object) -> bool:
     return not isinstance(value, list | tuple | dict | set | frozenset) or (len(value) < 60 and all(map(_flat, value)))
 

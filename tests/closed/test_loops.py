@@ -23,6 +23,7 @@ LOOPS = {
     "cylindrical": {"axis": (0.0, 0.6, 0.8)},
     "planar": {"axis": (1.0, 2.0, -0.5)},
     "sliding": {"axis": (0.5, -1.0, 0.7)},
+    "rough": {"axis": (0.5, -1.0, 0.7), "friction": 1e3},
     "distance": {"length": 0.8},
 }
 
@@ -70,7 +71,11 @@ def test_rows_are_the_derivative_of_the_errors(kind, one_tree):
     steps = np.eye(system.nv)
     ahead, behind = (system.constraint_residual(system.integrate(q, steps, s)) for s in (h, -h))
     assert np.abs(system.constraint_residual(q)).max() < 1e-10
-    assert np.abs((ahead - behind).T / (2 * h) - system.constraint_jacobian(q)).max() < 1e-8
+    found, rows = (ahead - behind).T / (2 * h), system.constraint_jacobian(q)
+    if kind == "rough":  # it may rest anywhere on its plane: across it there is a speed that is held, and no error
+        assert not found[1:].any() and np.linalg.matrix_rank(rows) == 3
+        found, rows = found[:1], rows[:1]
+    assert np.abs(found - rows).max() < 1e-8
 
 
 @pytest.mark.parametrize("one_tree", [True, False], ids=["one tree", "two trees"])

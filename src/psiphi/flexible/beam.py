@@ -44,7 +44,7 @@ class Beam(FlexibleBody):
 
     >>> beam = Beam(1.0, (0.05, 0.01), "aluminium", modes=2, tip="free")
     >>> (beam.frequencies / (2 * np.pi)).round(2), round(beam.mass, 3)
-    (array([  8.23,  41.13,  51.55, 257.76]), 1.35)
+    (array([  8.23,  41.13,  51.55, 257.73]), 1.35)
     """
 
     def __init__(

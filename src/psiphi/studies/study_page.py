@@ -18,7 +18,7 @@ from psiphi.escaping import html
 from psiphi.studies.outcome import Study
 from psiphi.viewer.page import write
 from psiphi.viewer.plots import BOTTOM, COLORS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, labels, linear_scale
-from psiphi.wording import counted, shown
+from psiphi.wording import counted, shown, shown_path
 
 BINS = 60
 STYLE = """
@@ -57,7 +57,7 @@ def _motions(study: Study, chosen: list[int], target: Path) -> Iterator[tuple[in
             continue
         except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
             why = getattr(error, "strerror", None) or str(error)
-            raise Error(f"cannot write {shown(str(target))}: {why}", "give another place for the report") from error
+            raise Error(f"cannot write {shown_path(target)}: {why}", "give another place for the report") from error
         yield i, f"{folder.name}/motion_{i}.html"
 
 

@@ -131,7 +131,7 @@ class Embedding:
     @property
     def instead(self) -> str:
         """What to give them."""
-        return "the robot as it was before pp.embed" if self.loops else "the robot with rigid links"
+        return "the robot as it was before pp.embed" if self.loops else "the robot with its modes locked (robot.lock)"
 
     @property
     def key(self) -> str:

@@ -35,7 +35,8 @@ def robot_of(given: Any) -> Robot:
         raise StateError(cause, "take a part of it: robot.subtree(...)")
     if given.embedding is not None:
         cause = f"reach: {given.embedding.words(given.name)}, and inverse kinematics moves joints one by one"
-        raise StateError(cause, f"reach with {given.embedding.instead}; pp.connect(robot).assemble(q) closes loops")
+        loops = "; pp.reach(pp.connect(robot, loops), ...) keeps loops closed" if given.embedding.loops else ""
+        raise StateError(cause, f"reach with {given.embedding.instead}{loops}")
     if not given.joints:
         raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
     return given

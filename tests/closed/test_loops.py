@@ -13,6 +13,7 @@ from psiphi.errors import SingularError, StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
 from psiphi.model.kinds import KINDS
+from psiphi.model.places import from_rpy
 from zoo import random_body, random_joint, random_tree
 
 LOOPS = {
@@ -213,3 +214,51 @@ def test_bad_loops_are_refused_in_words(loop, words):
         connect(robot, [loop])
     with pytest.raises(StateError, match="no loop"):
         connect(robot)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["along the axes", "turned"])
+def test_rows_that_are_nothing_but_rounding_carry_nothing(turned, rng):
+    """A plane four-bar on a turning base, closed by a hinge: three of its five rows are zero, or what rounding leaves of zero.
+    Two are felt; forces are those of least norm, and the same as of the dense system."""
+    rpy = tuple(rng.uniform(-1.0, 1.0, 3)) if turned else (0.0, 0.0, 0.0)
+    b = Builder("bar on a base")
+    for name in ("base", "crank", "coupler", "rocker"):
+        b.body(name, mass=1.0, com=(0.3, 0.0, 0.0), inertia=np.diag([0.02, 0.03, 0.04]))
+    b.joint("turn", "revolute", "world", "base", axis=(0.6, 0.0, 0.8), rpy=rpy)
+    b.joint("motor", "revolute", "base", "crank", axis=(0, 1, 0), rpy=rpy)
+    b.joint("elbow", "revolute", "crank", "coupler", axis=(0, 1, 0), xyz=(0.4, 0, 0))
+    b.joint(
+        "wrist", "revolute", "base", "rocker", axis=(0, 1, 0), rpy=rpy, xyz=np.reshape(from_rpy(*rpy), (3, 3)) @ (1.0, 0, 0)
+    )
+    b.frame("one", "coupler", xyz=(0.9, 0, 0))
+    b.frame("two", "rocker", xyz=(0.7, 0, 0))
+    system = uncompiled(connect(b.build(), [Loop("hinge", "one", "two", axis=(0, 1, 0))]))
+    q = system.assemble([0.3, 0.9, -0.6, 1.4], hold=["turn", "motor"])
+    q, v = system.project(q, rng.standard_normal(4))
+    tau = rng.standard_normal(4)
+    found = system.forward_dynamics_details(q, v, tau)
+    J, M = system.constraint_jacobian(q), system.robot.mass_matrix(q)
+    torque = tau - system.robot.bias(q, v)
+    held = np.linalg.pinv(J, rcond=1e-8)
+    lam = held.T @ (M @ found["a"] - torque)
+    assert found["rank"] == 2 and not found["unique"] and found["solvable"]
+    np.testing.assert_allclose(J @ found["a"], -system.constraint_bias(q, v), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(M @ found["a"] - torque, J.T @ lam, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["multipliers"], lam, rtol=0, atol=1e-9)
+
+
+def test_a_hinge_that_is_there_already_carries_nothing(rng):
+    """All rows are rounding: the robot moves as it did."""
+    b, axis = Builder("twice"), np.array([0.2, -0.4, 0.9]) / np.sqrt(1.01)
+    for name in ("a", "b"):
+        b.body(name, mass=1.0, com=(0.3, 0.1, 0.2), inertia=np.diag([0.1, 0.2, 0.15]))
+    b.joint("first", "revolute", "world", "a", axis=(0.3, 0.5, 0.8))
+    b.joint("second", "revolute", "a", "b", axis=axis, xyz=(0.5, 0.2, 0.1), rpy=(0.3, 0.2, 0.7))
+    b.frame("here", "a", xyz=(0.5, 0.2, 0.1), rpy=(0.3, 0.2, 0.7))
+    b.frame("there", "b")
+    robot = b.build()
+    system = uncompiled(connect(robot, [Loop("hinge", "here", "there", axis=tuple(axis))]))
+    q, v, tau = rng.standard_normal((3, 2))
+    found = system.forward_dynamics_details(q, v, tau)
+    assert found["rank"] == 0 and np.abs(found["forces"]).max() < 1e-6
+    np.testing.assert_allclose(found["a"], system.robot.forward_dynamics(q, v, tau), rtol=0, atol=1e-9)

@@ -147,7 +147,7 @@ def test_a_motion_stays_closed_and_keeps_its_energy():
     spanning = Spanning(tree, loops, robot, s.q, s.v)
     beside = pp.simulate(system, spanning.q, spanning.v, duration=0.5, dt=1e-3)
     for joint in tree.joints:
-        np.testing.assert_allclose(last[robot.joint(joint.name).q_slice], beside.q[-1][joint.q_slice], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(last[robot.joint(joint.name).q_slice], beside.q[-1][joint.q_slice], rtol=0, atol=1e-9)
 
 
 def test_doors_that_know_single_bodies_say_so():

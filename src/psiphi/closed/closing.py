@@ -168,7 +168,7 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
         if Omega is None:
             step[bad] = saddle.least_motion(system, q, right)
             continue
-        least = least_norm(Omega, right)
+        least = least_norm(Omega, right, dust=saddle.is_dust(system.constraint_jacobian(q)))
         mended = system._corrected(q, least.multipliers)[0]
         unsure = _worst(least.left) > CLOSE * _worst(right)
         if unsure.any():

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 from psiphi.closed import loose
@@ -22,6 +22,7 @@ from psiphi.closed.constraints import Closure
 from psiphi.closed.elimination import Solver
 from psiphi.closed.hub import Hub, find
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
+from psiphi.closed.singular import STRAIN
 from psiphi.compiler.equations import Equation
 from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
@@ -30,6 +31,8 @@ from psiphi.spatial.screws import dot
 from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
+DUST = 1e-14  # of what frames can do: an entry of Omega below it is what rounding leaves of a row that is none
+FAINT = DUST * sqrt(STRAIN)  # a pivot of dust strains by STRAIN
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
 
 
@@ -189,6 +192,11 @@ class Coupling:
                 out[a][b] = out[b][a] = felt(left, *moved)
         return out
 
+    def reach(self, X: Scalars) -> Any:
+        """The trace of X = J M^-1 J*: what forces at the frames can do to them, whichever way they are held."""
+        width = 6 * len(self.closure.frames)
+        return sum((X["X"][i * width + i] for i in range(width)), 0.0)
+
     def _moved(self, X: Scalars, pull: Pull, frames: list[int], joints: list[int]) -> tuple[dict, dict]:
         """[J; F] M^-1 Jc* of one row: motions of the frames, accelerations of the joints that follow."""
         width, nv = 6 * len(self.closure.frames), self.closure.model.nv
@@ -223,17 +231,19 @@ class Coupling:
         return out
 
 
-def solver(omega: list[list], redundant: bool = False) -> Solver:
-    """right -> lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular.
-    `redundant` leaves out rows that follow from others."""
+def solver(omega: list[list], redundant: bool = False, scale: Any = 0.0) -> Solver:
+    """right -> lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular,
+    and where a pivot is DUST beside `scale`, what the frames can do at all. `redundant` leaves out rows that follow from
+    others, and rows of dust."""
     if redundant:
-        loose_factors = loose.factor(omega)
-        return lambda right, _: (*loose.solve_factored(loose_factors, omega, right), [])
+        floor = DUST * scale
+        loose_factors = loose.factor(omega, floor)
+        return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floor), [])
     factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
-        ratio = omega[j][j] * d_inv
-        strain = strain + ratio * ratio
+        ratio, faint = omega[j][j] * d_inv, FAINT * scale * d_inv
+        strain = strain + (ratio * ratio + faint * faint)
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 

@@ -62,7 +62,8 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
 def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
     """Multipliers of least norm by the eigenvalues of Omega, and where that is no answer."""
     free, Omega, gap = system._call(system._terms(frames, axes), values)
-    least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0))
+    dust = saddle.is_dust(system.constraint_jacobian(values[0]))
+    least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0), dust)
     extra, wrenches = system._corrected(values[0], least.multipliers)
     new = {
         "a": free + extra,

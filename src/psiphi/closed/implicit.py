@@ -26,7 +26,7 @@ import numpy as np
 from psiphi.closed.circuits import flat
 from psiphi.closed.coupling import Algebra, Coupling, f, solver, u
 from psiphi.closed.methods import tau
-from psiphi.closed.saddle import FELT, KEPT
+from psiphi.closed.saddle import FELT, KEPT, row_sizes
 from psiphi.closed.singular import UNMET
 from psiphi.closed.solving import compliance
 from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
@@ -84,7 +84,7 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
     nv, m, width = closure.model.nv, closure.size, 6 * len(closure.frames)
 
     def solved(places: Places) -> Places:
-        U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"])
+        U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"], scale=places["reach"])
         rows = [Y[i * nv : (i + 1) * nv] for i in range(nv)]
         columns = [places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)]  # of X
         found = [solve(column, [])[0] for column in columns]  # of Omega^-1 X
@@ -120,8 +120,7 @@ def regular(mass: np.ndarray, Jc: np.ndarray) -> np.ndarray:
 
 def ranks(Jc: np.ndarray) -> np.ndarray:
     """How many rows do not follow from others."""
-    size = np.linalg.norm(Jc, axis=-1, keepdims=True)
-    w = np.linalg.svd(Jc / np.where(size > 0.0, size, 1.0), compute_uv=False)
+    w = np.linalg.svd(Jc / row_sizes(Jc)[..., None], compute_uv=False)
     return (w > KEPT * w.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
 
 
@@ -130,8 +129,7 @@ class Split:
     motions that no row feels; Y (..., m, m - rank), multipliers that do nothing."""
 
     def __init__(self, Jc: np.ndarray, rank: int):
-        size = np.linalg.norm(Jc, axis=-1)
-        size = np.where(size > 0.0, size, 1.0)  # ranks are judged of rows of one size
+        size = row_sizes(Jc)  # ranks are judged of rows of one size
         U, w, Vt = np.linalg.svd(Jc / size[..., None])
         self.inverse = (_t(Vt[..., :rank, :]) / w[..., None, :rank]) @ (_t(U[..., :rank]) / size[..., None, :])
         self.N, self.Y = _t(Vt[..., rank:, :]), np.linalg.qr(U[..., rank:] / size[..., None])[0]

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.closed import loose
 from psiphi.closed.singular import UNMET
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+FAINT_ROW = 1e-13  # of the largest row,
+NO_ROW = 1e-14  # or in metres and parts of a unit vector: what rounding leaves of a row that is none
 KEPT = 1e-8  # singular values of the scaled Jc below this are zeros
 FELT = 1e-13  # motions with less inertia than this, relative to the largest, are not determined by any force
 
@@ -63,6 +66,18 @@ class Verdict:
         return bool(np.isfinite(self.a).all())
 
 
+def row_sizes(Jc: np.ndarray) -> np.ndarray:
+    """The rows' norms (..., m), by which they are made comparable; 1 for rows that are nothing but rounding."""
+    size = np.linalg.norm(Jc, axis=-1)
+    return np.where(is_dust(Jc), 1.0, size)
+
+
+def is_dust(Jc: np.ndarray) -> np.ndarray:
+    """Which rows (..., m) are zero but for rounding: beside the others, or beside arms of a metre and unit axes."""
+    size = np.linalg.norm(Jc, axis=-1)
+    return size <= np.maximum(FAINT_ROW * size.max(axis=-1, keepdims=True, initial=0.0), NO_ROW)
+
+
 def judge(mass: np.ndarray, Jc: np.ndarray, torque: np.ndarray, right: np.ndarray) -> Verdict:
     """Gauss' principle for one state, nothing inverted that may be singular: with N a basis of null(Jc)
 
@@ -72,13 +87,13 @@ def judge(mass: np.ndarray, Jc: np.ndarray, torque: np.ndarray, right: np.ndarra
     nothing = Verdict(np.full(nv, np.nan), np.full(m, np.nan), m, np.zeros(m), np.zeros(nv))
     if not all(np.isfinite(x).all() for x in (mass, Jc, torque, right)):
         return nothing
-    size = np.linalg.norm(Jc, axis=-1)
-    size = np.where(size > 0.0, size, 1.0)
+    size = row_sizes(Jc)
     U, w, Vt = np.linalg.svd(Jc / size[:, None])
     rank = int((w > KEPT * w.max(initial=0.0)).sum())
     held = Vt[:rank].T @ ((U[:, :rank].T @ (right / size)) / w[:rank])
     left = right - Jc @ held
-    if np.abs(left).max(initial=0.0) > UNMET * max(1.0, np.abs(right).max(initial=0.0)):
+    unmet = np.where(is_dust(Jc), loose.OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
+    if (np.abs(left) > unmet).any():
         return Verdict(nothing.a, nothing.multipliers, rank, left, nothing.loose)
     N = Vt[rank:].T
     inertia, Q = np.linalg.eigh(N.T @ mass @ N)

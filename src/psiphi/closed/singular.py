@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.closed import loose
 from psiphi.closed.constraints import Constraint
 
 STRAIN = 1e14  # a pivot of Omega below 1e-7 of its diagonal counts as singular, and is looked at with eigenvalues
@@ -36,14 +37,17 @@ class Least:
         return np.abs(self.left).max(axis=-1, initial=0.0) > CLOSE * self.scale
 
 
-def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float = 0.0) -> Least:
-    """lambda of least norm with Omega lambda = right, element by element; rows are scaled before ranks are judged.
+def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float = 0.0, dust: np.ndarray | bool = False) -> Least:
+    """lambda of least norm with Omega lambda = right, element by element; rows are scaled before ranks are judged. Rows that
+    are `dust` (..., m) are none.
 
     >>> least_norm(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).multipliers.tolist()
     [1.0, 1.0]
     """
     finite: Any = np.isfinite(Omega).all(axis=(-2, -1)) & np.isfinite(right).all(axis=-1)
     Omega = np.where(finite[..., None, None], Omega, np.eye(Omega.shape[-1]))
+    dust = np.broadcast_to(dust, Omega.shape[:-1])
+    Omega = np.where(dust[..., None] | dust[..., None, :], 0.0, Omega)
     d = np.sqrt(np.maximum(np.diagonal(Omega, axis1=-2, axis2=-1), 0.0))
     d = np.where(d > 0.0, d, 1.0)
     w, Q = np.linalg.eigh(Omega / d[..., :, None] / d[..., None, :])
@@ -56,6 +60,7 @@ def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float =
     slack = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
     answer = basic - np.einsum("...ij,...j->...i", null, slack)
     left = right - np.einsum("...ij,...j->...i", Omega, answer)
+    left = np.where(dust, CLOSE / loose.OFF, 1.0) * left  # rows that are none may be off by more
     scale = np.maximum(np.maximum(1.0, np.abs(right).max(axis=-1, initial=0.0)), asked)
     return Least(np.where(finite[..., None], answer, np.nan), kept.sum(axis=-1), np.where(finite[..., None], left, 0.0), scale)
 

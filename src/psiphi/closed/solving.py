@@ -23,7 +23,8 @@ def compliance(algebra: Algebra) -> dict[str, Stage]:
     """X, U and Y where they are needed, and Omega of them."""
 
     def coupled(places: Places) -> Places:
-        return {"Omega": places["c"].omega({name: places[name] for name in algebra.compliances})}
+        X = {name: places[name] for name in algebra.compliances}
+        return {"Omega": places["c"].omega(X), "reach": places["c"].reach(X)}
 
     return {**algebra.compliances, "Omega": coupled}
 
@@ -31,7 +32,7 @@ def compliance(algebra: Algebra) -> dict[str, Stage]:
 def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, Stage]:
     """Stages that leave the solver of the constraints in the place "solver": by Omega, or around the hub."""
     if method != HUB:
-        return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], redundant)}}
+        return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], redundant, places["reach"])}}
     low = low_groups(algebra)
 
     def eliminated(places: Places) -> Places:

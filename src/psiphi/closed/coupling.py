@@ -192,10 +192,11 @@ class Coupling:
                 out[a][b] = out[b][a] = felt(left, *moved)
         return out
 
-    def reach(self, X: Scalars) -> Any:
-        """The trace of X = J M^-1 J*: what forces at the frames can do to them, whichever way they are held."""
+    def reach(self, X: Scalars) -> list:
+        """Row by row, what forces at its frames can do to them, whichever way they are held: the traces of their X."""
         width = 6 * len(self.closure.frames)
-        return sum((X["X"][i * width + i] for i in range(width)), 0.0)
+        own = [sum((X["X"][i * width + i] for i in range(6 * f, 6 * f + 6)), 0.0) for f in range(len(self.closure.frames))]
+        return [sum((own[frame] for frame, _ in pull.wrenches), 0.0) for pull in self.pulls]
 
     def _moved(self, X: Scalars, pull: Pull, frames: list[int], joints: list[int]) -> tuple[dict, dict]:
         """[J; F] M^-1 Jc* of one row: motions of the frames, accelerations of the joints that follow."""
@@ -231,18 +232,18 @@ class Coupling:
         return out
 
 
-def solver(omega: list[list], redundant: bool = False, scale: Any = 0.0) -> Solver:
+def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
     """right -> lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular,
-    and where a pivot is DUST beside `scale`, what the frames can do at all. `redundant` leaves out rows that follow from
+    and where a pivot is DUST beside `reach`, what the row's frames can do at all. `redundant` leaves out rows that follow from
     others, and rows of dust."""
     if redundant:
-        floor = DUST * scale
-        loose_factors = loose.factor(omega, floor)
-        return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floor), [])
+        floors = [DUST * x for x in reach]
+        loose_factors = loose.factor(omega, floors)
+        return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
     factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
-        ratio, faint = omega[j][j] * d_inv, FAINT * scale * d_inv
+        ratio, faint = omega[j][j] * d_inv, FAINT * reach[j] * d_inv
         strain = strain + (ratio * ratio + faint * faint)
     return lambda right, _: (small.solve(factors, right), strain, [])
 

@@ -84,7 +84,7 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
     nv, m, width = closure.model.nv, closure.size, 6 * len(closure.frames)
 
     def solved(places: Places) -> Places:
-        U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"], scale=places["reach"])
+        U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"], places["reach"])
         rows = [Y[i * nv : (i + 1) * nv] for i in range(nv)]
         columns = [places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)]  # of X
         found = [solve(column, [])[0] for column in columns]  # of Omega^-1 X

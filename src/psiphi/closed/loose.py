@@ -4,7 +4,7 @@ A = L diag(d) L*; a pivot below LOOSE of its diagonal entry is a row that follow
 answers the system if the right side follows too. The strain is large where it does not, and where a pivot is small and yet no
 zero: sum (A_jj / d_j)^2 over the pivots kept, FAR for each row that does not follow. A row may be nothing at all but for
 rounding (the row across the plane of a plane mechanism); beside its own diagonal entry its pivot then looks sound: those not
-above a `floor` are left out, too, and may be OFF by what speeds that are not quite those of the mechanism make of it.
+above their `floors` are left out, too, and may be OFF by what speeds that are not quite the mechanism's make of it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ OPEN = 1e-7  # of the right side: a row left out that is off by more does not fo
 FAR = 1e30
 
 
-def factor(A: list, floor: Any = 0.0) -> tuple[list, list, list]:
+def factor(A: list, floors: list | None = None) -> tuple[list, list, list]:
     """(L, d_inv, on): the factors, d_inv zero where a pivot is left out, and on = 1 where it is kept."""
     on: list = []
 
     def inverse(d: Any, diagonal: Any) -> Any:
-        on.append(less(LOOSE * diagonal + floor, d))
+        on.append(less(LOOSE * diagonal + (floors[len(on)] if floors else 0.0), d))
         return on[-1] / choose(on[-1], d, 1.0)
 
     L, d_inv = small.factor(A, inverse)
@@ -38,7 +38,7 @@ def solve(A: list, b: list) -> tuple[list, Any]:
     return solve_factored(factor(A), A, b)
 
 
-def solve_factored(factors: tuple[list, list, list], A: list, b: list, floor: Any = None) -> tuple[list, Any]:
+def solve_factored(factors: tuple[list, list, list], A: list, b: list, floors: list | None = None) -> tuple[list, Any]:
     L, d_inv, on = factors
     y = small.forward(L, b)
     size = 1.0 + dot(b, b)
@@ -46,6 +46,6 @@ def solve_factored(factors: tuple[list, list, list], A: list, b: list, floor: An
     strain: Any = 0.0
     for j, (value, inverse, kept) in enumerate(zip(y, d_inv, on, strict=True)):
         ratio = A[j][j] * inverse
-        allowed = choose(less(A[j][j], floor), off, close) if floor is not None else close
+        allowed = choose(less(A[j][j], floors[j]), off, close) if floors else close
         strain = strain + (ratio * ratio + FAR * ((1.0 - kept) * less(allowed, value * value)))
     return small.backward(L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]), strain

@@ -32,7 +32,7 @@ def compliance(algebra: Algebra) -> dict[str, Stage]:
 def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, Stage]:
     """Stages that leave the solver of the constraints in the place "solver": by Omega, or around the hub."""
     if method != HUB:
-        return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], redundant, places["reach"])}}
+        return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], places["reach"], redundant)}}
     low = low_groups(algebra)
 
     def eliminated(places: Places) -> Places:

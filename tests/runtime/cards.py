@@ -106,6 +106,9 @@ class StandinDriver:
         text = code.rstrip(b"\0").decode()
         return Emulation(text)
 
+    def context(self, number: int) -> int:
+        return 0xC0 + number
+
     def launch(self, kernel: Emulation, blocks: int, threads: int, parameters: ctypes.Array, stream: int, number: int) -> None:
         self.log.append(("launch", blocks, threads, stream, number))
         kernel.launch(parameters, blocks * threads // WARP // kernel.team)

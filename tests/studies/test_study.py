@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from children import child
+from children import child, same_code
 from psiphi import cli
 from psiphi.studies import workers
 from psiphi.studies.counters import normal, philox, uniform
@@ -129,6 +129,7 @@ pp.study({file!r}, out={out!r})
 """
 
 
+@same_code
 def test_killed_at_any_moment_it_goes_on_with_the_same_bits(tmp_path):
     file, out = tmp_path / "falls.toml", tmp_path / "falls.study"
     text = "robot = 'acrobot'\nmotions = 4000\nchunk = 100\nseed = 5\nduration = 0.4\n[vary]\n"
@@ -197,6 +198,7 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
             call()
 
 
+@same_code
 def test_a_cluster_gives_the_same_bits_and_a_dead_worker_costs_its_chunk(robot, monkeypatch):
     keys = {"motions": 640, "chunk": 64, "seed": 4, "duration": 0.02, "vary": {"mass": MASSES, "v": {"normal": [0.0, 1.0]}}}
     plain = pp.study(robot, **keys)

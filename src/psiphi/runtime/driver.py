@@ -49,6 +49,10 @@ class LoadedKernel:
     registers: int
     local: int
 
+    @property
+    def handle(self) -> int:
+        return self.function.value
+
 
 class Driver:
     """The driver's functions that psiphi calls."""
@@ -100,14 +104,22 @@ class Driver:
         card = self.card(number)
         return [self.version, card.name, card.capability]
 
-    @contextmanager
-    def on(self, number: int):
-        """The card's primary context, as long as the block lasts."""
+    def address(self, name: str) -> int:
+        """Where a function of the driver is: for machine code that calls it."""
+        return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0
+
+    def context(self, number: int) -> int:
+        """The card's primary context."""
         if number not in self.contexts:
             context = ctypes.c_void_p()
             self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._number("cuDeviceGet", number))
             self.contexts[number] = context
-        self.call("cuCtxPushCurrent_v2", self.contexts[number])
+        return self.contexts[number].value
+
+    @contextmanager
+    def on(self, number: int):
+        """The card's primary context, as long as the block lasts."""
+        self.call("cuCtxPushCurrent_v2", ctypes.c_void_p(self.context(number)))
         try:
             yield
         finally:

@@ -66,10 +66,11 @@ class Verdict:
         return bool(np.isfinite(self.a).all())
 
 
-def row_sizes(Jc: np.ndarray) -> np.ndarray:
-    """The rows' norms (..., m), by which they are made comparable; 1 for rows that are nothing but rounding."""
-    size = np.linalg.norm(Jc, axis=-1)
-    return np.where(is_dust(Jc), 1.0, size)
+def comparable(Jc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Jc with rows of norm one, and the norms (..., m); rows that are nothing but rounding are zero, and their norm 1."""
+    dust = is_dust(Jc)
+    size = np.where(dust, 1.0, np.linalg.norm(Jc, axis=-1))
+    return np.where(dust[..., None], 0.0, Jc / size[..., None]), size
 
 
 def is_dust(Jc: np.ndarray) -> np.ndarray:
@@ -87,12 +88,13 @@ def judge(mass: np.ndarray, Jc: np.ndarray, torque: np.ndarray, right: np.ndarra
     nothing = Verdict(np.full(nv, np.nan), np.full(m, np.nan), m, np.zeros(m), np.zeros(nv))
     if not all(np.isfinite(x).all() for x in (mass, Jc, torque, right)):
         return nothing
-    size = row_sizes(Jc)
-    U, w, Vt = np.linalg.svd(Jc / size[:, None])
+    unmet = np.where(is_dust(Jc), loose.OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
+    rows, size = comparable(Jc)
+    Jc = rows * size[:, None]
+    U, w, Vt = np.linalg.svd(rows)
     rank = int((w > KEPT * w.max(initial=0.0)).sum())
     held = Vt[:rank].T @ ((U[:, :rank].T @ (right / size)) / w[:rank])
     left = right - Jc @ held
-    unmet = np.where(is_dust(Jc), loose.OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
     if (np.abs(left) > unmet).any():
         return Verdict(nothing.a, nothing.multipliers, rank, left, nothing.loose)
     N = Vt[rank:].T
@@ -114,8 +116,7 @@ def compliance(mass: np.ndarray, Jc: np.ndarray, J: np.ndarray) -> np.ndarray:
     """J N (N* M N)^-1 N* J*, N = null(Jc), batch by batch: no differences of large numbers, however light a body is."""
     finite = (np.isfinite(mass) & np.isfinite(J).all(axis=(-2, -1), keepdims=True)).all(axis=(-2, -1), keepdims=True)
     mass, Jc = np.where(finite, mass, np.eye(mass.shape[-1])), np.where(finite, Jc, 0.0)
-    size = np.linalg.norm(Jc, axis=-1, keepdims=True)
-    _, w, Vt = np.linalg.svd(Jc / np.where(size > 0.0, size, 1.0))
+    _, w, Vt = np.linalg.svd(comparable(Jc)[0])
     free = np.ones(Vt.shape[:-1], dtype=bool)  # which rows of Vt span null(Jc)
     free[..., : w.shape[-1]] = w <= KEPT * w.max(axis=-1, keepdims=True, initial=0.0)
     N = np.swapaxes(np.where(free[..., None], Vt, 0.0), -1, -2)

@@ -17,6 +17,7 @@ import numpy as np
 
 from psiphi.arguments import flag, read, real
 from psiphi.closed.reading import names
+from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element
 from psiphi.errors import StateError
 from psiphi.wording import shown
@@ -150,7 +151,7 @@ def _particular(Jp: np.ndarray, weights: np.ndarray, T: np.ndarray) -> np.ndarra
 def unfelt(Jp: np.ndarray) -> np.ndarray:
     """(..., p, p): columns that span null(Jp), other columns zero: how joints without motors move and no contact feels it."""
     finite = np.isfinite(Jp).all(axis=(-2, -1), keepdims=True)
-    _, w, Vt = np.linalg.svd(np.where(finite, Jp, 0.0))
+    _, w, Vt = np.linalg.svd(np.where(finite & (np.abs(Jp) > NO_ROW), Jp, 0.0))
     free = np.ones(Vt.shape[:-1], dtype=bool)
     free[..., : w.shape[-1]] = w <= RCOND * w.max(axis=-1, keepdims=True, initial=0.0)
     return np.swapaxes(np.where(free[..., None] & finite, Vt, 0.0), -1, -2)
@@ -171,7 +172,7 @@ def _joint(system: Any, coordinate: int) -> str:
 def _pinv(A: np.ndarray) -> np.ndarray:
     """A^+; NaN of elements that are not finite, and only of those."""
     finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
-    return np.where(finite, np.linalg.pinv(np.where(finite, A, 0.0), rcond=RCOND), np.nan)
+    return np.where(finite, np.linalg.pinv(np.where(finite & (np.abs(A) > NO_ROW), A, 0.0), rcond=RCOND), np.nan)
 
 
 def _weights(system: Any, share) -> np.ndarray:

@@ -60,8 +60,9 @@ def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float =
     slack = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
     answer = basic - np.einsum("...ij,...j->...i", null, slack)
     left = right - np.einsum("...ij,...j->...i", Omega, answer)
-    left = np.where(dust, CLOSE / loose.OFF, 1.0) * left  # rows that are none may be off by more
-    scale = np.maximum(np.maximum(1.0, np.abs(right).max(axis=-1, initial=0.0)), asked)
+    wanted = np.maximum(1.0, np.abs(right).max(axis=-1, initial=0.0))
+    scale = np.maximum(wanted, asked)
+    left = np.where(dust, CLOSE / loose.OFF * (scale / wanted)[..., None], 1.0) * left  # rows that are none may be off by more
     return Least(np.where(finite[..., None], answer, np.nan), kept.sum(axis=-1), np.where(finite[..., None], left, 0.0), scale)
 
 

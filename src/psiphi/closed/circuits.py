@@ -20,6 +20,7 @@ from psiphi.closed.methods import CORRECTED, HUB, METHODS
 from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
 from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
 from psiphi.spatial.screws import add
+from psiphi.spatial.small import flat
 from psiphi.sweeps.program import ADDED, Argument
 
 
@@ -32,10 +33,6 @@ def gap(places: Places) -> list:
     """Jc a + bias, from the motions A = J a of the frames and a itself."""
     c: Coupling = places["c"]
     return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
-
-
-def flat(rows: list[list]) -> list:
-    return [x for row in rows for x in row]
 
 
 def _filled(places: Places, algebra: Algebra, multipliers: list) -> list:

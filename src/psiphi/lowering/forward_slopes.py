@@ -13,9 +13,10 @@ from typing import Any
 from psiphi.framing.framing import Tree
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, motion, subtract
+from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
+from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import joint_velocity
-from psiphi.steps.local import adjoint_map, articulate
+from psiphi.steps.local import articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
 
 CLIMBS_PSI = [
@@ -93,7 +94,7 @@ class ForwardSlopes:
             if self.psi:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
-            if site.at_root and len(site.H) == 6 and all(isinstance(x, float) and x == 0.0 for x in site.rotor):
+            if site.at_root and len(site.H) == 6 and all(map(vanishes, site.rotor)):
                 _, wd, vd = site.kept["above"]
                 free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
 
@@ -151,24 +152,20 @@ def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict
             if not whitened:
                 column = list(e)
                 for k in range(n):
-                    for i in above[k] if not _is_zero(column[k]) else ():
+                    for i in above[k] if not vanishes(column[k]) else ():
                         e[i] = e[i] + W[i, k] * column[k]
         # nu = D⁻¹ e, joint by joint
         nu: list[Any] = [0.0] * n
         for own, gain in gains.values():
-            if not all(map(_is_zero, e[own])):
+            if not all(map(vanishes, e[own])):
                 nu[own] = gain.solve(e[own])
         # W* nu: k hears its ancestors i. Of the inverse mass matrix itself one half is enough
         for k in range(n if entries is not None else j + 1):
             value = nu[k]
             for i in above[k]:
-                if not _is_zero(nu[i]):
+                if not vanishes(nu[i]):
                     value = value + W[i, k] * nu[i]
             out[k, j] = -value if entries is not None else value
             if entries is None:
                 out[j, k] = out[k, j]
     return out
-
-
-def _is_zero(x: Any) -> bool:
-    return isinstance(x, float) and x == 0.0

@@ -9,10 +9,9 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering import frames, ground
-from psiphi.lowering.graph import adjoint
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
-from psiphi.operators.terms import Poly, Word
+from psiphi.operators.terms import Poly, Word, starred
 from psiphi.spatial.screws import Inertia, coinertia, dot, force
 from psiphi.spatial.stacks import DenseSquare
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
@@ -239,7 +238,7 @@ class _Fill:
                     self.put(name, j, i, c, value)
         if shape.mirror != shape.right:
             for i, column in site.kept[shape.mirror].items():
-                for j, value in _rows(site, apply(site, adjoint(shape.right.letters), column.value)):
+                for j, value in _rows(site, apply(site, starred(shape.right.letters), column.value)):
                     if column.origin is not None:
                         self.put(name, i, j, c, value)
 

@@ -6,6 +6,7 @@ The equations stand in `steps/composites.py`; by ψ words the same sweeps make W
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psiphi.framing.framing import Tree
@@ -35,6 +36,16 @@ MOTION = "motion"
 def start(gravity: Any, site: Site) -> None:
     """The world rests, and falls upwards."""
     site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
+
+
+def world_keeping(gravity: Any, **kept: Any) -> Callable[[Site], None]:
+    """What happens at the world first: it starts to fall, and keeps what the bodies read of it besides."""
+
+    def world(site: Site) -> None:
+        start(gravity, site)
+        site.keep(**kept)
+
+    return world
 
 
 def accelerated(site: Site, u: list | None) -> None:

@@ -24,7 +24,7 @@ from psiphi.model.kinds import Relative
 from psiphi.spatial import small
 from psiphi.spatial.choices import less
 from psiphi.spatial.duals import rate_of_change
-from psiphi.spatial.screws import Screw, Turn, add, cross, dot, pose, root
+from psiphi.spatial.screws import Screw, Turn, add, cross, dot, pose, root, vanishes
 
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 ZERO3 = [0.0, 0.0, 0.0]
@@ -315,7 +315,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 
 def _kept(x: Any, shut: Any) -> Any:
     """x where the cluster is closed; no number where it is not, constants included: a gear's ratio, too, is of closed ones."""
-    return x if isinstance(x, float) and x == 0.0 else x / shut
+    return x if vanishes(x) else x / shut
 
 
 def _on(place: tuple[list, list], spot: Spot) -> tuple[list, list]:

@@ -36,6 +36,11 @@ def root(x):
     return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
 
 
+def vanishes(x) -> bool:
+    """Whether x is the number zero, in every state: not an expression or an array that may be zero in some."""
+    return isinstance(x, float) and x == 0.0
+
+
 def cross(a, b):
     """a x b for 3-vectors."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]

@@ -73,6 +73,11 @@ def apply(A, x) -> list:
     return [dot(row, x) for row in A]
 
 
+def adjoint_map(H, x) -> list:
+    """H* x: of a joint's map H, the spatial motion of its rates x."""
+    return apply(transpose(H), x)
+
+
 def product(A, B) -> list:
     """A B."""
     columns = transpose(B)
@@ -82,6 +87,11 @@ def product(A, B) -> list:
 def part(x: list, at: int, size: int = 6) -> list:
     """The numbers of one body of several."""
     return x[at * size : (at + 1) * size]
+
+
+def flat(rows) -> list:
+    """Entries row by row, one after the other."""
+    return [x for row in rows for x in row]
 
 
 def plus(A, B) -> list:

@@ -17,15 +17,15 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
-from psiphi.spatial.screws import add, cross, rotate, second_moment
-from psiphi.spatial.small import plus, symmetric
-from psiphi.steps.local import ZERO3, adjoint_map
+from psiphi.spatial.screws import add, cross, rotate, second_moment, vanishes
+from psiphi.spatial.small import adjoint_map, plus, symmetric
+from psiphi.steps.local import ZERO3
 from psiphi.sweeps.program import Site
 
 
 def times(c: Any, x: list) -> list:
     """c x; nothing, where there is nothing to multiply."""
-    return ZERO3 if isinstance(c, float) and c == 0.0 else [c * y for y in x]
+    return ZERO3 if vanishes(c) else [c * y for y in x]
 
 
 def wedge(w: list, J: list) -> list:

@@ -6,20 +6,13 @@ a(S) = φ_S* (a_S + H_S* (dX/dt) β)      Ω_δ(S) = diag(V_d(j) ×*) φ_S      
 
 from __future__ import annotations
 
-from typing import Any
-
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.duals import Dual, rate_of_change
+from psiphi.spatial.duals import Dual, rate, rate_of_change
 from psiphi.spatial.screws import Inertia, add
-from psiphi.spatial.small import part
+from psiphi.spatial.small import adjoint_map, part
 from psiphi.spatial.stacks import StackedInertia, by_body
 from psiphi.sweeps.program import Site
-
-
-def _raised(H, x) -> list:
-    """H* x."""
-    return small.apply(small.transpose(H), x)
 
 
 def acceleration(site: Site, v: list) -> list:
@@ -29,8 +22,8 @@ def acceleration(site: Site, v: list) -> list:
     b, d = (link.laws.of_v(x) for x in (rates, link.laws.drift(q, rates)))
     own = []
     for at, (body, H, x) in enumerate(zip(link.links, link.maps(q), link.laws.of_q(q), strict=True)):
-        a = add(motion_cross(part(site.kept["V"], at), _raised(H, b[at])), _raised(H, d[at]))
-        own.append(a if body.row.Hdot is None else add(a, _raised(body.row.Hdot(x, b[at], body), b[at])))
+        a = add(motion_cross(part(site.kept["V"], at), adjoint_map(H, b[at])), adjoint_map(H, d[at]))
+        own.append(a if body.row.Hdot is None else add(a, adjoint_map(body.row.Hdot(x, b[at], body), b[at])))
     return link.spread(site.path[0], own) + link.spun([x for part_of in d for x in part_of])
 
 
@@ -51,7 +44,7 @@ def _joint_motions(site: Site) -> list:
     """V_d = H* β of every body's own joint."""
     link, q = site.link, site.of("q")
     rates = link.laws.of_v(link.laws.rates(q, site.kept["v"]))
-    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in _raised(H, b)]
+    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in adjoint_map(H, b)]
     return own + [0.0] * (link.size - len(own))
 
 
@@ -78,8 +71,8 @@ def differentiate(site: Site) -> None:
     rotor = link.rotor(q)
     joint, P_plus = site.kept["gain"].again(moving, H, [[Dual(0.0) + x for x in row] for row in rotor])
     sent: Inertia = link.path(q)[0].inertia(P_plus)
-    rates = {(r, c): _rate(sent.entry(r, c)) for r in range(6) for c in range(6)}
-    site.keep(P_dot=P_dot, U_dot=[[_rate(x) for x in u] for u in U], D_dot=[[_rate(x) for x in row] for row in joint.D])
+    rates = {(r, c): rate(sent.entry(r, c)) for r in range(6) for c in range(6)}
+    site.keep(P_dot=P_dot, U_dot=[[rate(x) for x in u] for u in U], D_dot=[[rate(x) for x in row] for row in joint.D])
     site.send(**{"P+_dot": Inertia.from_entries(rates)})
 
 
@@ -91,8 +84,8 @@ def split(site: Site, rows: type[list]) -> None:
     (junction,), H_dot, columns = site.path, joint_rates(site), []
     for c in range(6):
         x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
-        felt = [-y for y in _raised(H_dot, joint.adjoint(x))]
-        through = [a - b for a, b in zip(x, _raised(site.H, joint.adjoint(x)), strict=True)]  # τ̄* x
+        felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
+        through = [a - b for a, b in zip(x, adjoint_map(site.H, joint.adjoint(x)), strict=True)]  # τ̄* x
         y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turn_adjoint(site, x), felt))
         columns.append(junction.force(y))
     site.send(Pi=rows(small.transpose(columns)))
@@ -104,7 +97,3 @@ def _nothing() -> Inertia:
 
 def _dual(P: Inertia, P_dot: Inertia) -> Inertia:
     return Inertia.from_entries({(r, c): Dual(P.entry(r, c), P_dot.entry(r, c)) for r in range(6) for c in range(6)})
-
-
-def _rate(x: Any) -> Any:
-    return x.rate if isinstance(x, Dual) else 0.0

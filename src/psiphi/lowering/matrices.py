@@ -182,7 +182,7 @@ class _Fill:
             self._arrive(site)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
-                for j, e in _units(site, shape.letters, self.lowered.spaces[1]):
+                for j, e in _units(site, shape.letters):
                     for i, value in _rows(site, apply(site, shape.letters, e)):
                         self.put(name, i, j, c, value)
             elif isinstance(shape, Climb) and is_lever(shape):
@@ -206,7 +206,7 @@ class _Fill:
     def _climb(self, site: Site, f: Family) -> None:
         here = Climbing(site.children.get(f, {}))
         sent = {}
-        units = list(_units(site, f.letters, ""))
+        units = list(_units(site, f.letters))
         # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
         if not f.shifted:
             for j, e in units:
@@ -304,7 +304,7 @@ def apply(site: Site, letters: Word, x) -> Any:
     return x
 
 
-def _units(site: Site, letters: Word, space: str):
+def _units(site: Site, letters: Word):
     """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
     last = letters[-1] if letters else None
     if isinstance(last, FrameLetter):

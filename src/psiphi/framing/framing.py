@@ -185,18 +185,12 @@ def _in_axes(to: Pose, m: Any, mc: list, J: list) -> tuple[Any, list, list]:
     """Mass, first and second moment about other axes: R mc + m t,  R J R* + t (R mc)* + (R mc) t* + m t t*."""
     R, t = to.rotation.tolist(), to.translation.tolist()
     first = small.apply(R, mc)
-    return m, [x + m * y for x, y in zip(first, t, strict=True)], _moved(_turned(R, J), m, first, t)
+    return m, [x + m * y for x, y in zip(first, t, strict=True)], small.steiner(_turned(R, J), m, first, t)
 
 
 def _turned(R: list, J: list) -> list:
     """R J R*."""
     return small.transpose([small.apply(R, row) for row in small.transpose([small.apply(R, row) for row in J])])
-
-
-def _moved(J: list, m: Any, first: list, t: list) -> list:
-    """J + t first* + first t* + m t t*."""
-    rows = [[J[i][j] + (t[i] * first[j] + first[i] * t[j]) + m * (t[i] * t[j]) for j in range(i, 3)] for i in range(3)]
-    return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
 
 
 def _depth(model: Model) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, pose
+from psiphi.spatial.screws import add, cross, pose, subtract
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, gauges
 from psiphi.sweeps.program import Site
@@ -86,7 +86,7 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
         for number, (axes, origin, at) in places.items():
             R, h = part(site.kept["R"], at, 3), part(row, at)
             w, v = small.apply(R, h[:3]), small.apply(R, h[3:])
-            arm = [x - y for x, y in zip(origin, part(site.kept["p"], at, 3), strict=True)]
+            arm = subtract(origin, part(site.kept["p"], at, 3))
             A = small.transpose(axes)
             column = small.apply(A, w) + small.apply(A, add(v, cross(w, arm)))
             for r, value in enumerate(column):

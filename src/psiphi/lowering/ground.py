@@ -12,7 +12,7 @@ from __future__ import annotations
 from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
-from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
+from psiphi.spatial.screws import add, cross, force, motion, pose, rotate, subtract
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Site, merge
@@ -96,7 +96,7 @@ def divided(mass: list | None, moment: list | None) -> list:
 
 def at_center(f, c) -> list:
     """[n - c x F; F]."""
-    return [x - y for x, y in zip(f[:3], cross(c, f[3:]), strict=True)] + f[3:]
+    return subtract(f[:3], cross(c, f[3:])) + f[3:]
 
 
 def hand(site: Site, letter: Letter, y) -> list:

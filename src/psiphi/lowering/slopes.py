@@ -11,14 +11,13 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, subtract, unrotate
+from psiphi.spatial.screws import add, cross, dot, force, from_second, pose, rotate, subtract, tilde, unrotate
 from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
     JointSlopes,
     MovingBody,
     SlopeColumn,
     axial,
-    from_second,
     joint_slopes,
     joint_velocity,
     times,
@@ -131,7 +130,7 @@ class SlopeMatrix:
         F, n = add([link.mass * x for x in v], cross(w, link.moment)), add(axial(W), cross(link.moment, v))
         p = link.moment
         Jd = symmetric([[W[i][j] + W[j][i] + v[i] * p[j] + v[j] * p[i] for j in range(3)] for i in range(3)])
-        R = plus(from_second(Jd), _tilde([-x for x in n])) + _tilde([-2.0 * x for x in F])
+        R = plus(from_second(Jd), tilde([-x for x in n])) + tilde([-2.0 * x for x in F])
         if (below := site.children.get("R")) is not None:
             R = plus(R, below.rows)
         own = joint_slopes(site, w + v, wp + vp, wdp + subtract(vdp, cross(wp, vp)))
@@ -181,10 +180,6 @@ class MixedComposite:
 
     def __add__(self, other: MixedComposite) -> MixedComposite:
         return MixedComposite(plus(self.rows, other.rows))
-
-
-def _tilde(x: list) -> list:
-    return [[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]]
 
 
 def write(site: Site, name: str, n: int, entries: Entries) -> None:

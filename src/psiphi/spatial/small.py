@@ -99,6 +99,14 @@ def plus(A, B) -> list:
     return [add(x, y) for x, y in zip(A, B, strict=True)]
 
 
+def steiner(J, mass, p, l) -> list:
+    """J + l p* + p l* + m l l*: the second moment of a mass m with first moment p, seen from where its origin is at l.
+
+    Written out, so that zeros of l fold it away; with l (p + m l / 2)* and its adjoint it would cost less where l has none."""
+    rows = [[J[i][j] + l[i] * p[j] + l[j] * p[i] + mass * (l[i] * l[j]) for j in range(i, 3)] for i in range(3)]
+    return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
+
+
 def symmetric(A) -> list:
     """By its upper half: below the diagonal stands what stands above it, to the last bit."""
     return [[A[min(r, c)][max(r, c)] for c in range(len(A))] for r in range(len(A))]

@@ -17,7 +17,7 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
-from psiphi.spatial.screws import add, cross, rotate, second_moment, vanishes
+from psiphi.spatial.screws import add, cross, from_second, rotate, second_moment, vanishes
 from psiphi.spatial.small import adjoint_map, plus, symmetric
 from psiphi.steps.local import ZERO3
 from psiphi.sweeps.program import Site
@@ -45,15 +45,6 @@ def axial(A: list) -> list:
 def both(a: list, c: list) -> list:
     """a c* + c a*."""
     return symmetric([[a[i] * c[j] + a[j] * c[i] for j in range(3)] for i in range(3)])
-
-
-def from_second(J: list) -> list:
-    """tr(J) 1 - J: the inertia of a second moment."""
-    return [
-        [J[1][1] + J[2][2], -J[0][1], -J[0][2]],
-        [-J[0][1], J[0][0] + J[2][2], -J[1][2]],
-        [-J[0][2], -J[1][2], J[0][0] + J[1][1]],
-    ]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
 from psiphi.spatial.duals import Dual, rate, rate_of_change
-from psiphi.spatial.screws import Inertia, add
+from psiphi.spatial.screws import Inertia, add, subtract
 from psiphi.spatial.small import adjoint_map, part
-from psiphi.spatial.stacks import StackedInertia, by_body
+from psiphi.spatial.stacks import NOTHING, StackedInertia, by_body
 from psiphi.sweeps.program import Site
 
 
@@ -63,7 +63,7 @@ def turn_adjoint(site: Site, x: list) -> list:
 def differentiate(site: Site) -> None:
     """Tip to base: dP/dt, dU/dt, dD/dt, and d/dt (φ P+ φ*) for the parent: `articulate`, on numbers that move."""
     link, P = site.link, site.kept["P"]
-    P_dot = site.children.get("P+_dot") or StackedInertia([_nothing() for _ in link.parts])
+    P_dot = site.children.get("P+_dot") or StackedInertia([NOTHING] * len(link.parts))
     moving = StackedInertia([_dual(a, b) for a, b in zip(P.blocks, P_dot.blocks, strict=True)])
     q = [Dual(x, rate) for x, rate in zip(site.of("q"), _moving(site), strict=True)]
     H = link.H(q)
@@ -85,14 +85,10 @@ def split(site: Site, rows: type[list]) -> None:
     for c in range(6):
         x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
         felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
-        through = [a - b for a, b in zip(x, adjoint_map(site.H, joint.adjoint(x)), strict=True)]  # τ̄* x
+        through = subtract(x, adjoint_map(site.H, joint.adjoint(x)))  # τ̄* x
         y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turn_adjoint(site, x), felt))
         columns.append(junction.force(y))
     site.send(Pi=rows(small.transpose(columns)))
-
-
-def _nothing() -> Inertia:
-    return Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
 
 
 def _dual(P: Inertia, P_dot: Inertia) -> Inertia:

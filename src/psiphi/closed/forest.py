@@ -87,7 +87,11 @@ class Forest:
         return self.robot.neutral()
 
     def random(
-        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, seed: int | None = None
+        self,
+        rng: np.random.Generator | int | None = None,
+        size: tuple[int, ...] | int | None = None,
+        *,
+        seed: int | None = None,
     ) -> np.ndarray:
         """Random joints; not assembled."""
         return self.robot.random(rng, size, seed=seed)

@@ -34,6 +34,7 @@ FILTER = [
 
 def filtered(site: Site, x: list, name: str, own: list) -> None:
     """Tip to base: z = own + Σ φ z⁺, z⁺ = z + G (x - H z); what is left of x is D ν."""
+    # the joint yields until its torque is x: G (x - H z) is what that changes of the force, and H z⁺ = x
     below, gain = site.children.get(name), site.kept["gain"]
     z = own if below is None else add(own, below)
     left = subtract(x, small.apply(site.H, z))
@@ -44,6 +45,7 @@ def filtered(site: Site, x: list, name: str, own: list) -> None:
 
 def smoothed(site: Site, name: str, out: str) -> list:
     """Base to tip: λ = φ* λ(p) + H* u, with u = ν - G* φ* λ(p), which it returns."""
+    # the motion inherited through the locked joint, less what the joint gives way to it: G* φ* λ(p)
     above = motion(site.path, site.parent[out])
     u = subtract(site.kept[f"{name} nu"], site.kept["gain"].adjoint(above))
     site.keep(**{f"{out}+": above, out: add(above, adjoint_map(site.H, u))})
@@ -54,6 +56,7 @@ def true_motion(site: Site) -> list:
     """Base to tip: accelerations; the inboard motion with them, and the joint's force f = z⁺ + P⁺ λ⁺."""
     a = smoothed(site, "z", "accelerations")
     more, (w, wd, vd) = site.kept["accelerations+"], site.kept["above"]
+    # at roots λ⁺ = 0: the world's -g is in z, counted by the first sweep
     f = site.kept["z+"]
     f = f if site.at_root else add(f, site.kept["P_plus"] @ more)
     site.keep(above=(w, add(wd, more[:3]), add(vd, more[3:])), f=f)
@@ -91,6 +94,7 @@ class ForwardSlopes:
 
         def outward(site: Site) -> None:
             true_motion(site)
+            # ψ words read velocities at the links' origins, φ words from each link's own (V = [w; 0]): only these need v
             if self.psi:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})

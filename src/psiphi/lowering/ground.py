@@ -63,6 +63,7 @@ def put(site: Site, **values) -> None:
 
 def weigh(site: Site) -> None:
     """Tip to base: mass and first moment of everything outboard, m and m c."""
+    # [m, m c] add up inward as forces do; first moments are enough for c, so no inertia travels
     bodies = [[link.mass, *link.moment] for link in site.bodies]
     if "mass" in site.children:
         masses, moments = site.children["mass"], site.children["moment"]
@@ -105,6 +106,7 @@ def hand(site: Site, letter: Letter, y) -> list:
         return [0.0] * site.link.size
     V = y.get(0, ZERO6)
     if letter.bare == AT_CENTER:
+        # the world's origin moves by v + c x w when the centre of mass moves by v: ℰ_c* y, then φ* as for ℰ₀*
         c = divided(site.world["mass"], site.world["moment"])
         V = V[:3] + add(V[3:], cross(c, V[:3]))
     return motion(site.path, V)

@@ -61,6 +61,7 @@ class InverseChange(OfInverseDynamics):
             change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
 
         def inward(site: Site) -> None:
+            # d f(k) = d needs(k) + sum_c φ (df(c) + ⟦f(c)⟧ H* dq): the force that a joint passes on turns with the joint
             gathered(site)
             below, f = site.children.get("df"), site.kept["f"]
             df = site.kept["change"] if below is None else add(site.kept["change"], below)
@@ -83,6 +84,7 @@ class InverseGradient(OfInverseDynamics):
 
         def outward(site: Site) -> None:
             self.accelerated(site)
+            # φ* H* w: what the weights are as a motion of the body, which its force is read with
             above = motion(site.path, site.parent["weighed"])
             site.keep(**{"weighed+": above, "weighed": add(above, adjoint_map(site.H, site.of(weight)))})
 

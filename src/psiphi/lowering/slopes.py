@@ -49,6 +49,8 @@ def world_keeping(gravity: Any, **kept: Any) -> Callable[[Site], None]:
 
 def accelerated(site: Site, u: list | None) -> None:
     """Base to tip: the motion of body and joint under the joint accelerations u, and the force that the body needs."""
+    # Newton and Euler of body k; beside it the parent's motion in this body's axes, on the joint's inboard side: what turning
+    # the joint carries past itself, Q_V = V⁺ x H* and Q_α = α⁺ x H* + V⁺ x Q_V
     w, _, vd, U = move(site, [0.0] * len(site.H) if u is None else u, MOTION)
     w_p, wd_p, vd_p, U_p = site.parent[MOTION]
     l = pose(site.path, EYE3, ZERO3)[1]
@@ -58,6 +60,7 @@ def accelerated(site: Site, u: list | None) -> None:
 
 def gathered(site: Site) -> None:
     """Tip to base: the force on each joint."""
+    # f(k) = needs(k) + sum_c φ(k,c) f(c)
     below = site.children.get("f")
     f = site.kept["needs"] if below is None else add(site.kept["needs"], below)
     site.keep(f=f)
@@ -164,6 +167,8 @@ class SlopeMatrix:
 
     def _read(self, site: Site, own: list[JointSlopes], climbing: Climbing) -> None:
         """Rows and columns of this joint against the coordinates further out."""
+        # i is this joint, j one further out. Entry (i, j): H(i) on the column of j. Entry (j, i): H(j) φ* (r Q_α + Γ Q_V)(i)
+        # = Q_α(i)* R_j + Q_V(i)* T_j, with R_j = φ r H*(j) and T_j = φ Γ* H*(j), which have climbed to here
         for j, c in climbing.items():
             for i, x in enumerate(own, site.slices["v"].start):
                 self.by_q[i, j], self.by_v[i, j] = dot(x.h, c.by_q), dot(x.h, c.by_v)

@@ -85,6 +85,7 @@ class MovingBody:
     @classmethod
     def alone(cls, link: Any, w: list, half: float) -> MovingBody:
         """One body that turns by w."""
+        # second moments turn as J' = w~ J - J w~ = W + W*, W = w~ J, and the angular momentum is the vector of W - W*
         W = wedge(w, [times(half, row) for row in link.pseudo])
         rate = symmetric([[W[i][j] + W[j][i] for j in range(3)] for i in range(3)])
         return cls(link.mass, list(link.moment), link.pseudo, cross(w, times(half, link.moment)), axial(W), rate)
@@ -115,6 +116,7 @@ class MovingBody:
 
     def inertia(self, x: list) -> list:
         """r x, of the composite at rest."""
+        # [[I, p~], [-p~, m]] x, I = tr(J) 1 - J: moments of mass are kept, and the 6 x 6 never written
         turn, move = x[:3], x[3:]
         momentum = add(small.apply(from_second(self.J), turn), cross(self.p, move))
         return momentum + add(times(self.mass, move), cross(turn, self.p))

@@ -17,6 +17,7 @@ from psiphi.sweeps.program import Site
 
 def compose(site: Site) -> None:
     """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
+    # this body with all that its children sent; of a cluster, each body with what hangs on it
     bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in site.bodies]
     below = site.children.get("rigid")
     if below is not None:

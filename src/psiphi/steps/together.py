@@ -18,6 +18,7 @@ from psiphi.sweeps.program import Site
 def acceleration(site: Site, v: list) -> list:
     """a(S), base to tip among the bodies: each one's own share, and what it inherits."""
     link, q = site.link, site.of("q")
+    # β = X v are the rates of all joints, (dX/dt) v what they gain without anybody's doing
     rates = link.laws.rates(q, v)
     b, d = (link.laws.of_v(x) for x in (rates, link.laws.drift(q, rates)))
     own = []
@@ -64,6 +65,7 @@ def differentiate(site: Site) -> None:
     """Tip to base: dP/dt, dU/dt, dD/dt, and d/dt (φ P+ φ*) for the parent: `articulate`, on numbers that move."""
     link, P = site.link, site.kept["P"]
     P_dot = site.children.get("P+_dot") or StackedInertia([NOTHING] * len(link.parts))
+    # every number with its rate: what `articulate` does to P is done to P + ε Ṗ, H + ε Ḣ, and the rates are read off
     moving = StackedInertia([_dual(a, b) for a, b in zip(P.blocks, P_dot.blocks, strict=True)])
     q = [Dual(x, rate) for x, rate in zip(site.of("q"), _moving(site), strict=True)]
     H = link.H(q)
@@ -83,6 +85,7 @@ def split(site: Site, rows: type[list]) -> None:
     site.keep(Pi=Pi)
     (junction,), H_dot, columns = site.path, joint_rates(site), []
     for c in range(6):
+        # column c of what the parent gets: φ* of a unit motion, through the joint and back as a force by φ
         x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
         felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
         through = subtract(x, adjoint_map(site.H, joint.adjoint(x)))  # τ̄* x

@@ -22,6 +22,7 @@ from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, 
 from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
 from psiphi.spatial.choices import less
 from psiphi.spatial.screws import add
+from psiphi.spatial.small import flat
 from psiphi.sweeps.program import ADDED, Argument
 
 
@@ -34,10 +35,6 @@ def gap(places: Places) -> list:
     """Jc a + bias, from the motions A = J a of the frames and a itself."""
     c: Coupling = places["c"]
     return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
-
-
-def flat(rows: list[list]) -> list:
-    return [x for row in rows for x in row]
 
 
 def _filled(places: Places, algebra: Algebra, multipliers: list) -> list:

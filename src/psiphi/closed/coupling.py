@@ -27,7 +27,7 @@ from psiphi.compiler.equations import Equation
 from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
-from psiphi.spatial.screws import dot
+from psiphi.spatial.screws import dot, vanishes
 from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
@@ -240,7 +240,7 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
         floors = [DUST * x for x in reach]
         loose_factors = loose.factor(omega, floors)
         return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
-    factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
+    factors = small.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
         ratio, faint = omega[j][j] * d_inv, FAINT * reach[j] * d_inv

@@ -12,7 +12,7 @@ from psiphi.closed.hub import Hub
 from psiphi.closed.singular import STRAIN
 from psiphi.spatial import small
 from psiphi.spatial.choices import choose, less
-from psiphi.spatial.screws import add, dot
+from psiphi.spatial.screws import add, dot, subtract, vanishes
 
 STIFF = 1e-10  # of what a row gives way in all: what its group gives less is nothing, until the answer is refined
 SHARP = 1e-11  # of the right side: rows left open by more are asked again by Omega, where Omega can be asked
@@ -84,7 +84,7 @@ def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundan
         downs = [group.down(right) for group in groups]
         pushed = _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)])
         d = small.solve(factors, add(push, pushed))
-        gammas = [scaled(g.e_inv, _less(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
+        gammas = [scaled(g.e_inv, subtract(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
         return _gathered(len(right), groups, gammas), strain, d
 
     return solved
@@ -124,7 +124,7 @@ def _own_inertia(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> tupl
 
 def _bounded(d: Any, _: Any) -> Any:
     """1 / d; where it is nothing in every state, that is told by the strain."""
-    return inf if isinstance(d, float) and d == 0.0 else 1.0 / d
+    return inf if vanishes(d) else 1.0 / d
 
 
 class _Bound:
@@ -184,20 +184,20 @@ class _Bound:
         h = add(push, _pushed(len(push), self.groups, [scaled(g.e_inv, y) for g, y, _ in pairs]))
         given = _pushed(len(push), self.groups, [scaled(w, y) for _, y, w in pairs])
         z = scaled(self.q_inv, small.forward(self.L, given))
-        rest = _less(small.forward(self.L, h), small.apply(self.turned, z))
+        rest = subtract(small.forward(self.L, h), small.apply(self.turned, z))
         d = small.backward(self.L, add(z, small.solve(self.inner, scaled(self.free, rest))))
-        left = _less(small.apply(self.P, d), h)
+        left = subtract(small.apply(self.P, d), h)
         x = small.backward(self.L, scaled(self.q_inv, small.forward(self.L, left)))
         gammas = []
         for g, y, w in pairs:
             moved, bound = small.apply(g.Y, d), small.apply(g.Y, x)
-            gammas.append(add(scaled(g.e_inv, _less(y, moved)), scaled(w, bound)))
+            gammas.append(add(scaled(g.e_inv, subtract(y, moved)), scaled(w, bound)))
         return _gathered(len(right), self.groups, gammas), d
 
     def left(self, right: list, push: list, multipliers: list, d: list) -> tuple[list, list]:
         """What an answer leaves of both right sides."""
         rows = list(right)
-        hub = _less(push, small.apply(self.M, d))
+        hub = subtract(push, small.apply(self.M, d))
         for group in self.groups:
             own = [multipliers[i] for i in group.rows]
             moved = add(small.apply(group.S, own), small.apply(group.B, d))
@@ -251,7 +251,3 @@ def _gathered(count: int, groups: Sequence[Group], gammas: Sequence[list]) -> li
 
 def scaled(weights: list, x: list) -> list:
     return [w * value for w, value in zip(weights, x, strict=True)]
-
-
-def _less(a: list, b: list) -> list:
-    return [x - y for x, y in zip(a, b, strict=True)]

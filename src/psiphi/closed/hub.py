@@ -83,7 +83,7 @@ def _around(closure: Closure, hub: int, tree: Sequence[int], rows: list[set[int]
         met = [c for c in clusters if c[0] & others] if others else []
         clusters = [c for c in clusters if not any(c is m for m in met)]
         clusters.append((others.union(*(c[0] for c in met)), sorted([i, *(j for c in met for j in c[1])])))
-    coordinates = [i for k, t in enumerate(tree) if t == hub for i in _own(model.joints[k])]
+    coordinates = [i for k, t in enumerate(tree) if t == hub for i in model.joints[k].coordinates]
     return Hub(
         model.bodies[hub].name,
         tuple(k for k, t in enumerate(tree) if t == hub),
@@ -112,14 +112,10 @@ def _movers(closure: Closure, hub: int, tree: Sequence[int], rows: set[int]) -> 
         while k != WORLD and tree[k] != hub:
             path.add(k)
             k = model.parent[k]
-    found = {i for k in path for i in _own(model.joints[k])}
+    found = {i for k in path for i in model.joints[k].coordinates}
     pairs = zip(closure.joints, closure.slices[len(closure.constraints) :], strict=True)
     return found | {i for joints, own in pairs if own.start in rows for i in joints if not _is_hubs(model, i, hub, tree)}
 
 
 def _is_hubs(model: Any, coordinate: int, hub: int, tree: Sequence[int]) -> bool:
-    return any(coordinate in _own(joint) for k, joint in enumerate(model.joints) if tree[k] == hub)
-
-
-def _own(joint: Any) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)
+    return any(coordinate in joint.coordinates for k, joint in enumerate(model.joints) if tree[k] == hub)

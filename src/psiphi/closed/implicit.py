@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.circuits import flat
 from psiphi.closed.coupling import Algebra, Coupling, f, solver, u
 from psiphi.closed.methods import tau
 from psiphi.closed.saddle import FELT, KEPT, comparable
@@ -33,6 +32,7 @@ from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
 from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
 from psiphi.spatial.screws import dot
+from psiphi.spatial.small import flat
 from psiphi.sweeps.program import Argument
 
 a = vector("a")

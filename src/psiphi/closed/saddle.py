@@ -2,6 +2,9 @@
 
 [ M   -Jc* ] [ a      ]   [ tau - C v - g + J* f_ext ]
 [ Jc    0  ] [ lambda ] = [ -dJc/dt v                ]
+
+On arrays: compiled programs (`circuits.py`) solve it by Omega, or around the hub. This has another road to the same answer, and
+where pivots tell nothing, ranks by singular values, which no code without branches has.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed import loose
-from psiphi.closed.singular import UNMET
+from psiphi.closed.singular import UNMET, null_space
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 FAINT_ROW = 1e-13  # of the largest row,
@@ -116,13 +119,10 @@ def compliance(mass: np.ndarray, Jc: np.ndarray, J: np.ndarray) -> np.ndarray:
     """J N (N* M N)^-1 N* J*, N = null(Jc), batch by batch: no differences of large numbers, however light a body is."""
     finite = (np.isfinite(mass) & np.isfinite(J).all(axis=(-2, -1), keepdims=True)).all(axis=(-2, -1), keepdims=True)
     mass, Jc = np.where(finite, mass, np.eye(mass.shape[-1])), np.where(finite, Jc, 0.0)
-    _, w, Vt = np.linalg.svd(comparable(Jc)[0])
-    free = np.ones(Vt.shape[:-1], dtype=bool)  # which rows of Vt span null(Jc)
-    free[..., : w.shape[-1]] = w <= KEPT * w.max(axis=-1, keepdims=True, initial=0.0)
-    N = np.swapaxes(np.where(free[..., None], Vt, 0.0), -1, -2)
-    inner = np.swapaxes(N, -1, -2) @ mass @ N + np.where(free, 0.0, 1.0)[..., None] * np.eye(Vt.shape[-1])
+    N, free = null_space(comparable(Jc)[0], KEPT)
+    inner = np.swapaxes(N, -1, -2) @ mass @ N + np.where(free, 0.0, 1.0)[..., None] * np.eye(N.shape[-1])
     least = np.linalg.eigvalsh(inner)
     finite &= (least[..., 0] > 1e-15 * least[..., -1])[..., None, None]  # else some motion has no inertia
     moved = np.where(finite, J, 0.0) @ N
-    answer = moved @ np.linalg.solve(np.where(finite, inner, np.eye(Vt.shape[-1])), np.swapaxes(moved, -1, -2))
+    answer = moved @ np.linalg.solve(np.where(finite, inner, np.eye(N.shape[-1])), np.swapaxes(moved, -1, -2))
     return np.where(finite, answer, np.nan)

@@ -22,6 +22,15 @@ CLOSE = 1e-9  # rows left open by more than this, relative to the accelerations 
 UNMET = 1e-6  # rows it leaves open by more than this cannot be met
 
 
+def null_space(A: np.ndarray, rcond: float) -> tuple[np.ndarray, np.ndarray]:
+    """(N, free): columns (..., n, n) that span null(A), the others zero, and which they are (..., n); by singular values,
+    those below `rcond` of the largest counted as zeros. Every element of a batch has a rank of its own."""
+    _, w, Vt = np.linalg.svd(A)
+    free = np.ones(Vt.shape[:-1], dtype=bool)
+    free[..., : w.shape[-1]] = w <= rcond * w.max(axis=-1, keepdims=True, initial=0.0)
+    return np.swapaxes(np.where(free[..., None], Vt, 0.0), -1, -2), free
+
+
 @dataclass(frozen=True)
 class Least:
     """Multipliers of least norm (..., m), the rank of Omega (...), and what is left open of each row (..., m)."""

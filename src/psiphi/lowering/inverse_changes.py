@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.changes import change_motion, pulled
+from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, start
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, force, motion
@@ -32,11 +33,11 @@ class OfInverseDynamics:
 
     rods = True
 
-    def __init__(self, u: str | None):
-        self.u, self.names = u, ("q", "v", u)
+    def __init__(self, u: str | None, loads: Loads = NO_LOADS):
+        self.u, self.loads, self.names = u, loads, ("q", "v", u, *loads.names)
 
     def accelerated(self, site: Site) -> None:
-        accelerated(site, None if self.u is None else site.of(self.u))
+        accelerated(site, None if self.u is None else site.of(self.u), self.loads)
 
     def torque(self, site: Site, f: list, u: list | None) -> list:
         """H f + J_m u."""
@@ -58,10 +59,12 @@ class InverseChange(OfInverseDynamics):
         def world(site: Site) -> None:
             start(tree.gravity, site)
             site.keep(changed=(ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]))
+            self.loads.start(site)
 
         def outward(site: Site) -> None:
             self.accelerated(site)
             change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
+            self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
 
         def inward(site: Site) -> None:
             gathered(site)
@@ -71,7 +74,8 @@ class InverseChange(OfInverseDynamics):
             site.write_joint(change, self.torque(site, df, given(site, self.u)))
             site.send(df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f))))
 
-        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), world)
+        sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 
 class InverseGradient(OfInverseDynamics):
@@ -86,6 +90,7 @@ class InverseGradient(OfInverseDynamics):
         def world(site: Site) -> None:
             start(tree.gravity, site)
             site.keep(weighed=ZERO6)
+            self.loads.start(site)
 
         def outward(site: Site) -> None:
             self.accelerated(site)
@@ -95,9 +100,13 @@ class InverseGradient(OfInverseDynamics):
         def inward(site: Site) -> None:
             gathered(site)
             site.write_joint(value, self.torque(site, site.kept["f"], None if self.u is None else site.of(self.u)))
-            by_q, by_v, asked = pulled(site)
+            by_q, by_v, asked = pulled(site, self.loads)
             found = {"q": [-x for x in by_q], "v": [-x for x in by_v], self.u: self.torque(site, asked, site.of(weight))}
             for which, bar in bars.items():
-                site.write_joint(bar, found[which])
+                if which in found:
+                    site.write_joint(bar, found[which])
+                else:
+                    self.loads.pull(site, bar, -1.0)
 
-        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), world)
+        sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))

@@ -355,7 +355,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
         }),
         Call("study", pp.study, {
             "source": pp.load("acrobot"), "motions": 2, "duration": 3e-3, "method": "rk4", "limits": "ignore", "controller": {"kind": "pd"},
-            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None,
+            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None, "cards": False,
         }),
         Call("study vary", lambda **o: pp.study(pp.load("acrobot"), motions=2, duration=2e-3, vary={"mass": o["all"], "v": {"uniform": o["numbers"]}}), {
             "all": {"choice": [1.0, 2.0]}, "numbers": [0.5, 1.5],

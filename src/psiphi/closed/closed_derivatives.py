@@ -82,10 +82,10 @@ class ClosedDerivative(ClosedCall):
             key, lambda: implicit.laws(self.system.algebra, of.frames, of.axes, forces), Differentiable
         )
 
-    def run(self, function: Any, *values: np.ndarray) -> tuple[np.ndarray, ...]:
+    def run(self, function: Any, *values: np.ndarray, system: Any = None) -> tuple[np.ndarray, ...]:
         """The results of a compiled function; free numbers stand behind its own arguments."""
-        n = len(self.of.inputs) + 2
-        found = self.system._run(function, (*values[:n], *self.system.robot._more, *values[n:]))
+        n, own = len(self.of.inputs) + 2, system or self.system
+        found = own._run(function, (*values[:n], *own.robot._more, *values[n:]))
         return found if isinstance(found, tuple) else (found,)
 
     def answer(self, at: Solved, dr2: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -103,14 +103,14 @@ class ClosedDerivative(ClosedCall):
             matrix[rest], slack[rest] = self._looked_at(at, rest, dr2, matrix.shape[-2])
         if not forces:
             return matrix, np.zeros((*lead, nv, nv))
-        unit = system._corrected(q[..., None, :], np.eye(m))[1].reshape(*lead, m, -1)
+        unit = system._over_samples()._corrected(q[..., None, :], np.eye(m))[1].reshape(*lead, m, -1)
         by_lam = np.swapaxes(unit, -1, -2)
         own = np.broadcast_to(np.eye(by_lam.shape[-2]), (*lead, by_lam.shape[-2], by_lam.shape[-2]))
         return np.concatenate([by_lam @ matrix[..., nv:, :], own], axis=-1), by_lam @ slack
 
     def _looked_at(self, at: Solved, rest: np.ndarray, dr2: np.ndarray | None, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """The first rows of -K^-1, or of what takes its place, and the slack, where Omega is of no use; NaN: no answer."""
-        system, q = self.system, at.values[0][rest]
+        system, q = self.system._of(rest.shape, rest), at.values[0][rest]
         mass, Jc = system.robot.mass_matrix(q), system.constraint_jacobian(q)
         matrix, slack = np.full((len(q), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)
         whole, loose = at.regular[rest], (at.solvable & ~at.regular)[rest]
@@ -121,14 +121,15 @@ class ClosedDerivative(ClosedCall):
 
     def _redundant(self, at: Solved, mass: np.ndarray, Jc: np.ndarray, rest: np.ndarray, dr2: np.ndarray | None) -> Any:
         """The same of (a, lambda) where rows follow from others: states of one rank at a time."""
-        system = self.system
+        system = self.system._of(rest.shape, rest)
         values = tuple(x[rest] for x in at.values)
-        by_q, by_v = self.run(self.laws().jacobian("q", "v"), *values)[2:4]
+        by_q, by_v = self.run(self.laws().jacobian("q", "v"), *values, system=system)[2:4]
         own, found = implicit.ranks(Jc), (np.full((len(Jc), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape))
         rate = system._function("rates", lambda: implicit.rates(system.algebra), Differentiable).jacobian("q")
-        turned = lambda q, x: system._run(rate, (q, x, *system.robot._more))  # noqa: E731
         for rank in np.unique(own):
             here = own == rank
+            more = system._of(here.shape, here).robot._more
+            turned = lambda q, x, more=more: system._run(rate, (q, x, *more))  # noqa: E731
             parts = implicit.Split(Jc[here], int(rank))
             point = implicit.Point(values[0][here], values[1][here], turned, Jc[here], parts, implicit.holding(system.algebra))
             good = np.ones(here.sum(), dtype=bool)

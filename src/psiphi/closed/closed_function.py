@@ -51,6 +51,10 @@ class ClosedFunction(ClosedCall):
         motors = tau[-1:] == (self.system.na,) != (self.system.nv,)
         return self if motors == self.motors else self.system._closed(self.name, self.frames, self.axes, motors)
 
+    def again(self, system: Any) -> ClosedFunction:
+        """The same of a system with other parameters."""
+        return ClosedFunction(system, self.name, self.frames, self.axes, self.motors)
+
     def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
         return [self.solved(self.read(values, ())[0]).result]
 
@@ -70,7 +74,7 @@ class ClosedFunction(ClosedCall):
                 arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {shape})"))
         shapes = [(self.system.nv,) if arg.name in CHANGES else arg.shape for arg in args]
         leads = {arg.name: x.shape[: x.ndim - len(shape)] for arg, x, shape in zip(args, arrays, shapes, strict=True)}
-        lead = guard.batch_axes(self.name, leads)
+        lead = self.system._batch(guard.batch_axes(self.name, leads))
         whole = [np.broadcast_to(x, (*lead, *shape)) for x, shape in zip(arrays, shapes, strict=True)]
         return tuple(whole[: len(self.inputs)]), whole[len(self.inputs) :]
 
@@ -87,11 +91,12 @@ class ClosedFunction(ClosedCall):
 
 def lasting(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Which motions (B, samples, n) have constraints whose rank stays, on them and beside where they begin: (B,)."""
-    own = implicit.ranks(system.constraint_jacobian(q))
+    own = implicit.ranks(system._over_samples().constraint_jacobian(q))
     found = (own == own[:, :1]).all(axis=-1)
     loose = np.flatnonzero(found & (own[:, 0] < system.nc))
     if len(loose):
         rest = np.zeros((len(loose), system.nv))
-        gradients = ClosedFunction(system, ACCELERATIONS).vjp("q", "v")(q[loose, 0], v[loose, 0], rest, rest)[1:]
+        some = system._of((len(q),), loose)
+        gradients = ClosedFunction(some, ACCELERATIONS).vjp("q", "v")(q[loose, 0], v[loose, 0], rest, rest)[1:]
         found[loose] = np.isfinite(np.concatenate(gradients, axis=-1)).all(axis=-1)
     return found

@@ -72,6 +72,7 @@ class TapeDerivative(ClosedCall):
             arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"))
         leads = [(arg.name, x.shape[: x.ndim - len(arg.shape)]) for arg, x in zip(self.inputs, arrays, strict=True)]
         lead = guard.batch_axes(self.name, {f"{name} ({i})": shape for i, (name, shape) in enumerate(leads)})
+        lead = self.system._batch(lead)
         regular = np.broadcast_to(self.regular(arrays[:own]), lead)
         found = self.system._run(self.code, (*arrays[:own], *self.system.robot._more, *arrays[own:]))
         found = found if isinstance(found, tuple) else (found,)
@@ -117,6 +118,11 @@ class ClosedHessian(ClosedCall):
         for arg, value in zip(self.inputs, values, strict=True):
             array = real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})")
             spread.append(np.expand_dims(array, array.ndim - len(arg.shape)))
-        found = self.change.answers([*spread, *units])[-len(self.names) :]
+        found = self._along().answers([*spread, *units])[-len(self.names) :]
         rows = [x.reshape(*x.shape[: x.ndim - len(size)], -1) for x, size in zip(found, self.sizes, strict=True)]
         return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]
+
+    def _along(self) -> TapeDerivative:
+        """`change` for arrays with one more batch axis, behind the others: parameters with batch axes get it, too."""
+        of, system = self.of, self.of.system._over_samples()
+        return self.change if system is of.system else TapeDerivative(of.again(system), self.change.steps)

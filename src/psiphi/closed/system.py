@@ -16,6 +16,7 @@ from psiphi.closed.programs import Programmed
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need
+from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.wording import nearest, shown
 
 
@@ -274,9 +275,9 @@ class System(Programmed):
         return explaining.text(self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why)
 
     def at(self, parameters: Numbers) -> System:
-        """The system with the free numbers of its mechanisms, (n,): one mechanism's after the other's, as they were named.
+        """The system with the free numbers of its mechanisms, (..., n): one mechanism's after the other's, as they were named.
 
-        One set for all states: batches of parameters are for robots.
+        One set for all states, or one an element: batch axes are those of all arguments.
 
         >>> import psiphi as pp
         >>> light = pp.load("pelican").free("mass")
@@ -288,10 +289,6 @@ class System(Programmed):
         robot: Any = self.robot
         if robot.freed is None:
             raise StateError(f"no number of {self.name} is free", 'free some of a mechanism: robot.free("inertia")')
-        bound = robot.at(parameters)
-        if np.ndim(bound.given) != 1:
-            cause = f"parameters of shape {np.shape(bound.given)} came for a closed system, expected one set"
-            raise StateError(cause, "call it for one set after the other")
-        made = System(bound, self.closure.constraints, self.closure.follows, self.passive, self.object)
-        made._functions, made._forms = self._functions, self._forms
-        return made
+        guard.on_host(self.name, parameters)
+        refuse_lazy(self.name, "a closed chain looks at its parameters", parameters)
+        return self._given(robot.consistent(parameters))

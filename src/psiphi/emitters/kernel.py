@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from psiphi.emitters import quick
-from psiphi.emitters.delivery import deliver, place_table
+from psiphi.emitters.delivery import deliver, place_tables
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
@@ -41,6 +41,7 @@ class Kernel:
     outputs: Placed
     frame: int
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
+    zeros: frozenset[int] = frozenset()  # places that hold 0, whatever comes in
     keeps_inputs: bool = False  # whether no block writes where its inputs stand
     fetches: bool = False  # whether blocks fetch the next one's elements: addresses stand behind the frame, one an input
 
@@ -51,7 +52,8 @@ def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False
     widths = [Width(fp, 1)] + ([Width(fp, lanes)] if lanes > 1 else [])
     parts = ["@tables = global ptr null", declarations(widths)]
     parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.fetches else []
-    parts += [place_table(f"places{i}", places, lanes) for i, (_, places) in enumerate(kernel.outputs) if not _is_run(places)]
+    for i, (_, places) in enumerate(kernel.outputs):
+        parts += [] if _is_run(places) else [place_tables(i, places, kernel.zeros, lanes)]
     for width in widths:
         parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), _range(kernel, width, streams)]
         parts += [unpack(width)] if any(_is_run(places) for _, places in kernel.outputs) else []
@@ -126,7 +128,7 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
         if kernel.fetches and w.lanes > 1 and i < len(kernel.inputs):
             before += _next_address(i, arg, kernel.frame, w)
         width: int | str = columns
-        if kernel.keeps_inputs and rows == 1 and columns > w.lanes and i < len(kernel.inputs):
+        if kernel.keeps_inputs and rows == 1 and columns > w.lanes > 1 and i < len(kernel.inputs):
             load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
             before += _once(i, columns, w)
             width = f"%width{i}"
@@ -139,7 +141,7 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
             number = i - len(kernel.inputs)
             load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
             given = given.replace(f"%frame{i}", "%frame")
-            after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, i1 %large{i})")
+            after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, ptr @blank{number}, i1 %large{i})")
     size = behind(kernel.frame, w) + (8 * len(kernel.inputs) if kernel.fetches else 0)
     take, give = frame_memory(size)
     newline = "\n  "

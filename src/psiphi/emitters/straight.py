@@ -7,6 +7,7 @@ of the next block, some lines of memory after every run of operations.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import copysign
 from typing import Any
 
 from psiphi.emitters.kernel import Kernel, behind, side_by_side
@@ -14,6 +15,7 @@ from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.segments import Pieces, cut
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
+from psiphi.tape.ops import Op
 
 LINE = 64  # bytes that memory gives at a time
 LONG_ROW = 32  # numbers an element: of fewer the processor fetches the next by itself
@@ -23,14 +25,21 @@ def straight_kernel(straight: Straight, fma: bool = True, size: int = 0) -> Kern
     """The kernel of a whole unrolled program."""
     pieces, inputs = cut(straight, size, shared=True), straight.program.inputs
     outputs = tuple((arg, tuple(places)) for arg, places in zip(straight.program.outputs, pieces.places, strict=True))
+    zeros = {pieces.places[i][at] for i, at, node in straight.stores if _is_zero(*straight.tape.nodes[node])}
     return Kernel(
         side_by_side(inputs, pieces.layout.inputs),
         outputs,
         pieces.frame,
         lambda width: _block(pieces, width, fma, inputs),
+        zeros=frozenset(zeros),
         keeps_inputs=True,
         fetches=any(arg.size >= LONG_ROW for arg in inputs),
     )
+
+
+def _is_zero(op: Op, value: Any, _: Any) -> bool:
+    """Whether a node is the number 0, not -0."""
+    return op is Op.CONST and value == 0.0 and copysign(1.0, value) > 0.0
 
 
 def _block(pieces: Pieces, width: Width, fma: bool, inputs: tuple[Argument, ...]) -> str:

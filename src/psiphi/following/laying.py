@@ -105,7 +105,10 @@ def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
     row = real(name, given, (), "give a number or nv numbers")
     if row.shape not in ((), (robot.nv,)) or not (row > 1e-12).all():
         raise StateError(f"{name} is {shown(given)}, expected one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
-    return np.broadcast_to(np.where(row > 1e12, np.inf, row), (robot.nv,))
+    out = np.empty(robot.nv)
+    out[:] = row
+    out[out > 1e12] = np.inf
+    return out
 
 
 def _knots(robot: Robot, through: np.ndarray, limits: Limits) -> np.ndarray:

@@ -24,47 +24,53 @@ NEWTON = 8  # steps of a projection
 
 
 class Gap:
-    """e(q) and Jc(q) of a system, compiled before the first step is taken."""
+    """e(q) and Jc(q) of a system."""
 
-    def __init__(self, system: Any):
-        self.system = system
-        self._jacobian, self._residual, self._call = system._jacobian, system._residual, system._call
-        self._rest = np.zeros(system.nv)
-        for function in (self._jacobian, self._residual):
-            function.source.compile("d")
+    def __init__(self, system: Any, count: int):
+        self._jacobian, self._residual = system._jacobian, system._residual
+        self.system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
+
+    def of(self, which: np.ndarray) -> Gap:
+        """That of some elements."""
+        return Gap(self.system._of(self._lead, which), len(which))
 
     def open(self, q: np.ndarray) -> np.ndarray:
-        return self._call(self._residual, (q, self._rest))[..., 0, :]
+        return self.system._call(self._residual, (q, self._rest))[..., 0, :]
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
-        return self._call(self._jacobian, (q,))
+        return self.system._call(self._jacobian, (q,))
 
 
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     """The loops closed near a guess, or an error that says what stays open."""
-    (q,), gap = system._state(q=q_guess), Gap(system)
+    (q,) = system._state(q=q_guess)
+    for function in (system._jacobian, system._residual):
+        function.source.compile("d")  # before the first step is taken
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
-    lead = q.shape[:-1]
+    lead = system._batch(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = system.normalize(q).reshape(-1, system.nq)
+        guess = np.broadcast_to(system.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
     move = np.ones(system.nv)
     for name in names("hold", hold):
         move[system.robot.joint(name).v_slice] = 0.0
-    if not np.isfinite(guess).all():
-        where = element(_place(~np.isfinite(guess).all(axis=-1), lead))
+    lost: Any = ~np.isfinite(guess).all(axis=-1)
+    if lost.any():
+        where = element(_place(lost, lead))
         raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
-    q, e, _ = close(gap, guess, move, tolerance)
+    q, e, _ = close(system._of(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
     _check_closed(system, q, e, tolerance, lead)
     return q.reshape(*lead, system.nq)
 
 
-def close(gap: Gap, guess: np.ndarray, move: np.ndarray, tolerance: float, limits: bool = False, starts: int = STARTS):
+def close(
+    system: Any, guess: np.ndarray, move: np.ndarray, tolerance: float, limits: bool = False, starts: int = STARTS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """min |e(q)| from guesses (n, nq): dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W = `move` (nv,)
     leaves out what is held and, with `limits`, what stands at a limit and would leave it.
 
     An element that gets stuck starts again from its guess, shaken a little, then more. The answer is q, e, and how many starts.
     """
-    system, room = gap.system, Room.within_limits(gap.system.robot, move) if limits else Room(move)
+    gap, room = Gap(system, len(guess)), Room.within_limits(system.robot, move) if limits else Room(move)
     guess = room.inside(np.array(guess))
     q, e, tries = np.array(guess), np.full((len(guess), system.nc), np.inf), np.zeros(len(guess), dtype=int)
     rng = np.random.default_rng(0)
@@ -75,7 +81,7 @@ def close(gap: Gap, guess: np.ndarray, move: np.ndarray, tolerance: float, limit
         start = guess[todo]
         if far:
             start = room.inside(system.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
-        new, left = _descend(gap, room, start, tolerance)
+        new, left = _descend(gap.of(todo), room, start, tolerance)
         better = _worst(left) < _worst(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
         tries[todo] += 1
@@ -120,11 +126,12 @@ def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.
         at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
         if not len(at):
             break
-        Jc = gap.jacobian(q[at])
+        there = gap.of(at)
+        Jc = there.jacobian(q[at])
         step = _step(Jc, e[at], mu[at], room.free(q[at], -np.einsum("bij,bi->bj", Jc, e[at])))
         trial = room.inside(gap.system.integrate(q[at], step))
         with np.errstate(all="ignore"):
-            new = gap.open(trial)
+            new = there.open(trial)
             better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
         q[at[better]], e[at[better]] = trial[better], new[better]
         mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
@@ -167,10 +174,10 @@ def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, l
     lost = ~(_worst(e) <= tolerance)
     if not lost.any():
         return
-    i = int(np.argmax(lost))
-    what = direction(system, q[i], e[i])
+    i, place = int(np.argmax(lost)), _place(lost, lead)
+    what = direction(system._of(lead, place), q[i], e[i])
     raise StateError(
-        f"the loops do not close{element(_place(lost, lead))}: {what}, stays open by {_worst(e[i]):.3g}",
+        f"the loops do not close{element(place)}: {what}, stays open by {_worst(e[i]):.3g}",
         "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
     )
 
@@ -179,12 +186,14 @@ def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray
     """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
     q, v = system._state(q=q, v=v)
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-12")
+    lead = system._batch(q.shape[:-1])
+    q = np.broadcast_to(q, (*lead, system.nq))
     for _ in range(NEWTON):
         todo = _worst(system.constraint_residual(q)) > tolerance
         if not np.any(todo):
             break
         q = np.array(q)
-        q[todo] = system.integrate(q[todo], _newton(system, q[todo], np.zeros(system.nv))[0])
+        q[todo] = system.integrate(q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0])
     return q, _at_rest(system, q, v, tolerance)
 
 
@@ -195,8 +204,8 @@ def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.
         todo = _worst(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, _worst(v))
         if not np.any(todo):
             break
-        there = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo]
-        v[todo] = v[todo] + _newton(system, there, v[todo])[1]
+        there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
+        v[todo] = v[todo] + _newton(system._of(lead, todo), there, v[todo])[1]
     return v
 
 
@@ -207,6 +216,7 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
     if not np.any(bad):
         return dq, dv
     lead = np.shape(strain)
+    system = system._of(lead, bad)
     q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
     rows, steps = system.constraint_residual(q, v), (np.array(dq), np.array(dv))
     Omega = None if system.algebra.is_thin else system._call(system._omega, (q,))
@@ -219,6 +229,6 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
         mended = system._corrected(q, least.multipliers)[0]
         unsure = _worst(least.left) > CLOSE * _worst(right)
         if unsure.any():
-            mended[unsure] = saddle.least_motion(system, q[unsure], right[unsure])
+            mended[unsure] = saddle.least_motion(system._of(unsure.shape, unsure), q[unsure], right[unsure])
         step[bad] = mended
     return steps

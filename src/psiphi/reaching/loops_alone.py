@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from psiphi.closed import System
-from psiphi.closed.closing import Gap, close
+from psiphi.closed.closing import close
 from psiphi.reaching.reached import Reached
 from psiphi.reaching.tasks import SLIDE, TURN
 
 
 def loops_alone(system: System, near: np.ndarray, moving: np.ndarray, tolerance: float, limits: bool, starts: int) -> Reached:
     """From near (..., nq); `moving` (nv,) says which coordinates may."""
-    lead = near.shape[:-1]
-    q, e, tries = close(Gap(system), near.reshape(-1, system.nq), moving.astype(float), tolerance, limits, starts)
+    lead = system._batch(near.shape[:-1])
+    one, guess = system._of(lead, np.ones(lead, dtype=bool)), np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq)
+    q, e, tries = close(one, guess, moving.astype(float), tolerance, limits, starts)
     errors = {name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()] for name, rows in _parts(system).items()}
     error = np.max([*errors.values()], axis=0)
     return Reached(q.reshape(*lead, -1), error <= tolerance, error, errors, tries.reshape(lead))

@@ -9,7 +9,7 @@ from functools import cached_property
 from psiphi.model.kinds import AXES, KINDS, ZERO, Constants, Kind, Relative
 from psiphi.model.model import WORLD, Model
 
-SOMEWHERE = AXES, [0.1, 0.2, 0.3], ZERO, ZERO  # where rows are looked at for what they bind
+SOMEWHERE = list(AXES), [0.1, 0.2, 0.3], ZERO, ZERO  # where rows are looked at for what they bind
 
 
 @dataclass(frozen=True)

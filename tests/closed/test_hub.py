@@ -256,3 +256,65 @@ def cell_of(arms: int) -> System:
     at = np.random.default_rng(0).normal(size=(2, arms, 3))
     held_by = [(arm, at[0, i], arm.bodies[-1].name) for i, arm in enumerate(made)]
     return pp.grasp(held_by, pp.Body.box(2.0, (0.3, 0.2, 0.4)), list(at[1]))
+
+
+def flat_arm(joints: int, mass: float, name: str) -> pp.Robot:
+    """Hinges about z: it moves in its plane, and no further."""
+    b, last = pp.Builder(name), "world"
+    for i in range(joints):
+        b.body(f"link{i}", mass=mass, com=(0.3, 0.02, 0.01), inertia=mass * np.diag([0.02, 0.03, 0.04]))
+        b.joint(f"joint{i}", "revolute", last, f"link{i}", axis=(0, 0, 1), xyz=(0.5 * (i > 0), 0, 0))
+        last = f"link{i}"
+    b.frame("tool", last, xyz=(0.5, 0, 0))
+    return Interpreted.of(b.build())
+
+
+def flat_door(joints: tuple[int, ...], kinds: list, masses: tuple[float, float], seed: int) -> Closed:
+    """Flat arms at a door whose hinge is across their plane, turned at random: most rows of a rigid grasp are none."""
+    rng = np.random.default_rng(seed)
+    R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    place = lambda xyz: np.block([[R * np.linalg.det(R), (R @ xyz)[:, None]], [np.zeros(3), 1.0]])  # noqa: E731
+    arms = [(flat_arm(n, masses[0], f"arm{i}"), place((2.0 * i, 1.0, 0.0)), "tool") for i, n in enumerate(joints)]
+    start = [rng.uniform(-1.0, 1.0, n) for n in joints]
+    door, leaf = pp.Builder("door"), place((1.0, 0.5, 0.0))
+    door.body("leaf", mass=masses[1], com=(0.4, 0, 0), inertia=masses[1] * np.diag([0.05, 0.1, 0.15]))
+    door.joint("hinge", "revolute", "world", "leaf", axis=(0, 0, 1))
+    for i, ((arm, base, _), q) in enumerate(zip(arms, start, strict=True)):
+        grip = np.linalg.inv(leaf) @ base @ arm.frame_pose(q, "tool")
+        door.frame(f"grip{i}", "leaf", xyz=grip[:3, 3], rpy=(0, 0, np.arctan2(grip[1, 0], grip[0, 0])))
+    cell = around(pp.grasp(arms, (door.build(), leaf), ["grip0", "grip1"], kinds))
+    q, v = cell.project(np.concatenate([*start, [0.0]]), rng.normal(size=cell.nv))
+    return Closed(cell, q, v, 10.0 * rng.normal(size=cell.nv))
+
+
+FLAT = [
+    ["rigid", "rigid"],
+    [pp.Contact("line", axis=(0, 0, 1)), pp.Contact("soft", normal=(0.6, 0, 0.8))],
+    ["point", pp.Contact("line", axis=(0.6, 0, 0.8))],
+]
+
+
+@pytest.mark.parametrize("masses", [(1.0, 20.0), (1e-3, 1e3), (1e3, 1e-3)], ids=str)
+@pytest.mark.parametrize("kinds", FLAT, ids=["rigid", "line and soft", "point and line"])
+@pytest.mark.parametrize("joints", [(3, 3), (7, 2)], ids=str)
+def test_rows_that_neither_the_arms_nor_the_hub_move_carry_nothing(joints, kinds, masses):
+    """Beside the dense system by least squares; the strain tells where digits are lost."""
+    closed = flat_door(joints, kinds, masses, sum(joints))
+    cell = closed.system
+    mass, J, torque, right = saddle.pieces(cell, cell._state(q=closed.q, v=closed.v, tau=closed.tau), (), "world")
+    U, w, Vt = np.linalg.svd(J)
+    kept = w > 1e-9 * w.max()
+    N, held = Vt[kept.sum() :].T, Vt[: kept.sum()].T @ ((U.T @ right)[: kept.sum()] / w[kept])
+    expected = held + N @ np.linalg.lstsq(N.T @ mass @ N, N.T @ (torque - mass @ held), rcond=None)[0] if N.size else held
+    forces = U[:, : kept.sum()] @ ((Vt @ (mass @ expected - torque))[: kept.sum()] / w[kept])
+    assert kept.sum() < cell.nc
+    a, multipliers, _, strain = solved(cell, closed, HUB, redundant=True)
+    assert strain < STRAIN or masses[0] > masses[1]
+    found = cell.forward_dynamics_details(closed.q, closed.v, closed.tau)
+    assert found["rank"] == kept.sum() and not found["unique"]
+    size = max(np.abs(expected).max(), 1.0)
+    assert np.abs(found["a"] - expected).max() < 1e-8 * size
+    assert np.abs(found["multipliers"] - forces).max() < 1e-7 * np.abs(forces).max()
+    if strain < STRAIN:
+        assert np.abs(a - expected).max() < 1e-8 * size
+        assert np.abs(multipliers).max() < 10.0 * np.abs(forces).max()

@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, sqrt
+from math import inf
 from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
-from psiphi.closed.elimination import Solver
+from psiphi.closed.elimination import Block, Solver
 from psiphi.closed.hub import Hub, find
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
-from psiphi.closed.singular import STRAIN
 from psiphi.compiler.equations import Equation
 from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
@@ -31,8 +30,6 @@ from psiphi.spatial.screws import dot
 from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
-DUST = 1e-14  # of what frames can do: an entry of Omega below it is what rounding leaves of a row that is none
-FAINT = DUST * sqrt(STRAIN)  # a pivot of dust strains by STRAIN
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
 
 
@@ -237,23 +234,28 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
     and where a pivot is DUST beside `reach`, what the row's frames can do at all. `redundant` leaves out rows that follow from
     others, and rows of dust."""
     if redundant:
-        floors = [DUST * x for x in reach]
+        floors = [loose.DUST * x for x in reach]
         loose_factors = loose.factor(omega, floors)
         return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
     factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
-        ratio, faint = omega[j][j] * d_inv, FAINT * reach[j] * d_inv
+        ratio, faint = omega[j][j] * d_inv, loose.FAINT * reach[j] * d_inv
         strain = strain + (ratio * ratio + faint * faint)
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 
-def around(c: Coupling, hub: Hub, X: Scalars, J: list, M: list) -> tuple[list, list]:
-    """The hub's mass matrix, and S and B of every group (`hub.py`), from the compliances of all but the hub, and J and M."""
+def around(c: Coupling, hub: Hub, X: Scalars, J: list, M: list) -> tuple[list, list[Block]]:
+    """The hub's mass matrix, and the block of every group (`hub.py`), from the compliances of all but the hub, and J and M."""
     model, nv = c.closure.model, c.closure.model.nv
     own = frozenset(i for i, name in enumerate(c.closure.frames) if model.frame(name).body in hub.bodies)
     columns = [{i: [J[(6 * i + r) * nv + k] for r in range(6)] for i in own} for k in hub.coordinates]
     units = [dict.fromkeys(range(nv), 0.0) | {k: 1.0} for k in hub.coordinates]
     sides = list(zip(columns, units, strict=True))
-    blocks = [(c.omega(X, group, own), [[felt(c.pulls[i], *side) for side in sides] for i in group]) for group in hub.groups]
+    motions = {i: small.transpose([column[i] for column in columns]) for i in own}
+    reach, blocks = c.reach(X), []
+    for group in hub.groups:
+        B = [[felt(c.pulls[i], *side) for side in sides] for i in group]
+        moved = [[row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())] for i in group]
+        blocks.append(Block(c.omega(X, group, own), B, [reach[i] for i in group], moved))
     return [[M[i * nv + j] for j in hub.coordinates] for i in hub.coordinates], blocks

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import loose
-from psiphi.closed.singular import UNMET
+from psiphi.closed.singular import OFF, UNMET
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 FAINT_ROW = 1e-13  # of the largest row,
@@ -92,7 +91,7 @@ def judge(mass: np.ndarray, Jc: np.ndarray, torque: np.ndarray, right: np.ndarra
     rank = int((w > KEPT * w.max(initial=0.0)).sum())
     held = Vt[:rank].T @ ((U[:, :rank].T @ (right / size)) / w[:rank])
     left = right - Jc @ held
-    unmet = np.where(is_dust(Jc), loose.OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
+    unmet = np.where(is_dust(Jc), OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
     if (np.abs(left) > unmet).any():
         return Verdict(nothing.a, nothing.multipliers, rank, left, nothing.loose)
     N = Vt[rank:].T

@@ -160,7 +160,6 @@ def test_doors_that_know_single_bodies_say_so():
         lambda: pp.interop.mujoco(robot),
         lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
         lambda: pp.estimation.of(robot, s.q),
-        lambda: pp.connect(robot, [pp.Loop("ball", "tool", "world")]),
         lambda: pp.derivative(robot.operators.mass @ pp.vector("x"), "q"),
         lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
     ):

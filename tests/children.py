@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 SRC = Path(__file__).parents[1] / "src"
 LIMIT = 120.0  # seconds, on a busy machine
+FORCED = "PSIPHI_TESTS_AVX2" in os.environ  # in the tests' own processes alone
+same_code = pytest.mark.skipif(FORCED, reason="other processes have this processor's own code")
 
 
 def environment(**changes: str) -> dict[str, str]:

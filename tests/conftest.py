@@ -36,7 +36,8 @@ def avx2_host() -> None:
     real = jit.host()
     late = ("+avx512", "+avx10", "+evex512", "+amx")
     features = ",".join(f"-{word[1:]}" if word.startswith(late) else word for word in real.features.split(","))
-    jit.host = lambda: real._replace(cpu="haswell", features=features)
+    old = real._replace(cpu="haswell", features=features)
+    jit.host = lambda: old
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

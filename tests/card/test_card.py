@@ -167,10 +167,49 @@ def check_graph() -> None:
     assert relative(a, robot.forward_dynamics(given["q"], given["v"], 2 * given["tau"]), LIBRARIES["torch"]) <= 1e-4
 
 
+def check_jit(char: str) -> None:
+    """JAX compiles a call into its own programs: values, gradients, batches, loops; nothing waits."""
+    import jax
+
+    library, robot = Jax(), pp.load("panda")
+    given = state(robot, char)
+    q, v, tau = (library.put(given[k]) for k in ("q", "v", "tau"))
+    host = tuple(given[k] for k in ("q", "v", "tau"))
+    found = jax.jit(lambda *x: robot.forward_dynamics(*x) * 2.0)(q, v, tau)
+    assert relative(found, 2 * robot.forward_dynamics(*host), library) <= FLOAT[char]
+    assert relative(robot.forward_dynamics(q, v, tau[0]), robot.forward_dynamics(*host[:2], host[2][0]), library) <= FLOAT[char]
+    slope = jax.jit(jax.grad(lambda q: (robot.forward_dynamics(q, v, tau) ** 2).sum()))(q)
+    weights = 2 * robot.forward_dynamics(*host)
+    truth = robot.function("forward_dynamics").vjp("q")(*host, weights)[-1]
+    assert relative(slope, truth, library) <= 10 * FLOAT[char]
+    assert relative(jax.vmap(robot.gravity)(q), robot.gravity(host[0]), library) <= FLOAT[char]
+
+    def step(state, _):
+        q, v = state
+        v = v + 1e-3 * robot.forward_dynamics(q, v, tau)
+        return (q + 1e-3 * v, v), None
+
+    found = jax.jit(lambda q, v: jax.lax.scan(step, (q, v), None, length=20)[0])(q, v)
+    here = host[:2]
+    for _ in range(20):
+        speed = here[1] + np.asarray(1e-3, char) * robot.forward_dynamics(*here, host[2])
+        here = here[0] + np.asarray(1e-3, char) * speed, speed
+    assert relative(found, here, library) <= 100 * FLOAT[char]
+
+
+def check_study() -> None:
+    """A study on the card has the host's bits."""
+    keys = {"motions": 5000, "chunk": 2048, "duration": 0.05, "vary": {"mass": {"uniform": [0.8, 1.2], "relative": True}}}
+    plain, there = (pp.study(pp.load("ur5"), **keys, cards=cards) for cards in (False, True))
+    assert np.array_equal(plain.final.q, there.final.q) and np.array_equal(plain.final.v, there.final.v)
+
+
 def checks() -> dict[str, Any]:
     """By name, the quick ones first."""
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
+    found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
+    found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
     each = [(name, char) for name in pp.robots.bundled() for char in "df"]

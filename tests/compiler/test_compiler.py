@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zoo
-from children import SRC, python
+from children import SRC, python, same_code
 from oracles import reference
 from psiphi.catalogue.dynamics import CATALOGUE, catalogued
 from psiphi.compiler import passes
@@ -218,7 +218,7 @@ print(catalogued(model, compiler.Request("forward_dynamics")).ufunc(q, v, tau).t
 """
 
 
-@pytest.mark.skipif("PSIPHI_TESTS_AVX2" in os.environ, reason="the other process has this processor's own code")
+@same_code
 def test_a_second_process_starts_warm(home):
     truth = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
     done = python("-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent))))

@@ -51,7 +51,11 @@ class Emulation:
         assert found
         self.team, self.stage = map(int, found.groups())
 
-    def launch(self, parameters: ctypes.Array, groups: int) -> None:
+    @property
+    def handle(self) -> int:
+        return int(self.library.address(NAME))
+
+    def launch(self, parameters: ctypes.Array | int, groups: int) -> None:
         """All groups of 32 states, one after the other; the lanes of all warps that do them side by side."""
         memory = np.full(max(1, self.stage), 0xFF, np.uint8)  # NaN, where nothing was written
         barrier = threading.Barrier(WARP * self.team, timeout=PATIENCE)

@@ -163,6 +163,41 @@ def test_a_graph_keeps_its_function():
     assert torch.isfinite(q.grad).all()
 
 
+def hung():
+    """A body on a ball joint, another hinged to it that is tied to the world by a rod; the hinge has no motor."""
+    b = pp.Builder("hung")
+    for i, kind in enumerate(("spherical", "revolute")):
+        b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
+        b.joint(f"j{i}", kind, f"b{i - 1}" if i else "world", f"b{i}", axis=(1, i, 0), xyz=(0.2, 0.1, -0.5))
+    return pp.connect(b.build(), [pp.Loop("distance", "b1", "world", length=1.0)], passive=["j1"])
+
+
+def test_closed_chains():
+    """Accelerations and forces, wrenches, torques of motors; quaternions by their numbers; twice where nothing is redundant."""
+    system = hung()
+    q, v, tau, w = tensors(5, 4, 3, 6)  # three motors
+    loaded = lambda *x: system.forward_dynamics(*x[:3], forces=True, f_ext={"b1": x[3]})[1]  # noqa: E731
+    assert check(loaded, (q, v, tau, w)) and check_twice(system.forward_dynamics, (q, v, tau))
+    plain = [x.detach().numpy() for x in (q, v, tau)]
+    a, forces = system.forward_dynamics(q, v, tau, forces=True)
+    assert a.requires_grad and np.array_equal(a.detach().numpy(), system.forward_dynamics(*plain))
+    assert forces.shape == (2, 1, 6) and system.forward_dynamics(q.float(), v.float(), tau.float()).dtype == torch.float32
+    f = system.function("forward_dynamics")
+    assert torch.equal(f.vjp("v")(q, v, tau, v)[1].detach(), torch.tensor(f.vjp("v")(*plain, plain[1])[1]))
+    each = torch.func.vmap(torch.func.grad(lambda *x: f(*x).sum()))(*(x.detach() for x in (q, v, tau)))
+    assert torch.allclose(each, torch.autograd.grad(f(q, v, tau).sum(), q)[0])
+    for call, text in (
+        (lambda: f(q, v, tau[:, :2]), r"tau has shape \(2, 2\), expected \(\.\.\., 4\)"),
+        (lambda: f(q.long(), v, tau), "q is of dtype int64"),
+        (lambda: f(q, v), "2 arguments came"),
+        (lambda: system.forward_dynamics(q, v, tau, method="KKT"), "method= is for NumPy"),
+        (lambda: system.forward_dynamics(q, v, tau, check=True), "check= is for NumPy"),
+        (lambda: f.jacobian("q")(q, v, tau).sum().backward(), "no pullback of its own"),
+    ):
+        with pytest.raises(pp.Error, match=text):
+            call()
+
+
 @pytest.mark.parametrize("shape", [(2,), (5, 2), (2, 5, 2)])
 def test_rollouts(shape):
     q, v = tensors(2, 2)

@@ -240,6 +240,70 @@ def test_offsets_calibrate_the_kinematics():
     close(light.frame_pose(q, "tool", parameters=p), measured, 1e-10)
 
 
+def test_parameters_are_given_by_name_to_expressions_and_compiled_functions():
+    robot = pp.load("ur5")
+    light, at = robot.free("mass"), states(robot, 2)
+    s, p = light.operators, light.randomised(2, seed=3)
+    f, F = pp.function(s.mass.inv @ s.vector("tau")), light.function("forward_dynamics")
+    close(f(at["q"], at["tau"], parameters=p), f(at["q"], at["tau"], p), 0.0)
+    close(F(*at.values(), parameters=p), light.forward_dynamics(*at.values(), parameters=p), 0.0)
+    w = np.ones(6)
+    close(F.vjp("q")(*at.values(), w, parameters=p), F.vjp("q")(*at.values(), p, w), 0.0)
+    for call, words in (
+        (lambda: f(at["q"], at["tau"], p, parameters=p), "parameters came twice"),
+        (lambda: f(at["q"], parameters=p), "expected .q, tau, parameters."),
+        (lambda: pp.function(robot.operators.mass)(at["q"], parameters=p), "no number is an input"),
+        (lambda: robot.function("gravity")(at["q"], parameters=p), "no number is an input"),
+        (lambda: F(*at.values(), parameters=p[:, 1:]), "expected"),
+    ):
+        with pytest.raises(pp.StateError, match=words):
+            call()
+
+
+def test_closed_chains_take_a_set_of_parameters_for_each_element():
+    """Beside a chain rebuilt with one of the sets: redundant rows (a flat linkage by hinges), forces, derivatives, motions."""
+    b = pp.Builder("linkage")
+    for k, (name, x) in enumerate((("crank", 0.3), ("coupler", 0.9), ("rocker", 0.7))):
+        b.body(name, mass=1.0 + k, com=(x / 2, 0, 0), inertia=(0.01 + 0.01 * k, 0, 0, 0.02 + 0.02 * k, 0, 0.03 + 0.03 * k))
+    joints = ("a", "world", "crank", 0.0), ("b", "crank", "coupler", 0.3), ("c", "coupler", "rocker", 0.9)
+    for name, parent, child, x in joints:
+        b.joint(name, "revolute", parent, child, xyz=(x, 0, 0), axis=(0, 0, 1))
+    b.frame("end", "rocker", xyz=(0.7, 0, 0))
+    b.frame("pin", "world", xyz=(1.0, 0, 0))
+    robot = pp.Robot.of(b.build())
+    light = robot.free("inertia", "damping")
+    loops = [pp.Loop("hinge", "end", "pin", axis=(0, 0, 1))]  # five rows, of which two are needed
+    free, count = pp.connect(light, loops), 2
+    p = light.randomised(count, seed=0, spread=0.2) + np.r_[np.zeros(30), 0.1, 0.2, 0.3]
+    bound, own = free.at(p), pp.connect(light.baked(p[1]), loops)
+    rng = np.random.default_rng(0)
+    q = bound.assemble([1.0, -0.6, -1.5])
+    assert q.shape == (count, 3), "one guess, a posture for each set"
+    wild, tau = rng.standard_normal(3), rng.standard_normal((count, 3))
+    q, v = bound.project(q[0], wild)
+    close(v[1], own.project(q[1], wild)[1], 1e-9)
+    a, forces = bound.forward_dynamics(q, v, tau, forces=True)
+    T, by = bound.inverse_dynamics(q, v, a), bound.function("forward_dynamics").jacobian("tau")(q, v, tau)
+    felt = bound.effective_inertia(q, "crank", policy="pseudo")
+    close(a[1], own.forward_dynamics(q[1], v[1], tau[1], method="KKT"), 1e-8)
+    close(forces[1], own.forward_dynamics(q[1], v[1], tau[1], forces=True)[1], 1e-7)
+    close(T[1], own.inverse_dynamics(q[1], v[1], a[1]), 1e-8)
+    close(by[1], own.function("forward_dynamics").jacobian("tau")(q[1], v[1], tau[1]), 1e-7)
+    close(felt[1], own.effective_inertia(q[1], "crank", policy="pseudo"), 1e-8)
+    control = pp.ComputedTorque(bound, q[0], kp=10, kd=5)
+    for drive in (None, control):
+        motions = [pp.simulate(bound, q, v, drive, duration=0.02, damping=True, compiled=flag) for flag in (True, False)]
+        close(motions[0].q, motions[1].q, 1e-9)
+        close(motions[0].a, motions[1].a, 1e-6)
+    alone = pp.simulate(own, q[1], v[1], duration=0.02, damping=True, compiled=False)
+    found = pp.simulate(bound, q, v, duration=0.02, damping=True, compiled=True)
+    close((found.q[1], found.energy[1]), (alone.q, alone.energy), 1e-9)
+    with pytest.raises(pp.StateError, match="batch axes"):
+        bound.forward_dynamics(np.zeros((3, 3)), v[0], tau[0])
+    bad = free.at([p[0], -p[0]])
+    assert np.isnan(bad.forward_dynamics(q[0], v[0], tau[0])[1]).all(), "no body has these"
+
+
 def test_closed_chains_and_quasi_velocities_take_them():
     robot = pp.load("pelican")
     light = robot.free("inertia")
@@ -249,9 +313,8 @@ def test_closed_chains_and_quasi_velocities_take_them():
     bound, one = free.at(p), [x[0] for x in at.values()]
     for method in (None, "KKT"):
         close(bound.forward_dynamics(*one, method=method), rebuilt.forward_dynamics(*one, method=method), 1e-9)
-    for call, words in ((lambda: free.forward_dynamics(*one), "no parameters came"), (lambda: free.at([p, p]), "one set")):
-        with pytest.raises(pp.StateError, match=words):
-            call()
+    with pytest.raises(pp.StateError, match="no parameters came"):
+        free.forward_dynamics(*one)
     with pytest.raises(pp.StateError, match="no number of"):
         rebuilt.at(p)
     many = light.randomised(2, seed=1)

@@ -355,7 +355,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
         }),
         Call("study", pp.study, {
             "source": pp.load("acrobot"), "motions": 2, "duration": 3e-3, "method": "rk4", "limits": "ignore", "controller": {"kind": "pd"},
-            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None,
+            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None, "cards": False,
         }),
         Call("study vary", lambda **o: pp.study(pp.load("acrobot"), motions=2, duration=2e-3, vary={"mass": o["all"], "v": {"uniform": o["numbers"]}}), {
             "all": {"choice": [1.0, 2.0]}, "numbers": [0.5, 1.5],
@@ -406,6 +406,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
     motors = {"passive": None, "actuated": None}
     pair = pp.grasp([(robot, None, hand), (robot, (1, 0, 0), hand)], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)])
     held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
+    tied = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
     grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
     return [
         Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
@@ -443,6 +444,10 @@ def _chains(robot: pp.Robot) -> list[Call]:
         }),
         Call("System.function().vjp", lambda q, v, tau, weight: system.function("forward_dynamics").vjp("q")(q, v, tau, weight), {
             "q": q, "v": v, "tau": still, "weight": v,
+        }),
+        Call("System.function().hessian", lambda q, v, tau, w: tied.function("forward_dynamics").hessian("v")(q, v, tau, w), {x: np.ones(2) for x in ("q", "v", "tau", "w")}),
+        Call("System.function().vjp.jvp", lambda **o: tied.function("contact_forces").vjp("q").jvp("q")(*o.values()), {
+            "q": np.ones(2), "v": np.ones(2), "tau": np.ones(2), "weight": np.ones((1, 6)), "dq": np.ones(2),
         }),
         Call("System.linearize", system.linearize, {"q": q, "v": v, "tau": still}),
         Call("System.inverse_dynamics", system.inverse_dynamics, {

@@ -122,7 +122,7 @@ def judge(seed: int, compiled: bool = False) -> str:
         return "refused"
     assert finite(model), "a model that is not finite"
     if solvable(model) and model.nv < 60:
-        q, v = model.random(seed), np.zeros(model.nv)
+        q, v = model.random(seed=seed), np.zeros(model.nv)
         with np.errstate(all="ignore"):
             assert np.isfinite(reference.forward_dynamics(model, q, v, v)).all(), "a non-finite answer without a word"
             if compiled:

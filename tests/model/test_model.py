@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -134,7 +133,7 @@ def test_other_arguments_of_moves():
     for rng in ("seed", 1.5, -1, object()):
         with pytest.raises(StateError, match=r"^rng is"):
             model.random(rng)
-    for size in (-1, 2.5, "many", None, True, (2, -1), ("a",), {}):
+    for size in (-1, 2.5, "many", True, (2, -1), ("a",), {}):
         with pytest.raises(StateError, match=r"^size is"):
             model.random(0, size)
     assert model.random(0, np.int64(2)).shape == (2, model.nq) and model.random(seed=0, size=0).shape == (0, model.nq)
@@ -229,13 +228,12 @@ def test_names_with_bars_are_not_confused():
     assert two("a|b", "c") != two("a", "b|c")
 
 
-def test_a_bare_number_is_a_seed_and_says_so():
-    """robot.random(10) could be read as ten: it is one, with a warning at the caller's line; by name nothing is said."""
-    with pytest.warns(UserWarning, match=r"random\(10\) is one configuration.*seed=10, or size=10 for 10 of them") as said:
-        bare = EVERY_KIND.random(10)
-    assert said[0].filename == __file__ and bare.shape == (EVERY_KIND.nq,)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert (EVERY_KIND.random(seed=10) == bare).all()
-        assert EVERY_KIND.random(size=10).shape == EVERY_KIND.random(np.random.default_rng(0), 10).shape == (10, EVERY_KIND.nq)
-        assert (EVERY_KIND.random(3, 2) == EVERY_KIND.random(seed=3, size=2)).all()
+def test_a_number_that_stands_alone_is_refused():
+    """robot.random(10) could be ten configurations, or one of seed 10; by name nothing is said."""
+    for bare in (10, np.int64(10), 0):
+        with pytest.raises(StateError, match=rf"random\({bare}\) says not what {bare} is.*seed={bare}, or size={bare}"):
+            EVERY_KIND.random(bare)
+    assert EVERY_KIND.random(seed=10).shape == EVERY_KIND.random(np.random.default_rng(0)).shape == (EVERY_KIND.nq,)
+    assert EVERY_KIND.random(size=10).shape == EVERY_KIND.random(np.random.default_rng(0), 10).shape == (10, EVERY_KIND.nq)
+    assert (EVERY_KIND.random(10, ()) == EVERY_KIND.random(seed=10)).all()
+    assert (EVERY_KIND.random(3, 2) == EVERY_KIND.random(seed=3, size=2)).all()

@@ -78,6 +78,23 @@ def dynamics(
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named)
 
 
+def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Circuit:
+    """One result of `dynamics`, the rest left out; its torques may be those of motors, at these coordinates."""
+    nv = dynamics.model.nv
+    outputs = tuple(arg for arg in dynamics.outputs if arg.name == output)
+    name = f"{dynamics.name} {output} alone"
+    if motors is None:
+        return replace(dynamics, name=name, outputs=outputs)
+
+    def fill(places: Places) -> Places:
+        at = dict(zip(motors, places["tau"], strict=True))
+        return {"tau": [at.get(i, 0.0) for i in range(nv)]}
+
+    inputs = tuple(Argument("tau", (len(motors),)) if arg.name == "tau" else arg for arg in dynamics.inputs)
+    stages: dict[str, Stage] = {"motors": fill, **dynamics.stages}
+    return replace(dynamics, name=f"{name} motors {motors}", inputs=inputs, outputs=outputs, stages=stages)
+
+
 def heavier_dynamics(closure: Closure, method: str) -> Circuit:
     """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
     found = dynamics(Algebra(closure, added=True), method, redundant=True)

@@ -23,17 +23,21 @@ NEWTON = 8  # steps of a projection
 class Gap:
     """e(q) and Jc(q) of a system, compiled before the first step is taken."""
 
-    def __init__(self, system: Any):
-        self._jacobian, self._residual, self._call = system._jacobian, system._residual, system._call
-        self._rest = np.zeros(system.nv)
+    def __init__(self, system: Any, count: int):
+        self._jacobian, self._residual = system._jacobian, system._residual
+        self._system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
         for function in (self._jacobian, self._residual):
             function.source.compile("d")
 
+    def of(self, which: np.ndarray) -> Gap:
+        """That of some elements."""
+        return Gap(self._system._of(self._lead, which), len(which))
+
     def open(self, q: np.ndarray) -> np.ndarray:
-        return self._call(self._residual, (q, self._rest))[..., 0, :]
+        return self._system._call(self._residual, (q, self._rest))[..., 0, :]
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
-        return self._call(self._jacobian, (q,))
+        return self._system._call(self._jacobian, (q,))
 
 
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
@@ -41,16 +45,18 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
 
     An element that gets stuck starts again from its guess, shaken a little, then more.
     """
-    (q,), gap = system._state(q=q_guess), Gap(system)
+    (q,) = system._state(q=q_guess)
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
-    lead = q.shape[:-1]
+    lead = system._batch(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = system.normalize(q).reshape(-1, system.nq)
+        guess = np.broadcast_to(system.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
+    gap = Gap(system._of(lead, np.ones(lead, dtype=bool)), len(guess))
     move = np.ones(system.nv)
     for name in names("hold", hold):
         move[system.robot.joint(name).v_slice] = 0.0
-    if not np.isfinite(guess).all():
-        where = element(_place(~np.isfinite(guess).all(axis=-1), lead))
+    lost: Any = ~np.isfinite(guess).all(axis=-1)
+    if lost.any():
+        where = element(_place(lost, lead))
         raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
     q, e = np.array(guess), np.full((len(guess), system.nc), np.inf)
     rng = np.random.default_rng(0)
@@ -59,7 +65,7 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
         if not len(todo):
             break
         start = system.integrate(guess[todo], far * move * rng.standard_normal((len(todo), system.nv))) if far else guess[todo]
-        new, left = _descend(system, gap, np.array(start), move, tolerance)
+        new, left = _descend(system, gap.of(todo), np.array(start), move, tolerance)
         better = _worst(left) < _worst(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
     _check_closed(system, q, e, tolerance, lead)
@@ -74,10 +80,11 @@ def _descend(system: Any, gap: Gap, q: np.ndarray, move: np.ndarray, tolerance: 
         at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
         if not len(at):
             break
-        step = _step(gap.jacobian(q[at]), e[at], mu[at], move)
+        there = gap.of(at)
+        step = _step(there.jacobian(q[at]), e[at], mu[at], move)
         trial = system.integrate(q[at], step)
         with np.errstate(all="ignore"):
-            new = gap.open(trial)
+            new = there.open(trial)
             better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
         q[at[better]], e[at[better]] = trial[better], new[better]
         mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
@@ -120,10 +127,10 @@ def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, l
     lost = ~(_worst(e) <= tolerance)
     if not lost.any():
         return
-    i = int(np.argmax(lost))
-    what = direction(system, q[i], e[i])
+    i, place = int(np.argmax(lost)), _place(lost, lead)
+    what = direction(system._of(lead, place), q[i], e[i])
     raise StateError(
-        f"the loops do not close{element(_place(lost, lead))}: {what}, stays open by {_worst(e[i]):.3g}",
+        f"the loops do not close{element(place)}: {what}, stays open by {_worst(e[i]):.3g}",
         "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
     )
 
@@ -132,12 +139,14 @@ def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray
     """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
     q, v = system._state(q=q, v=v)
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-12")
+    lead = system._batch(q.shape[:-1])
+    q = np.broadcast_to(q, (*lead, system.nq))
     for _ in range(NEWTON):
         todo = _worst(system.constraint_residual(q)) > tolerance
         if not np.any(todo):
             break
         q = np.array(q)
-        q[todo] = system.integrate(q[todo], _newton(system, q[todo], np.zeros(system.nv))[0])
+        q[todo] = system.integrate(q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0])
     return q, _at_rest(system, q, v, tolerance)
 
 
@@ -148,8 +157,8 @@ def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.
         todo = _worst(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, _worst(v))
         if not np.any(todo):
             break
-        there = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo]
-        v[todo] = v[todo] + _newton(system, there, v[todo])[1]
+        there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
+        v[todo] = v[todo] + _newton(system._of(lead, todo), there, v[todo])[1]
     return v
 
 
@@ -160,6 +169,7 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
     if not np.any(bad):
         return dq, dv
     lead = np.shape(strain)
+    system = system._of(lead, bad)
     q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
     rows, steps = system.constraint_residual(q, v), (np.array(dq), np.array(dv))
     Omega = None if system.algebra.is_thin else system._call(system._omega, (q,))
@@ -172,6 +182,6 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
         mended = system._corrected(q, least.multipliers)[0]
         unsure = _worst(least.left) > CLOSE * _worst(right)
         if unsure.any():
-            mended[unsure] = saddle.least_motion(system, q[unsure], right[unsure])
+            mended[unsure] = saddle.least_motion(system._of(unsure.shape, unsure), q[unsure], right[unsure])
         step[bad] = mended
     return steps

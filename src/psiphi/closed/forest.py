@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, read
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.errors import StateError
+from psiphi.functions import guard
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Body, Frame, Joint
 from psiphi.optional import need
@@ -86,7 +87,11 @@ class Forest:
         return self.robot.neutral()
 
     def random(
-        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, seed: int | None = None
+        self,
+        rng: np.random.Generator | int | None = None,
+        size: tuple[int, ...] | int | None = None,
+        *,
+        seed: int | None = None,
     ) -> np.ndarray:
         """Random joints; not assembled."""
         return self.robot.random(rng, size, seed=seed)
@@ -155,6 +160,33 @@ class Forest:
                 )
             out.append(array)
         return tuple(out)
+
+    def _given(self, parameters: Any) -> Self:
+        """The same system, compiled functions included, with other parameters."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, robot=self.robot._given(parameters))  # type: ignore[attr-defined]
+        made.__dict__.pop("_doors", None)  # which know their system, and so its parameters
+        return made
+
+    def _over_samples(self) -> Self:
+        """For arrays (..., samples, n): parameters with batch axes get one for the samples."""
+        own = self._parameters
+        return self if own.ndim < 2 else self._given(own[..., None, :])
+
+    def _of(self, lead: tuple[int, ...], which: Any) -> Self:
+        """The system of some elements of a batch with axes `lead`: parameters with batch axes are those of these elements."""
+        own = self._parameters
+        return self if own.ndim < 2 else self._given(np.broadcast_to(own, (*lead, own.shape[-1]))[which])
+
+    def _batch(self, *leads: tuple[int, ...]) -> tuple[int, ...]:
+        """The batch axes of arguments that have `leads`, and of the parameters."""
+        own = self._parameters.shape[:-1]
+        return guard.batch_axes(self.name, {"the state": np.broadcast_shapes(*leads), "parameters": own})
+
+    @property
+    def _parameters(self) -> np.ndarray:
+        """The free numbers (..., n) that `at` put in; none where nothing is free."""
+        return np.zeros(0) if self.robot.freed is None else np.asarray(self.robot._more[0])
 
     def _target(self, frame) -> str:
         if frame is None and not self.object:

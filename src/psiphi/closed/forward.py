@@ -47,6 +47,7 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
     """The elements `bad` again, with multipliers of least norm."""
     lead = np.shape(bad)
     picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
+    system = system._of(lead, bad)
     new, lost = _nowhere(system, bad) if system.algebra.is_thin else _least(system, picked, frames, axes)
     verdicts = _last_word(system, new, lost, picked, frames, axes)
     for name, value in new.items():
@@ -56,7 +57,7 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
     if verdicts and (not lead or check):
         i, verdict = next(iter(verdicts.items()))
         place = tuple(int(x) for x in np.argwhere(bad)[i])
-        raise _error(system, picked[0][i], verdict, place)
+        raise _error(system._of(lost.shape, i), picked[0][i], verdict, place)
 
 
 def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
@@ -96,6 +97,7 @@ def _last_word(system: Any, new: Found, lost: np.ndarray, values, frames, axes) 
     if not lost.any():
         return unanswered
     where = np.flatnonzero(lost)
+    system = system._of(lost.shape, where)
     rows = saddle.pieces(system, tuple(x[where] for x in values), frames, axes)
     verdicts = [saddle.judge(*(x[i] for x in rows)) for i in range(len(where))]
     forces = system._corrected(values[0][where], np.stack([v.multipliers for v in verdicts]))[1]

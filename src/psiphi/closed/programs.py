@@ -98,7 +98,7 @@ class Programmed(Forest):
     @property
     def _is_adrift(self) -> bool:
         """Whether joints without motors can move so that no contact feels it, in some posture."""
-        return bool(sharing.unfelt(self._call(self._jacobian, (self.random(seed=0),))[:, self.idle]).any())
+        return bool(sharing.unfelt(self._call(self._jacobian, (self.random(seed=0),))[..., self.idle]).any())
 
     @property
     def _carrying(self) -> Function:

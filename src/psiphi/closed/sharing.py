@@ -63,10 +63,11 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
 
     def error(place: tuple[int, ...]) -> StateError:
         here, open_by = _at(q, left, place)
+        own = system._of(left.shape[:-1], place)
         unkept, unmoved = open_by[: system.nc], open_by[system.nc :]
         missing = f"{element(place)} ({np.abs(open_by).max():.3g} is missing)"
         if np.abs(unkept).max(initial=0.0) >= np.abs(unmoved).max(initial=0.0):
-            return StateError(f"no acceleration of the other joints keeps {direction(system, here, unkept)}{missing}", remedy)
+            return StateError(f"no acceleration of the other joints keeps {direction(own, here, unkept)}{missing}", remedy)
         Z = np.broadcast_to(loose, (*left.shape[:-1], *loose.shape[-2:]))[place]
         worst = _joint(system, int(idle[np.argmax(np.abs(Z @ unmoved))]))
         cause = f"no motors drive this: {worst} has none, and nothing that may move gives it the force it needs"
@@ -95,15 +96,16 @@ def drivable(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.nda
 def hold(system: Any, q) -> np.ndarray:
     """tau that holds the system still: `inverse_dynamics` at rest, compiled."""
     rest = np.zeros(system.nv)
-    return _mended(system, system._holding, system._state(q=q), lambda q: system.inverse_dynamics(q, rest, rest))
+    careful = lambda own, q: own.inverse_dynamics(q, rest, rest)  # noqa: E731
+    return _mended(system, system._holding, system._state(q=q), careful)
 
 
 def drive(system: Any, q, v, u) -> np.ndarray:
     """tau that accelerates as near to u, by the mass matrix, as the constraints allow (`driving.py`): compiled."""
 
-    def careful(q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-        a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
-        return system.inverse_dynamics(q, v, drivable(system, q, v, a))
+    def careful(own: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        a = own.forward_dynamics(q, v, own.robot.inverse_dynamics(q, v, u))
+        return own.inverse_dynamics(q, v, drivable(own, q, v, a))
 
     return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
 
@@ -116,9 +118,9 @@ def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful:
     if not np.any(bad):
         return tau
     if not lead:
-        return careful(*values)
+        return careful(system, *values)
     tau = np.array(tau)
-    tau[bad] = careful(*(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values))
+    tau[bad] = careful(system._of(lead, bad), *(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values))
     return tau
 
 
@@ -134,7 +136,7 @@ def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:
 def multipliers(system: Any, q: np.ndarray, forces) -> np.ndarray:
     """lambda of contact wrenches (..., l, 6): their part along the constraint rows, which are orthonormal."""
     wrenches = real("the wrenches", forces, (len(system.contacts), 6), "give one [moment; force] a contact")
-    unit = system._corrected(q[..., None, :], np.eye(system.nc))[1]
+    unit = system._over_samples()._corrected(q[..., None, :], np.eye(system.nc))[1]
     return np.einsum("...mlk,...lk->...m", unit, wrenches)
 
 
@@ -191,9 +193,9 @@ def _broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.nda
     left = kept + bias
 
     def error(place: tuple[int, ...]) -> StateError:
-        here, open_by = _at(q, left, place)
+        (here, open_by), own = _at(q, left, place), system._of(left.shape[:-1], place)
         return StateError(
-            f"the acceleration asked for does not keep {direction(system, here, open_by)}{element(place)} "
+            f"the acceleration asked for does not keep {direction(own, here, open_by)}{element(place)} "
             f"({np.abs(open_by).max():.3g} is missing)",
             "a = cell.complete(q, v, a) is the nearest one that keeps the constraints",
         )

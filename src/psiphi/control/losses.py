@@ -10,6 +10,7 @@ What is stiff depends on the model, the step and the losses alone, never on the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -113,6 +114,11 @@ class Losses:
         most = most + steepest(plant.robot, **self.loops, floor=np.array([self.floor])) if self.loops else most
         with np.errstate(all="ignore"):
             return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)), springs=springs)
+
+    def some(self, rows: Callable[[np.ndarray], np.ndarray]) -> Losses:
+        """Those of some elements of a batch: `rows` takes their part of what may have its axes."""
+        springs = replace(self.springs, acting={name: rows(x) for name, x in self.springs.acting.items()})
+        return replace(self, damping=rows(self.damping), friction=rows(self.friction), springs=springs)
 
     def words(self, robot: Any) -> list[str]:
         """The joints whose losses are taken implicitly."""

@@ -121,10 +121,18 @@ class Plant:
         """The same system, asked about samples (..., samples, n): parameters with batch axes get one for them."""
         if not any(np.ndim(x) > 1 for x in parameters_of(self.robot)):
             return self
-        plant = copy(self)  # a closed chain has one set for all
+        plant = copy(self)
         plant.given = self.given._over_samples()
         plant.robot = getattr(plant.given, "robot", plant.given)
         plant.springs = None if self.springs is None else self.springs.over_samples()
+        return plant
+
+    def some(self, lead: tuple[int, ...], which: np.ndarray) -> Plant:
+        """The same closed chain, of the elements `which` of a flattened batch with axes `lead`: parameters are theirs."""
+        plant = copy(self)
+        every = self.given._of(lead, np.ones(lead, dtype=bool))
+        plant.given = every._of((int(np.prod(lead)),), which)
+        plant.robot, plant.project = plant.given.robot, plant.given.project
         return plant
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:

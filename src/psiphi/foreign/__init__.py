@@ -8,6 +8,7 @@ every door sends here what is not NumPy's.
     torch_operators.py   functions as operators of torch: autograd, torch.compile, torch.func
     jax_primitives.py    functions as primitives of JAX: jit, grad, vmap
     xla_handlers.py      a function as XLA calls it: machine code that reads XLA's call frame
+    xla_cards.py         the same on a graphics card: its kernel on XLA's stream
 
 A function here is anything with `inputs` and `outputs` (`Argument`s), `name`, `number`, a call on NumPy arrays, and the two
 derivatives that such libraries ask for, `pullback(*names)` and `pushforward(*names)`, which are functions again.

@@ -3,8 +3,8 @@
     psiphi          the function itself
     psiphi_linear   its pushforward, linear in the changes; its transpose is the function's pullback
 
-XLA calls the function's loop itself (`xla_handlers.py`); where its version of the FFI is another one, and for what is more than
-one loop (a rollout), Python is called back.
+XLA calls the function's loop itself (`xla_handlers.py`), or sends its kernel to a graphics card (`xla_cards.py`). On the host,
+where its version of the FFI is another one, and for what is more than one loop (a rollout), Python is called back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.foreign import xla_handlers
+from psiphi.foreign import xla_cards, xla_handlers
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
 from psiphi.optional import need
 
@@ -91,11 +91,24 @@ def _lower(ctx: Any, *operands: Any, function: Any) -> Any:
     """XLA calls the loop, or calls back."""
     if not hasattr(function, "source") or not _has_handler():
         return mlir.lower_fun(partial(_called_back, function), multiple_results=True)(ctx, *operands)
+    return _lowered(xla_handlers, ctx, operands, function)
+
+
+def _lower_on_cards(ctx: Any, *operands: Any, function: Any) -> Any:
+    """XLA sends the kernel."""
+    if not hasattr(function, "source"):
+        cause = f"{function.name}: within jit on a graphics card, functions of one kernel run, and this is a whole motion"
+        raise StateError(cause, 'call it outside of jit, which runs on the card, or jit it under jax.default_device of "cpu"')
+    _register_cards()
+    return _lowered(xla_cards, ctx, operands, function)
+
+
+def _lowered(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:
+    """A call of the handler, with the address of what it needs."""
     char = CHARS[str(ctx.avals_in[0].dtype)]
     each = leads(function, [x.shape for x in ctx.avals_in])
-    n = math.prod(np.broadcast_shapes(*each))
-    address = xla_handlers.block(function, char, each, n)
-    lowering = jax.ffi.ffi_lowering(xla_handlers.TARGET)
+    address = way.block(function, char, each, math.prod(np.broadcast_shapes(*each)))
+    lowering = jax.ffi.ffi_lowering(way.TARGET)
     return lowering(ctx, *operands, block=np.int64(address), key=function.source.key(char))
 
 
@@ -153,8 +166,8 @@ def _push(*arrays: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
     return _evaluate(*arrays, function=function.pushforward(*names))
 
 
-def _linear_lower(ctx: Any, *operands: Any, function: Any, names: tuple[str, ...]) -> Any:
-    return _lower(ctx, *operands, function=function.pushforward(*names))
+def _linear_lower(way: Any, ctx: Any, *operands: Any, function: Any, names: tuple[str, ...]) -> Any:
+    return way(ctx, *operands, function=function.pushforward(*names))
 
 
 def _linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
@@ -208,14 +221,15 @@ def _has_handler() -> bool:
         return False
 
 
-def _refused(ctx: Any, *operands: Any, function: Any, **names: Any) -> Any:
-    cause = f"{function.name}: within jit, functions run on the host's processor, and this is compiled for a graphics card"
-    raise StateError(cause, 'call it outside of jit, which runs on the card, or jit it under jax.default_device of "cpu"')
+@lru_cache(maxsize=1)
+def _register_cards() -> None:
+    """XLA itself refuses another version of the FFI."""
+    jax.ffi.register_ffi_target(xla_cards.TARGET, xla_cards.handler(), platform="CUDA")
 
 
-for platform, rules in {"cpu": (_lower, _linear_lower), "cuda": (_refused, _refused)}.items():
-    mlir.register_lowering(value_p, rules[0], platform=platform)
-    mlir.register_lowering(linear_p, rules[1], platform=platform)
+for platform, rule in {"cpu": _lower, "cuda": _lower_on_cards}.items():
+    mlir.register_lowering(value_p, rule, platform=platform)
+    mlir.register_lowering(linear_p, partial(_linear_lower, rule), platform=platform)
 ad.primitive_jvps[value_p], ad.primitive_jvps[linear_p] = _jvp, _linear_jvp
 ad.primitive_transposes[linear_p] = _linear_transpose
 batching.primitive_batchers[value_p], batching.primitive_batchers[linear_p] = _batch, _linear_batch

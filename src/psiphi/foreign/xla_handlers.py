@@ -2,9 +2,10 @@
 
     XLA_FFI_Error* handler(XLA_FFI_CallFrame*)
 
-One handler serves all functions. The attribute `block` of a call is the address of three others: of a gufunc's loop, of its
-dims and of its steps; the handler gathers the addresses of the buffers and calls the loop. Offsets are those of the C API of
-XLA's FFI, version 0 (jaxlib's include/xla/ffi/api/c_api.h).
+One handler serves all functions. It gathers the addresses of the buffers, takes the address `block` from the attributes of the
+call, and goes on with both: here, block is the address of three others, of a gufunc's loop, of its dims and of its steps, and
+the loop is called; on graphics cards a kernel is sent (`xla_cards.py`). Offsets are those of the C API of XLA's FFI, version 0
+(jaxlib's include/xla/ffi/api/c_api.h).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TARGET = "psiphi_call"
 SIZE = {"d": 8, "f": 4}
 _alive: list[Any] = []  # what compiled programs of JAX point to: they do not say when they are gone
 
-HANDLER = """
+GATHER = """
 define ptr @handler(ptr %frame) nounwind {
   %extension.p = getelementptr i8, ptr %frame, i64 8
   %extension = load ptr, ptr %extension.p
@@ -59,11 +60,6 @@ call:
   %value.p = getelementptr i8, ptr %scalar, i64 8
   %value = load ptr, ptr %value.p
   %block = load ptr, ptr %value
-  %loop = load ptr, ptr %block
-  %dims.p = getelementptr i8, ptr %block, i64 8
-  %dims = load ptr, ptr %dims.p
-  %steps.p = getelementptr i8, ptr %block, i64 16
-  %steps = load ptr, ptr %steps.p
   %all = add i64 %taken, %given
   %pointers = alloca ptr, i64 %all
   br label %test
@@ -85,6 +81,14 @@ body:
   %i.next = add i64 %i, 1
   br label %test
 run:
+"""
+
+LOOP = """
+  %loop = load ptr, ptr %block
+  %dims.p = getelementptr i8, ptr %block, i64 8
+  %dims = load ptr, ptr %dims.p
+  %steps.p = getelementptr i8, ptr %block, i64 16
+  %steps = load ptr, ptr %steps.p
   call void %loop(ptr %pointers, ptr %dims, ptr %steps, ptr null)
   ret ptr null
 }
@@ -104,20 +108,30 @@ define void @probe(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    return jit.load_object(jit.compile_ir(HANDLER + PROBE), ["handler", "probe"])
+    return jit.load_object(jit.compile_ir(GATHER + LOOP + PROBE), ["handler", "probe"])
 
 
 def handler() -> Any:
-    """The handler as a capsule, for `jax.ffi.register_ffi_target`."""
+    """The handler of this processor."""
+    return capsule(_library())
+
+
+def capsule(library: Any) -> Any:
+    """The handler of a library, for `jax.ffi.register_ffi_target`."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(_library().address("handler"), None, None)
+    return new(library.address("handler"), None, None)
 
 
 def probe() -> int:
     """The address of a call that copies one float: whether the handler reads this version of the frame."""
-    made = np.array([_library().address("probe"), 0, 0], dtype=np.int64)
-    _alive.append(made)
+    return kept([_library().address("probe"), 0, 0])
+
+
+def kept(words: Sequence[int], *alive: Any) -> int:
+    """The address of these words, which stay where they are, and keep what they point to."""
+    made = np.array(words, dtype=np.int64)
+    _alive.append((made, alive))
     return made.ctypes.data
 
 
@@ -128,7 +142,4 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     shared = [math.prod(lead) == 1 for lead in leads] + [False] * len(function.outputs)
     outer = [0 if one else arg.size * SIZE[char] for arg, one in zip(args, shared, strict=True)]
     inner = [SIZE[char] * math.prod(arg.shape[i + 1 :]) for arg in args for i in range(len(arg.shape))]
-    rows = np.array([n], dtype=np.int64), np.array([*outer, *inner], dtype=np.int64)  # the loop knows its core dims
-    made = np.array([loop, *(row.ctypes.data for row in rows)], dtype=np.int64)
-    _alive.append((made, rows, function.source.libraries[char]))
-    return made.ctypes.data
+    return kept([loop, kept([n]), kept([*outer, *inner])], function.source.libraries[char])  # the loop knows its core dims

@@ -42,7 +42,9 @@ class Differentiable(Function):
 
     _one: Any = None  # one state of plain vectors at once, after the first such call
 
-    def __call__(self, *values: Any, out: Any = None, dtype: Any = None) -> Any:
+    def __call__(self, *values: Any, parameters: Any = None, out: Any = None, dtype: Any = None) -> Any:
+        if parameters is not None:
+            values = guard.with_parameters(self.name, self.inputs, values, parameters)
         one = self._one
         if one is not None and out is None and dtype is None:
             return one(*values)

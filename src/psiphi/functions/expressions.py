@@ -135,9 +135,13 @@ class ExpressionFunction:
         """How many sweeps over the tree one evaluation takes; 0 when it is dense."""
         return self.plan.sweeps
 
-    def __call__(self, q: Numbers, *vectors: Numbers, out: Out = None, dtype: DType = None) -> Array:
-        """The value at q (..., nq) and the expression's vectors (..., n)."""
+    def __call__(
+        self, q: Numbers, *vectors: Numbers, parameters: Numbers | None = None, out: Out = None, dtype: DType = None
+    ) -> Array:
+        """The value at q (..., nq) and the expression's vectors (..., n); `parameters` where numbers of the robot are free."""
         inputs, outputs = self.arguments
+        if parameters is not None:
+            vectors = guard.with_parameters(str(self.expression), inputs, (q, *vectors), parameters)[1:]
         if len(vectors) != len(inputs) - 1:
             names = ", ".join(arg.name for arg in inputs)
             raise StateError(

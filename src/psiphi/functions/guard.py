@@ -17,7 +17,7 @@ from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
 from psiphi.runtime import lazy_arrays
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
 AXES = ("world", "frame")
@@ -97,6 +97,18 @@ def parameters(model: Model, name: str, given: Any) -> Any:
         )
         raise StateError(cause, remedy)
     return given
+
+
+def with_parameters(name: str, inputs: Sequence[Argument], values: Sequence[Any], given: Any) -> tuple[Any, ...]:
+    """The arguments in a row, the free numbers that came by name among them."""
+    names = [arg.name for arg in inputs]
+    if PARAMETERS not in names:
+        remedy = 'leave them out, or free some: robot.free("mass")'
+        raise StateError(f"{name}: parameters came, and no number is an input", remedy)
+    if len(values) >= len(names):
+        raise StateError(f"{name}: parameters came twice", f"give ({', '.join(names)}) in this order, or parameters= by name")
+    at = names.index(PARAMETERS)
+    return (*values[:at], given, *values[at:])
 
 
 def entered(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -16,7 +15,6 @@ import numpy as np
 from psiphi.arguments import Numbers, batch_axes, frozen, generator, real, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.model.compound_joints import compound_joints, scattered
-from psiphi.model.log import outside
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
 from psiphi.model.skeleton import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
@@ -218,19 +216,23 @@ class Model(Immutable):
         return self._by_joint(lambda row, j: np.asarray(row.neutral))
 
     def random(
-        self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = (), *, seed: int | None = None
+        self,
+        rng: np.random.Generator | int | None = None,
+        size: tuple[int, ...] | int | None = None,
+        *,
+        seed: int | None = None,
     ) -> np.ndarray:
         """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations.
 
-        `random(size=10, seed=0)` are ten. A number that stands alone is taken for a seed, with a warning: say which it is.
+        `random(size=10, seed=0)` are ten. A number that stands alone is refused: it may be meant for a seed or a size.
         """
         if seed is not None and rng is not None:
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
         source = generator(rng if seed is None else seed)
-        if isinstance(rng, int | np.integer) and isinstance(size, tuple) and not size:
-            text = f"random({rng}) is one configuration, of seed {rng}: write seed={rng}, or size={rng} for {rng} of them"
-            warnings.warn(text, stacklevel=outside())
-        lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
+        if isinstance(rng, int | np.integer) and size is None:
+            raise StateError(f"random({rng}) says not what {rng} is", f"write seed={rng}, or size={rng} for so many")
+        each = () if size is None else size if isinstance(size, tuple | list) else (size,)
+        lead = tuple(whole("size", n) for n in each)
         try:
             q = self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
             return q if self.embedding is None else scattered(self, q)

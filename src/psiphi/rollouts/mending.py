@@ -6,8 +6,10 @@ Where there is an answer (least-norm forces, the dense system) it is found; a mo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from itertools import count, islice
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,29 +58,33 @@ class Careful(Runner):
 
     def steps(self, which: np.ndarray, start: int, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The states after each step from `start` on, of the motions `which` of the flattened batch."""
-        field = Field(self.plant, self._torque(which), self.drive.losses, self.drive.effort, self.plan.hold)
+        plant, losses = self.plant.some(self.batch, which), self.drive.losses.some(lambda x: self._rows(which, x, 1))
+        field = Field(plant, self._torque(plant, which), losses, self.drive.effort, self.plan.hold)
         for number in count(start):
             t = number * self.dt
             with np.errstate(all="ignore"):
-                q, v = advance(self.plan.method, self.plant.manifold, field, t, q, v, self.dt, field.begin(number, t, q, v))
+                q, v = advance(self.plan.method, plant.manifold, field, t, q, v, self.dt, field.begin(number, t, q, v))
                 if self.plan.project:
-                    q, v = self.plant.given.project(q, v)
+                    q, v = plant.given.project(q, v)
             yield q, v
 
-    def _torque(self, which: np.ndarray) -> Torque:
+    def _torque(self, plant: Plant, which: np.ndarray) -> Torque:
         """What drives these motions."""
-        given, controller = replace(self.drive.torque, batch=(len(which),)), self.drive.controller
-
-        def rows(x: np.ndarray, core: int) -> np.ndarray:
-            """Their own part of what may have the batch's axes."""
-            if x.ndim == core:
-                return x
-            whole = np.broadcast_to(x, (*self.batch, *x.shape[x.ndim - core :]))
-            return whole.reshape(-1, *whole.shape[len(self.batch) :])[which]
+        given, controller = replace(self.drive.torque, batch=(len(which),)), cast(Any, copy(self.drive.controller))
+        if controller is not None:
+            controller.robot = plant.given
 
         def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-            return controller.torque(q, v, *(rows(x, 1) for x in controller.reference(t)))
+            followed = controller.reference(t) if self.drive.law.followed else ()
+            return controller.torque(q, v, *(self._rows(which, x, 1) for x in followed))
 
         if given.table is not None:
-            return replace(given, table=rows(given.table, 2))
-        return replace(given, function=law) if self.drive.law.followed else given
+            return replace(given, table=self._rows(which, given.table, 2))
+        return replace(given, function=law) if controller is not None else given
+
+    def _rows(self, which: np.ndarray, x: np.ndarray, core: int) -> np.ndarray:
+        """The part that these motions have of what may have the batch's axes."""
+        if x.ndim == core:
+            return x
+        whole = np.broadcast_to(x, (*self.batch, *x.shape[x.ndim - core :]))
+        return whole.reshape(-1, *whole.shape[len(self.batch) :])[which]

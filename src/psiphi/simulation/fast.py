@@ -110,7 +110,7 @@ class Fast(Run):
             return None
         tau = self.drive.at_samples(self.plant.robot, t, self.dt, Q, V)
         with np.errstate(all="ignore"):
-            _, forces = self.plant.forces(Q, V, self.field.total(tau, Q, V))
+            _, forces = self.plant.over_samples().forces(Q, V, self.field.total(tau, Q, V, samples=True))
         return forces if at is None or forces is None else forces[..., at, :, :]
 
     def _look(self, runner: Careful, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:

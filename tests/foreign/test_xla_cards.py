@@ -1,0 +1,149 @@
+"""JAX's jit on a graphics card, without one: what XLA is handed, and what its handler does with a call frame of XLA's.
+
+The card is a stand-in that runs kernels here; the frame is laid out as jaxlib's c_api.h says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from functions.doors import gymnast
+from psiphi.emitters.staging import WARP
+from psiphi.foreign import xla_cards
+from runtime.cards import StandinDriver, cards
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+__all__ = ["cards"]  # a fixture
+N = 35
+STREAM = 7001  # of the second card
+I32, WORD = ctypes.c_uint, ctypes.c_void_p
+
+
+class XlaCards:
+    """The driver's functions, as machine code calls them; `log` is what was asked of them."""
+
+    def __init__(self, standin: StandinDriver, status: int = 0):
+        self.log: list[tuple] = []
+        self.kernels: dict[int, object] = {}
+        load = standin.load
+        standin.load = lambda *given: self._known(load(*given))  # type: ignore[method-assign]
+
+        def launch(kernel, bx, by, bz, tx, ty, tz, shared, stream, parameters, extra):
+            self.log.append(("launch", bx, tx, stream))
+            if not status:
+                made = self.kernels[kernel]
+                made.launch(parameters, bx * tx // WARP // made.team)
+            return status
+
+        def owner(stream, place):
+            ctypes.c_void_p.from_address(place).value = 0xC0 + stream - 7000 if stream else 0xDEAD
+            return 0
+
+        def push(context):
+            self.log.append(("push", context))
+            return 0
+
+        def pop(place):
+            self.log.append(("pop",))
+            return 0
+
+        kinds = WORD, I32, I32, I32, I32, I32, I32, I32, WORD, WORD, WORD
+        made = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch), ctypes.CFUNCTYPE(ctypes.c_int, WORD, WORD)(owner)
+        made += tuple(ctypes.CFUNCTYPE(ctypes.c_int, WORD)(x) for x in (push, pop))
+        self.functions = dict(zip(xla_cards.FUNCTIONS, made, strict=True))
+        standin.address = lambda name: ctypes.cast(self.functions[name], WORD).value  # type: ignore[attr-defined]
+
+    def _known(self, emulation):
+        self.kernels[emulation.handle] = emulation
+        return emulation
+
+
+def pointers(*arrays: np.ndarray) -> np.ndarray:
+    return np.array([x.ctypes.data for x in arrays], dtype=np.int64)
+
+
+def called(block: int, taken: list[np.ndarray], given: list[np.ndarray], stream: int = STREAM) -> str:
+    """The handler on a frame of XLA's; the words of its error."""
+    words: list[bytes] = []
+
+    def error(place):
+        words.append(ctypes.string_at(ctypes.c_void_p.from_address(place + 16).value or 0))
+        return 0xE
+
+    def get(place):
+        ctypes.c_void_p.from_address(place + 24).value = stream
+        return 0
+
+    door = ctypes.CFUNCTYPE(WORD, WORD)
+    doors = door(error), door(get)
+    api, frame = np.zeros(24, np.int64), np.zeros(24, np.int64)
+    api[6], api[10] = (ctypes.cast(x, WORD).value for x in doors)
+    buffers = [np.array([0, 0, 0, x.ctypes.data], np.int64) for x in (*taken, *given)]
+    args, rets = pointers(*buffers[: len(taken)]), pointers(*buffers[len(taken) :])
+    value = np.array([block], np.int64)
+    scalar = np.array([0, value.ctypes.data], np.int64)
+    attrs = pointers(scalar)
+    frame[2], frame[7], frame[9] = api.ctypes.data, len(taken), args.ctypes.data
+    frame[12], frame[14], frame[20] = len(given), rets.ctypes.data, attrs.ctypes.data
+    status = door(int(xla_cards._library().address("handler")))(frame.ctypes.data)
+    assert (status == 0xE) == bool(words) and status in (None, 0xE)
+    return b"".join(words).decode()
+
+
+def lowered(f, *arrays) -> int:
+    """The address that XLA's program for a card has of what the handler needs."""
+    text = jax.jit(f).trace(*arrays).lower(lowering_platforms=("cuda",)).as_text()
+    assert f"@{xla_cards.TARGET}(" in text and "callback" not in text
+    return int(re.search(r"block = (-?\d+) : i64", text)[1])
+
+
+@pytest.mark.parametrize("char", "df")
+def test_a_call_sends_the_kernel_on_its_stream(cards, char):
+    robot, rng = gymnast(), np.random.default_rng(0)
+    machine = XlaCards(cards)
+    q = robot.random(rng, N).astype(char)
+    v, tau = rng.standard_normal((N, robot.nv)).astype(char), rng.standard_normal(robot.nv).astype(char)
+    with jax.enable_x64(True):
+        block = lowered(robot.forward_dynamics, *map(jnp.asarray, (q, v, tau)))
+        a = np.full((N, robot.nv), np.nan, char)
+        assert not called(block, [q, v, tau], [a])
+        assert np.allclose(a, robot.forward_dynamics(q, v, tau), rtol=1e-4 if char == "f" else 1e-12)
+        (_, blocks, threads, stream), order = machine.log[1], [x[0] for x in machine.log]
+        assert order == ["push", "launch", "pop"] and machine.log[0] == ("push", 0xC1)
+        assert stream == STREAM and blocks * threads >= N
+
+
+def test_gradients_batches_and_nothing_at_all(cards):
+    robot, rng = gymnast(), np.random.default_rng(1)
+    machine = XlaCards(cards)
+    q = robot.random(rng, N)
+    with jax.enable_x64(True):
+        text = jax.jit(jax.grad(lambda q: robot.gravity(q).sum())).trace(jnp.asarray(q)).lower(lowering_platforms=("cuda",))
+        assert text.as_text().count(f"@{xla_cards.TARGET}(") >= 1
+        block = lowered(robot.gravity, jnp.asarray(q[:0]))
+        assert not called(block, [q[:0]], [np.zeros((0, robot.nv))]) and not machine.log
+
+
+def test_what_the_driver_refuses_is_an_error_of_xlas(cards):
+    robot = gymnast()
+    q, out = robot.random(seed=0, size=3), np.zeros((3, robot.nv))
+    with jax.enable_x64(True):
+        machine = XlaCards(cards, status=700)
+        block = lowered(robot.gravity, jnp.asarray(q))
+        assert "the driver of the graphics card refused a kernel" in called(block, [q], [out])
+        assert [x[0] for x in machine.log] == ["push", "launch", "pop"]
+        assert "refused a kernel" in called(block, [q], [out], stream=0) and len(machine.log) == 3  # of no card
+
+
+def test_whole_motions_are_refused_in_words(cards):
+    robot = gymnast()
+    q = robot.random(seed=0, size=3)
+    with jax.enable_x64(True), pytest.raises(pp.Error, match=r"within jit on a graphics card.*a whole motion"):
+        lowered(lambda q: pp.rollout(robot, q, steps=3), jnp.asarray(q))

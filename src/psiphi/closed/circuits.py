@@ -147,7 +147,7 @@ def inertias(algebra: Algebra) -> Circuit:
 
     def added(places: Places) -> Places:
         M, blocks = places["around"]
-        parts = [felt_inertia(n, *block) for block in blocks]
+        parts = [felt_inertia(n, block) for block in blocks]
         return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
 
     count = len(hub.groups)

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import loose
-from psiphi.closed.singular import UNMET, null_space
+from psiphi.closed.singular import OFF, UNMET, null_space
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 FAINT_ROW = 1e-13  # of the largest row,
@@ -91,7 +90,7 @@ def judge(mass: np.ndarray, Jc: np.ndarray, torque: np.ndarray, right: np.ndarra
     nothing = Verdict(np.full(nv, np.nan), np.full(m, np.nan), m, np.zeros(m), np.zeros(nv))
     if not all(np.isfinite(x).all() for x in (mass, Jc, torque, right)):
         return nothing
-    unmet = np.where(is_dust(Jc), loose.OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
+    unmet = np.where(is_dust(Jc), OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
     rows, size = comparable(Jc)
     Jc = rows * size[:, None]
     U, w, Vt = np.linalg.svd(rows)

@@ -19,7 +19,7 @@ from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
-from psiphi.closed.elimination import Block, Solver
+from psiphi.closed.elimination import GroupBlock, Solver
 from psiphi.closed.hub import Hub, find
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
 from psiphi.compiler.equations import Equation
@@ -248,7 +248,7 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 
-def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[Block]]:
+def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[GroupBlock]]:
     """The hub's mass matrix, and the block of every group (`hub.py`), from the compliances of all but the hub and the trunk,
     and what those have of their `own`: J and M of the hub, U and Y of the tree with the trunk."""
     model, nv = c.closure.model, c.closure.model.nv
@@ -265,7 +265,7 @@ def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[
     for group in hub.groups:
         B = [[felt(c.pulls[i], *side) for side in sides] for i in group]
         moved = [[row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())] for i in group]
-        blocks.append(Block(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
+        blocks.append(GroupBlock(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
     M = [[own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.shared) for i in hub.coordinates]
     Y = [[0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.shared] for i in hub.shared]
     return M + Y, blocks

@@ -25,7 +25,7 @@ Solver = Callable[[list, list], Answer]  # of the rows' right side, and of what 
 
 
 @dataclass
-class Block:
+class GroupBlock:
     """S and B of one group, and row by row what forces at its frames can do to them: `own`, by the group, and `moved`, the
     motions of the frames by columns of the hub."""
 
@@ -45,7 +45,7 @@ class Group:
     way in all, and what rounding gives."""
 
     rows: tuple[int, ...]
-    block: Block
+    block: GroupBlock
     L: list
     e_inv: list
     on: list
@@ -66,7 +66,7 @@ class Group:
         return small.forward(self.L, [right[i] for i in self.rows])
 
 
-def _factored(rows: tuple[int, ...], block: Block, mass: Any) -> Group:
+def _factored(rows: tuple[int, ...], block: GroupBlock, mass: Any) -> Group:
     """Where the hub's mass matrix comes (its factors), pivots below STIFF of what a row gives way in all, and those of dust,
     are left out."""
     S, on = block.S, []
@@ -85,7 +85,7 @@ def _factored(rows: tuple[int, ...], block: Block, mass: Any) -> Group:
     return Group(rows, block, L, e_inv, on, small.transpose(columns), sizes, floors)
 
 
-def elimination(hub: Hub, M: list, blocks: Sequence[Block], redundant: bool, low: Sequence[bool]) -> Solver:
+def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool, low: Sequence[bool]) -> Solver:
     """right, push -> (multipliers, strain, d), of the hub's mass matrix and every group. The groups said to be `low` in rank,
     all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer unless
     rows may be redundant."""
@@ -116,7 +116,7 @@ def elimination(hub: Hub, M: list, blocks: Sequence[Block], redundant: bool, low
     return solved
 
 
-def felt_inertia(n: int, block: Block) -> tuple[list, Any]:
+def felt_inertia(n: int, block: GroupBlock) -> tuple[list, Any]:
     """B* S^-1 B, what one group adds to the inertia one feels at the hub, and the strain of its pivots."""
     total: list = [[0.0] * n for _ in range(n)]
     group = _factored(tuple(range(len(block.S))), block, None)
@@ -125,7 +125,7 @@ def felt_inertia(n: int, block: Block) -> tuple[list, Any]:
     return total, group.strain()
 
 
-def movable(hub: Hub, M: list, blocks: Sequence[Block]) -> list:
+def movable(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> list:
     """Row by row 1 where its pivot is kept, 0 where the row binds the hub, or is none."""
     out: list = [0.0] * sum(map(len, hub.groups))
     mass = _own_inertia(hub, M, blocks)
@@ -135,7 +135,7 @@ def movable(hub: Hub, M: list, blocks: Sequence[Block]) -> list:
     return out
 
 
-def _own_inertia(hub: Hub, M: list, blocks: Sequence[Block]) -> tuple[list, list]:
+def _own_inertia(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> tuple[list, list]:
     """Factors of the hub's mass matrix, beside which rows are weighed. A thin hub (a rod, a point mass) gets a little of what
     its contacts would give it with the mass it has: which rows count is a question of size, and no answer shows it."""
     A = [list(row) for row in M]

@@ -208,6 +208,10 @@ def table(folder: Path) -> list[Call]:
         Call("path", pp.path, {
             "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
         }),
+        Call("path of poses", pp.path, {
+            "robot": ur5, "postures": {"tool": ur5.frame_pose([[0.1, 0.4], [0.4, 0.6]], "tool")[:, :3, 3]}, "near": np.array([0.1, 0.4]), "torque": 100.0,
+            "points": 20,
+        }),
         Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {
             "robot": ur5, "targets": {"tool": (0.1, 0.2, -1.0)}, "near": np.zeros(2), "directions": None, "center_of_mass": None, "posture": None,

@@ -54,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
     check(args)
-    robot = freed(load(args.robot, args.base), args.free)
+    robot = freed(load(args.robot, args.base, args.flexible), args.free)
     function = asked(robot, args)
     if args.files is not None:
         return write_files(robot, function, args)

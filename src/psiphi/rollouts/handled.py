@@ -37,6 +37,7 @@ from psiphi.rollouts.constrained import only
 from psiphi.rollouts.impact import STOPS
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
+from psiphi.spatial.screws import cross
 from psiphi.sweeps.program import PARAMETERS
 
 
@@ -176,14 +177,10 @@ def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: A
     for k in range(n):
         arm = R[9 * k : 9 * k + 9].reshape(3, 3) @ grip
         x, (w, u) = p[3 * k : 3 * k + 3] + arm, V[6 * k : 6 * k + 6].reshape(2, 3)
-        F = held[k] * (stiffness[k] * (hand - x) - slowing[k] * (u + _cross(w, arm)))
-        wrenches += [_cross(arm, F), F]
+        F = held[k] * (stiffness[k] * (hand - x) - slowing[k] * np.add(u, cross(w, arm)))
+        wrenches += [cross(arm, F), F]
         point, force = point + held[k] * x, force + F
     return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
-
-
-def _cross(a: Any, b: Any) -> Any:
-    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def loaded(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:

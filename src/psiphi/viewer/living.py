@@ -21,7 +21,7 @@ from psiphi.control.stops import Stops
 from psiphi.emitters.wasm import blocks_binary
 from psiphi.errors import StateError
 from psiphi.escaping import html, script_json
-from psiphi.functions.robot import Robot
+from psiphi.functions.robot import Robot, beneath
 from psiphi.model.model import WORLD
 from psiphi.rollouts.handled import HandledMachine, handled
 from psiphi.rollouts.stepping import checked
@@ -58,7 +58,7 @@ class Living:
 
     @property
     def robot(self) -> Robot:
-        return self.system.robot if isinstance(self.system, System) else self.system
+        return beneath(self.system)
 
     @cached_property
     def machine(self) -> HandledMachine:

@@ -20,6 +20,7 @@ import numpy as np
 
 from psiphi.arguments import flag, read, real
 from psiphi.closed.reading import names
+from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
@@ -154,7 +155,7 @@ def _particular(Jp: np.ndarray, weights: np.ndarray, T: np.ndarray) -> np.ndarra
 def unfelt(Jp: np.ndarray) -> np.ndarray:
     """(..., p, p): columns that span null(Jp), other columns zero: how joints without motors move and no contact feels it."""
     finite = np.isfinite(Jp).all(axis=(-2, -1), keepdims=True)
-    N, _ = null_space(np.where(finite, Jp, 0.0), RCOND)
+    N, _ = null_space(np.where(finite & (np.abs(Jp) > NO_ROW), Jp, 0.0), RCOND)
     return np.where(finite, N, 0.0)
 
 
@@ -173,7 +174,7 @@ def _joint(system: Any, coordinate: int) -> str:
 def _pinv(A: np.ndarray) -> np.ndarray:
     """A^+; NaN of elements that are not finite, and only of those."""
     finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
-    return np.where(finite, np.linalg.pinv(np.where(finite, A, 0.0), rcond=RCOND), np.nan)
+    return np.where(finite, np.linalg.pinv(np.where(finite & (np.abs(A) > NO_ROW), A, 0.0), rcond=RCOND), np.nan)
 
 
 def _weights(system: Any, share) -> np.ndarray:

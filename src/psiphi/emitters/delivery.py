@@ -7,7 +7,7 @@ every lane are shifted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import cells, grid, rows_out, transpose
@@ -15,10 +15,16 @@ from psiphi.emitters.pack import cells, grid, rows_out, transpose
 LINE = 64  # bytes that memory takes at a time
 
 
-def place_table(name: str, places: Sequence[int], lanes: int) -> str:
-    """The places of an output's cells; the last is repeated, for tiles that reach beyond it."""
+def place_tables(number: int, places: Sequence[int], zeros: Container[int], lanes: int) -> str:
+    """The places of an output's cells (the last is repeated, for tiles that reach beyond it), and which tiles are zeros alone:
+    they need not be turned."""
     padded = [*places, *[places[-1] if places else 0] * (lanes - 1)]
-    return f"@{name} = internal constant [{len(padded)} x i32] [{', '.join(f'i32 {x}' for x in padded)}]"
+    blank = [all(x in zeros for x in places[i : i + lanes]) for i in range(0, len(places), lanes)]
+    tables = (f"places{number}", "i32", padded), (f"blank{number}", "i8", [int(x) for x in blank])
+    lines = []
+    for name, kind, row in tables:
+        lines.append(f"@{name} = internal constant [{len(row)} x {kind}] [{', '.join(f'{kind} {x}' for x in row)}]")
+    return "\n".join(lines)
 
 
 def deliver(w: Width, streams: bool) -> str:
@@ -31,7 +37,7 @@ def deliver(w: Width, streams: bool) -> str:
     tile = [*_tile(w, "t"), *rows_out(w, [f"%t.x{i}" for i in range(w.lanes)])] if w.lanes > 1 else []
     other = _Stream(w).text() if streams and w.bytes == LINE else ""
     seams = [f"%seams = alloca [{4 * w.lanes * LINE} x i8], align {LINE}"] if other else []
-    text = grid("deliver", w, *cells(w), tile, ", ptr %places, i1 %past", place, other, seams)
+    text = grid("deliver", w, *cells(w), tile, ", ptr %places, ptr %blank, i1 %past", place, other, seams)
     return text if not other else f"declare {_shift(w)}({w.type}, {w.integer}, {w.type})\n{text}"
 
 
@@ -115,7 +121,7 @@ class _Stream:
         """Of the row before and the next one, the line of lane k that they fill."""
         T = self.w.type
         return [
-            f"%s.x{k} = call {_shift(self.w)}({T} %before{k}, {self.w.integer} %h.i{k}, {T} {self.next_rows[k]})",
+            f"%s.x{k} = call {_shift(self.w)}({T} %before{k}, {self.w.integer} %h.i{k}, {T} %row{k})",
             f"%s.a{k} = getelementptr i8, ptr %h.p{k}, i64 %s.bytes",
             self.past(f"%s.x{k}", f"%s.a{k}"),
         ]
@@ -156,10 +162,11 @@ class _Stream:
 
     def text(self) -> str:
         L, T, S, lanes, n = self.w.lanes, self.w.type, self.scalar, range(self.w.lanes), "\n  "
-        first, after = self.first_rows, self.next_rows
+        first, turned = self.first_rows, self.next_rows
         heads = [*self.first, *(x for k in lanes for x in self.head(k)), self.put(first[0], "%l0", "%h.own")]
-        before = (f"%before{k} = phi {T} [ {first[k]}, %stream.first ], [ {after[k]}, %stream.body ]" for k in lanes)
-        body = [*self.next, *(x for k in lanes for x in self.line(k))]
+        before = (f"%before{k} = phi {T} [ {first[k]}, %stream.first ], [ %row{k}, %stream.write ]" for k in lanes)
+        rows = (f"%row{k} = phi {T} [ zeroinitializer, %stream.body ], [ {turned[k]}, %stream.turn ]" for k in lanes)
+        body = [x for k in lanes for x in self.line(k)]
         ends = [*(x for k in lanes[:-1] for x in self.seam(k)), *self.end()]
         return f"""stream:
   %array.at = ptrtoint ptr %array to i64
@@ -182,13 +189,23 @@ stream.first:
   {n.join(heads)}
   br label %stream.test
 stream.test:
-  %next = phi i64 [ {L}, %stream.first ], [ %next.up, %stream.body ]
+  %next = phi i64 [ {L}, %stream.first ], [ %next.up, %stream.write ]
   {n.join(before)}
   %s.more = icmp ult i64 %next, %last
   br i1 %s.more, label %stream.body, label %stream.last
 stream.body:
   %s.less = sub i64 %next, {L}
   %s.bytes = mul i64 %s.less, {S}
+  %s.tile = udiv i64 %next, {L}
+  %s.blank = getelementptr i8, ptr %blank, i64 %s.tile
+  %s.zeros = load i8, ptr %s.blank
+  %s.is = icmp ne i8 %s.zeros, 0
+  br i1 %s.is, label %stream.write, label %stream.turn
+stream.turn:
+  {n.join(self.next)}
+  br label %stream.write
+stream.write:
+  {n.join(rows)}
   {n.join(body)}
   %next.up = add i64 %next, {L}
   br label %stream.test

@@ -206,7 +206,7 @@ def _filled(freed: Freed, new: Mapping[FreeBlock, np.ndarray]) -> np.ndarray:
     lead = batch_axes(
         "", {f"{block.word} of {freed.nominal.bodies[block.index].name}": values.shape[:-1] for block, values in new.items()}
     )
-    out = np.array(np.broadcast_to(freed.values, (*lead, freed.size)))
+    out = np.array(np.broadcast_to(freed.values, (*lead, freed.size)), order="C")  # elements side by side, as code reads them
     for block, values in new.items():
         out[..., block.own] = values
     return out

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.framing.framing import Tree
+from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
@@ -68,8 +69,8 @@ class ForwardSlopes:
 
     rods = True
 
-    def __init__(self, tau: str, psi: bool):
-        self.tau, self.psi, self.names = tau, psi, ("q", "v", tau)
+    def __init__(self, tau: str, psi: bool, loads: Loads = NO_LOADS):
+        self.tau, self.psi, self.loads, self.names = tau, psi, loads, ("q", "v", tau, *loads.names)
 
     @property
     def loops(self) -> list[str]:
@@ -79,11 +80,12 @@ class ForwardSlopes:
         return [*MOVED, *FILTER, "for k = tips .. base:", *climbs, f"{last}, the tree's zeros left out"]
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
-        matrix, W, gains, free = SlopeMatrix(), Entries(), {}, {}
+        matrix, W, gains, free = SlopeMatrix(loads=self.loads), Entries(), {}, {}
 
         def world(site: Site) -> None:
             matrix.clear()
             start(tree.gravity, site)
+            self.loads.start(site)
 
         def inward(site: Site) -> None:
             articulate(site)
@@ -98,22 +100,24 @@ class ForwardSlopes:
             if self.psi:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
-            if site.at_root and len(site.H) == 6 and all(map(vanishes, site.rotor)):
+            whole = site.at_root and len(site.H) == 6 and not self.loads.is_world
+            if whole and all(map(vanishes, site.rotor)):
                 _, wd, vd = site.kept["above"]
                 free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
 
         def finish(site: Site) -> None:
             for which, arg in zip(wanted, outputs, strict=True):
-                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}[which]
-                write(site, arg.name, tree.nv, _solved(tree.nv, entries, W, gains, free if which == "q" else {}, self.psi))
+                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}.get(which, matrix.by_load)
+                shape, own = (tree.nv, arg.shape[-1]), free if which == "q" else {}
+                write(site, arg.name, shape[1], _solved(shape, entries, W, gains, own, self.psi))
 
         sweeps = (
-            Sweep(BASE_TO_TIP, lambda site: accelerated(site, None)),
+            Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)),
             Sweep(TIP_TO_BASE, inward),
             Sweep(BASE_TO_TIP, outward),
             Sweep(TIP_TO_BASE, matrix.articulated if self.psi else matrix.composites),
         )
-        return Program(name, inputs, outputs, sweeps, world, finish, local=False)
+        return Program(name, inputs, outputs, sweeps, world, finish, local=False, marks=self.loads.marks(tree))
 
 
 def _freely(above: list, h: list) -> list:
@@ -138,11 +142,12 @@ def _whiten(site: Site, W: Entries) -> None:
     site.sent["K"] = Climbing(sent)
 
 
-def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict, whitened: bool) -> Entries:
+def _solved(shape: tuple[int, int], entries: Entries | None, W: Entries, gains: dict, free: dict, whitened: bool) -> Entries:
     """-W* D⁻¹ W X, column by column, with the tree's zeros left out; X = -I where there are no entries."""
+    n, width = shape
     above = {j: [i for i in range(n) if (i, j) in W] for j in range(n)}
     out: Entries = {}
-    for j in range(n):
+    for j in range(width):
         if j in free:  # of a free root, see above
             own, column = free[j]
             out |= {(i, j): x for i, x in enumerate(column, own.start)}

@@ -125,17 +125,21 @@ def _axes(site: Site, world: bool, R, at: int):
 def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
     total = [[0.0] * 6 for _ in site.bodies]
-    for number, world, R, p, at in here(site, letter.of):
-        if number not in wrenches:  # what B* has not seen is zero: frames of the world
-            continue
-        A, x = _axes(site, world, R, at), wrenches[number]
-        n, F = small.apply(A, x[:3]), small.apply(A, x[3:])
+    for p, at, n, F in seen_here(site, letter, wrenches):
         # d/dt of R* x for a wrench x that stands still in the world: (R* x) x w
         if letter.rate:
             w = part(site.kept["V"], at)[:3]
             n, F = cross(n, w), cross(F, w)
         total[at] = add(total[at], add(n, cross(p, F)) + F)
     return [x for own in total for x in own]
+
+
+def seen_here(site: Site, letter: FrameLetter, wrenches: Any):
+    """(origin, which body, moment, force) of the wrenches on frames of this link, in the body's axes."""
+    for number, world, R, p, at in here(site, letter.of):
+        if number in wrenches:  # what B* has not seen is zero: frames of the world
+            A, x = _axes(site, world, R, at), wrenches[number]
+            yield p, at, small.apply(A, x[:3]), small.apply(A, x[3:])
 
 
 def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:

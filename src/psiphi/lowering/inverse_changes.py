@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.changes import STILL, change_motion, change_of, pulled
+from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, force, motion
@@ -33,11 +34,11 @@ class OfInverseDynamics:
 
     rods = True
 
-    def __init__(self, u: str | None):
-        self.u, self.names = u, ("q", "v", u)
+    def __init__(self, u: str | None, loads: Loads = NO_LOADS):
+        self.u, self.loads, self.names = u, loads, ("q", "v", u, *loads.names)
 
     def accelerated(self, site: Site) -> None:
-        accelerated(site, None if self.u is None else site.of(self.u))
+        accelerated(site, None if self.u is None else site.of(self.u), self.loads)
 
     def torque(self, site: Site, f: list, u: list | None) -> list:
         """H f + J_m u."""
@@ -59,6 +60,7 @@ class InverseChange(OfInverseDynamics):
         def outward(site: Site) -> None:
             self.accelerated(site)
             change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
+            self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
 
         def inward(site: Site) -> None:
             # d f(k) = d needs(k) + sum_c φ (df(c) + ⟦f(c)⟧ H* dq): the force that a joint passes on turns with the joint
@@ -70,7 +72,8 @@ class InverseChange(OfInverseDynamics):
             site.send(df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f))))
 
         sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
-        return Program(name, inputs, outputs, sweeps, world_keeping(tree.gravity, changed=STILL))
+        world = world_keeping(tree.gravity, self.loads, changed=STILL)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 
 class InverseGradient(OfInverseDynamics):
@@ -91,10 +94,14 @@ class InverseGradient(OfInverseDynamics):
         def inward(site: Site) -> None:
             gathered(site)
             site.write_joint(value, self.torque(site, site.kept["f"], None if self.u is None else site.of(self.u)))
-            by_q, by_v, asked = pulled(site)
+            by_q, by_v, asked = pulled(site, self.loads)
             found = {"q": [-x for x in by_q], "v": [-x for x in by_v], self.u: self.torque(site, asked, site.of(weight))}
             for which, bar in bars.items():
-                site.write_joint(bar, found[which])
+                if which in found:
+                    site.write_joint(bar, found[which])
+                else:
+                    self.loads.pull(site, bar, -1.0)
 
         sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
-        return Program(name, inputs, outputs, sweeps, world_keeping(tree.gravity, weighed=ZERO6))
+        world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from psiphi.errors import Error
+from psiphi.flexible import Beam, FlexibleBody
 from psiphi.functions.robot import Robot
 from psiphi.loading import load as load_robot
 from psiphi.model.model import Joint, Pose
@@ -42,7 +43,7 @@ class Placed:
 
 def read_placed(name: str, row: Table, folder: Path) -> Placed:
     """A table [robots.NAME]."""
-    robot = _sprung(row, robot_of(row, folder))
+    robot = _bent(row, _sprung(row, robot_of(row, folder)), folder)
     base = pose(row, "at")
     q, given = coordinates(row, "q", robot, resting(robot))
     v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
@@ -75,6 +76,27 @@ def _sprung(row: Table, robot: Robot) -> Robot:
                 robot = verb(robot, **given)
             except Error as error:
                 table.fail("joints", error.cause, error.remedy)
+    return robot
+
+
+BEAM = ("length", "section", "material", "modes", "planes", "torsion", "axial", "tip", "damping", "stiffening")
+
+
+def _bent(row: Table, robot: Robot, folder: Path) -> Robot:
+    """[[robots.NAME.flexible]]: the words of `robot.with_flexible`, and those of a `pp.Beam`, or the `file` of modal data."""
+    for table in row.tables("flexible"):
+        link, own = table.text("link"), {word: table.get(word) for word in ("xyz", "rpy", "keep", "hang") if word in table}
+        file, beam = table.text("file", None), {word: table.get(word) for word in BEAM if word in table}
+        table.done()
+        if file is not None and beam:
+            table.fail(next(iter(beam)), "stands beside file", "give modal data, or the measures of a beam")
+        if file is None:
+            for word in BEAM[:3]:
+                table.get(word)
+        try:
+            robot = robot.with_flexible(link, Beam(**beam) if file is None else FlexibleBody.load(folder / file), **own)
+        except (Error, OSError) as error:
+            table.fail("link" if file is None else "file", getattr(error, "cause", str(error)), getattr(error, "remedy", ""))
     return robot
 
 

@@ -133,12 +133,14 @@ class MovingBody:
 
 @dataclass(frozen=True)
 class SlopeColumn:
-    """What climbs for one coordinate: the change of forces by q and by v, r h, and the couple Γ* h."""
+    """What climbs for one coordinate: the change of forces by q and by v, r h, and the couples Γ* h and, of wrenches in world
+    axes, X* h."""
 
     by_q: list
     by_v: list
     R: list
     T: list
+    X: list | None = None
 
 
 def joint_velocity(site: Site) -> list:

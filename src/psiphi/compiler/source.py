@@ -116,7 +116,6 @@ class Source:
         """Exact operation count of one evaluation."""
         return self._count or self.code.count
 
-
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
         if isinstance(self.asked, Equation):

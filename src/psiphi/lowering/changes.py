@@ -13,11 +13,12 @@ from typing import ClassVar
 from psiphi.framing.framing import Tree
 from psiphi.lowering.forward_slopes import FILTER, filtered, smoothed, true_motion
 from psiphi.lowering.loads import NO_LOADS, Loads
-from psiphi.lowering.slopes import MOVED, Arguments, accelerated, start
+from psiphi.lowering.slopes import MOVED, Arguments, accelerated, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, force, rotate, subtract, unrotate
+from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import axial, joint_velocity, wedge
-from psiphi.steps.local import ZERO3, ZERO6, adjoint_map, articulate, force_cross
+from psiphi.steps.local import ZERO3, ZERO6, articulate, force_cross
 from psiphi.steps.newton import body_force
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
@@ -33,6 +34,9 @@ PULLED = [
     "for k = tips .. base:",
     "    what w, w', v' of the body count for, by Λ and its children;  q_bar, v_bar: -H of these × the inboard motion, f × Λ⁺",
 ]
+
+
+STILL = ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]  # the change of the world's w, w', v' and U
 
 
 class OfForwardDynamics:
@@ -55,12 +59,7 @@ class ForwardChange(OfForwardDynamics):
         value, change = (arg.name for arg in outputs)
 
         def given(site: Site, which: str) -> list:
-            return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
-
-        def world(site: Site) -> None:
-            start(tree.gravity, site)
-            site.keep(changed=(ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]), da=ZERO6)
-            self.loads.start(site)
+            return change_of(site, which, wanted)
 
         def inward(site: Site) -> None:
             articulate(site)
@@ -83,7 +82,13 @@ class ForwardChange(OfForwardDynamics):
         first = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads))
         sweeps = (first, Sweep(TIP_TO_BASE, inward), Sweep(BASE_TO_TIP, outward))
         sweeps += (Sweep(TIP_TO_BASE, gather), Sweep(BASE_TO_TIP, spread))
+        world = world_keeping(tree.gravity, self.loads, changed=STILL, da=ZERO6)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
+
+
+def change_of(site: Site, which: str | None, wanted: tuple[str, ...]) -> list:
+    """The joint's part of a change that is asked for; of another, nothing."""
+    return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
 
 
 def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
@@ -124,11 +129,6 @@ class ForwardGradient(OfForwardDynamics):
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"
         bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
 
-        def world(site: Site) -> None:
-            start(tree.gravity, site)
-            site.keep(weighed=ZERO6)
-            self.loads.start(site)
-
         def inward(site: Site) -> None:
             articulate(site)
             filtered(site, site.of(self.tau), "z", site.kept["needs"])
@@ -150,6 +150,7 @@ class ForwardGradient(OfForwardDynamics):
 
         sweeps = (Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)), Sweep(TIP_TO_BASE, inward))
         sweeps += (Sweep(BASE_TO_TIP, outward), *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []))
+        world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 

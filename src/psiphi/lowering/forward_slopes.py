@@ -14,9 +14,10 @@ from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, motion, subtract
+from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
+from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import joint_velocity
-from psiphi.steps.local import adjoint_map, articulate
+from psiphi.steps.local import articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
 
 CLIMBS_PSI = [
@@ -34,6 +35,7 @@ FILTER = [
 
 def filtered(site: Site, x: list, name: str, own: list) -> None:
     """Tip to base: z = own + Σ φ z⁺, z⁺ = z + G (x - H z); what is left of x is D ν."""
+    # the joint yields until its torque is x: G (x - H z) is what that changes of the force, and H z⁺ = x
     below, gain = site.children.get(name), site.kept["gain"]
     z = own if below is None else add(own, below)
     left = subtract(x, small.apply(site.H, z))
@@ -44,6 +46,7 @@ def filtered(site: Site, x: list, name: str, own: list) -> None:
 
 def smoothed(site: Site, name: str, out: str) -> list:
     """Base to tip: λ = φ* λ(p) + H* u, with u = ν - G* φ* λ(p), which it returns."""
+    # the motion inherited through the locked joint, less what the joint gives way to it: G* φ* λ(p)
     above = motion(site.path, site.parent[out])
     u = subtract(site.kept[f"{name} nu"], site.kept["gain"].adjoint(above))
     site.keep(**{f"{out}+": above, out: add(above, adjoint_map(site.H, u))})
@@ -54,6 +57,7 @@ def true_motion(site: Site) -> list:
     """Base to tip: accelerations; the inboard motion with them, and the joint's force f = z⁺ + P⁺ λ⁺."""
     a = smoothed(site, "z", "accelerations")
     more, (w, wd, vd) = site.kept["accelerations+"], site.kept["above"]
+    # at roots λ⁺ = 0: the world's -g is in z, counted by the first sweep
     f = site.kept["z+"]
     f = f if site.at_root else add(f, site.kept["P_plus"] @ more)
     site.keep(above=(w, add(wd, more[:3]), add(vd, more[3:])), f=f)
@@ -92,11 +96,12 @@ class ForwardSlopes:
 
         def outward(site: Site) -> None:
             true_motion(site)
+            # ψ words read velocities at the links' origins, φ words from each link's own (V = [w; 0]): only these need v
             if self.psi:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
             whole = site.at_root and len(site.H) == 6 and not self.loads.is_world
-            if whole and all(isinstance(x, float) and x == 0.0 for x in site.rotor):
+            if whole and all(map(vanishes, site.rotor)):
                 _, wd, vd = site.kept["above"]
                 free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
 
@@ -156,24 +161,20 @@ def _solved(shape: tuple[int, int], entries: Entries | None, W: Entries, gains: 
             if not whitened:
                 column = list(e)
                 for k in range(n):
-                    for i in above[k] if not _is_zero(column[k]) else ():
+                    for i in above[k] if not vanishes(column[k]) else ():
                         e[i] = e[i] + W[i, k] * column[k]
         # nu = D⁻¹ e, joint by joint
         nu: list[Any] = [0.0] * n
         for own, gain in gains.values():
-            if not all(map(_is_zero, e[own])):
+            if not all(map(vanishes, e[own])):
                 nu[own] = gain.solve(e[own])
         # W* nu: k hears its ancestors i. Of the inverse mass matrix itself one half is enough
         for k in range(n if entries is not None else j + 1):
             value = nu[k]
             for i in above[k]:
-                if not _is_zero(nu[i]):
+                if not vanishes(nu[i]):
                     value = value + W[i, k] * nu[i]
             out[k, j] = -value if entries is not None else value
             if entries is None:
                 out[j, k] = out[k, j]
     return out
-
-
-def _is_zero(x: Any) -> bool:
-    return isinstance(x, float) and x == 0.0

@@ -6,19 +6,19 @@ The equations stand in `steps/composites.py`; by ψ words the same sweeps make W
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads, MixedComposite
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, subtract, unrotate
+from psiphi.spatial.screws import add, cross, dot, force, from_second, pose, rotate, subtract, tilde, unrotate
 from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
     JointSlopes,
     MovingBody,
     SlopeColumn,
     axial,
-    from_second,
     joint_slopes,
     joint_velocity,
     times,
@@ -38,8 +38,21 @@ def start(gravity: Any, site: Site) -> None:
     site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
 
 
+def world_keeping(gravity: Any, loads: Loads, **kept: Any) -> Callable[[Site], None]:
+    """What happens at the world first: it starts to fall, and keeps what the bodies read of it besides."""
+
+    def world(site: Site) -> None:
+        start(gravity, site)
+        site.keep(**kept)
+        loads.start(site)
+
+    return world
+
+
 def accelerated(site: Site, u: list | None, loads: Loads) -> None:
     """Base to tip: the motion of body and joint under the joint accelerations u, and the force that the body needs of it."""
+    # Newton and Euler of body k; beside it the parent's motion in this body's axes, on the joint's inboard side: what turning
+    # the joint carries past itself, Q_V = V⁺ x H* and Q_α = α⁺ x H* + V⁺ x Q_V
     w, _, vd, U = move(site, [0.0] * len(site.H) if u is None else u, MOTION)
     w_p, wd_p, vd_p, U_p = site.parent[MOTION]
     l = pose(site.path, EYE3, ZERO3)[1]
@@ -50,6 +63,7 @@ def accelerated(site: Site, u: list | None, loads: Loads) -> None:
 
 def gathered(site: Site) -> None:
     """Tip to base: the force on each joint."""
+    # f(k) = needs(k) + sum_c φ(k,c) f(c)
     below = site.children.get("f")
     f = site.kept["needs"] if below is None else add(site.kept["needs"], below)
     site.keep(f=f)
@@ -136,7 +150,7 @@ class SlopeMatrix:
         F, n = add([link.mass * x for x in v], cross(w, link.moment)), add(axial(W), cross(link.moment, v))
         p = link.moment
         Jd = symmetric([[W[i][j] + W[j][i] + v[i] * p[j] + v[j] * p[i] for j in range(3)] for i in range(3)])
-        R = plus(from_second(Jd), _tilde([-x for x in n])) + _tilde([-2.0 * x for x in F])
+        R = plus(from_second(Jd), tilde([-x for x in n])) + tilde([-2.0 * x for x in F])
         if (below := site.children.get("R")) is not None:
             R = plus(R, below.rows)
         X = self.loads.turning(site)
@@ -179,6 +193,8 @@ class SlopeMatrix:
 
     def _read(self, site: Site, own: list[JointSlopes], climbing: Climbing) -> None:
         """Rows and columns of this joint against the coordinates further out."""
+        # i is this joint, j one further out. Entry (i, j): H(i) on the column of j. Entry (j, i): H(j) φ* (r Q_α + Γ Q_V)(i)
+        # = Q_α(i)* R_j + Q_V(i)* T_j, with R_j = φ r H*(j) and T_j = φ Γ* H*(j), which have climbed to here
         for j, c in climbing.items():
             for i, x in enumerate(own, site.slices["v"].start):
                 self.by_q[i, j], self.by_v[i, j] = dot(x.h, c.by_q), dot(x.h, c.by_v)
@@ -196,10 +212,6 @@ def _turned(by_q: list, X: MixedComposite | None, x: JointSlopes) -> list:
 def _couple(X: MixedComposite | None, x: JointSlopes) -> list | None:
     """X* H*."""
     return None if X is None else small.apply(small.transpose(X.rows), x.h)
-
-
-def _tilde(x: list) -> list:
-    return [[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]]
 
 
 def write(site: Site, name: str, n: int, entries: Entries) -> None:

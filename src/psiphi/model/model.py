@@ -157,6 +157,12 @@ class Model(Immutable):
         """Number of velocity coordinates."""
         return self.joints[-1].v_slice.stop if self.joints else 0
 
+    @property
+    def body_count(self) -> int:
+        """How many bodies one would say it has: places on a link that bends are not counted."""
+        bending = () if self.embedding is None else (cluster for cluster in self.embedding.clusters if cluster.modes)
+        return len(self.bodies) - sum(len(cluster.bodies) for cluster in bending)
+
     @cached_property
     def manifold(self) -> Manifold:
         """Where configurations move."""
@@ -304,7 +310,7 @@ class Model(Immutable):
         return isinstance(other, Model) and self.digest == other.digest
 
     def __repr__(self) -> str:
-        bodies = counted(len(self.bodies), "body", "bodies")
+        bodies = counted(self.body_count, "body", "bodies")
         return f"<{type(self).__name__} {self.name!r}: {bodies}, nq={self.nq}, nv={self.nv}>"
 
 

@@ -295,7 +295,7 @@ class Robot(WithFrames):
         if on_card(q):
             guard.on_host("mass_log_det", q)
         if not self.joints:
-            return np.zeros(np.shape(q)[:-1])
+            return np.zeros(np.asarray(q).shape[:-1])
         d = self._call("mass_pivots", dict(q=q), None, dtype, check)
         with np.errstate(divide="ignore", invalid="ignore"):
             return mathematics(d).log(d).sum(-1)

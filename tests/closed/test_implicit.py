@@ -250,3 +250,29 @@ def test_words_about_what_cannot_be_had():
     ):
         with pytest.raises((StateError, SingularError), match=words):
             call()
+
+
+def test_parameters_one_set_an_element_in_every_derivative():
+    """A system made for other parameters has functions of its own; second derivatives take the sets along."""
+    light = pp.load("pelican").free("mass")
+    chain = pp.connect(light, [pp.Loop("distance", "tool", "world", length=0.3)])
+    sets = light.parameters() * np.array([[1.0, 1.0], [1.2, 0.9], [0.7, 1.5], [1.1, 2.0]])
+    q = np.tile(chain.at(sets[0]).assemble([0.5, 1.0]), (4, 1))
+    rest, ones = np.zeros((4, 2)), np.ones((4, 2))
+    asked = {
+        "value": (lambda f: f, (q, rest, ones)),
+        "jacobian": (lambda f: f.jacobian("q"), (q, rest, ones)),
+        "vjp and jvp": (lambda f: f.vjp("q").jvp("q"), (q, rest, ones, ones, ones)),
+        "hessian": (lambda f: f.hessian("q", "tau"), (q, rest, ones, ones)),
+    }
+    for name, (made, values) in asked.items():
+        found = made(chain.at(sets).function("forward_dynamics"))(*values)
+        each = [made(chain.at(p).function("forward_dynamics"))(*(x[i] for x in values)) for i, p in enumerate(sets)]
+        for part, alone in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, _stacked(each))), strict=True):
+            assert np.allclose(part, alone, rtol=1e-12, atol=1e-12), name
+    first, second = (chain.at(p).function("forward_dynamics")(q[0], rest[0], ones[0]) for p in sets[:2])
+    assert np.abs(first - second).max() > 1e-3
+
+
+def _stacked(each):
+    return tuple(map(np.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else np.stack(each)

@@ -172,7 +172,7 @@ def table(folder: Path) -> list[Call]:
         Call("viewer.html", viewer.html, {"thing": ur5, "path": folder / "x.html", "title": None, "q": np.zeros(2)}),
         Call("viewer.html live", viewer.html, {
             "thing": ur5, "path": folder / "x.html", "live": True, "title": None, "q": np.zeros(2), "v": np.zeros(2), "dt": 1e-3,
-            "method": "rk4", "payload": None,
+            "method": "rk4", "payload": None, "limits": None,
         }),
         Call("robot.html", ur5.html, {"path": folder / "x.html", "live": True}),
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),

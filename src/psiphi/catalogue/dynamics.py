@@ -331,7 +331,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
         rods=None,
     ),
     "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
-    "center_of_mass": TreeSum("c = sum m c / sum m", _center_of_mass),
+    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass),
 }
 
 METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`

@@ -106,7 +106,7 @@ class WithFrames(WithFunctions):
         return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
 
     def center_of_mass(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
-        """c = sum m c / sum m of all moving bodies, in the world. -> (..., 3)"""
+        """c = sum m p / sum m, p the centres of mass of all moving bodies, in the world. -> (..., 3)"""
         self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
 

@@ -163,6 +163,22 @@ def test_large_outputs_go_past_the_caches_with_the_same_bits(char, lanes, rng, m
                 assert np.array_equal(out, x + x), layout
 
 
+@pytest.mark.skipif(not has_wide_shuffles(), reason="needs AVX-512")
+@pytest.mark.parametrize(("char", "lanes"), [("d", 8), ("f", 16)])
+def test_zeros_of_large_outputs_stand_where_they_belong(char, lanes, rng, monkeypatch):
+    """Tiles that are zeros alone, first, last and between others, and tiles that are nearly so."""
+    monkeypatch.setattr(kernel, "CACHE", 0)
+    for which in ((1, 2), (0, 3, 5), (0, 1, 2, 3, 4, 5), (2, 4)):
+        spots = {t * lanes + i for t in which for i in range(lanes)} - {4 * lanes + 1}
+        code = little([(6 * lanes + 3,)], lambda x, spots=spots: [[0.0 if i in spots else y for i, y in enumerate(x)]])
+        address = loop_of(straight_kernel(code), lanes, char, streams=True)
+        x = numbers(rng, 2 * lanes + 1, (6 * lanes + 3,), char)
+        out, expected = np.full_like(x, 7), x.copy()
+        expected[:, sorted(spots)] = 0.0
+        call(address, [x, out])
+        assert same_bits(out, expected), which
+
+
 # -- walls --------------------------------------------------------------------------------------------------------------------
 
 

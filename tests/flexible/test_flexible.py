@@ -15,7 +15,7 @@ from psiphi.bench.interpreted import Interpreted
 from psiphi.cli import main
 from psiphi.operators import Expression, Operators, random_values
 from psiphi.rewriting.book import BOOK, CHAIN, FIXED_MAPS, MISPRINT, SINGLE
-from theorems.laws import LAWS, holds, state
+from theorems.laws import LAWS, holds, of_single_bodies, state
 from theorems.words import WORDS, slope, sweeps_are_the_matrix, swept, turns_as_its_rates_say
 
 OF_TREES = {"M couples only joints on one path", "L is sparse as the tree"}  # places of one body are related, too
@@ -292,12 +292,7 @@ def test_doors_that_know_rigid_links_say_so():
     robot = arm()
     s = state(robot, 9)
     for call in (
-        lambda: pp.interop.pinocchio(robot),
-        lambda: pp.interop.mujoco(robot),
-        lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
-        lambda: pp.estimation.of(robot, s.q),
-        lambda: pp.derivative(robot.operators.mass @ pp.vector("x"), "q"),
-        lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
+        *of_single_bodies(robot, s),
         lambda: pp.embed(robot, [pp.Gear("wrist", {"shoulder": 1.0})]),
         lambda: robot.with_spring("boom_modes", 3.0),
     ):

@@ -172,7 +172,7 @@ def table(folder: Path) -> list[Call]:
         Call("viewer.html", viewer.html, {"thing": ur5, "path": folder / "x.html", "title": None, "q": np.zeros(2)}),
         Call("viewer.html live", viewer.html, {
             "thing": ur5, "path": folder / "x.html", "live": True, "title": None, "q": np.zeros(2), "v": np.zeros(2), "dt": 1e-3,
-            "method": "rk4", "payload": None,
+            "method": "rk4", "payload": None, "limits": None,
         }),
         Call("robot.html", ur5.html, {"path": folder / "x.html", "live": True}),
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
@@ -207,6 +207,10 @@ def table(folder: Path) -> list[Call]:
         Call("TwoPort at", lambda at: ports[at], {"at": 0}),
         Call("path", pp.path, {
             "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
+        }),
+        Call("path of poses", pp.path, {
+            "robot": ur5, "postures": {"tool": ur5.frame_pose([[0.1, 0.4], [0.4, 0.6]], "tool")[:, :3, 3]}, "near": np.array([0.1, 0.4]), "torque": 100.0,
+            "points": 20,
         }),
         Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {

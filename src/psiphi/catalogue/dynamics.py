@@ -73,25 +73,25 @@ def _forward_dynamics(s: Operators, loaded, _) -> Results:
     return {"a": s.mass.inv @ (tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b))}
 
 
-def _whitened(s: Operators) -> Expression:
+def whitened(s: Operators) -> Expression:
     """W = I - H psi K = (I + H phi K)^-1."""
     return s.I - s.H @ s.psi @ s.K
 
 
 def _fd1(s: Operators, loaded, _) -> Results:
-    W, torque = _whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
+    W, torque = whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
     return {"a": W.T @ s.D.inv @ W @ torque}
 
 
 def _fd2(s: Operators, loaded, _) -> Results:
-    W, torque = _whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
+    W, torque = whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
     nu = s.D.inv @ W @ torque
     return {"a": W.T @ nu, "link_accelerations": s.psi.T @ s.H.T @ nu + s.phi.T @ s.a}
 
 
 def _fd3(s: Operators, loaded, _) -> Results:
     zeta = s.phi.T @ s.a
-    return {"a": _whitened(s).T @ s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + loaded(s.M @ zeta + s.b)))}
+    return {"a": whitened(s).T @ s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + loaded(s.M @ zeta + s.b)))}
 
 
 def _fd4(s: Operators, loaded, _) -> Results:

@@ -64,7 +64,7 @@ class Holding:
     @property
     def own(self) -> range:
         """The object's velocity coordinates."""
-        return range(self.joint.v_slice.start, self.joint.v_slice.stop)
+        return self.joint.coordinates
 
     @property
     def roles(self) -> tuple[str, ...]:

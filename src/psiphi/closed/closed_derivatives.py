@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,8 +63,16 @@ class ClosedDerivative(ClosedCall):
         of = self.of.taking(tau)
         return self if of is self.of else of._derivative(self.kind, self.names)
 
+    @cached_property
+    def traced(self) -> TapeDerivative:
+        """The same of the traced code."""
+        return TapeDerivative(self.of, ((self.kind, self.names),))
+
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
-        return TapeDerivative(self.of, ((self.kind, self.names),)).derived(kind, names)
+        return self.traced.derived(kind, names)
+
+    def on_cards(self, values: Sequence[Any]) -> Any:
+        return self.traced.on_cards(values)
 
     def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
         state, behind = self.of.read(values, self.more)

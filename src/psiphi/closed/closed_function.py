@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from psiphi.arguments import real
 from psiphi.closed import forward, implicit, wiring
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_derivatives import FIRST, Solved
-from psiphi.closed.closed_tape import ClosedHessian
+from psiphi.closed.closed_tape import ClosedHessian, TapeDerivative
 from psiphi.functions import guard
 from psiphi.sweeps.program import Argument
 
@@ -57,6 +58,14 @@ class ClosedFunction(ClosedCall):
 
     def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
         return [self.solved(self.read(values, ())[0]).result]
+
+    def on_cards(self, values: Sequence[Any]) -> Any:
+        return self.traced.on_cards(values)
+
+    @cached_property
+    def traced(self) -> TapeDerivative:
+        """The function as one piece of code."""
+        return TapeDerivative(self, ())
 
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         return ClosedHessian(self, names) if kind == "hessian" else FIRST[kind](self, names)

@@ -2,6 +2,7 @@
 
 There the solve with Omega is a sum of products like any other, and has derivatives of every order. Where rows are redundant
 the second derivative along a straight change depends on how a(q, v, tau) continues off the constraints: it is refused.
+The same code, with no derivative or some, is what runs on graphics cards.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from psiphi.arguments import read, real
 from psiphi.closed import circuits
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.singular import STRAIN
-from psiphi.errors import SingularError
+from psiphi.errors import SingularError, StateError
 from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable
 from psiphi.sweeps.program import PARAMETERS, Argument
@@ -35,8 +36,8 @@ class TapeDerivative(ClosedCall):
         self.of, self.steps, self.system = of, steps, of.system
         code = self.code
         inputs = [arg for arg in code.inputs if arg.name != PARAMETERS]
-        words = ", ".join(f"{kind} by {' and '.join(names)}" for kind, names in steps)
-        super().__init__(f"{of.name}: {words}", inputs, code.outputs)
+        words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
+        super().__init__(": ".join([of.name, *([", ".join(words)] if words else [])]), inputs, code.outputs)
 
     def __repr__(self) -> str:
         return f"<{self.name} of {self.system.name!r}>"
@@ -45,9 +46,10 @@ class TapeDerivative(ClosedCall):
     def code(self) -> Differentiable:
         system, of = self.system, self.of
         wanted, motors = of.outputs[0].name, system.actuated.tolist() if of.motors else None
+        loose = not (self.steps or of.is_forces)  # accelerations are unique where rows follow from others; nothing else is
         made = system._function(
-            ("alone", wanted, of.frames, of.axes, of.motors),
-            lambda: circuits.alone(system._circuit("", of.frames, of.axes), wanted, motors),
+            ("alone", wanted, of.frames, of.axes, of.motors, loose),
+            lambda: circuits.alone(system._chosen(of.frames, of.axes, loose).circuit, wanted, motors),
             Differentiable,
         )
         for kind, names in self.steps:
@@ -72,15 +74,29 @@ class TapeDerivative(ClosedCall):
             arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"))
         leads = [(arg.name, x.shape[: x.ndim - len(arg.shape)]) for arg, x in zip(self.inputs, arrays, strict=True)]
         lead = guard.batch_axes(self.name, {f"{name} ({i})": shape for i, (name, shape) in enumerate(leads)})
-        lead = self.system._batch(lead)
-        regular = np.broadcast_to(self.regular(arrays[:own]), lead)
+        if not self.system._batch(lead):
+            self.check(arrays[:own])
         found = self.system._run(self.code, (*arrays[:own], *self.system.robot._more, *arrays[own:]))
-        found = found if isinstance(found, tuple) else (found,)
-        core = [(1,) * len(arg.shape) for arg in self.outputs]
-        return [np.where(regular.reshape(*lead, *ones), x, np.nan) for x, ones in zip(found, core, strict=True)]
+        return list(found) if isinstance(found, tuple) else [found]
 
-    def regular(self, values: list[np.ndarray]) -> np.ndarray:
-        """Where the solve with Omega has all its digits; a single state where it has not is refused."""
+    def on_cards(self, values: Sequence[Any]) -> Any:
+        if (fitting := self.taking(tuple(values[2].shape))) is not self:
+            return fitting.on_cards(values)
+        if self.steps or self.of.is_forces:
+            self.check_rows()
+        own = len(self.of.inputs)
+        return self.code(*values[:own], *self.system.robot._more, *values[own:])
+
+    def check_rows(self) -> None:
+        """Refuse constraints some of whose rows follow from others wherever one looks: every element would be NaN."""
+        if self.system._has_spare_rows:
+            cause = (
+                f"{self.name}: rows of the constraints of {self.system.name} follow from others, and that is solved on the host"
+            )
+            raise StateError(cause, "give arrays of the host; accelerations are found on graphics cards, too")
+
+    def check(self, values: list[np.ndarray]) -> None:
+        """Refuse a single state where the solve with Omega does not have all its digits."""
         state, system = self.of.read(values, ())[0], self.system
         found = system._call(system._dynamics("", self.of.frames, self.of.axes), state)[3] < STRAIN
         if not np.ndim(found) and not found and all(np.isfinite(x).all() for x in state):
@@ -88,7 +104,6 @@ class TapeDerivative(ClosedCall):
                 f"{self.name}: no second derivative here: constraints follow from others, or the mechanism is singular",
                 "use a kind of loop without rows to spare, or take differences of first derivatives along the constraints",
             )
-        return found
 
 
 class ClosedHessian(ClosedCall):
@@ -110,7 +125,7 @@ class ClosedHessian(ClosedCall):
         guard.on_host(self.name, *values)
         if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
             return list(fitting.answers(values))
-        self.change.regular(list(values[: len(self.of.inputs)]))
+        self.change.check(list(values[: len(self.of.inputs)]))
         n = self.outputs[0].shape[0]
         parts = np.split(np.eye(n), np.cumsum([prod(size) for size in self.sizes])[:-1], axis=-1)
         units = [x.reshape(n, *size) for x, size in zip(parts, self.sizes, strict=True)]

@@ -19,14 +19,14 @@ from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
-from psiphi.closed.elimination import Block, Solver
+from psiphi.closed.elimination import GroupBlock, Solver
 from psiphi.closed.hub import Hub, find
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
 from psiphi.compiler.equations import Equation
 from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
-from psiphi.spatial.screws import dot
+from psiphi.spatial.screws import dot, vanishes
 from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
@@ -240,7 +240,7 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
         floors = [loose.DUST * x for x in reach]
         loose_factors = loose.factor(omega, floors)
         return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
-    factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
+    factors = small.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
         ratio, faint = omega[j][j] * d_inv, loose.FAINT * reach[j] * d_inv
@@ -248,7 +248,7 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 
-def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[Block]]:
+def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[GroupBlock]]:
     """The hub's mass matrix, and the block of every group (`hub.py`), from the compliances of all but the hub and the trunk,
     and what those have of their `own`: J and M of the hub, U and Y of the tree with the trunk."""
     model, nv = c.closure.model, c.closure.model.nv
@@ -265,7 +265,7 @@ def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[
     for group in hub.groups:
         B = [[felt(c.pulls[i], *side) for side in sides] for i in group]
         moved = [[row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())] for i in group]
-        blocks.append(Block(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
+        blocks.append(GroupBlock(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
     M = [[own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.shared) for i in hub.coordinates]
     Y = [[0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.shared] for i in hub.shared]
     return M + Y, blocks

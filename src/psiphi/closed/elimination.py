@@ -12,7 +12,7 @@ from psiphi.closed.hub import Hub
 from psiphi.closed.singular import OFF, STRAIN
 from psiphi.spatial import small
 from psiphi.spatial.choices import choose, less
-from psiphi.spatial.screws import add, dot
+from psiphi.spatial.screws import add, dot, subtract, vanishes
 
 STIFF = 1e-10  # of what a row gives way in all: what its group gives less is nothing, until the answer is refined
 SHARP = 1e-11  # of the right side: rows left open by more are asked again by Omega, where Omega can be asked
@@ -25,7 +25,7 @@ Solver = Callable[[list, list], Answer]  # of the rows' right side, and of what 
 
 
 @dataclass
-class Block:
+class GroupBlock:
     """S and B of one group, and row by row what forces at its frames can do to them: `own`, by the group, and `moved`, the
     motions of the frames by columns of the hub."""
 
@@ -45,7 +45,7 @@ class Group:
     way in all, and what rounding gives."""
 
     rows: tuple[int, ...]
-    block: Block
+    block: GroupBlock
     L: list
     e_inv: list
     on: list
@@ -66,7 +66,7 @@ class Group:
         return small.forward(self.L, [right[i] for i in self.rows])
 
 
-def _factored(rows: tuple[int, ...], block: Block, mass: Any) -> Group:
+def _factored(rows: tuple[int, ...], block: GroupBlock, mass: Any) -> Group:
     """Where the hub's mass matrix comes (its factors), pivots below STIFF of what a row gives way in all, and those of dust,
     are left out."""
     S, on = block.S, []
@@ -85,7 +85,7 @@ def _factored(rows: tuple[int, ...], block: Block, mass: Any) -> Group:
     return Group(rows, block, L, e_inv, on, small.transpose(columns), sizes, floors)
 
 
-def elimination(hub: Hub, M: list, blocks: Sequence[Block], redundant: bool, low: Sequence[bool]) -> Solver:
+def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool, low: Sequence[bool]) -> Solver:
     """right, push -> (multipliers, strain, d), of the hub's mass matrix and every group. The groups said to be `low` in rank,
     all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer unless
     rows may be redundant."""
@@ -110,13 +110,13 @@ def elimination(hub: Hub, M: list, blocks: Sequence[Block], redundant: bool, low
         downs = [group.down(right) for group in groups]
         pushed = _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)])
         d = small.solve(factors, add(push, pushed))
-        gammas = [scaled(g.e_inv, _less(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
+        gammas = [scaled(g.e_inv, subtract(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
         return _gathered(len(right), groups, gammas), strain, d
 
     return solved
 
 
-def felt_inertia(n: int, block: Block) -> tuple[list, Any]:
+def felt_inertia(n: int, block: GroupBlock) -> tuple[list, Any]:
     """B* S^-1 B, what one group adds to the inertia one feels at the hub, and the strain of its pivots."""
     total: list = [[0.0] * n for _ in range(n)]
     group = _factored(tuple(range(len(block.S))), block, None)
@@ -125,7 +125,7 @@ def felt_inertia(n: int, block: Block) -> tuple[list, Any]:
     return total, group.strain()
 
 
-def movable(hub: Hub, M: list, blocks: Sequence[Block]) -> list:
+def movable(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> list:
     """Row by row 1 where its pivot is kept, 0 where the row binds the hub, or is none."""
     out: list = [0.0] * sum(map(len, hub.groups))
     mass = _own_inertia(hub, M, blocks)
@@ -135,7 +135,7 @@ def movable(hub: Hub, M: list, blocks: Sequence[Block]) -> list:
     return out
 
 
-def _own_inertia(hub: Hub, M: list, blocks: Sequence[Block]) -> tuple[list, list]:
+def _own_inertia(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> tuple[list, list]:
     """Factors of the hub's mass matrix, beside which rows are weighed. A thin hub (a rod, a point mass) gets a little of what
     its contacts would give it with the mass it has: which rows count is a question of size, and no answer shows it."""
     A = [list(row) for row in M]
@@ -149,7 +149,7 @@ def _own_inertia(hub: Hub, M: list, blocks: Sequence[Block]) -> tuple[list, list
 
 def _bounded(d: Any, _: Any) -> Any:
     """1 / d; where it is nothing in every state, that is told by the strain."""
-    return inf if isinstance(d, float) and d == 0.0 else 1.0 / d
+    return inf if vanishes(d) else 1.0 / d
 
 
 class _Bound:
@@ -212,20 +212,20 @@ class _Bound:
         h = add(push, _pushed(len(push), self.groups, [scaled(g.e_inv, y) for g, y, _ in pairs]))
         given = _pushed(len(push), self.groups, [scaled(w, y) for _, y, w in pairs])
         z = scaled(self.q_inv, small.forward(self.L, given))
-        rest = _less(small.forward(self.L, h), small.apply(self.turned, z))
+        rest = subtract(small.forward(self.L, h), small.apply(self.turned, z))
         d = small.backward(self.L, add(z, small.solve(self.inner, scaled(self.free, rest))))
-        left = _less(small.apply(self.P, d), h)
+        left = subtract(small.apply(self.P, d), h)
         x = small.backward(self.L, scaled(self.q_inv, small.forward(self.L, left)))
         gammas = []
         for g, y, w in pairs:
             moved, bound = small.apply(g.Y, d), small.apply(g.Y, x)
-            gammas.append(add(scaled(g.e_inv, _less(y, moved)), scaled(w, bound)))
+            gammas.append(add(scaled(g.e_inv, subtract(y, moved)), scaled(w, bound)))
         return _gathered(len(right), self.groups, gammas), d
 
     def left(self, right: list, push: list, multipliers: list, d: list) -> tuple[list, list]:
         """What an answer leaves of both right sides."""
         rows = list(right)
-        hub = _less(push, small.apply(self.M, d))
+        hub = subtract(push, small.apply(self.M, d))
         for group in self.groups:
             own = [multipliers[i] for i in group.rows]
             moved = add(small.apply(group.block.S, own), small.apply(group.block.B, d))
@@ -280,7 +280,3 @@ def _gathered(count: int, groups: Sequence[Group], gammas: Sequence[list]) -> li
 
 def scaled(weights: list, x: list) -> list:
     return [w * value for w, value in zip(weights, x, strict=True)]
-
-
-def _less(a: list, b: list) -> list:
-    return [x - y for x, y in zip(a, b, strict=True)]

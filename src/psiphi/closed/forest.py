@@ -64,7 +64,7 @@ class Forest:
     @cached_property
     def actuated(self) -> np.ndarray:
         """The velocity coordinates that have motors: all but the object's and those named passive."""
-        idle = {i for name in self.passive for i in _coordinates(self.robot.joint(name))}
+        idle = {i for name in self.passive for i in self.robot.joint(name).coordinates}
         return np.array([i for i in range(self.nv) if i not in idle], dtype=int)
 
     @property
@@ -192,7 +192,3 @@ class Forest:
         if frame is None and not self.object:
             raise StateError("no frame named, and this system holds no object", "name a frame of the robot")
         return self.robot.frame(self.object if frame is None else frame).name
-
-
-def _coordinates(joint: Joint) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def _around(closure: Closure, hub: int, bodies: frozenset[int], trunk: frozenset
         met = [c for c in clusters if c[0] & others] if others else []
         clusters = [c for c in clusters if not any(c is m for m in met)]
         clusters.append((others.union(*(c[0] for c in met)), sorted([i, *(j for c in met for j in c[1])])))
-    coordinates, shared = (tuple(i for k in sorted(part) for i in _own(model.joints[k])) for part in (bodies, trunk))
+    coordinates, shared = (tuple(i for k in sorted(part) for i in model.joints[k].coordinates) for part in (bodies, trunk))
     return Hub(
         model.bodies[hub if bodies else max(trunk)].name,
         tuple(sorted(bodies)),
@@ -150,11 +149,7 @@ def _movers(closure: Closure, out: frozenset[int], rows: set[int]) -> set[int]:
     path = {step for k in moved for step in _way(model.parent, k)} - out
     together = () if model.embedding is None else model.embedding.clusters
     path = path.union(*(cluster.bodies for cluster in together if path & set(cluster.bodies)))
-    found = {i for k in path for i in _own(model.joints[k])}
-    taken = {i for k in out for i in _own(model.joints[k])}
+    found = {i for k in path for i in model.joints[k].coordinates}
+    taken = {i for k in out for i in model.joints[k].coordinates}
     pairs = zip(closure.joints, closure.slices[len(closure.constraints) :], strict=True)
     return found | {i for joints, own in pairs if own.start in rows for i in joints if i not in taken}
-
-
-def _own(joint: Any) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)

@@ -18,7 +18,7 @@ from psiphi.model.model import Model
 from psiphi.model.states import check_quaternions
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.rotations import conjugate, logarithm, multiply, quaternions
-from psiphi.spatial.screws import Turn, add, cross, dot
+from psiphi.spatial.screws import Turn, add, cross, dot, subtract
 from psiphi.wording import shown
 
 SMALLEST = 1e-12  # of the largest, and in kg or kg m^2: an inertia below this is none
@@ -117,7 +117,7 @@ class ObjectWish:
         R, x, f = Turn.from_quaternion(p[3:]), entries(x_ref), entries(f_ref)
         turned = logarithm(multiply(p[3:], conjugate(x[3:])))[0]  # from the target's axes to the object's
         E = [*turned, *(a - b for a, b in zip(p[:3], x[:3], strict=True))]
-        rate = [a - b for a, b in zip(R.rotate(own[:3]) + R.rotate(own[3:]), entries(V_ref), strict=True)]
+        rate = subtract(R.rotate(own[:3]) + R.rotate(own[3:]), entries(V_ref))
         pull = add(_times(damps, rate), _times(stiffens, E))
         A, w = entries(A_ref), f
         if self.form == NATURAL:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from psiphi.emitters import quick
-from psiphi.emitters.delivery import deliver, place_table
+from psiphi.emitters.delivery import deliver, place_tables
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
@@ -41,6 +41,9 @@ class Kernel:
     outputs: Placed
     frame: int
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
+    zeros: frozenset[int] = frozenset()  # places that hold 0, whatever comes in
+    keeps_inputs: bool = False  # whether no block writes where its inputs stand
+    fetches: bool = False  # whether blocks fetch the next one's elements: addresses stand behind the frame, one an input
 
 
 def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False) -> str:
@@ -48,7 +51,9 @@ def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False
     the caches, on processors that have AVX-512."""
     widths = [Width(fp, 1)] + ([Width(fp, lanes)] if lanes > 1 else [])
     parts = ["@tables = global ptr null", declarations(widths)]
-    parts += [place_table(f"places{i}", places, lanes) for i, (_, places) in enumerate(kernel.outputs) if not _is_run(places)]
+    parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.fetches else []
+    for i, (_, places) in enumerate(kernel.outputs):
+        parts += [] if _is_run(places) else [place_tables(i, places, kernel.zeros, lanes)]
     for width in widths:
         parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), _range(kernel, width, streams)]
         parts += [unpack(width)] if any(_is_run(places) for _, places in kernel.outputs) else []
@@ -120,7 +125,14 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
         rows = arg.shape[0] if len(arg.shape) == 2 else 1
         columns = arg.shape[-1] if arg.shape else 1
         before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
-        given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {columns}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
+        if kernel.fetches and w.lanes > 1 and i < len(kernel.inputs):
+            before += _next_address(i, arg, kernel.frame, w)
+        width: int | str = columns
+        if kernel.keeps_inputs and rows == 1 and columns > w.lanes > 1 and i < len(kernel.inputs):
+            load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
+            before += _once(i, columns, w)
+            width = f"%width{i}"
+        given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
         if _is_run(places):
             before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
             verb, lines = ("pack", before) if i < len(kernel.inputs) else ("unpack", after)
@@ -129,8 +141,8 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
             number = i - len(kernel.inputs)
             load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
             given = given.replace(f"%frame{i}", "%frame")
-            after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, i1 %large{i})")
-    size = (kernel.frame + w.lanes) * w.bytes  # tiles may read and write beyond the last argument
+            after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, ptr @blank{number}, i1 %large{i})")
+    size = behind(kernel.frame, w) + (8 * len(kernel.inputs) if kernel.fetches else 0)
     take, give = frame_memory(size)
     newline = "\n  "
     return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
@@ -155,6 +167,32 @@ done:
   ret void
 }}
 """
+
+
+def behind(frame: int, w: Width) -> int:
+    """Bytes of a frame of so many numbers: tiles may read and write beyond the last argument."""
+    return (frame + w.lanes) * w.bytes
+
+
+def _once(i: int, columns: int, w: Width) -> list[str]:
+    """How many numbers of argument i are brought to the frame: of one that is the same for all elements, behind the first block
+    only those that tiles of the argument before it may have overwritten."""
+    return [
+        f"%later{i} = icmp ne i64 %i, 0",
+        f"%there{i} = and i1 %still{i}, %later{i}",
+        f"%width{i} = select i1 %there{i}, i64 {w.lanes}, i64 {columns}",
+    ]
+
+
+def _next_address(i: int, arg: Argument, frame: int, w: Width) -> list[str]:
+    """Behind the frame: where the next block's elements of argument i begin if they lie side by side, else the frame itself."""
+    return [
+        f"%side{i} = icmp eq i64 %outer{i}, {arg.size * w.scalar_bytes}",
+        f"%after{i} = getelementptr i8, ptr %at{i}, i64 {arg.size * w.bytes}",
+        f"%next{i} = select i1 %side{i}, ptr %after{i}, ptr %frame",
+        f"%keep{i} = getelementptr i8, ptr %frame, i64 {behind(frame, w) + 8 * i}",
+        f"store ptr %next{i}, ptr %keep{i}",
+    ]
 
 
 def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:

@@ -7,6 +7,7 @@ alike, and results do not depend on the width, the batch size or the position in
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -61,8 +62,12 @@ class Width:
 class Emitter:
     """One segment as the lines of a function body; bases are pointer arguments of that function."""
 
-    def __init__(self, segment: Segment, width: Width, fma: bool = True):
+    def __init__(
+        self, segment: Segment, width: Width, fma: bool = True, ahead: Iterator[tuple[int, int]] | None = None, every: int = 1
+    ):
+        """`ahead`: memory to fetch for later, a line after every `every` nodes: (where its address stands, bytes behind it)."""
         self.segment, self.width, self.fma = segment, width, fma
+        self.ahead, self.every, self.bases = ahead or iter(()), max(1, every), dict[int, str]()
         self.tape = segment.tape
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
@@ -77,7 +82,9 @@ class Emitter:
     def body(self) -> list[str]:
         self.fused = self.riding() if self.fma else set()
         waiting, at_once = self.segment.stores_by_node(), self.segment.keeps_what_it_reads
-        for node in self.segment.nodes:
+        for n, node in enumerate(self.segment.nodes):
+            if n % self.every == 0:
+                self._fetch()
             if node not in self.fused:
                 self.names[node] = self._emit(node)
                 for store in waiting.pop(node, ()) if at_once else ():  # what waits costs a register
@@ -85,6 +92,19 @@ class Emitter:
         for store in chain.from_iterable(waiting.values()):
             self._store(store)
         return self.lines
+
+    def _fetch(self) -> None:
+        """One line of memory, into the second cache: the first is full of the frame."""
+        cell, offset = next(self.ahead, (-1, 0))
+        if cell < 0:
+            return
+        if cell not in self.bases:
+            place, self.bases[cell] = self.fresh(), self.fresh()
+            self.lines.append(f"{place} = getelementptr i8, ptr %frame, i64 {cell}")
+            self.lines.append(f"{self.bases[cell]} = load ptr, ptr {place}")
+        at = self.fresh()
+        self.lines.append(f"{at} = getelementptr i8, ptr {self.bases[cell]}, i64 {offset}")
+        self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
 
     def riding(self) -> set[int]:
         """Products that are computed in the sums they ride in."""

@@ -11,7 +11,7 @@ loop over points compiled around them.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 
 import numpy as np
 
@@ -28,14 +28,21 @@ from psiphi.spatial.entries import entries
 
 FLAT = 1e-9  # of a row: u is not felt
 HUGE = 1e100  # where there is no bound on x
-NEWTON = 8  # steps; each passes at least one corner
+NEWTON = (4, 16)  # steps, each passes at least one corner: of all curves, and of those that need more
+BEGIN, END = ("alpha", "beta", "gamma"), ("alpha_next", "beta_next", "gamma_next")  # rows of both ends of a step
 SLACK = 1e-6  # of a bound: more is no solution
 
 
-def _rows(alpha, beta, gamma) -> list[tuple]:
+def _rows(ds, rows: dict) -> list[tuple]:
+    """alpha, beta, gamma of the rows at both ends of a step, of x at its begin: x at its end is x + 2 ds u."""
+    begin, end = (list(zip(*(entries(rows[name]) for name in names), strict=True)) for names in (BEGIN, END))
+    return begin + [(a + 2.0 * ds[0] * b, b, c) for a, b, c in end]
+
+
+def _lines(ds, rows: dict) -> list[tuple]:
     """(low, high, slope) of every row, low - slope x <= u <= high - slope x."""
     out = []
-    for a, b, c in zip(entries(alpha), entries(beta), entries(gamma), strict=True):
+    for a, b, c in _rows(ds, rows):
         turn = sign(a)
         inverse = 1.0 / (turn * a + FLAT)
         out.append(((-1.0 - turn * c) * inverse, (1.0 - turn * c) * inverse, turn * b * inverse))
@@ -43,22 +50,26 @@ def _rows(alpha, beta, gamma) -> list[tuple]:
 
 
 def _active(lines: list[tuple], x, outermost) -> tuple:
-    """Of lines p - r x the one that is `outermost` at x: its value, p and r."""
-    best: tuple = ()
-    for line in lines:
-        new = line[0] - line[1] * x, *line
-        beyond = outermost(new[0], best[0]) if best else 1.0
-        best = tuple(choose(beyond, a, b) for a, b in zip(new, best, strict=True)) if best else new
-    return best
+    """Of lines p - r x the one that is `outermost` at x: its value, p and r. In pairs: no choice waits for many others."""
+    ends = [(p - r * x, p, r) for p, r in lines]
+    while len(ends) > 1:
+        pairs, alone = zip(ends[::2], ends[1::2], strict=False), ends[len(ends) - len(ends) % 2 :]
+        ends = [_outer(outermost(b[0], a[0]), a, b) for a, b in pairs] + alone
+    return ends[0]
 
 
-def backward(alpha, beta, gamma, cap, ds, K) -> Values:
+def _outer(beyond, a: tuple, b: tuple) -> tuple:
+    """b where it is beyond a."""
+    return tuple(choose(beyond, y, x) for x, y in zip(a, b, strict=True))
+
+
+def backward(newton: int, cap, ds, K, **rows) -> Values:
     """K_i from K_i+1."""
     step = 0.5 / ds[0]
-    rows = [*_rows(alpha, beta, gamma), (0.0 * step, K[0] * step, step)]
-    highs, lows = [(high, slope) for _, high, slope in rows], [(low, slope) for low, _, slope in rows]
+    lines = [*_lines(ds, rows), (0.0 * step, K[0] * step, step)]
+    highs, lows = [(high, slope) for _, high, slope in lines], [(low, slope) for low, _, slope in lines]
     x = cap[0]
-    for _ in range(NEWTON):
+    for _ in range(newton):
         high, p, r = _active(highs, x, less)
         low, q, t = _active(lows, x, lambda a, b: less(b, a))
         crossed = less(high, low)
@@ -66,46 +77,51 @@ def backward(alpha, beta, gamma, cap, ds, K) -> Values:
     return {"K": np.array([x])}
 
 
-def forward(alpha, beta, gamma, ds, K, X) -> Values:
-    """x_i+1 from x_i; K is that of i + 1."""
+def forward(ds, K, X, **rows) -> Values:
+    """x_i+1 from x_i, and how much of the bounds that uses; K is that of i + 1."""
     x, most_u = X[0], (K[0] - X[0]) / (2.0 * ds[0])
-    for _, high, slope in _rows(alpha, beta, gamma):
+    for _, high, slope in _lines(ds, rows):
         most_u = least(most_u, high - slope * x)
-    return {"X": np.array([most(x + 2.0 * ds[0] * most_u, 0.0)])}
+    after = most(x + 2.0 * ds[0] * most_u, 0.0)
+    u = (after - x) / (2.0 * ds[0])
+    used = [a * u + b * x + c for a, b, c in _rows(ds, rows)]
+    return {"X": np.array([after]), "used": np.array([reduce(most, (most(y, -y) for y in used))])}
 
 
 @lru_cache(maxsize=32)
-def _pass(name: str, rows: int) -> StepLoop:
-    """The kernel of one pass, for so many rows."""
-    rule, state, each = {
-        "backward": (backward, "K", ("alpha", "beta", "gamma", "cap", "ds")),
-        "forward": (forward, "X", ("alpha", "beta", "gamma", "ds", "K")),
-    }[name]
-    sizes = {"alpha": rows, "beta": rows, "gamma": rows, "cap": 1, "ds": 1, "K": 1, "X": 1}
-    own = {place: sizes[place] for place in (*each, state)}
+def _pass(count: int, newton: int = 0) -> StepLoop:
+    """The kernel of one pass, for so many rows: forward, or backward with so many steps of Newton's."""
+    rule = partial(backward, newton) if newton else forward
+    each, state = ((*BEGIN, *END, "cap", "ds"), ("K",)) if newton else ((*BEGIN, *END, "ds", "K"), ("X", "used"))
+    sizes = dict.fromkeys((*BEGIN, *END), count)
 
     def built() -> bytes:
-        start = trace("start", {"begin": sizes[state]}, lambda begin: {state: begin})
-        step = trace(name, own, rule)
-        frame = BlockFrame({"start": (start, {}), name: (step, {})})
-        return HOST.build(HOST.emit(Rollout(frame, (name,), ("begin",), each, (state,))), {"flops": step.count.flops})
+        start = trace("start", {"begin": 1}, lambda begin: dict.fromkeys(state, begin))
+        step = trace("step", {name: sizes.get(name, 1) for name in (*each, state[0])}, rule)
+        frame = BlockFrame({"start": (start, {}), "step": (step, {})})
+        return HOST.build(HOST.emit(Rollout(frame, ("step",), ("begin",), each, state)), {"flops": step.count.flops})
 
-    key = cache.key(cache.sources((*ROOMS, "following")), name, str(rows), str(HOST.key("d")), np.__version__)
+    key = cache.key(cache.sources((*ROOMS, "following")), "fastest", f"{count} {newton}", str(HOST.key("d")), np.__version__)
     return StepLoop(cache.remember(key, built))
 
 
 def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
     """x (B, N) of the fastest motions from rest to rest, and whether there is one (B,); bounds have one batch axis."""
+    x, kept = _fastest(b, NEWTON[0])
+    again = np.flatnonzero(~kept)  # K was not small enough
+    if len(again):
+        x[again], kept[again] = _fastest(Bounds(*(table[again] for table in vars(b).values())), NEWTON[1])
+    return x, kept
+
+
+def _fastest(b: Bounds, newton: int) -> tuple[np.ndarray, np.ndarray]:
     count, points = b.s.shape
-    ds = np.diff(b.s)[..., None]
-    late = b.alpha[:, 1:] + 2.0 * ds * b.beta[:, 1:], b.beta[:, 1:], b.gamma[:, 1:]  # x at the end of a step is x + 2 ds u
-    rows = [np.concatenate([x[:, :-1], y], axis=-1) for x, y in zip((b.alpha, b.beta, b.gamma), late, strict=True)]
-    cap, K, x = np.minimum(b.cap, HUGE)[..., None], np.zeros((count, points, 1)), np.zeros((count, points, 1))
-    given = [np.zeros((count, 1, 1)), *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds))]
-    _pass("backward", rows[0].shape[-1]).run([*given, K[:, -2::-1]], points - 1, 1)
-    given = [np.zeros((count, 1, 1)), *rows, ds, K[:, 1:]]
-    _pass("forward", rows[0].shape[-1]).run([*given, x[:, 1:]], points - 1, 1)
-    u = np.diff(x, axis=1) / (2.0 * ds)
-    used = np.abs(rows[0] * u + rows[1] * x[:, :-1] + rows[2]).max(axis=(1, 2), initial=0.0)
-    kept = (used < 1.0 + SLACK) & (x <= cap * (1.0 + SLACK)).all(axis=(1, 2)) & (x[:, -1, 0] <= SLACK * x.max(axis=(1, 2)))
-    return x[..., 0], kept & (x[:, 1:-1] > 0.0).all(axis=(1, 2))
+    ds, cap = np.diff(b.s)[..., None], np.minimum(b.cap, HUGE)[..., None]
+    K, x, used = (np.zeros((count, points, 1)) for _ in range(3))
+    rows = [table[:, part] for part in (slice(None, -1), slice(1, None)) for table in (b.alpha, b.beta, b.gamma)]
+    width, rest = b.alpha.shape[-1], np.zeros((count, 1, 1))
+    _pass(width, newton).run([rest, *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds)), K[:, -2::-1]], points - 1, 1)
+    _pass(width).run([rest, *rows, ds, K[:, 1:], x[:, 1:], used[:, 1:]], points - 1, 1)
+    top = x.max(axis=(1, 2))
+    kept = (used.max(axis=(1, 2)) < 1.0 + SLACK) & (x <= cap * (1.0 + SLACK)).all(axis=(1, 2))
+    return x[..., 0], kept & (x[:, -1, 0] <= SLACK * top) & (x[:, 1:-1] > 0.0).all(axis=(1, 2))

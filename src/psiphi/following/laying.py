@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from psiphi.following.bent import BentCurve, check_turns, on_one_side
 from psiphi.following.bounds import Bounds, Limits, bounds
 from psiphi.following.fastest import fastest
 from psiphi.following.splines import cubic, quintic
+from psiphi.following.through_poses import through_poses
 from psiphi.following.timed_path import TimedPath
 from psiphi.functions.robot import Robot
 from psiphi.wording import nearest, shown
@@ -30,6 +32,7 @@ def path(
     acceleration: Any = None,
     torque: Any = None,
     points: int = 200,
+    near: Any = None,
 ) -> TimedPath:
     """q(t) through postures (..., K, nq), from rest to rest, within limits of speed, acceleration, torque (nv numbers, or one).
 
@@ -37,9 +40,10 @@ def path(
     "smooth"    minimum jerk, int |q'''|^2 dt, as fast as the limits let the whole of it be
 
     `speed` and `torque` are the robot's own (`velocity_limit`, `effort`) unless given, `acceleration` has no limit; `np.inf`
-    takes one away. Torques are those of the robot's dynamics, M a + C v + g. Quaternions run along the spline of their four
-    numbers, made of unit length. The answer is a function of time, (q, v, a), and
-    so a reference for `pp.ComputedTorque` and the others.
+    takes one away. Torques are those of the robot's dynamics, M a + C v + g. In the place of postures may stand {frame: poses
+    (..., K, 4, 4) or points (..., K, 3)}: `pp.reach` finds the first near to `near`, each other near to the one before.
+    Quaternions run along the spline of their four numbers, made of unit length. The answer is a function of time, (q, v, a),
+    and so a reference for `pp.ComputedTorque` and the others.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.load("ur5")
@@ -57,6 +61,10 @@ def path(
         raise StateError(cause, "lay it for the robot as it was before pp.embed, or with its modes locked")
     if not isinstance(kind, str) or kind not in KINDS:
         raise StateError(f"path: kind is {shown(kind)}, expected one of {', '.join(KINDS)}", nearest(kind, KINDS))
+    if isinstance(postures, Mapping):
+        postures = through_poses(robot, postures, near)
+    elif near is not None:
+        raise StateError("path: near is where the first pose is sought, and postures are given", "leave it out")
     through = on_one_side(robot, _postures(robot, postures, kind))
     limits = _limits(robot, speed, acceleration, torque)
     number = whole("points", points)
@@ -105,7 +113,10 @@ def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
     row = real(name, given, (), "give a number or nv numbers")
     if row.shape not in ((), (robot.nv,)) or not (row > 1e-12).all():
         raise StateError(f"{name} is {shown(given)}, expected one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
-    return np.broadcast_to(np.where(row > 1e12, np.inf, row), (robot.nv,))
+    out = np.empty(robot.nv)
+    out[:] = row
+    out[out > 1e12] = np.inf
+    return out
 
 
 def _knots(robot: Robot, through: np.ndarray, limits: Limits) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ _entered: dict[str, Any] = {}
 
 def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = None, check: Any = False) -> Any:
     """The results of a function for arrays some of which are foreign (`arguments.is_foreign`)."""
+    if out is None and dtype is None and check is False and _are_tensors(values):
+        return _import("torch") and _entered["torch"](function, values)
     name, library = function.name, _owner(values)
     there = [on_card(value) for value in values]
     if check is not False:
@@ -32,6 +35,12 @@ def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = No
             f"{name}: {word}= is for NumPy arrays, and these are of {library}", f"leave it out; {library} converts"
         )
     return _import("jax") and _entered["jax"](function, values)
+
+
+def _are_tensors(values: Sequence[Any]) -> bool:
+    """Whether these are all plain tensors of the host: the way that is taken most, and not to be asked about twice."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and all(type(x) is torch.Tensor and not x.is_cuda for x in values)
 
 
 def _import(library: str) -> bool:

@@ -102,6 +102,11 @@ class Joint(Immutable):
         return row_of(self.kind, self.modes)
 
     @property
+    def coordinates(self) -> range:
+        """Where its velocities stand in v."""
+        return range(self.v_slice.start, self.v_slice.stop)
+
+    @property
     def q_read(self) -> slice:
         """Where its motion's coordinates stand in q: its own, or those it shares."""
         return self.q_slice if self.shared is None else self.shared

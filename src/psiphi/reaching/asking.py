@@ -16,7 +16,7 @@ from psiphi.control.task_space import are_rotations
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Pose
-from psiphi.reaching.tasks import Wish
+from psiphi.reaching.tasks import SLIDE, TURN, Wish
 from psiphi.wording import nearest, shown
 
 MASS = "center_of_mass"
@@ -48,9 +48,7 @@ def ties(system: System) -> list[Goal]:
     for c in system.closure.constraints:
         size = max(size_of(robot, name) for name in (c.first, c.second))
         tie = (c.kind, c.first, c.second, tuple(c.shape.axis), tuple(c.shape.axis2), c.shape.length)
-        rows = Wish("loop", c.name, (), 1.0, 1.0, tie).parts(robot, robot.random(seed=0), [0.0])
-        turn, slide = (bool(part.residual) for part in rows)
-        out.append(Wish("loop", c.name, (), float(turn), slide * size**-2, tie))
+        out.append(Wish("loop", c.name, (), float(TURN in c.units), (SLIDE in c.units) * size**-2, tie))
     for f in system.closure.follows:
         slides = robot.joint(f.joint).row.slides[0]
         out.append(Wish("follow", f.name, (), float(not slides), float(slides), (f.joint, f.leader, f.multiplier, f.offset)))

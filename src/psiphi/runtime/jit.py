@@ -25,7 +25,7 @@ from psiphi.errors import Error
 # LLVM may turn an intrinsic or a pair of calls into any of these (sin and cos of one angle become sincos).
 EXTERNALS = ("sin", "cos", "sinf", "cosf", "sincos", "sincosf", "sqrt", "sqrtf", "fma", "fmaf", "memset", "memcpy", "memmove")
 BAND = 32  # libraries that share a linker
-LONG = 2_000_000  # characters of IR, from which on less effort takes a third less time, and the code is as fast
+LONG = 1_000_000  # characters of IR, from which on less effort takes a third less time, and the code is as fast
 _BUG = "report this as a bug of psiphi"
 
 LOCK = threading.RLock()

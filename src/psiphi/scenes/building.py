@@ -15,7 +15,7 @@ from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.kinds import CONTACTS, LOOPS
-from psiphi.model.model import Body, Joint, Pose
+from psiphi.model.model import Body, Pose
 from psiphi.motion.trajectory import Trajectory
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import Placed, pose, read_placed
@@ -203,15 +203,11 @@ def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) 
 
 def _closing(system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]) -> np.ndarray:
     """Velocities that keep the loops closed while the driven joints have theirs: the others, least, from Jc v = 0."""
-    own = np.array([i for name in driven for i in _indices(system.robot.joint(name))], dtype=int)
+    own = np.array([i for name in driven for i in system.robot.joint(name).coordinates], dtype=int)
     rest = np.setdiff1d(np.arange(system.nv), own)
     Jc, out = system.constraint_jacobian(q), v.copy()
     out[rest] = -np.linalg.pinv(Jc[:, rest], rcond=1e-9) @ Jc[:, own] @ v[own]
     return out
-
-
-def _indices(joint: Joint) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)
 
 
 def _controller(top: Table, system: Any, q0: np.ndarray, motors: dict) -> Any:

@@ -13,6 +13,7 @@ from psiphi.flexible import Beam, FlexibleBody
 from psiphi.functions.robot import Robot
 from psiphi.loading import load as load_robot
 from psiphi.model.model import Joint, Pose
+from psiphi.model.places import from_rpy
 from psiphi.scenes.keys import Table
 from psiphi.viewer.motions import resting
 from psiphi.wording import nearest
@@ -126,12 +127,4 @@ def pose(row: Table, key: str = "at") -> Pose:
     """`at` is x y z, `rpy` roll, pitch and yaw in radians: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     place = np.array(row.numbers(key, 3, [0.0, 0.0, 0.0]))
     roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
-    R = np.eye(3)
-    for axis, angle in ((2, yaw), (1, pitch), (0, roll)):
-        i, j = (axis + 1) % 3, (axis + 2) % 3
-        turn = np.eye(3)
-        turn[i, i] = turn[j, j] = np.cos(angle)
-        turn[j, i] = np.sin(angle)
-        turn[i, j] = -turn[j, i]
-        R = R @ turn
-    return Pose(R, place)
+    return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), place)

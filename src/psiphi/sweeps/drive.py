@@ -53,6 +53,7 @@ class ProgramRun:
     def _above(self, k: int) -> Mapping[str, Any]:
         """What the parent has kept; of a cluster, what its body has on which this one hangs."""
         above = self.parent(k)
+        # φ(p, k) of a body that hangs on a cluster begins at the one body of it that carries k
         kept, seat = self.kept.get(above, {}), None if above == WORLD else seat_of(self.tree, k)
         return kept if seat is None else SeatView(kept, *seat)
 
@@ -94,6 +95,8 @@ def drive(
     if program.stages:
         return _staged(run, under)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
+    # The world first: what it keeps is what roots see of their parent. Then sweep by sweep; inboxes live for one sweep, what
+    # bodies have kept for all of them. Last the world again, which reads what the roots of the last sweep sent.
     world = run.site(WORLD, {})
     program.world(world)
     inbox: dict[int, dict] = {}
@@ -108,6 +111,7 @@ def drive(
 
 def _staged(run: ProgramRun, under: type[ProgramRun]) -> dict[tuple[str, int], Any]:
     """ProgramStage by stage, on the places they fill; each a run of its own."""
+    # Sweeps of a stage see nothing of another's records: stages meet in places alone, lists of scalars by name.
     places: dict[str, Any] = dict(run.inputs)
     for stage in run.program.stages:
         if not isinstance(stage.what, Program):

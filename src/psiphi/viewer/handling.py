@@ -34,7 +34,7 @@ def sliders(robot: Robot, motors: np.ndarray, q0: np.ndarray) -> list[dict]:
     rows = []
     words = {i: name for name, i in joint_names(robot, "v")}
     for joint in robot.joints:
-        for i, slides in zip(range(joint.v_slice.start, joint.v_slice.stop), joint.row.slides, strict=False):
+        for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             if not motors[i]:
                 continue
             wide, own = SLIDE if slides else TURN, joint.row.nq == 1

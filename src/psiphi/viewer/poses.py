@@ -8,6 +8,7 @@ from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.errors import StateError
 from psiphi.framing.framing import frame_tree
 from psiphi.model.model import Model
+from psiphi.spatial.rotations import across
 from psiphi.sweeps.interpreter import interpret
 
 
@@ -36,9 +37,7 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
 def turned_to(axis) -> np.ndarray:
     """A rotation whose z is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    return np.column_stack([*across(z), z])
 
 
 def turned_from(axis) -> np.ndarray:

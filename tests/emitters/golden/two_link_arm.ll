@@ -12,6 +12,7 @@ declare <4 x double> @llvm.masked.load.v4f64.p0(ptr, i32, <4 x i1>, <4 x double>
 declare void @llvm.masked.store.v4f64.p0(<4 x double>, ptr, i32, <4 x i1>)
 
 @places0 = internal constant [5 x i32] [i32 12, i32 13, i32 13, i32 13, i32 13]
+@blank0 = internal constant [1 x i8] [i8 0]
 define internal { double, double } @psiphi.sincos.f64(double %x) nounwind {
   %s1 = bitcast double %x to i64
   %s2 = and i64 %s1, 9223372036854775807
@@ -289,7 +290,7 @@ body:
   %jump3 = mul i64 %i, %outer3
   %at3 = getelementptr i8, ptr %base3, i64 %jump3
   call void @block.f64(ptr %frame, ptr %data)
-  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, i1 %large3)
+  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, ptr @blank0, i1 %large3)
   %next = add i64 %i, 1
   br label %test
 done:
@@ -297,7 +298,7 @@ done:
   ret void
 }
 
-define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, i1 %past) nounwind {
+define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, ptr %blank, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -714,7 +715,7 @@ body:
   %jump3 = mul i64 %i, %outer3
   %at3 = getelementptr i8, ptr %base3, i64 %jump3
   call void @block.v4f64(ptr %frame, ptr %data)
-  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, i1 %large3)
+  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, ptr @blank0, i1 %large3)
   %next = add i64 %i, 4
   br label %test
 done:
@@ -722,7 +723,7 @@ done:
   ret void
 }
 
-define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, i1 %past) nounwind {
+define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, ptr %blank, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0

@@ -8,7 +8,7 @@ import pytest
 import psiphi as pp
 from closed.cells import inertia_at_object, pair, pinned_arm
 from closed.worldly import accelerations
-from psiphi.bench.cells import Closed, at_work, facing_pumas, four_bar
+from psiphi.bench.cells import Closed, at_work, facing_pumas
 from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Contact, Loop, connect, grasp
 from psiphi.closed.sharing import drivable

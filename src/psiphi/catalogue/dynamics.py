@@ -21,6 +21,7 @@ from psiphi.model.model import WORLD, Model, Pose
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps import world_poses
+from psiphi.steps.local import articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -278,6 +279,15 @@ def _link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
     )
 
 
+def _mass_pivots(tree: Tree, frames: tuple[str, ...]) -> Program:
+    def pivots(site: Site) -> None:
+        articulate(site)
+        site.write_joint("d", [1.0 / x for x in site.kept["gain"].factors[1]])
+
+    outputs = (Argument("d", (tree.model.nv,), "v"),)
+    return Program("mass_pivots", (_q(tree.model),), outputs, (Sweep(TIP_TO_BASE, pivots),))
+
+
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     def finish(site: Site) -> None:
         site.write("c", 0, ground.divided(site.children["mass"], site.children["moment"]))
@@ -321,7 +331,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
         rods=None,
     ),
     "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
-    "center_of_mass": TreeSum("c = sum m c / sum m", _center_of_mass),
+    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass),
 }
 
 METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`
@@ -351,6 +361,7 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
+    "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", _mass_pivots, by_body=False),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

@@ -34,9 +34,15 @@ def python(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def child(*words: str, **changes: str) -> Iterator[subprocess.Popen[str]]:
     """The same, still running: killed at the limit, which ends its pipes, too, and in any case in the end."""
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    words = (sys.executable, *words)
-    with subprocess.Popen(words, env=environment(**changes), text=True, errors="surrogateescape", **options) as process:
+    with started((sys.executable, *words), environment(**changes), subprocess.PIPE) as process:
+        yield process
+
+
+@contextmanager
+def started(words: Iterable[str], env: dict[str, str], output: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+    """Any program, likewise."""
+    options = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+    with subprocess.Popen(list(words), env=env, text=True, errors="surrogateescape", **options) as process:
         clock = threading.Timer(LIMIT, process.kill)
         clock.start()
         try:

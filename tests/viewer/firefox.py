@@ -7,9 +7,7 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from children import LIMIT
+from children import LIMIT, started
 
 NAMES = ("firefox", "firefox-esr")
 
@@ -68,17 +66,9 @@ def firefox() -> Iterator[Firefox]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder, "user.js").write_text('user_pref("marionette.port", 0);\n', encoding="utf-8")
         words = [path, "--headless", "--marionette", "--no-remote", "--profile", folder]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen(words, env={**os.environ, "HOME": folder}, **quiet)
-        clock = threading.Timer(LIMIT, process.kill)
-        clock.start()
-        try:
-            with socket.create_connection(("127.0.0.1", _port(folder)), timeout=LIMIT) as connection:
-                yield Firefox(connection)
-        finally:
-            clock.cancel()
-            process.kill()
-            process.wait(timeout=LIMIT)
+        address = words, {**os.environ, "HOME": folder}
+        with started(*address), socket.create_connection(("127.0.0.1", _port(folder)), timeout=LIMIT) as connection:
+            yield Firefox(connection)
 
 
 def _port(folder: str) -> int:

@@ -272,7 +272,7 @@ def _link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
     return Program(
         "link_poses",
         (_q(tree.model),),
-        (Argument("R", (n, 9)), Argument("p", (n, 3))),
+        (Argument("R", (n, 3, 3)), Argument("p", (n, 3))),
         (Sweep(BASE_TO_TIP, world_poses.write_link_pose),),
         world_poses.world_origin,
         marks={k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)},  # from the working axes to the public link frames
@@ -357,7 +357,7 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
-    "link_poses": TreeSum("R(q), p(q) of every link: world <- link, R row by row", _link_poses),
+    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),

@@ -119,13 +119,13 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
     core = len(arguments)
     load, before, after = [], [], []
     for i, (arg, places) in enumerate(arguments):
-        if len(arg.shape) > 2:
-            raise StateError(f"{arg.name} has the shape {arg.shape}, kernels move up to two axes", "make it a matrix")
+        if len(arg.shape) > (3 if _is_run(places) else 2):
+            raise StateError(f"{arg.name} has the shape {arg.shape}: too many axes for a kernel", "make it a matrix")
         strides = [core + d for d in range(len(arg.shape))]
         core += len(arg.shape)
-        row, column = (strides if len(strides) == 2 else [None, *strides])[-2:] if strides else (None, None)
+        row, column = (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
         load += _load_argument(i, row, column)
-        rows = arg.shape[0] if len(arg.shape) == 2 else 1
+        rows = arg.shape[-2] if len(arg.shape) >= 2 else 1
         columns = arg.shape[-1] if arg.shape else 1
         before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
         if kernel.fetches and w.lanes > 1 and i < len(kernel.inputs):
@@ -140,6 +140,14 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
             before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
             verb, lines = ("pack", before) if i < len(kernel.inputs) else ("unpack", after)
             lines.append(f"call void @{verb}.{w.suffix}({given})")
+            if len(arg.shape) == 3:  # matrices one after the other: the first was above
+                load += _stride(f"lead{i}", strides[0])
+                for k in range(1, arg.shape[0]):
+                    lines.append(f"%way{i}.{k} = mul i64 %lead{i}, {k}")
+                    lines.append(f"%at{i}.{k} = getelementptr i8, ptr %at{i}, i64 %way{i}.{k}")
+                    lines.append(f"%frame{i}.{k} = getelementptr i8, ptr %frame{i}, i64 {k * rows * columns * w.bytes}")
+                    own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(f"%frame{i},", f"%frame{i}.{k},")
+                    lines.append(f"call void @{verb}.{w.suffix}({own})")
         else:
             number = i - len(kernel.inputs)
             load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
@@ -210,9 +218,12 @@ def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:
         if position is None:
             lines.append(f"%{what}{i} = add i64 0, 0")
         else:
-            lines.append(f"%{what}p{i} = getelementptr i64, ptr %steps, i64 {position}")
-            lines.append(f"%{what}{i} = load i64, ptr %{what}p{i}")
+            lines += _stride(f"{what}{i}", position)
     return lines
+
+
+def _stride(name: str, position: int) -> list[str]:
+    return [f"%{name}.p = getelementptr i64, ptr %steps, i64 {position}", f"%{name} = load i64, ptr %{name}.p"]
 
 
 def frame_memory(size: int) -> tuple[list[str], list[str]]:

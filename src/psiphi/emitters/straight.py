@@ -23,8 +23,11 @@ LONG_ROW = 32  # numbers an element: of fewer the processor fetches the next by 
 
 def straight_kernel(straight: Straight, fma: bool = True, size: int = 0) -> Kernel:
     """The kernel of a whole unrolled program."""
-    pieces, inputs = cut(straight, size, shared=True), straight.program.inputs
+    shared = all(len(arg.shape) <= 2 for arg in straight.program.outputs)  # stacks of matrices stand side by side
+    pieces, inputs = cut(straight, size, shared), straight.program.inputs
     outputs = tuple((arg, tuple(places)) for arg, places in zip(straight.program.outputs, pieces.places, strict=True))
+    if not shared:
+        outputs = side_by_side(straight.program.outputs, pieces.layout.outputs)
     zeros = {pieces.places[i][at] for i, at, node in straight.stores if _is_zero(*straight.tape.nodes[node])}
     return Kernel(
         side_by_side(inputs, pieces.layout.inputs),

@@ -11,13 +11,14 @@ loop over points compiled around them.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial, reduce
+from collections.abc import Callable
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from psiphi.control.law import Values
 from psiphi.emitters.joined import BlockFrame
-from psiphi.emitters.rollout import Rollout
+from psiphi.emitters.rollout import Repeat, Rollout
 from psiphi.following.bounds import Bounds
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS, StepLoop
@@ -25,10 +26,11 @@ from psiphi.runtime import cache
 from psiphi.runtime.host import HOST
 from psiphi.spatial.choices import choose, least, less, most, sign
 from psiphi.spatial.entries import entries
+from psiphi.sweeps.drive import Straight
 
 FLAT = 1e-9  # of a row: u is not felt
 HUGE = 1e100  # where there is no bound on x
-NEWTON = (4, 16)  # steps, each passes at least one corner: of all curves, and of those that need more
+NEWTON = 30  # steps, at most; each passes at least one corner
 BEGIN, END = ("alpha", "beta", "gamma"), ("alpha_next", "beta_next", "gamma_next")  # rows of both ends of a step
 SLACK = 1e-6  # of a bound: more is no solution
 
@@ -63,18 +65,25 @@ def _outer(beyond, a: tuple, b: tuple) -> tuple:
     return tuple(choose(beyond, y, x) for x, y in zip(a, b, strict=True))
 
 
-def backward(newton: int, cap, ds, K, **rows) -> Values:
-    """K_i from K_i+1."""
+def backward(cap, ds, K, **rows) -> Values:
+    """The lines at i, and K_i as far as one step of Newton's from the cap says, from K_i+1."""
     step = 0.5 / ds[0]
     lines = [*_lines(ds, rows), (0.0 * step, K[0] * step, step)]
-    highs, lows = [(high, slope) for _, high, slope in lines], [(low, slope) for low, _, slope in lines]
-    x = cap[0]
-    for _ in range(newton):
-        high, p, r = _active(highs, x, less)
-        low, q, t = _active(lows, x, lambda a, b: less(b, a))
-        crossed = less(high, low)
-        x = choose(crossed, (p - q) / choose(crossed, r - t, 1.0), x)
-    return {"K": np.array([x])}
+    low, high, slope = (list(x) for x in zip(*lines, strict=True))
+    return {"lines": np.array([*low, *high, *slope])} | _nearer(low, high, slope, cap[0])
+
+
+def newton(lines, K) -> Values:
+    """K_i, one step nearer."""
+    return _nearer(*np.reshape(lines, (3, -1)).tolist(), K[0])
+
+
+def _nearer(low: list, high: list, slope: list, x) -> Values:
+    top, p, r = _active(list(zip(high, slope, strict=True)), x, less)
+    bottom, q, t = _active(list(zip(low, slope, strict=True)), x, lambda a, b: less(b, a))
+    crossed = less(top, bottom)
+    x = choose(crossed, (p - q) / choose(crossed, r - t, 1.0), x)
+    return {"K": np.array([x]), "crossed": np.array([crossed]), "done": np.array([1.0 - crossed])}
 
 
 def forward(ds, K, X, **rows) -> Values:
@@ -89,39 +98,44 @@ def forward(ds, K, X, **rows) -> Values:
 
 
 @lru_cache(maxsize=32)
-def _pass(count: int, newton: int = 0) -> StepLoop:
-    """The kernel of one pass, for so many rows: forward, or backward with so many steps of Newton's."""
-    rule = partial(backward, newton) if newton else forward
-    each, state = ((*BEGIN, *END, "cap", "ds"), ("K",)) if newton else ((*BEGIN, *END, "ds", "K"), ("X", "used"))
-    sizes = dict.fromkeys((*BEGIN, *END), count)
+def _pass(name: str, count: int) -> StepLoop:
+    """The kernel of one pass, for so many rows."""
+    rule, each, state = {
+        "backward": (backward, (*BEGIN, *END, "cap", "ds"), ("K",)),
+        "forward": (forward, (*BEGIN, *END, "ds", "K"), ("X", "used")),
+    }[name]
+    sizes = dict.fromkeys((*BEGIN, *END), count) | {"lines": 3 * (2 * count + 1)}
+
+    def block(name: str, rule: Callable[..., Values], places: tuple[str, ...]) -> Straight:
+        return trace(name, {place: sizes.get(place, 1) for place in places}, rule)
 
     def built() -> bytes:
-        start = trace("start", {"begin": 1}, lambda begin: dict.fromkeys(state, begin))
-        step = trace("step", {name: sizes.get(name, 1) for name in (*each, state[0])}, rule)
-        frame = BlockFrame({"start": (start, {}), "step": (step, {})})
-        return HOST.build(HOST.emit(Rollout(frame, ("step",), ("begin",), each, state)), {"flops": step.count.flops})
+        start, step = (
+            block("start", lambda begin: dict.fromkeys(state, begin), ("begin",)),
+            block(name, rule, (*each, state[0])),
+        )
+        blocks, repeats = {"start": (start, {}), name: (step, {})}, ()
+        if name == "backward":
+            blocks["newton"] = block("newton", newton, ("lines", "K")), {}
+            repeats = (Repeat("again", name, "crossed", (), "newton", "done", NEWTON),)
+        order = tuple(repeat.name for repeat in repeats) or (name,)
+        rollout = Rollout(BlockFrame(blocks), order, ("begin",), each, state, repeats)
+        return HOST.build(HOST.emit(rollout), {"flops": step.count.flops})
 
-    key = cache.key(cache.sources((*ROOMS, "following")), "fastest", f"{count} {newton}", str(HOST.key("d")), np.__version__)
+    key = cache.key(cache.sources((*ROOMS, "following")), name, str(count), str(HOST.key("d")), np.__version__)
     return StepLoop(cache.remember(key, built))
 
 
 def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
     """x (B, N) of the fastest motions from rest to rest, and whether there is one (B,); bounds have one batch axis."""
-    x, kept = _fastest(b, NEWTON[0])
-    again = np.flatnonzero(~kept)  # K was not small enough
-    if len(again):
-        x[again], kept[again] = _fastest(Bounds(*(table[again] for table in vars(b).values())), NEWTON[1])
-    return x, kept
-
-
-def _fastest(b: Bounds, newton: int) -> tuple[np.ndarray, np.ndarray]:
     count, points = b.s.shape
     ds, cap = np.diff(b.s)[..., None], np.minimum(b.cap, HUGE)[..., None]
     K, x, used = (np.zeros((count, points, 1)) for _ in range(3))
     rows = [table[:, part] for part in (slice(None, -1), slice(1, None)) for table in (b.alpha, b.beta, b.gamma)]
     width, rest = b.alpha.shape[-1], np.zeros((count, 1, 1))
-    _pass(width, newton).run([rest, *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds)), K[:, -2::-1]], points - 1, 1)
-    _pass(width).run([rest, *rows, ds, K[:, 1:], x[:, 1:], used[:, 1:]], points - 1, 1)
+    given = [rest, *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds))]
+    _pass("backward", width).run([*given, K[:, -2::-1]], points - 1, 1)
+    _pass("forward", width).run([rest, *rows, ds, K[:, 1:], x[:, 1:], used[:, 1:]], points - 1, 1)
     top = x.max(axis=(1, 2))
     kept = (used.max(axis=(1, 2)) < 1.0 + SLACK) & (x <= cap * (1.0 + SLACK)).all(axis=(1, 2))
     return x[..., 0], kept & (x[:, -1, 0] <= SLACK * top) & (x[:, 1:-1] > 0.0).all(axis=(1, 2))

@@ -21,6 +21,7 @@ from psiphi.wording import nearest, shown
 KINDS = ("fastest", "smooth")
 DENSE = 100  # postures through which a quintic spline is laid
 MOST = 100_000  # points
+FINE = 4  # steps between two postures, at least
 
 
 def path(
@@ -36,7 +37,7 @@ def path(
 ) -> TimedPath:
     """q(t) through postures (..., K, nq), from rest to rest, within limits of speed, acceleration, torque (nv numbers, or one).
 
-    "fastest"   a natural cubic spline, in the least time (two passes over `points` of it; compiled, a path a SIMD lane)
+    "fastest"   a natural cubic spline, in the least time (two passes over `points` steps of it; compiled, a path a SIMD lane)
     "smooth"    minimum jerk, int |q'''|^2 dt, as fast as the limits let the whole of it be
 
     `speed` and `torque` are the robot's own (`velocity_limit`, `effort`) unless given, `acceleration` has no limit; `np.inf`
@@ -70,9 +71,9 @@ def path(
     number = whole("points", points)
     if not 10 <= number <= MOST:
         raise StateError(f"path: points is {number}, expected 10 to {MOST}", "200 is the default")
-    knots, lead = _knots(robot, through, limits), through.shape[:-2]
+    knots = _knots(robot, through, limits)
     curve = (cubic if kind == "fastest" else quintic)(knots, through)
-    s = np.broadcast_to(np.linspace(0.0, 1.0, number + 1), (*lead, number + 1))
+    s = _grid(knots, number)
     if not robot.manifold.is_flat:
         curve = BentCurve(curve, robot.manifold)
         check_turns(robot, curve, s)
@@ -93,7 +94,7 @@ def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
         raise StateError("postures holds a quaternion of zeros", "give quaternions x, y, z, w of unit length")
     if kind == "smooth" and through.shape[-2] > DENSE:
         raise StateError(f"path: {through.shape[-2]} postures, expected at most {DENSE} for kind='smooth'", "give fewer")
-    if not (np.abs(robot.difference(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9).all():
+    if not (np.abs(robot.manifold.log(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9).all():
         raise StateError("path: one posture is the same as the one before it", "leave it out, or make two paths")
     return through
 
@@ -126,6 +127,13 @@ def _knots(robot: Robot, through: np.ndarray, limits: Limits) -> np.ndarray:
     spans = (steps / pace).max(axis=-1)
     knots = np.concatenate([np.zeros((*spans.shape[:-1], 1)), np.cumsum(spans, axis=-1)], axis=-1)
     return knots / knots[..., -1:]
+
+
+def _grid(knots: np.ndarray, number: int) -> np.ndarray:
+    """(..., N): the knots, and as many points between any two, at least `number` steps in all: q'' bends at knots."""
+    count = max(FINE, -(-number // (knots.shape[-1] - 1)))
+    inner = knots[..., :-1, None] + np.diff(knots)[..., None] * (np.arange(count) / count)
+    return np.concatenate([inner.reshape(*knots.shape[:-1], -1), knots[..., -1:]], axis=-1)
 
 
 def _fast(b: Bounds) -> np.ndarray:

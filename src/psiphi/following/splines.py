@@ -46,14 +46,25 @@ def cubic(knots: np.ndarray, points: np.ndarray) -> Spline:
     slope = np.diff(points, axis=-2) / h
     bend = np.zeros(points.shape)  # q'' at the knots
     if count > 2:
-        inner = np.arange(count - 2)
-        A = np.zeros((*knots.shape[:-1], count - 2, count - 2))
-        A[..., inner, inner] = 2.0 * (h[..., :-1, 0] + h[..., 1:, 0])
-        A[..., inner[1:], inner[:-1]] = A[..., inner[:-1], inner[1:]] = h[..., 1:-1, 0]
-        bend[..., 1:-1, :] = np.linalg.solve(A, 6.0 * np.diff(slope, axis=-2))
+        bend[..., 1:-1, :] = _three_diagonals(
+            2.0 * (h[..., :-1, :] + h[..., 1:, :]), h[..., 1:-1, :], 6.0 * np.diff(slope, axis=-2)
+        )
     first = slope - h * (2.0 * bend[..., :-1, :] + bend[..., 1:, :]) / 6.0
     parts = [points[..., :-1, :], first, 0.5 * bend[..., :-1, :], np.diff(bend, axis=-2) / (6.0 * h)]
     return Spline(knots, np.stack(parts, axis=-2))
+
+
+def _three_diagonals(middle: np.ndarray, beside: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """A x = right (..., n, m), A of three diagonals, (..., n, 1) and twice (..., n - 1, 1): from the end back, and forth."""
+    D, x = middle.copy(), right.copy()
+    for i in range(D.shape[-2] - 2, -1, -1):
+        share = beside[..., i, :] / D[..., i + 1, :]
+        D[..., i, :] -= share * beside[..., i, :]
+        x[..., i, :] -= share * x[..., i + 1, :]
+    x[..., 0, :] /= D[..., 0, :]
+    for i in range(1, D.shape[-2]):
+        x[..., i, :] = (x[..., i, :] - beside[..., i - 1, :] * x[..., i - 1, :]) / D[..., i, :]
+    return x
 
 
 def quintic(knots: np.ndarray, points: np.ndarray) -> Spline:

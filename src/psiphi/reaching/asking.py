@@ -27,12 +27,9 @@ Goal = tuple[Wish, np.ndarray]
 
 
 def robot_of(given: Any) -> Robot:
-    """A robot with joints, small enough to be written out."""
+    """A robot with joints."""
     if not isinstance(given, Robot):
         raise StateError(f"reach: {shown(given)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
-    if is_large(given):
-        cause = f"reach: {given.name} has {len(given.bodies)} bodies, expected at most {UNROLLED}"
-        raise StateError(cause, "take a part of it: robot.subtree(...)")
     if given.embedding is not None:
         cause = f"reach: {given.embedding.words(given.name)}, and inverse kinematics moves joints one by one"
         loops = "; pp.reach(pp.connect(robot, loops), ...) keeps loops closed" if given.embedding.loops else ""
@@ -40,6 +37,13 @@ def robot_of(given: Any) -> Robot:
     if not given.joints:
         raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
     return given
+
+
+def check_size(robot: Robot) -> None:
+    """Small enough to be written out."""
+    if is_large(robot):
+        cause = f"reach: {robot.name} has {len(robot.bodies)} bodies, expected at most {UNROLLED}"
+        raise StateError(cause, "take a part of it: robot.subtree(...)")
 
 
 def ties(system: System) -> list[Goal]:

@@ -81,6 +81,7 @@ def reach(
     if system and len(asked) == len(tied) and posture is None and not distinct:
         near = given.get("near", robot.neutral())
         return loops_alone(system, near, free, tolerance, limits, starts)
+    asking.check_size(robot)
     tasks = tuple(task for task, _ in asked)
     flat_tasks = tuple(replace(task, level=0) for task in tasks)
     solver = problem(robot, flat_tasks, limits, free.tobytes(), posture is not None)

@@ -19,7 +19,7 @@ from psiphi.control.torques import shielded
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
 from psiphi.motion.trajectory import Event
-from psiphi.simulation.touching import CHANGES
+from psiphi.simulation.contact_changes import CHANGES
 from psiphi.wording import shown
 
 DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"

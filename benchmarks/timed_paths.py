@@ -1,7 +1,8 @@
 """Time-optimal paths of a Panda beside toppra: `OPENBLAS_NUM_THREADS=1 python benchmarks/timed_paths.py` (pip install toppra).
 
-100 random paths through five postures, limits of speed, acceleration and torque, 200 steps; the same natural cubic splines for
-both, one by one and, psiphi, all at once; processor time. toppra's torques are pinocchio.rnea's, its solver is seidel.
+100 random paths through five postures, limits of speed, acceleration and torque, 200 steps; the same natural cubic splines
+and steps for both, one by one and, psiphi, all at once; processor time. toppra's torques are pinocchio.rnea's, its solver
+is seidel.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np
                 discretization_scheme=both,
             ),
         ]
-        solver = algorithm.TOPPRA(rows, curve, gridpoints=np.linspace(0, 1, POINTS + 1), solver_wrapper="seidel")
+        solver = algorithm.TOPPRA(rows, curve, gridpoints=way.s, solver_wrapper="seidel")
         motion = solver.compute_trajectory(0, 0)
         durations.append(np.nan if motion is None else motion.duration)
     return (time.process_time() - begin) / COUNT, np.array(durations)

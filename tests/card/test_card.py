@@ -14,6 +14,7 @@ import numpy as np
 
 import psiphi as pp
 from functions.doors import DOORS
+from psiphi import scenes
 from psiphi.errors import Error, StateError
 from psiphi.runtime import driver
 
@@ -180,7 +181,7 @@ def check_jit(char: str) -> None:
     assert relative(robot.forward_dynamics(q, v, tau[0]), robot.forward_dynamics(*host[:2], host[2][0]), library) <= FLOAT[char]
     slope = jax.jit(jax.grad(lambda q: (robot.forward_dynamics(q, v, tau) ** 2).sum()))(q)
     weights = 2 * robot.forward_dynamics(*host)
-    truth = robot.function("forward_dynamics").vjp("q")(*host, weights)
+    truth = robot.function("forward_dynamics").vjp("q")(*host, weights)[-1]
     assert relative(slope, truth, library) <= 10 * FLOAT[char]
     assert relative(jax.vmap(robot.gravity)(q), robot.gravity(host[0]), library) <= FLOAT[char]
 
@@ -197,11 +198,36 @@ def check_jit(char: str) -> None:
     assert relative(found, here, library) <= 100 * FLOAT[char]
 
 
+def check_closed() -> None:
+    """Closed chains: accelerations, forces, derivatives, within jit of JAX as well."""
+    for name in ("four_bar", "two_arms"):
+        case = scenes.load(name)
+        cell, rng = case.system, np.random.default_rng(0)
+        state = np.tile(case.q0, (500, 1)), np.zeros((500, cell.nv)), rng.standard_normal((500, cell.na))
+        at = [*map(WITH.put, state)]
+        assert relative(cell.forward_dynamics(*at), cell.forward_dynamics(*state)) <= 1e-9, name
+        if name == "four_bar":
+            continue
+        f = cell.function("forward_dynamics")
+        assert relative(f.jacobian("q", "tau")(*at), f.jacobian("q", "tau")(*state)) <= 1e-8
+        forces = cell.function("contact_forces")
+        assert relative(forces(*at), forces(*state)) <= 1e-9
+
+
+def check_study() -> None:
+    """A study on the card has the host's bits."""
+    keys = {"motions": 5000, "chunk": 2048, "duration": 0.05, "vary": {"mass": {"uniform": [0.8, 1.2], "relative": True}}}
+    plain, there = (pp.study(pp.load("ur5"), **keys, cards=cards) for cards in (False, True))
+    assert np.array_equal(plain.final.q, there.final.q) and np.array_equal(plain.final.v, there.final.v)
+
+
 def checks() -> dict[str, Any]:
     """By name, the quick ones first."""
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
+    found |= {"closed": check_closed}
+    found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
     each = [(name, char) for name in pp.robots.bundled() for char in "df"]

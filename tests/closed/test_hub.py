@@ -102,23 +102,78 @@ def test_arms_agree_with_pinocchio():
     assert relative(a, pinocchio_answer(closed, "constraintDynamics")) < 1e-8
 
 
-def test_two_hands_of_one_torso_are_one_group():
-    """Arms that share a moving body cannot be told apart: they are one block, beside that of a third arm."""
-    rng = np.random.default_rng(4)
-    torso = random_tree(12, 8, "revolute", 0.6)
-    leaves = [body.name for k, body in enumerate(torso.bodies) if k not in torso.parent]
-    third = random_tree(7, 3, "revolute", 0.0)
-    cell = around(
-        pp.grasp(
-            [(torso, None, tuple(leaves[:2])), (third, (1, 0, 0), third.bodies[-1].name)],
-            pp.Body.box(2.0, (0.3, 0.2, 0.4)),
-            [rng.normal(size=3) for _ in range(3)],
-            ["point", "point", "rigid"],
-        )
-    )
-    assert sorted(map(len, cell.algebra.hub.groups)) == [6, 6]
+def limbs(count: int, joints: int, seed: int = 0) -> pp.Model:
+    """A body that flies, one more on it, and limbs of hinges on that."""
+    rng, b = np.random.default_rng(seed), pp.Builder("torso")
+
+    def body(name: str, kind: str, parent: str) -> str:
+        mass = rng.uniform(0.5, 2.0)
+        b.body(name, mass=mass, com=0.1 * rng.normal(size=3), inertia=mass * np.diag([0.05, 0.06, 0.04]))
+        turned = {} if kind == "free" else {"axis": rng.normal(size=3), "xyz": 0.3 * rng.normal(size=3)}
+        b.joint(f"to {name}", kind, parent, name, **turned)
+        return name
+
+    chest = body("chest", "revolute", body("hips", "free", "world"))
+    for i in range(count):
+        last = chest
+        for k in range(joints):
+            last = body(f"limb{i}.{k}", "revolute", last)
+        b.frame(f"hand{i}", last, xyz=(0.1, 0, 0.1))
+    return b.build()
+
+
+def hands(count: int, joints: int, kinds: list) -> System:
+    at = list(np.random.default_rng(1).normal(size=(count, 3)))
+    held_by = [(limbs(count, joints), None, tuple(f"hand{i}" for i in range(count)))]
+    return pp.grasp(held_by, pp.Body.box(2.0, (0.3, 0.2, 0.4)), at, kinds)
+
+
+@pytest.mark.parametrize(
+    ("joints", "kinds", "low"),
+    [
+        (7, ["rigid", "rigid"], False),
+        (6, ["rigid", "point", pp.Contact("soft", normal=(0, 0, 1))], False),
+        (4, ["rigid", "rigid", "rigid"], True),  # of few joints each, but the torso moves them all
+    ],
+)
+def test_hands_of_one_torso_meet_in_two_hubs(joints, kinds, low):
+    """The object, and the trunk on which the arms are apart: as Omega and the dense system say."""
+    cell = around(hands(len(kinds), joints, kinds))
+    hub, rng = cell.algebra.hub, np.random.default_rng(4)
+    assert (hub.name, hub.trunk, hub.shared) == ("box/box", (0, 1), tuple(range(7))) and len(hub.groups) == len(kinds)
+    assert set(low_groups(cell.algebra)) == {low}
     closed = Closed(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
-    assert relative(solved(cell, closed, HUB)[0], solved(cell, closed, "free")[0]) < 1e-10
+    omega = solved(cell, closed, "free")
+    for redundant in (False, True):
+        ours = solved(cell, closed, HUB, redundant)
+        assert relative(ours[0], omega[0]) < 1e-10 and relative(ours[1], omega[1]) < 1e-10 and ours[3] < STRAIN
+    values = closed.q, closed.v, closed.tau
+    assert relative(cell.forward_dynamics(*values), cell.forward_dynamics(*values, method="KKT")) < 1e-10
+
+
+def test_the_legs_of_a_walker_are_apart_where_its_trunk_is_eliminated():
+    """No object: the trunk alone is the hub, beside Omega; another robot holds on to the trunk."""
+    walker, rng = limbs(6, 3), np.random.default_rng(2)
+    robots = {"walker": walker, "other": random_tree(4, 3, "revolute", 0.0)}
+    loops = [pp.Loop("ball", f"walker/hand{i}", "world") for i in range(6)] + [pp.Loop("ball", "other/link4", "walker/chest")]
+    cell = around(pp.connect(robots, loops))
+    hub = cell.algebra.hub
+    assert hub.bodies == () and hub.trunk == (0, 1) and sorted(map(len, hub.groups)) == [3] * 7
+    closed = Closed(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
+    omega = solved(cell, closed, "free")
+    for redundant in (False, True):
+        ours = solved(cell, closed, HUB, redundant)
+        assert relative(ours[0], omega[0]) < 1e-9 and relative(ours[1], omega[1]) < 1e-9
+
+
+def test_counts_grow_with_the_hands_of_one_torso():
+    systems = [hands(n, 6, ["rigid"] * n) for n in (2, 4)]
+    less, more = (circuits.dynamics(system.algebra, HUB).flops for system in systems)
+    assert more < 2.1 * less
+    text = systems[1].explain()
+    assert "Around box/box and the trunk up to torso/chest, 4 groups" in text and f"{more} flops (hub)" in text
+    with pytest.raises(pp.StateError, match="is not several arms around one free body"):  # they are not apart from each other
+        systems[0].arm_inertias(systems[0].neutral())
 
 
 def thinned(system: System, mass: float, moments: tuple[float, ...]) -> Around:
@@ -256,3 +311,65 @@ def cell_of(arms: int) -> System:
     at = np.random.default_rng(0).normal(size=(2, arms, 3))
     held_by = [(arm, at[0, i], arm.bodies[-1].name) for i, arm in enumerate(made)]
     return pp.grasp(held_by, pp.Body.box(2.0, (0.3, 0.2, 0.4)), list(at[1]))
+
+
+def flat_arm(joints: int, mass: float, name: str) -> pp.Robot:
+    """Hinges about z: it moves in its plane, and no further."""
+    b, last = pp.Builder(name), "world"
+    for i in range(joints):
+        b.body(f"link{i}", mass=mass, com=(0.3, 0.02, 0.01), inertia=mass * np.diag([0.02, 0.03, 0.04]))
+        b.joint(f"joint{i}", "revolute", last, f"link{i}", axis=(0, 0, 1), xyz=(0.5 * (i > 0), 0, 0))
+        last = f"link{i}"
+    b.frame("tool", last, xyz=(0.5, 0, 0))
+    return Interpreted.of(b.build())
+
+
+def flat_door(joints: tuple[int, ...], kinds: list, masses: tuple[float, float], seed: int) -> Closed:
+    """Flat arms at a door whose hinge is across their plane, turned at random: most rows of a rigid grasp are none."""
+    rng = np.random.default_rng(seed)
+    R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    place = lambda xyz: np.block([[R * np.linalg.det(R), (R @ xyz)[:, None]], [np.zeros(3), 1.0]])  # noqa: E731
+    arms = [(flat_arm(n, masses[0], f"arm{i}"), place((2.0 * i, 1.0, 0.0)), "tool") for i, n in enumerate(joints)]
+    start = [rng.uniform(-1.0, 1.0, n) for n in joints]
+    door, leaf = pp.Builder("door"), place((1.0, 0.5, 0.0))
+    door.body("leaf", mass=masses[1], com=(0.4, 0, 0), inertia=masses[1] * np.diag([0.05, 0.1, 0.15]))
+    door.joint("hinge", "revolute", "world", "leaf", axis=(0, 0, 1))
+    for i, ((arm, base, _), q) in enumerate(zip(arms, start, strict=True)):
+        grip = np.linalg.inv(leaf) @ base @ arm.frame_pose(q, "tool")
+        door.frame(f"grip{i}", "leaf", xyz=grip[:3, 3], rpy=(0, 0, np.arctan2(grip[1, 0], grip[0, 0])))
+    cell = around(pp.grasp(arms, (door.build(), leaf), ["grip0", "grip1"], kinds))
+    q, v = cell.project(np.concatenate([*start, [0.0]]), rng.normal(size=cell.nv))
+    return Closed(cell, q, v, 10.0 * rng.normal(size=cell.nv))
+
+
+FLAT = [
+    ["rigid", "rigid"],
+    [pp.Contact("line", axis=(0, 0, 1)), pp.Contact("soft", normal=(0.6, 0, 0.8))],
+    ["point", pp.Contact("line", axis=(0.6, 0, 0.8))],
+]
+
+
+@pytest.mark.parametrize("masses", [(1.0, 20.0), (1e-3, 1e3), (1e3, 1e-3)], ids=str)
+@pytest.mark.parametrize("kinds", FLAT, ids=["rigid", "line and soft", "point and line"])
+@pytest.mark.parametrize("joints", [(3, 3), (7, 2)], ids=str)
+def test_rows_that_neither_the_arms_nor_the_hub_move_carry_nothing(joints, kinds, masses):
+    """Beside the dense system by least squares; the strain tells where digits are lost."""
+    closed = flat_door(joints, kinds, masses, sum(joints))
+    cell = closed.system
+    mass, J, torque, right = saddle.pieces(cell, cell._state(q=closed.q, v=closed.v, tau=closed.tau), (), "world")
+    U, w, Vt = np.linalg.svd(J)
+    kept = w > 1e-9 * w.max()
+    N, held = Vt[kept.sum() :].T, Vt[: kept.sum()].T @ ((U.T @ right)[: kept.sum()] / w[kept])
+    expected = held + N @ np.linalg.lstsq(N.T @ mass @ N, N.T @ (torque - mass @ held), rcond=None)[0] if N.size else held
+    forces = U[:, : kept.sum()] @ ((Vt @ (mass @ expected - torque))[: kept.sum()] / w[kept])
+    assert kept.sum() < cell.nc
+    a, multipliers, _, strain = solved(cell, closed, HUB, redundant=True)
+    assert strain < STRAIN or masses[0] > masses[1]
+    found = cell.forward_dynamics_details(closed.q, closed.v, closed.tau)
+    assert found["rank"] == kept.sum() and not found["unique"]
+    size = max(np.abs(expected).max(), 1.0)
+    assert np.abs(found["a"] - expected).max() < 1e-8 * size
+    assert np.abs(found["multipliers"] - forces).max() < 1e-7 * np.abs(forces).max()
+    if strain < STRAIN:
+        assert np.abs(a - expected).max() < 1e-8 * size
+        assert np.abs(multipliers).max() < 10.0 * np.abs(forces).max()

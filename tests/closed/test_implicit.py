@@ -188,6 +188,41 @@ def test_wrenches_motors_and_free_numbers():
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_second_derivatives_are_those_of_the_gradients(name):
+    """A ball and hinges, a wrench, a joint without motor: the Hessian, and derivatives of derivatives, against differences."""
+    b = pp.Builder("hung")
+    for i, kind in enumerate(("spherical", "revolute", "revolute")):
+        b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
+        b.joint(f"j{i}", kind, f"b{i - 1}" if i else "world", f"b{i}", axis=(1, i, 0), xyz=(0.2, 0.1, -0.5))
+    loop = pp.Loop("distance", "b2", "world", length=1.0)
+    system, rng = uncompiled(pp.connect(b.build(), [loop], passive=["j2"])), np.random.default_rng(5)
+    f, motors = system.function(name, ("b1",)), system.na
+    assert motors == 4
+    state = system.random(rng), rng.standard_normal(5), rng.standard_normal(motors), rng.standard_normal((1, 6))
+    w, names = rng.standard_normal(f.outputs[0].shape), ("q", "v", "tau", "f_ext")
+    x = dict(zip(names, (*rng.standard_normal((2, 5)), rng.standard_normal(motors), rng.standard_normal((1, 6))), strict=True))
+
+    def near(h: float) -> list[np.ndarray]:
+        return [system.integrate(state[0], h * x["q"]), *(s + h * x[n] for n, s in zip(names[1:], state[1:], strict=True))]
+
+    h = 1e-4
+    ahead = [f.vjp()(*near(y), w) for y in (h, -h, 2 * h, -2 * h)]
+    slopes = [_slope(list(values), h) for values in zip(*ahead, strict=True)]
+    found = f.vjp().jvp(*names)(*state, w, *x.values())
+    size = max(np.abs(y).max() for y in slopes)
+    for one, other in zip(found[len(slopes) :], slopes, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-8 * size)
+    whole = f.hessian()(*state, w)
+    change, along = (np.concatenate([np.ravel(y) for y in parts]) for parts in (x.values(), found[-4:]))
+    np.testing.assert_allclose(whole @ change, along, atol=1e-11 * size)
+    assert f.hessian("q", "tau")(np.stack([state[0]] * 2), *state[1:], w).shape == (2, 9, 9)
+    pushed = f.jvp().jvp(*names)(*state, *x.values(), *x.values())[3]  # twice along one vector: w* of it is a number of both
+    assert abs((w * pushed).sum() - change @ along) < 1e-9 * size
+    pulled = f.jvp().vjp("q")(*state, *x.values(), 0 * w, w)[2]  # the other order: the transpose, by q
+    np.testing.assert_allclose(pulled, (whole.T @ change)[:5], atol=1e-10 * size)
+
+
 def test_linearisation_of_a_closed_chain():
     """x' = A x + B dtau along the constraints: the growth of a small change of a motion."""
     closed = bar()
@@ -207,10 +242,37 @@ def test_words_about_what_cannot_be_had():
         (lambda: s.function("inverse_dynamics"), "no function 'inverse_dynamics'"),
         (lambda: f.jacobian("u"), "no argument"),
         (lambda: f.vjp("q", "q"), "one of them twice"),
-        (lambda: f.hessian("q"), "first derivatives alone"),
-        (lambda: f.vjp("q")(s.neutral(), np.zeros(3), np.zeros(3)), "3 arguments came, expected .q, v, tau, weight."),
+        (lambda: f.hessian("q")(s.neutral(), np.zeros(3), np.zeros(3), np.ones(3)), "no second derivative here"),
+        (lambda: f.jacobian("q").vjp("q"), "no vjp of its own"),
+        (lambda: f.vjp("q")(s.neutral(), np.zeros(3), np.zeros(3)), "3 arguments came, expected .q, v, tau, a_weight."),
         (lambda: f.jvp("q")(s.neutral(), np.zeros(3), np.zeros(3), np.zeros(4)), "dq has shape"),
         (lambda: f.jacobian("q")(np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3)), "batch axes do not fit"),
     ):
-        with pytest.raises(StateError, match=words):
+        with pytest.raises((StateError, SingularError), match=words):
             call()
+
+
+def test_parameters_one_set_an_element_in_every_derivative():
+    """A system made for other parameters has functions of its own; second derivatives take the sets along."""
+    light = pp.load("pelican").free("mass")
+    chain = pp.connect(light, [pp.Loop("distance", "tool", "world", length=0.3)])
+    sets = light.parameters() * np.array([[1.0, 1.0], [1.2, 0.9], [0.7, 1.5], [1.1, 2.0]])
+    q = np.tile(chain.at(sets[0]).assemble([0.5, 1.0]), (4, 1))
+    rest, ones = np.zeros((4, 2)), np.ones((4, 2))
+    asked = {
+        "value": (lambda f: f, (q, rest, ones)),
+        "jacobian": (lambda f: f.jacobian("q"), (q, rest, ones)),
+        "vjp and jvp": (lambda f: f.vjp("q").jvp("q"), (q, rest, ones, ones, ones)),
+        "hessian": (lambda f: f.hessian("q", "tau"), (q, rest, ones, ones)),
+    }
+    for name, (made, values) in asked.items():
+        found = made(chain.at(sets).function("forward_dynamics"))(*values)
+        each = [made(chain.at(p).function("forward_dynamics"))(*(x[i] for x in values)) for i, p in enumerate(sets)]
+        for part, alone in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, _stacked(each))), strict=True):
+            assert np.allclose(part, alone, rtol=1e-12, atol=1e-12), name
+    first, second = (chain.at(p).function("forward_dynamics")(q[0], rest[0], ones[0]) for p in sets[:2])
+    assert np.abs(first - second).max() > 1e-3
+
+
+def _stacked(each):
+    return tuple(map(np.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else np.stack(each)

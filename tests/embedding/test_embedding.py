@@ -13,7 +13,7 @@ import psiphi as pp
 from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
-from theorems.laws import LAWS, holds
+from theorems.laws import LAWS, holds, of_single_bodies
 from theorems.words import WORDS, slope, sweeps_are_the_matrix, turns_as_its_rates_say
 
 OF_TREES = {  # what says where zeros are in a tree of single bodies, and the oracle that knows no other
@@ -156,13 +156,7 @@ def test_doors_that_know_single_bodies_say_so():
     for call in (
         lambda: robot.lock("to hand"),
         lambda: robot.save("x.urdf"),
-        lambda: pp.interop.pinocchio(robot),
-        lambda: pp.interop.mujoco(robot),
-        lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
-        lambda: pp.estimation.of(robot, s.q),
-        lambda: pp.connect(robot, [pp.Loop("ball", "tool", "world")]),
-        lambda: pp.derivative(robot.operators.mass @ pp.vector("x"), "q"),
-        lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
+        *of_single_bodies(robot, s),
     ):
         with pytest.raises(pp.Error, match="embed"):
             call()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+import zoo
 from psiphi.emitters.c import c_source
 from psiphi.errors import StateError
 
@@ -24,9 +25,12 @@ CASES = [
 ]
 
 
+LONG = [("long", "forward_dynamics", ()), ("long", "energy", ()), ("g1", "forward_dynamics", ())]  # loops; pieces
+
+
 def case(name, quantity, frames):
     """The function's code, C text, random inputs and the robot's own answers."""
-    robot = pp.load(name)
+    robot = long_chain() if name == "long" else pp.load(name)
     frames = tuple(list(robot.frames)[i] for i in frames)
     function = robot.function(quantity, frames)
     rng = np.random.default_rng(5)
@@ -59,12 +63,17 @@ def test_the_text_means_the_function(name, quantity, frames):
     assert f"{function.count.mul} *, {function.count.add} + or -" in text
 
 
-@pytest.mark.parametrize(("name", "quantity", "frames"), CASES)
-def test_compiled_it_computes_the_function(name, quantity, frames, tmp_path):
+def long_chain():
+    """Of more than 64 bodies: loops. Four classes of links, and a branch."""
+    return pp.Robot.of(zoo.chain("long", ["revolute", "prismatic", "spherical", "revolute"] * 18, seed=1))
+
+
+@pytest.mark.parametrize("case_", [*CASES, *LONG], ids=str)
+def test_compiled_it_computes_the_function(case_, tmp_path):
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler (cc) on this machine")
-    function, inputs, answers = case(name, quantity, frames)
+    function, inputs, answers = case(*case_)
     (tmp_path / "f.c").write_text(c_source(function.code, "f"), encoding="utf-8")
     flags = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-shared", "-fPIC"]
     library = tmp_path / "f.so"
@@ -75,6 +84,20 @@ def test_compiled_it_computes_the_function(name, quantity, frames, tmp_path):
     pointers = [np.ascontiguousarray(x).ctypes.data_as(ctypes.c_void_p) for x in (*inputs, *outputs)]
     call(*pointers)
     agrees(outputs, answers)
+
+
+def test_a_large_robot_is_loops_not_lines(monkeypatch):
+    """The text grows with the kinds of links, not with their number; what fits no loop is refused."""
+    small, large = (pp.Robot.of(zoo.chain("c", ["revolute", "prismatic"] * n, seed=1)) for n in (40, 80))
+    texts = [c_source(robot.function("forward_dynamics").code, "f") for robot in (small, large)]
+    lines = [sum(" = " in line for line in text.splitlines()) for text in texts]
+    assert lines[0] == lines[1] < 6000 and len(texts[1]) < 2 * len(texts[0])
+    for text, robot in zip(texts, (small, large), strict=True):
+        stack = int(re.search(r"(\d+) bytes of stack for the frame", text)[1])
+        assert stack == 8 * int(re.search(r"double frame\[(\d+)\]", text)[1]) > 8 * 20 * len(robot.bodies)
+    monkeypatch.setattr("psiphi.emitters.c.MOST", 100)
+    with pytest.raises(StateError, match="lines of C"):
+        c_source(pp.load("ur5").function("forward_dynamics").code, "f")
 
 
 def test_an_output_may_lie_on_an_input():

@@ -54,6 +54,26 @@ def test_a_batch_of_models_is_each_of_them():
                 assert np.array_equal(x[b], z), "batches do not change a bit"
 
 
+def test_a_tree_that_changes_with_time():
+    """Two series meet and go on as one; sizes and numbers differ at every instant, records have their own and miss some."""
+    rng = np.random.default_rng(3)
+    parents, sizes = [-1, 0, 1, 2, 3, 4, 2, 6, 7], [2, 2, 4, 3, 3, 3, 1, 2, 2]  # stage 2: where they meet
+    lead, stages = 5, []
+    for p, n in zip(parents, sizes, strict=True):
+        step, look = rng.normal(size=(lead, sizes[max(p, 0)], n)), rng.normal(size=(lead, 1, n))
+        stages.append(Stage(p, step, spd(rng, n), look, rng.uniform(0.1, 1.0, (lead, 1))))
+    seen, y = rng.random((len(sizes), lead, 1)) < 0.7, rng.normal(size=(len(sizes), lead, 1))
+    found = Smoother(LinearTree(stages).seen(list(seen)))(list(np.where(seen, y, np.nan)))
+    for b in range(lead):
+        own = LinearTree([Stage(s.parent, s.transition[b], s.covariance, s.outputs[b], s.noise[b]) for s in stages])
+        _, C, H, R = dense(own)
+        there = seen[:, b, 0]
+        mean = C @ H[there].T @ np.linalg.solve(H[there] @ C @ H[there].T + R[np.ix_(there, there)], y[there, b, 0])
+        np.testing.assert_allclose(
+            np.concatenate([x[b] for x in found.smoothed]), mean, rtol=1e-7, atol=1e-7 * np.abs(mean).max()
+        )
+
+
 def test_what_was_not_seen_changes_its_own_record_alone():
     """Each record misses other measurements: the dense answer from what is left of it."""
     rng = np.random.default_rng(2)

@@ -12,9 +12,10 @@ import psiphi as pp
 from flexible.flexed import arm, tree
 from flexible.lagrange import Lagrange
 from psiphi.bench.interpreted import Interpreted
+from psiphi.cli import main
 from psiphi.operators import Expression, Operators, random_values
 from psiphi.rewriting.book import BOOK, CHAIN, FIXED_MAPS, MISPRINT, SINGLE
-from theorems.laws import LAWS, holds, state
+from theorems.laws import LAWS, holds, of_single_bodies, state
 from theorems.words import WORDS, slope, sweeps_are_the_matrix, swept, turns_as_its_rates_say
 
 OF_TREES = {"M couples only joints on one path", "L is sparse as the tree"}  # places of one body are related, too
@@ -291,13 +292,7 @@ def test_doors_that_know_rigid_links_say_so():
     robot = arm()
     s = state(robot, 9)
     for call in (
-        lambda: pp.interop.pinocchio(robot),
-        lambda: pp.interop.mujoco(robot),
-        lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
-        lambda: pp.estimation.of(robot, s.q),
-        lambda: pp.connect(robot, [pp.Loop("ball", "tool", "world")]),
-        lambda: pp.derivative(robot.operators.mass @ pp.vector("x"), "q"),
-        lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
+        *of_single_bodies(robot, s),
         lambda: pp.embed(robot, [pp.Gear("wrist", {"shoulder": 1.0})]),
         lambda: robot.with_spring("boom_modes", 3.0),
     ):
@@ -316,3 +311,47 @@ def test_pictures_bend(tmp_path):
     wanted = np.cosh(b * x) - np.cos(b * x) - sigma * (np.sinh(b * x) - np.sin(b * x))
     np.testing.assert_allclose(np.abs(z), 0.05 * wanted, rtol=0, atol=1e-9)  # its tip moves most: 2 there, scaled to 1
     assert robot.html(tmp_path / "beam.html").stat().st_size > 1000
+
+
+def test_in_a_scene_and_on_the_command_line(tmp_path, capsys):
+    text = """duration = 0.02
+springs = true
+[robots.arm]
+robot = "acrobot"
+[[robots.arm.flexible]]
+link = "lower"
+length = 0.8
+section = [0.02, 0.01]
+material = "aluminium"
+modes = 1
+planes = "y"
+rpy = [0.0, 1.5707963, 0.0]
+"""
+    link = pp.load("acrobot").bodies[-1].name
+    text = text.replace('"lower"', f'"{link}"')
+    (tmp_path / "arm.toml").write_text(text, encoding="utf-8")
+    case = pp.scenes.load(tmp_path / "arm.toml")
+    assert case.system.joint_names[-1] == f"{link}_modes" and case.system.nv == 3
+    assert case.system.body_count == 2 < len(case.system.bodies)
+    assert "2 bodies" in repr(case.system) and "2 bodies" in case.system._repr_html_()
+    beam = pp.Beam(0.8, (0.02, 0.01), "aluminium", modes=1, planes="y")
+    assert case.system == pp.load("acrobot").with_flexible(link, beam, rpy=(0.0, 1.5707963, 0.0))
+    beam.save(tmp_path / "beam.npz")
+    (tmp_path / "file.toml").write_text(
+        f'[robots.arm]\nrobot = "acrobot"\nflexible = [{{ link = "{link}", file = "beam.npz" }}]\n', encoding="utf-8"
+    )
+    assert pp.scenes.load(tmp_path / "file.toml").system.nv == 3
+    for old, new, words in (
+        (f'"{link}"', '"elbov"', "no such link"),
+        ('"aluminium"', '"cheese"', "cheese"),
+        ("modes = 1", 'modes = 1\nfile = "beam.npz"', "stands beside file"),
+        ("length = 0.8", "", "length.*is missing"),
+        ("modes = 1", "mode = 1", "no such key"),
+    ):
+        (tmp_path / "bad.toml").write_text(text.replace(old, new), encoding="utf-8")
+        with pytest.raises(pp.ModelError, match=words):
+            pp.scenes.load(tmp_path / "bad.toml")
+    assert main(["info", "acrobot", "--flexible", f"{link}={tmp_path / 'beam.npz'}"]) == 0
+    assert "2 bodies, nq=3, nv=3" in capsys.readouterr().out
+    assert main(["info", "acrobot", "--flexible", link]) != 0
+    assert "expected LINK=FILE" in capsys.readouterr().err

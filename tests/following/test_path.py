@@ -95,6 +95,55 @@ def test_torques_bind_where_they_are_small(panda, postures):
     assert 0.99 < (np.abs(panda.inverse_dynamics(q, v, a)) / weak).max() < 1.03
 
 
+def test_a_planners_path(panda, rng):
+    """Hundreds of postures, not quite on a smooth curve: limits hold between all of them; thousands take no dense matrix."""
+    middle, half = 0.5 * (panda.lower + panda.upper), 0.3 * (panda.upper - panda.lower)
+    x = np.linspace(0.0, 1.0, 300)[:, None]
+    plan = middle + half * np.sin(2.0 * np.pi * (x * rng.uniform(0.3, 1.2, 7) + rng.uniform(0.0, 1.0, 7)))
+    plan += 1e-3 * rng.standard_normal(plan.shape)
+    way = pp.path(panda, plan, acceleration=10.0)
+    t = np.linspace(0.0, way.duration, 20_000)
+    q, v, a = way(t)
+    assert (np.abs(v) / panda.velocity_limit).max() < 1.01 and np.abs(a).max() < 11.5
+    fine = pp.path(panda, plan, acceleration=10.0, points=6000)
+    assert np.abs(fine(np.linspace(0.0, fine.duration, 20_000))[2]).max() < 10.3 and fine.duration < way.duration * 1.01
+    passed = np.searchsorted(way.s, way.curve.knots)
+    np.testing.assert_allclose(way(way.times[passed])[0], plan, atol=1e-9)
+    long = pp.path(lift(), np.linspace(0.0, 3.0, 20_000)[:, None], torque=50.0, speed=np.inf)
+    assert long.duration == pytest.approx(
+        pp.path(lift(), [[0.0], [3.0]], torque=50.0, speed=np.inf, points=1000).duration, rel=1e-3
+    )
+
+
+def test_through_poses(panda, postures):
+    """A tool along a line and back, and two lines at once: by Pinocchio's kinematics, and no joint turns over on the way."""
+    tool, home = "panda_hand_tcp", np.array([0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8])
+    peer, far = Pin(panda), np.array([[0.0, 0.2, 0.0], [0.1, 0.0, 0.15]])
+    poses = np.broadcast_to(panda.frame_pose(home, tool), (2, 5, 4, 4)).copy()
+    poses[..., :3, 3] += np.linspace(0.0, 1.0, 5)[:, None] * far[:, None]
+    ways = pp.path(panda, {tool: poses}, near=home, acceleration=10.0)
+    q = ways(np.linspace(0.0, ways.duration.max(), 3000))[0]
+    for k, each in enumerate(poses):
+        now = peer.frame_pose(q[:, k], tool)
+        for T in each:
+            assert np.abs(now - T).max(axis=(-2, -1)).min() < 2e-3
+        assert np.abs(q[:, k] - home).max() < 1.0
+    points = pp.path(panda, {tool: poses[0, :, :3, 3]}, near=home, acceleration=10.0)
+    np.testing.assert_allclose(peer.frame_pose(points(1e3)[0], tool)[:3, 3], poses[0, -1, :3, 3], atol=2e-6)
+    poses[1, 3, :3, 3] += 3.0
+    for given, words in (
+        ({tool: poses}, r"pose 3 of 5 \(batch element 1\) is not reached"),
+        ({tool: poses[0, 0]}, "shape"),
+        ({tool: poses[0, :3], "panda_link4": poses[0, :2, :3, 3]}, "2, 3 poses"),
+        ({}, "no poses"),
+        ({"tol": poses}, "no frame"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            pp.path(panda, given, near=home, acceleration=10.0)
+    with pytest.raises(pp.Error, match="near"):
+        pp.path(panda, postures[0], near=home, acceleration=10.0)
+
+
 def test_a_path_is_a_reference(panda, postures):
     way = pp.path(panda, postures[0], acceleration=8.0)
     control = pp.ComputedTorque(panda, way, kp=400, kd=40)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.bench.interpreted import uncompiled
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -58,6 +59,7 @@ def test_derivatives_of_first_and_second_order():
     q, v, tau = arrays(2, 2, 2)
     check_grads(f, (q, v, tau), order=2)
     check_grads(f, (q, v[0], tau), order=1)  # summed where it was repeated
+    check_grads(ARM.mass_log_det, (q,), order=2)
     gradient = jax.jit(jax.grad(lambda q: f(q, v, tau).sum()))(q)
     assert np.allclose(gradient, ARM.function("forward_dynamics").vjp("q")(*plain(q, v, tau), np.ones((2, 2)))[1])
     hessian = jax.vmap(jax.hessian(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
@@ -97,7 +99,7 @@ def test_what_does_not_fit_is_named():
         (lambda: jax.jit(f)(q, v, jnp.zeros((3, 2))), "batch axes do not fit together"),
         (lambda: f(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: f(q, v, tau, dtype=np.float32), "dtype= is for NumPy"),
-        (lambda: ARM.mass_log_det(q), "computed by NumPy"),
+        (lambda: ARM.operational_space_inertia(q, "tool"), "computed by NumPy"),
         (lambda: jax.jvp(lambda q: pp.rollout(ARM, q, steps=2)[0], (q,), (q,)), "forward mode"),
     ]
     for call, text in wrong:
@@ -106,3 +108,16 @@ def test_what_does_not_fit_is_named():
     torch = pytest.importorskip("torch")
     with pytest.raises(pp.Error, match="arrays of jax and torch"):
         f(q, v, torch.zeros(2, dtype=torch.float64))
+
+
+def test_closed_chains():
+    """Called back from within jit; forward and reverse mode, twice; a row for all of them is summed."""
+    system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
+    q, v, tau = arrays(2, 2, 2)
+    g = system.function("contact_forces")
+    assert np.array_equal(jax.jit(system.forward_dynamics)(q, v, tau), system.forward_dynamics(*plain(q, v, tau)))
+    check_grads(system.forward_dynamics, (q, v[0], tau), order=1)
+    check_grads(lambda q: g(q, v, tau)[..., 3:], (q,), order=2, rtol=1e-3)
+    rows = jax.vmap(jax.jacrev(system.forward_dynamics))(q, v, tau)
+    assert np.allclose(rows, system.function("forward_dynamics").jacobian("q")(*plain(q, v, tau)))
+    assert system.forward_dynamics(*(x.astype(jnp.float32) for x in (q, v, tau))).dtype == jnp.float32

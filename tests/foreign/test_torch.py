@@ -61,6 +61,23 @@ def test_gradients_of_first_and_second_order():
     assert check(pp.function(x.T @ s.mass @ x / 2), (q, v))
 
 
+def test_what_ends_in_a_library_of_arrays_ends_in_torch():
+    """log det M by its pivots, the operational-space inertia where it has an inverse."""
+    (q,) = tensors(2)
+    assert check(ARM.mass_log_det, (q,)) and check_twice(ARM.mass_log_det, (q,))
+    there = q.detach().numpy()
+    np.testing.assert_allclose(ARM.mass_log_det(q).detach(), np.linalg.slogdet(ARM.mass_matrix(there))[1], rtol=1e-12)
+    d = ARM.function("mass_pivots")
+    gradient = d.vjp("q")(there, 1.0 / d(there))[1]
+    np.testing.assert_allclose(torch.autograd.grad(ARM.mass_log_det(q).sum(), q)[0], gradient, atol=1e-12)
+    assert torch.isnan(ARM.operational_space_inertia(q, TOOL, policy="exact")).all()  # two hinges, six directions
+    arm = pp.load("puma560")
+    (q,) = tensors(6, batch=())
+    inertia = lambda q: arm.operational_space_inertia(q, "tool", policy="exact")  # noqa: E731
+    np.testing.assert_allclose(inertia(q).detach(), arm.operational_space_inertia(q.detach().numpy(), "tool"), rtol=1e-7)
+    assert check(inertia, (q,))
+
+
 def test_gradients_of_arguments_that_are_repeated_are_summed():
     q, tau = tensors(2, 2)
     (v,) = tensors(2, batch=())
@@ -137,7 +154,7 @@ def test_what_does_not_fit_is_named():
         (lambda: ARM.forward_dynamics(q, v, "x"), "tau is 'x'"),
         (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: ARM.forward_dynamics(q, v, tau, out=tau), "out= is for NumPy"),
-        (lambda: ARM.mass_log_det(q), "computed by NumPy"),
+        (lambda: ARM.operational_space_inertia(q, TOOL), "computed by NumPy"),
         (lambda: pp.simulate(ARM, q, duration=0.1), "requires grad"),
         (lambda: ARM.step(q, v, tau, np.full((2,), 0.1)), "dt is an array of NumPy"),
     ]
@@ -161,6 +178,41 @@ def test_a_graph_keeps_its_function():
     gc.collect()
     energy.backward()
     assert torch.isfinite(q.grad).all()
+
+
+def hung():
+    """A body on a ball joint, another hinged to it that is tied to the world by a rod; the hinge has no motor."""
+    b = pp.Builder("hung")
+    for i, kind in enumerate(("spherical", "revolute")):
+        b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
+        b.joint(f"j{i}", kind, f"b{i - 1}" if i else "world", f"b{i}", axis=(1, i, 0), xyz=(0.2, 0.1, -0.5))
+    return pp.connect(b.build(), [pp.Loop("distance", "b1", "world", length=1.0)], passive=["j1"])
+
+
+def test_closed_chains():
+    """Accelerations and forces, wrenches, torques of motors; quaternions by their numbers; twice where nothing is redundant."""
+    system = hung()
+    q, v, tau, w = tensors(5, 4, 3, 6)  # three motors
+    loaded = lambda *x: system.forward_dynamics(*x[:3], forces=True, f_ext={"b1": x[3]})[1]  # noqa: E731
+    assert check(loaded, (q, v, tau, w)) and check_twice(system.forward_dynamics, (q, v, tau))
+    plain = [x.detach().numpy() for x in (q, v, tau)]
+    a, forces = system.forward_dynamics(q, v, tau, forces=True)
+    assert a.requires_grad and np.array_equal(a.detach().numpy(), system.forward_dynamics(*plain))
+    assert forces.shape == (2, 1, 6) and system.forward_dynamics(q.float(), v.float(), tau.float()).dtype == torch.float32
+    f = system.function("forward_dynamics")
+    assert torch.equal(f.vjp("v")(q, v, tau, v)[1].detach(), torch.tensor(f.vjp("v")(*plain, plain[1])[1]))
+    each = torch.func.vmap(torch.func.grad(lambda *x: f(*x).sum()))(*(x.detach() for x in (q, v, tau)))
+    assert torch.allclose(each, torch.autograd.grad(f(q, v, tau).sum(), q)[0])
+    for call, text in (
+        (lambda: f(q, v, tau[:, :2]), r"tau has shape \(2, 2\), expected \(\.\.\., 4\)"),
+        (lambda: f(q.long(), v, tau), "q is of dtype int64"),
+        (lambda: f(q, v), "2 arguments came"),
+        (lambda: system.forward_dynamics(q, v, tau, method="KKT"), "method= is for NumPy"),
+        (lambda: system.forward_dynamics(q, v, tau, check=True), "check= is for NumPy"),
+        (lambda: f.jacobian("q")(q, v, tau).sum().backward(), "no pullback of its own"),
+    ):
+        with pytest.raises(pp.Error, match=text):
+            call()
 
 
 @pytest.mark.parametrize("shape", [(2,), (5, 2), (2, 5, 2)])

@@ -61,14 +61,16 @@ def moved(robot, function, values, changes, h):
 
 def run(function, *values):
     """The function's tape as it is, on numbers: what the compiled code means, without compiling it."""
-    code = function.source.code
+    return on_tape(function.source.code, function.source.outputs, *values)
+
+
+def on_tape(code, outputs, *values):
     flat = [np.ravel(x) for x in values]
     numbers = evaluate(code.tape, [node for *_, node in code.stores], lambda place, i: flat[int(place)][i])
-    results, start = [], 0
-    for arg in function.source.outputs:
-        results.append(np.reshape(numbers[start : start + arg.size], arg.shape).astype(float))
-        start += arg.size
-    return results
+    results = [np.zeros(arg.size) for arg in outputs]
+    for (number, index, _), x in zip(code.stores, numbers, strict=True):
+        results[number][index] = x
+    return [x.reshape(arg.shape) for arg, x in zip(outputs, results, strict=True)]
 
 
 def difference(robot, function, values, changes):
@@ -107,6 +109,73 @@ def test_every_function_beside_differences(seed):
             columns = iter(run(function.jacobian(), *values))
             for x in shifted:
                 close(sum(next(columns) @ d for d in changes), x, 1e-9, name)
+
+
+@pytest.mark.parametrize("name", ["diagonalised_motion", "diagonalised_inverse_dynamics", "unnormalised_motion", "mass_pivots"])
+def test_diagonalised_dynamics_have_them_too(name):
+    """jvp by differences, vjp its adjoint, the Hessian the change of the gradient."""
+    robot = Robot.of(pp.robots.random_tree(2, 3, ("universal", "spherical"), 0.4))
+    f, rng = robot.function(name), np.random.default_rng(1)
+    values, names = arguments(f, robot, rng), [arg.name for arg in f.inputs]
+    changes = [rng.standard_normal(robot.nv if arg.name == "q" else arg.shape) for arg in f.inputs]
+    results = run(f.jvp(), *values, *changes)
+    moved_by = results[len(results) // 2 :]
+    for got, want in zip(moved_by, difference(robot, f, values, changes), strict=True):
+        close(got, want, 3e-7, name)
+    weights = [rng.standard_normal(x.shape) for x in moved_by]
+    gradients = run(f.vjp(), *values, *weights)[len(moved_by) :]
+    along = sum(np.sum(g * d) for g, d in zip(gradients, changes, strict=True))
+    close(along, sum(np.sum(w * x) for w, x in zip(weights, moved_by, strict=True)), 1e-9, name)
+    bent = run(f.vjp().jvp(*names), *values, *weights, *changes)[-len(names) :]
+    close(run(f.hessian(), *values, *weights)[0] @ np.concatenate(changes), np.concatenate(bent), 1e-9, name)
+
+
+@pytest.mark.parametrize(("axes", "base"), [("world", "free"), ("world", "fixed"), ("frame", "free")])
+def test_wrenches_ride_on_the_composites(axes, base):
+    """Every way to a derivative gives the same, the sweeps cost less than the tape; a wrench on the ground does nothing."""
+    robot = Robot.of(pp.robots.random_tree(4, 1, ("revolute", "spherical", "prismatic", "planar", "helical"), 0.4, base))
+    rng, on = np.random.default_rng(0), (robot.bodies[-1].name, robot.bodies[1].name, "world")
+    for name in ("forward_dynamics", "inverse_dynamics"):
+        f = robot.function(name, on, axes)
+        values, w = arguments(f, robot, rng), rng.standard_normal(robot.nv)
+        changes = [rng.standard_normal(robot.nv if arg.name == "q" else arg.shape) for arg in f.source.inputs]
+        (slope,), flops = difference(robot, f, values, changes), {}
+        for kind, more in (("jvp", changes), ("vjp", [w]), ("jacobian", [])):
+            asked = getattr(f, kind)().source.asked
+            for sweeps, lines in asked._ways():
+                results = on_tape(lines, asked.arguments()[1], *values, *more)
+                flops.setdefault(sweeps is not None, {})[kind] = lines.count.flops
+                if kind == "jvp":
+                    close(results[1], slope, 1e-7, name)
+                elif kind == "vjp":
+                    close(sum(np.sum(g * d) for g, d in zip(results[1:], changes, strict=True)), w @ slope, 1e-7, name)
+                    assert not results[4][2].any()
+                else:
+                    close(sum(J @ np.ravel(d) for J, d in zip(results, changes, strict=True)), slope, 1e-7, name)
+        assert all(flops[True][kind] < flops[False][kind] for kind in ("jvp", "vjp", "jacobian")), flops
+
+
+def test_wrenches_beside_pinocchio():
+    """Constant in the axes of the link that they act on, as Pinocchio's are."""
+    file = robots.urdf("ur5_robot")
+    robot = pp.load(file, base="free")
+    model = Pin.from_urdf(file, "free", robot).peer
+    layout, data, rng = interop.pinocchio(robot, model), model.createData(), np.random.default_rng(3)
+    T = layout.to_v(np.eye(robot.nv)).T
+    q, (v, tau), wrench = robot.random(rng), rng.standard_normal((2, robot.nv)), rng.standard_normal((1, 6))
+    loads = [pin.Force.Zero() for _ in range(model.njoints)]
+    joint = model.getJointId("elbow_joint")
+    loads[joint] = pin.Force(wrench[0, 3:], wrench[0, :3])
+    on = robot.bodies[robot.joint_names.index("elbow_joint")].name
+    state = layout.to_q(q), layout.to_v(v), layout.to_tau(tau)
+    pin.computeABADerivatives(model, data, *state, loads)
+    ours = run(robot.function("forward_dynamics", (on,), "frame").jacobian("q", "v"), q, v, tau, wrench)
+    for got, want in zip(ours, (data.ddq_dq, data.ddq_dv), strict=True):
+        close(T @ got @ T.T, want, 1e-9)
+    pin.computeRNEADerivatives(model, data, *state[:2], layout.to_v(tau), loads)
+    ours = run(robot.function("inverse_dynamics", (on,), "frame").jacobian("q", "v"), q, v, tau, wrench)
+    for got, want in zip(ours, (data.dtau_dq, data.dtau_dv), strict=True):
+        close(T @ got @ T.T, want, 1e-9)
 
 
 def test_second_derivatives():
@@ -198,6 +267,11 @@ def test_large_robots_have_them_in_loops():
         close([w @ dy], [bars[0] @ dq + bars[1] @ dv + bars[2] @ dx], 1e-9, "the adjoint")
         assert np.array_equal(y, f(q, v, x)) and np.array_equal(again, y)
         assert "in loops" in f.vjp("q").explain()
+    load, pull = rng.standard_normal((2, 1, 6))
+    f = robot.function("forward_dynamics", (robot.bodies[-1].name,))
+    _, _, by_load = f.vjp("q", "f_ext")(q, v, x, load, w)
+    close(by_load, (w @ f.jacobian("f_ext")(q, v, x, load)).reshape(1, 6), 1e-9, "wrenches, too")
+    close([(by_load * pull).sum()], [w @ (f(q, v, x, load + pull) - f(q, v, x, load - pull)) / 2], 1e-9)
     f, want = robot.function("inverse_dynamics").jacobian("a"), robot.mass_matrix(q)
     out = np.zeros((2, robot.nv, robot.nv))
     assert f(np.stack([q, q]), v, x, out=out) is out

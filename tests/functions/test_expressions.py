@@ -1,5 +1,6 @@
 """pp.function: compiled, counted, explained; the papers' algorithms; what cannot be swept is dense and says so."""
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import kalman
 import psiphi as pp
 import zoo
+from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions.robot import Robot
 from psiphi.functions.typed import derive
 
@@ -63,6 +65,21 @@ def test_sweeps_are_those_of_the_papers(arm):
     texts = {method: arm.function(method).explain() for method in METHODS}
     assert "4 as written" in texts["FD1"] and "4 as written" in texts["FD2"]
     assert all("\nlower to 3 sweeps:" in texts[method] for method in ("FD3", "FD4", "kalman"))
+
+
+def test_one_letter_has_one_meaning_in_one_print(arm):
+    """No answer, and nothing that a loop makes, has the letter of something else that the equation reads."""
+    own = {"D", "P", "V", "Ω", "a_local", "b_local"}  # made by loops, and the equations' own
+    for name in (*METHODS, *CATALOGUE):
+        try:
+            text = arm.function(name).explain()
+        except pp.Error:
+            text = arm.function(name, ("tool",)).explain()
+        equations = [line.split(" = ", 1) for line in text.splitlines() if re.match(r"[^\s=]+ = ", line)]
+        read = {word for _, right in equations for word in re.findall(r"[^\W\d]\w*[\u0307\u2032]?", right)}
+        made = set(re.findall(r"^      ([^\s(]+)\(k", text, flags=re.M))
+        assert not {left for left, right in equations if left != right} & read - own, text
+        assert not made & read - own, text
 
 
 def near(got, want, what, rtol=1e-10):

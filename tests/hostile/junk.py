@@ -172,7 +172,7 @@ def table(folder: Path) -> list[Call]:
         Call("viewer.html", viewer.html, {"thing": ur5, "path": folder / "x.html", "title": None, "q": np.zeros(2)}),
         Call("viewer.html live", viewer.html, {
             "thing": ur5, "path": folder / "x.html", "live": True, "title": None, "q": np.zeros(2), "v": np.zeros(2), "dt": 1e-3,
-            "method": "rk4", "payload": None,
+            "method": "rk4", "payload": None, "limits": None,
         }),
         Call("robot.html", ur5.html, {"path": folder / "x.html", "live": True}),
         Call("viewer.view", viewer.view, {"thing": None, "port": -1, "sliders": None}),
@@ -207,6 +207,10 @@ def table(folder: Path) -> list[Call]:
         Call("TwoPort at", lambda at: ports[at], {"at": 0}),
         Call("path", pp.path, {
             "robot": ur5, "postures": [[0.0, 0.0], [0.5, 0.2]], "kind": "fastest", "speed": 2.0, "acceleration": 5.0, "torque": 100.0, "points": 20,
+        }),
+        Call("path of poses", pp.path, {
+            "robot": ur5, "postures": {"tool": ur5.frame_pose([[0.1, 0.4], [0.4, 0.6]], "tool")[:, :3, 3]}, "near": np.array([0.1, 0.4]), "torque": 100.0,
+            "points": 20,
         }),
         Call("TimedPath", pp.path(ur5, [[0.0, 0.0], [0.5, 0.2]], torque=100.0, points=20), {"t": 0.1}),
         Call("reach", pp.reach, {
@@ -357,7 +361,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
         }),
         Call("study", pp.study, {
             "source": pp.load("acrobot"), "motions": 2, "duration": 3e-3, "method": "rk4", "limits": "ignore", "controller": {"kind": "pd"},
-            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None,
+            "vary": {"q": {"uniform": [0, 1]}}, "keep": {"every": 1}, "scheduler": None, "cards": False,
         }),
         Call("study vary", lambda **o: pp.study(pp.load("acrobot"), motions=2, duration=2e-3, vary={"mass": o["all"], "v": {"uniform": o["numbers"]}}), {
             "all": {"choice": [1.0, 2.0]}, "numbers": [0.5, 1.5],
@@ -408,6 +412,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
     motors = {"passive": None, "actuated": None}
     pair = pp.grasp([(robot, None, hand), (robot, (1, 0, 0), hand)], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)])
     held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
+    tied = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
     grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
     return [
         Call("connect", pp.connect, {"mechanisms": robot, "loops": [pp.Loop("ball", hand, "world")], "mimic": False, "name": "", **motors}),
@@ -429,10 +434,10 @@ def _chains(robot: pp.Robot) -> list[Call]:
         }),
         Call("System.arm_inertias", pair.arm_inertias, {"q": pair.neutral(), "axes": "world"}),
         Call("Loop", lambda **o: pp.connect(robot, [pp.Loop(**o)]), {
-            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None,
+            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None, "restitution": 0.0,
         }),
         Call("Contact", lambda **o: pp.grasp([(robot, None, hand)], pp.Body.box(1.0, (1, 1, 1)), [None], [pp.Contact(**o)]), {
-            "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None,
+            "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None, "restitution": 0.0,
         }),
         Call("System.forward_dynamics", system.forward_dynamics, {
             "q": q, "v": v, "tau": still, "forces": False, "f_ext": None, "axes": "world", "method": None, "check": False,
@@ -445,6 +450,10 @@ def _chains(robot: pp.Robot) -> list[Call]:
         }),
         Call("System.function().vjp", lambda q, v, tau, weight: system.function("forward_dynamics").vjp("q")(q, v, tau, weight), {
             "q": q, "v": v, "tau": still, "weight": v,
+        }),
+        Call("System.function().hessian", lambda q, v, tau, w: tied.function("forward_dynamics").hessian("v")(q, v, tau, w), {x: np.ones(2) for x in ("q", "v", "tau", "w")}),
+        Call("System.function().vjp.jvp", lambda **o: tied.function("contact_forces").vjp("q").jvp("q")(*o.values()), {
+            "q": np.ones(2), "v": np.ones(2), "tau": np.ones(2), "weight": np.ones((1, 6)), "dq": np.ones(2),
         }),
         Call("System.linearize", system.linearize, {"q": q, "v": v, "tau": still}),
         Call("System.inverse_dynamics", system.inverse_dynamics, {

@@ -133,7 +133,7 @@ def test_other_arguments_of_moves():
     for rng in ("seed", 1.5, -1, object()):
         with pytest.raises(StateError, match=r"^rng is"):
             model.random(rng)
-    for size in (-1, 2.5, "many", None, True, (2, -1), ("a",), {}):
+    for size in (-1, 2.5, "many", True, (2, -1), ("a",), {}):
         with pytest.raises(StateError, match=r"^size is"):
             model.random(0, size)
     assert model.random(0, np.int64(2)).shape == (2, model.nq) and model.random(seed=0, size=0).shape == (0, model.nq)
@@ -235,4 +235,5 @@ def test_a_number_that_stands_alone_is_refused():
             EVERY_KIND.random(bare)
     assert EVERY_KIND.random(seed=10).shape == EVERY_KIND.random(np.random.default_rng(0)).shape == (EVERY_KIND.nq,)
     assert EVERY_KIND.random(size=10).shape == EVERY_KIND.random(np.random.default_rng(0), 10).shape == (10, EVERY_KIND.nq)
+    assert (EVERY_KIND.random(10, ()) == EVERY_KIND.random(seed=10)).all()
     assert (EVERY_KIND.random(3, 2) == EVERY_KIND.random(seed=3, size=2)).all()

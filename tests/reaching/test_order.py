@@ -45,6 +45,21 @@ def test_what_is_more_important_is_met_and_the_rest_as_far_as_it_may_be(panda, r
     assert np.median(rest) < 1e-4 and max(rest) < 0.02, "nothing that the first leaves free would help the second"
 
 
+def test_many_starts_of_the_whole_order(panda, rng):
+    """No level is worse than from one start, the second is better where that had been a local minimum."""
+    q = rng.uniform(panda.lower, panda.upper, (2, 60, 9))
+    wanted = {name: panda.frame_pose(x, name)[:, :3, 3] for x, name in zip(q, (TIP, ELBOW), strict=True)}
+    one, many = (pp.reach(panda, wanted, near=q[0], order=[TIP, ELBOW], starts=n) for n in (1, 8))
+    both = (one.errors[f"{TIP} m"] < 1e-6) & ~many.converged
+    assert both.sum() > 30 and many.errors[f"{TIP} m"].max() < 1e-6
+    gain = (one.errors[f"{ELBOW} m"] - many.errors[f"{ELBOW} m"])[both]
+    assert gain.min() > -1e-4 and (gain > 0.01).any()
+    for _ in range(3):
+        other = pp.reach(panda, wanted, near=rng.uniform(panda.lower, panda.upper, (60, 9)), order=[TIP, ELBOW], starts=2)
+        met = both & (other.errors[f"{TIP} m"] < 1e-6)
+        assert (many.errors[f"{ELBOW} m"] < other.errors[f"{ELBOW} m"] + 2e-3)[met].mean() > 0.95
+
+
 def test_a_hand_before_the_centre_of_mass(rng):
     robot = Robot.of(zoo.free_tree(8, seed=2))
     q = robot.random(rng, size=4)
@@ -71,12 +86,30 @@ def test_loops_close(rng):
     """Without targets it is `assemble`; with them, loops come first."""
     four_bar = pp.scenes.load("four_bar").system
     guess = four_bar.robot.random(rng, size=20)
-    closed = pp.reach(four_bar, near=guess)
-    assert closed.converged.all() and np.abs(four_bar.constraint_residual(closed.q)).max() < 1e-6
-    assembled = four_bar.assemble(closed.q)
-    assert np.abs(four_bar.robot.difference(closed.q, assembled)).max() < 1e-5, "assembled already"
+    closed = pp.reach(four_bar, near=guess, limits=False, starts=16, tolerance=1e-11)
+    assert closed.converged.all() and (closed.tries >= 1).all()
+    assembled = four_bar.assemble(guess)
+    np.testing.assert_array_equal(closed.q, assembled)
+    names, held = [j.name for j in four_bar.joints], four_bar.joints[0]
+    kept = pp.reach(four_bar, near=assembled + 0.05, moving=names[1:], limits=False, starts=16, tolerance=1e-11)
+    np.testing.assert_array_equal(kept.q, four_bar.assemble(assembled + 0.05, hold=held.name))
+    np.testing.assert_array_equal(kept.q[:, held.q_slice], assembled[:, held.q_slice] + 0.05)
     far = pp.reach(four_bar, {"coupler": (5.0, 0.0, 0.0)}, near=assembled[0])
     assert not far.converged and np.abs(four_bar.constraint_residual(far.q)).max() < 1e-6
+
+
+def test_loops_close_within_limits(panda, rng):
+    """A hand tied to a point of the world: joints stay within their limits, and what cannot be closed is the nearest."""
+    q = rng.uniform(panda.lower, panda.upper, (10, 9))
+    place = panda.frame_pose(q[0], TIP)[:3, 3]
+    found = pp.reach(pp.connect(panda.with_frame("there", "world", place), [pp.Loop("ball", TIP, "there")]), near=q[1:])
+    assert found.converged.all() and list(found.errors) == ["loop 1 m"]
+    assert (found.q >= panda.lower - 1e-12).all() and (found.q <= panda.upper + 1e-12).all()
+    assert np.abs(panda.frame_pose(found.q, TIP)[:, :3, 3] - place).max() < 1e-6
+    far = pp.connect(panda.with_frame("there", "world", (3.0, 0.0, 0.5)), [pp.Loop("ball", TIP, "there")])
+    nearest = pp.reach(far, near=q[0], starts=4)
+    alone = pp.reach(panda, {TIP: (3.0, 0.0, 0.5)}, near=q[0])
+    assert not nearest.converged and abs(nearest.error - alone.error) < 1e-3
 
 
 def test_two_arms_carry_a_box_to_where_it_is_wanted():

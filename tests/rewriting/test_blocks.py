@@ -16,6 +16,9 @@ W = s.I - H @ psi @ K
 inner = s.Delta_phi[k].T @ Om[k + 1] @ s.Delta_phi[k]  # Λ⁺ of S2
 c = D.inv[k] + G[k].T @ inner @ G[k]
 d = G[k].T @ inner - c @ H[k]
+moved = s.tau_bar[k] @ s.P[k]  # P⁺
+by_force, by_acceleration = -s.mass.inv @ H @ phi, -s.mass.inv @ H @ phi @ s.M @ phi.T  # of ξ and of η in (10.1)
+inward = L[j].T @ psi[k, j + 1].T
 felt = H[i].T @ D.inv[i] @ H[i]
 T_1 = (psi[k, i + 1] @ phi[i + 1, j] - psi[k, i] @ phi[i, j]).over(i, j, k)
 T_2 = (phi[k, i + 1] @ psi[i + 1, j] - phi[k, i] @ psi[i, j]).over(i, j, k)
@@ -39,9 +42,20 @@ STATEMENTS = {
     "S2 (10.2), (k,j)": (s.mass.inv[k, j], d @ psi[k, j + 1] @ L[j], k > j),
     "S2 (10.2), (j,k)": (s.mass.inv[j, k], L[j].T @ psi[k, j + 1].T @ d.T, k > j),
     "the inverse on other branches": (s.mass.inv[k, j], L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j + 1] @ L[j], k.meets(j, a)),
-    "S2 (10.2), bias forces of k": (-(W.T @ D.inv @ H @ psi)[k], d, ()),
-    "S2 (10.2), bias forces outboard": (-(W.T @ D.inv @ H @ psi)[k, j], d @ psi[k, j], k > j),
-    "S2 (10.2), bias forces inboard": (-(W.T @ D.inv @ H @ psi)[j, k], L[j].T @ psi[k, j + 1].T @ Om[k], k > j),
+    "S2 (10.2), bias forces of k": (by_force[k], d, ()),
+    "S2 (10.2), bias forces outboard": (by_force[k, j], d @ psi[k, j], k > j),
+    "S2 (10.2), bias forces inboard": (by_force[j, k], inward @ Om[k], k > j),
+    "bias forces on other branches": (by_force[k, j], L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j], k.meets(j, a)),
+    "S2 (10.2), bias accelerations of k": (by_acceleration[k], G[k].T @ inner @ moved - G[k].T, ()),
+    "S2 (10.2), bias accelerations outboard": (
+        by_acceleration[k, j], d @ psi[k, j + 1] @ s.Delta_phi[j] @ s.tau_bar[j] @ s.P[j], k > j
+    ),
+    "S2 (10.2), bias accelerations inboard": (
+        by_acceleration[j, k], inward @ s.tau_bar[k].T @ inner @ moved - inward @ s.tau_bar[k].T, k > j
+    ),
+    "bias accelerations on other branches": (
+        by_acceleration[k, j], L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j] @ s.P[j], k.meets(j, a)
+    ),
     "the whitening filter": (W[k, j], -H[k] @ psi[k, j + 1] @ L[j], k > j),
 }  # fmt: skip
 

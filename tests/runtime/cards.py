@@ -89,6 +89,7 @@ class StandinDriver:
 
     def __init__(self) -> None:
         self.log: list[tuple] = []
+        self.memory: dict[int, np.ndarray] = {}  # what was allocated and not given back
 
     def card(self, number: int) -> driver.CardFacts:
         return driver.CardFacts(number, "Stand-in", (9, 0), 4, 1 << 34)
@@ -105,6 +106,20 @@ class StandinDriver:
         self.log.append(("load", number))
         text = code.rstrip(b"\0").decode()
         return Emulation(text)
+
+    def allocate(self, size: int, number: int) -> int:
+        block = np.full(max(1, size), 0xFF, np.uint8)
+        self.memory[block.ctypes.data] = block
+        return block.ctypes.data
+
+    def release(self, pointer: int, number: int) -> None:
+        del self.memory[pointer]
+
+    def write(self, pointer: int, array: np.ndarray, number: int) -> None:
+        ctypes.memmove(pointer, array.ctypes.data, array.nbytes)
+
+    def read(self, pointer: int, array: np.ndarray, number: int) -> None:
+        ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
 
     def context(self, number: int) -> int:
         return 0xC0 + number

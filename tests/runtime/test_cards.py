@@ -261,3 +261,46 @@ def test_words_of_the_driver():
 
     with pytest.raises(driver.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: nvidia-smi"):
         driver.Driver(Library())
+
+
+# -- closed chains ------------------------------------------------------------------------------------------------------------
+
+
+def pinned() -> pp.System:
+    return pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+
+
+def test_closed_chains_and_their_derivatives(cards):
+    """Accelerations, forces and derivatives; torques of all coordinates or of the motors."""
+    chain = pinned()
+    guesses = np.random.default_rng(0).uniform(-1.0, 1.0, (N, 2)) + np.array([0.5, 1.0])
+    q = chain.assemble(guesses)
+    _, v = chain.project(q, np.ones_like(q))
+    state = {"q": q, "v": v, "tau": np.linspace(-1.0, 1.0, 2 * N).reshape(N, 2)}
+    at, x = on(state), np.ones((N, 2))
+    found, host = (chain.forward_dynamics(*y.values(), forces=True) for y in (at, state))
+    for one, other in zip(found, host, strict=True):
+        assert isinstance(one, CardArray) and np.allclose(one.array, other, rtol=1e-9, atol=1e-9)
+    f = chain.function("forward_dynamics")
+    for made, more in ((f.jacobian("q", "v", "tau"), ()), (f.vjp("q"), (x,)), (f.jvp("tau"), (x,))):
+        found, host = (made(*y.values(), *z) for y, z in ((at, map(CardArray, more)), (state, more)))
+        for one, other in zip(parts(found), parts(host), strict=True):
+            assert np.allclose(one.array, other, rtol=1e-8, atol=1e-8)
+    with pytest.raises(StateError, match="on a graphics card"):
+        f.hessian("q")(*at.values(), CardArray(x))
+
+
+def test_where_the_host_looks_again_a_card_has_nan(cards):
+    """Stretched out at full length there is no answer; rows that follow from others leave accelerations alone."""
+    chain = pinned()
+    q = np.array([[0.3, 0.0], [0.5, 1.0]])
+    stretched = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.52)])
+    a = stretched.forward_dynamics(*(CardArray(x) for x in (q, 0 * q + 1.0, 0 * q))).array
+    assert np.isnan(a[0]).all() == np.isnan(stretched.forward_dynamics(q, 0 * q + 1.0, 0 * q)[0]).all()
+    spare = pp.connect(pp.load("pelican"), 2 * [pp.Loop("distance", "tool", "world", length=0.3)])
+    q = chain.assemble(np.tile([0.5, 1.0], (3, 1)))
+    at = [CardArray(x) for x in (q, 0 * q, 0 * q + 1.0)]
+    assert np.allclose(spare.forward_dynamics(*at).array, chain.forward_dynamics(q, 0 * q, 0 * q + 1.0))
+    for call in (spare.function("contact_forces"), spare.function("forward_dynamics").jacobian("q")):
+        with pytest.raises(StateError, match="follow from others, which is solved on the host"):
+            call(*at)

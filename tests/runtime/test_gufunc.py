@@ -17,21 +17,12 @@ from psiphi.errors import Error, StateError
 from psiphi.runtime import gufunc as module
 from psiphi.runtime import jit
 from psiphi.runtime.gufunc import gufunc, pending_error, prepare
+from runtime.native import BEGIN
 
 # out[row][k] = 2 in[row][k] for k < size, any strides
-DOUBLE = """
-define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
-entry:
-  %n = load i64, ptr %dims
-  %in = load ptr, ptr %args
-  %out.at = getelementptr ptr, ptr %args, i64 1
-  %out = load ptr, ptr %out.at
-  %s = load <4 x i64>, ptr %steps, align 8
-  %in.step = extractelement <4 x i64> %s, i32 0
-  %out.step = extractelement <4 x i64> %s, i32 1
-  %in.core = extractelement <4 x i64> %s, i32 2
-  %out.core = extractelement <4 x i64> %s, i32 3
-  br label %row
+DOUBLE = (
+    BEGIN
+    + """  br label %row
 row:
   %i = phi i64 [0, %entry], [%i.next, %row.end]
   %go = icmp slt i64 %i, %n
@@ -59,6 +50,7 @@ done:
   ret void
 }}
 """
+)
 
 
 def compiled(char: str, size: int = 3) -> jit.Address:

@@ -16,21 +16,12 @@ from psiphi.runtime import gufunc as gufuncs
 from psiphi.runtime import jit, threads
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.threads import get_threads, run, set_threads
+from runtime.native import BEGIN
 
 # x <- 3.5 x (1 - x), `steps` times for each of the 3 numbers of a row: nothing but arithmetic
-LOGISTIC = """
-define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
-entry:
-  %n = load i64, ptr %dims
-  %in = load ptr, ptr %args
-  %out.at = getelementptr ptr, ptr %args, i64 1
-  %out = load ptr, ptr %out.at
-  %s = load <4 x i64>, ptr %steps, align 8
-  %in.step = extractelement <4 x i64> %s, i32 0
-  %out.step = extractelement <4 x i64> %s, i32 1
-  %in.core = extractelement <4 x i64> %s, i32 2
-  %out.core = extractelement <4 x i64> %s, i32 3
-  %cells = mul i64 %n, 3
+LOGISTIC = (
+    BEGIN
+    + """  %cells = mul i64 %n, 3
   br label %cell
 cell:
   %c = phi i64 [0, %entry], [%c.next, %store]
@@ -66,6 +57,7 @@ done:
   ret void
 }}
 """
+)
 BIG = 10**9  # flops of a row that make any batch a big one
 
 

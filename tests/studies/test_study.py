@@ -13,8 +13,12 @@ import pytest
 import psiphi as pp
 from children import child, same_code
 from psiphi import cli
+from psiphi.runtime import driver
 from psiphi.studies import workers
 from psiphi.studies.counters import normal, philox, uniform
+from runtime.cards import cards
+
+__all__ = ["cards"]  # a fixture
 
 MASSES = {"uniform": [0.8, 1.2], "relative": True}
 EVERYTHING = {
@@ -236,3 +240,31 @@ def test_the_command_line_runs_tells_and_reports(tmp_path, capsys, monkeypatch):
     assert len(links) == 2 and all((tmp_path / link).stat().st_size > 10_000 for link in links)
     for words in (["walk", "fast.toml"], ["status", "fast.toml", "--scheduler", "x"], ["run", "none.toml"]):
         assert cli.main(["study", *words]) == 2
+
+
+def test_on_cards_the_bits_are_the_hosts(robot, cards):
+    """Chunks go to the two cards in turn; motions that spin beyond what cards and hosts do alike are the host's."""
+    fast = {"q": {"elbow": {"choice": [0.1, 3e4]}}, "v": {"*": {"choice": [0.5, 1e7]}}, "mass": MASSES}
+    keys = {"motions": 70, "chunk": 32, "seed": 4, "duration": 0.02, "keep": {"every": 10}, "vary": fast}
+    plain, there = pp.study(robot, **keys), pp.study(robot, **keys, cards=True)
+    assert {row[-1] for row in cards.log if row[0] == "launch"} == {0, 1} and not cards.memory
+    for one, other in ((plain.final, there.final), (plain.samples, there.samples)):
+        assert np.array_equal(one.q[:], other.q[:], equal_nan=True) and np.array_equal(one.v[:], other.v[:], equal_nan=True)
+    assert (np.abs(plain.final.q) > 1e4).any() and plain.failures == there.failures != []
+    with pytest.raises(pp.Error, match="not for graphics cards"):
+        pp.study(robot, **keys, limits="block", cards=True)
+
+
+def test_cards_that_are_not_there(robot, cards, monkeypatch):
+    keys = {"motions": 5, "duration": 0.01, "vary": {"mass": MASSES}}
+    monkeypatch.setattr(type(cards), "count", 0)
+    with pytest.raises(pp.Error, match="the driver sees no graphics card"):
+        pp.study(robot, **keys, cards=True)
+
+    def absent():
+        raise driver.DriverError("no driver", "")
+
+    monkeypatch.setattr(driver, "driver", absent)
+    assert driver.count_cards() == 0
+    with pytest.raises(pp.Error, match="no driver"):
+        pp.study(robot, **keys, cards=True)

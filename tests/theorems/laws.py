@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import psiphi as pp
 from oracles import reference
 from psiphi.model.model import WORLD, Model
 from zoo import random_state
@@ -231,3 +232,15 @@ def _product(L, D) -> np.ndarray:
 def _rotation_sides(T) -> tuple:
     R = T[:3, :3]
     return [*(R @ R.T).ravel(), np.linalg.det(R), *T[3]], [*np.eye(3).ravel(), 1.0, 0.0, 0.0, 0.0, 1.0]
+
+
+def of_single_bodies(robot: Any, s: Any) -> list[Callable[[], Any]]:
+    """Calls at doors that know single rigid bodies alone: robots of which others stand together or bend are told so there."""
+    return [
+        lambda: pp.interop.pinocchio(robot),
+        lambda: pp.interop.mujoco(robot),
+        lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
+        lambda: pp.estimation.of(robot, s.q),
+        lambda: pp.derivative(robot.operators.mass @ pp.vector("x"), "q"),
+        lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
+    ]

@@ -16,6 +16,7 @@ from viewer.browser import differing, page, picture
 STAGE = (0, 70, 510, 260)
 RUN = """([mode, values, aims, count]) => {
   document.querySelector(`#modes input[value=${mode}]`).checked = true;
+  document.getElementById("ends").checked = !!values.ends;
   for (const name in values) if (psiphi.sliders[name]) psiphi.sliders[name].value = values[name];
   psiphi.restart();
   psiphi.scene.live.joints.forEach((j, i) => { j.slider.value = aims[i]; });
@@ -63,6 +64,7 @@ def embedded():
     return pp.embed(robot, loops, **options)
 
 
+DRIVEN = {"kp": 90.0, "kd": 4.0, "gravity": 9.81, "damping": 0.0, "ends": True}
 CASES = {
     "ur5, held": (lambda: pp.load("ur5"), "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
     "panda, PD alone, stiff": (lambda: pp.load("panda"), "pd", {"kp": 60.0, "kd": 55.0, "gravity": 9.81, "damping": 0.5}, 0.1),
@@ -71,6 +73,8 @@ CASES = {
     "acrobot on the moon": (lambda: pp.load("acrobot"), "float", {"gravity": 1.62, "damping": 0.4}, 0.0),
     "elastic, held": (elastic, "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
     "an embedded four-bar falls": (embedded, "fall", {"gravity": 9.81, "damping": 0.3}, 0.0),
+    "panda falls onto its stops": (lambda: pp.load("panda"), "fall", {"gravity": 9.81, "damping": 0.3, "ends": True}, 0.0),
+    "stanford arm to its stops": (lambda: pp.load("stanford_arm"), "hold", DRIVEN, 9.0),
     "four bar, held": (four_bar, "hold", {"kp": 30.0, "kd": 2.0, "gravity": 9.81, "damping": 0.1}, 0.1),
 }  # fmt: skip
 
@@ -106,7 +110,11 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
         losses = losses + values["kd"] * inertia * alive.motors
     elif mode == "float":
         tau = pp.GravityCompensation(light)
-    motion = pp.simulate(light, q0, v0, tau, duration=1.0, damping=losses, springs=True)
+    ends = "block" if values.get("ends") else "ignore"
+    motion = pp.simulate(light, q0, v0, tau, duration=1.0, damping=losses, springs=True, limits=ends)
+    if values.get("ends"):
+        at = (motion.q == np.array(robot.lower)) | (motion.q == np.array(robot.upper))
+        assert at.any(), "a joint has come to its end"
     assert np.abs(motion.q[0] - motion.final.q).max() > 0.01, "it moved"
     assert np.abs(q - motion.final.q).max() < 1e-9 and np.abs(v - motion.final.v).max() < 1e-8
     assert not opened.complaints
@@ -172,6 +180,26 @@ def test_a_link_is_pulled(opened, tmp_path):
     opened.mouse.up()
     assert opened.evaluate("psiphi.camera.turn") != turn and opened.evaluate("psiphi.held") is None
     assert not opened.complaints
+
+
+def test_a_finger_that_is_pulled_stays_in_its_hand(opened, tmp_path):
+    """Joints end at their limits when the page opens, under a load too; a switch lets them go."""
+    robot = pp.load("panda")
+    show(opened, robot.html(tmp_path / "panda.html", live=True, payload="panda_hand"))
+    assert opened.locator("#ends").is_checked()
+    pull = """() => { psiphi.restart(); look(); const F = psiphi.memory, k = psiphi.scene.live.joints.length - 1;
+      F.held[k] = 1; F.hand.set([0, 1, 2].map(i => F.p[3 * k + i] + 0.5 * F.R[9 * k + 3 * i + 1]));
+      psiphi.advance(500); return [...F.Q]; }"""
+    within = np.array(opened.evaluate(pull))
+    assert (robot.lower <= within).all() and (within <= robot.upper).all() and within[8] in (0.0, 0.04)
+    opened.locator("#ends").focus()
+    opened.keyboard.press(" ")
+    assert not opened.locator("#ends").is_checked() and not -0.1 < opened.evaluate(pull)[8] < 0.1
+    light = robot.free("inertia", links=robot.bodies[robot.frame("panda_hand").body].name)
+    q0 = np.array(opened.evaluate("psiphi.scene.live.start.q"))
+    heavy = pp.simulate(light.at(light.payload("panda_hand", 2.0)), q0, duration=0.5, limits="block")
+    q, _ = opened.evaluate(RUN, ["fall", {"load": 2.0, "gravity": 9.81, "damping": 0.0, "ends": True}, q0.tolist(), 500])
+    assert np.abs(q - heavy.final.q).max() < 1e-9 and (heavy.q[-1] == robot.upper).any() and not opened.complaints
 
 
 def test_the_pull_is_an_external_force(opened, tmp_path):
@@ -286,6 +314,8 @@ def test_the_file_stands_alone_and_is_small(tmp_path):
         (lambda: scenes.load("four_bar").system, {"q": np.ones(3)}, "not on the constraints"),
         (lambda: "ur5", {}, "no nq"),
         (lambda: pp.load("ur5"), {"payload": "elbow"}, "no frame"),
+        (lambda: pp.load("ur5"), {"limits": "stop"}, "expected one of ignore, block"),
+        (lambda: scenes.load("four_bar").system, {"limits": "block"}, "robots alone"),
         (lambda: pp.load("ur5"), {"payload": "world"}, "on the world"),
         (lambda: scenes.load("four_bar").system, {"payload": "tip"}, "closed chain"),
         (lambda: many_sets(), {}, "one set"),

@@ -15,7 +15,7 @@ from psiphi.bench.peers import Mj
 from psiphi.bench.peers.lazy import Lazy, mujoco
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.functions.robot import Robot
-from psiphi.interop.tables import rotation
+from psiphi.spatial.rotations import rotation_matrices
 
 BATCH, STEPS, DT = 4096, 1000, 1e-3
 MUJOCO_ROBOTS = (("UR5", "fixed"), ("Panda", "fixed"), ("ANYmal", "free"), ("solo12", "free"), ("G1", "free"))
@@ -139,7 +139,7 @@ def two_arms() -> Robot:
 def momentum(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """[angular about the world's origin; linear] of a robot on a free base: the base's rows of M v, in world axes."""
     base = robot.function("mass_product").ufunc(q, v)[..., :6]
-    R = rotation(q[..., 3:7])
+    R = rotation_matrices(q[..., 3:7])
     angular, linear = (np.einsum("...ij,...j->...i", R, part) for part in (base[..., :3], base[..., 3:]))
     return np.concatenate([angular + np.cross(q[..., :3], linear), linear], axis=-1)
 

@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.table or args.case:
         raise Error("--table and --case are of the general arms, and a robot is given", f"leave them out, or {args.robot} out")
-    robot = load(args.robot, args.base)
+    robot = load(args.robot, args.base, args.flexible)
     found = list(rows(robot, args.functions, tuple(args.frame)))
-    print(f"{robot.name}: {len(robot.bodies)} bodies, nv={robot.nv}")
+    print(f"{robot.name}: {robot.body_count} bodies, nv={robot.nv}")
     for line in table([("function", "flops", *COLUMNS), *found]):
         print(line)
     return 0

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print how an operator expression becomes loops on a robot."""
-    robot = load(args.robot, args.base)
+    robot = load(args.robot, args.base, args.flexible)
     from psiphi.functions.typed import derive
 
     print(derive(robot, args.expression).explain())

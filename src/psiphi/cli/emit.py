@@ -28,8 +28,9 @@ examples:
   psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
   psiphi emit ur5 gravity --target ptx                what it gives to graphics cards
 
-The C is one function `void NAME(const double *in, ..., double *out, ...)`: no loops, no memory, nothing but <math.h>. Its
-comment lists the arguments. Compile with `cc -O2 -c file.c`.
+The C is one function `void NAME(const double *in, ..., double *out, ...)`: straight lines, no memory, nothing but <math.h>; of
+long functions several, of robots with more than 64 bodies loops. Its comment lists the arguments, operations and stack.
+Compile with `cc -O2 -c file.c`.
 """
 
 
@@ -53,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write the code."""
     check(args)
-    robot = freed(load(args.robot, args.base), args.free)
+    robot = freed(load(args.robot, args.base, args.flexible), args.free)
     function = asked(robot, args)
     if args.files is not None:
         return write_files(robot, function, args)
@@ -143,23 +144,23 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
     """Header, source or library, test program."""
     import numpy as np
 
-    from psiphi.emitters.c import straight_code
+    from psiphi.emitters.c import known_code
     from psiphi.emitters.c_files import c_files
     from psiphi.runtime.objects import MACHINES, object_code, static_library
 
     folder, name, rng, cases = Path(args.files), args.name or args.function, np.random.default_rng(0), []
-    straight = straight_code(function.source.code)
+    code = known_code(function.source.code)
     for _ in range(3):
         given = [_state(robot, arg, rng) for arg in function.inputs]
         answers = function.ufunc(*given)
         cases.append((given, answers if isinstance(answers, tuple) else (answers,)))
     about = f"{function.source.text} of {robot.name}"
-    made: dict[str, str | bytes] = {**c_files(straight, name, about, cases, args.type[0], args.trig or "libm")}
+    made: dict[str, str | bytes] = {**c_files(code, name, about, cases, args.type[0], args.trig or "libm")}
     built, how = f"{name}.c", f"cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out"
     if args.target in MACHINES:
         del made[built]
         built, how = f"lib{name}.a", f"its compiler takes {name}_test.c, lib{name}.a and -lm"
-        made[built] = static_library(name, object_code(straight, name, args.target, args.type[0]))
+        made[built] = static_library(name, object_code(code, name, args.target, args.type[0]))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in made.items():

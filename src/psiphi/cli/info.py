@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what a robot is: tree, coordinates, checks, what would be slow or wrong, operation counts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report says it below
-        robot = load(args.robot, args.base)
+        robot = load(args.robot, args.base, args.flexible)
     for line in describe(robot):
         print(line)
     return 0
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def describe(robot) -> Iterator[str]:
     """The lines of `psiphi info`: one row a body, then frames, checks and operation counts."""
     mass = sum(body.mass for body in robot.bodies)
-    yield f"{robot.name}: {counted(len(robot.bodies), 'body', 'bodies')}, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
+    yield f"{robot.name}: {counted(robot.body_count, 'body', 'bodies')}, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
     yield ""
     yield from table([HEAD, *_body_rows(robot)])
     yield ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 
 from psiphi.cli.text import nearest
 from psiphi.errors import Error, ModelError
@@ -12,19 +13,40 @@ ROBOT = "the name of a bundled robot, or a path to a URDF file"
 
 
 def robot_argument(parser: argparse.ArgumentParser, name: str = "robot", **options) -> None:
-    """ROBOT and --base."""
+    """ROBOT, --base and --flexible."""
     parser.add_argument(name, help=ROBOT, **options)
     base_argument(parser)
 
 
 def base_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", choices=("fixed", "free"), help="bolted down or floating (default: as the robot comes)")
+    parser.add_argument(
+        "--flexible",
+        metavar="LINK=FILE",
+        action="append",
+        default=[],
+        help="a link that bends, by modal data (.npz or .json); may be repeated",
+    )
 
 
-def load(robot: str, base: str | None = None):
+def _bent(robot, flexible: list[str]):
+    """The robot with links that bend, each as LINK=FILE."""
+    import psiphi
+
+    for word in flexible:
+        link, _, file = word.partition("=")
+        if not file:
+            raise Error(f"--flexible is {word!r}, expected LINK=FILE", "as in --flexible forearm_link=forearm.npz")
+        robot = robot.with_flexible(link, psiphi.FlexibleBody.load(file))
+    return robot
+
+
+def load(robot: str, base: str | None = None, flexible: Sequence[str] = ()):
     """The robot of that name or file; an unknown name is answered with the nearest ones."""
     import psiphi
 
+    if flexible:
+        return _bent(load(robot, base), list(flexible))
     try:
         return psiphi.load(robot, base=base)
     except (Error, OSError) as error:
@@ -49,7 +71,7 @@ def is_scene(text: str) -> bool:
     return text in scenes.names()
 
 
-def load_case(target: str, base: str | None = None):
+def load_case(target: str, base: str | None = None, flexible: Sequence[str] = ()):
     """The scene of that name or file, or a scene of the one robot that the words mean."""
     from psiphi import robots, scenes
     from psiphi.viewer.motions import resting
@@ -57,9 +79,11 @@ def load_case(target: str, base: str | None = None):
     if is_scene(target):
         if base is not None:
             raise Error("--base is for robots, not for scenes", "write base = ... into the scene")
+        if flexible:
+            raise Error("--flexible is for robots, not for scenes", "write [[robots.NAME.flexible]] into the scene")
         return scenes.load(target)
     try:
-        robot = load(target, base)
+        robot = load(target, base, flexible)
     except ModelError as error:
         if is_path(target):
             raise

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     from psiphi.simulation.bar import Bar
 
     files = outputs(args)
-    case = load_case(args.target, args.base)
+    case = load_case(args.target, args.base, args.flexible)
     options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
     options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
     options |= {name: True for name in ("damping", "friction", "springs") if getattr(args, name)}

@@ -23,6 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the study, a TOML file")
     parser.add_argument("--out", metavar="DIR", help="the folder it is kept in (default: NAME.study)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="run: of a Dask cluster (default: the cores of this machine)")
+    parser.add_argument("--cards", action="store_true", help="run: on graphics cards, of this machine or of the workers")
     parser.add_argument("-o", "--output", metavar="FILE", help="report: the page (default: NAME.html)")
     parser.add_argument("--worst", type=int, default=5, metavar="N", help="report: how many motions have a page (default: 5)")
 
@@ -41,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action not in ACTIONS:
         raise Error(f"a study is not {args.action!r}", f"{nearest(args.action, ACTIONS)} psiphi study run {args.file}")
-    for name, action in (("scheduler", "run"), ("output", "report")):
-        if getattr(args, name) is not None and args.action != action:
+    for name, action in (("scheduler", "run"), ("cards", "run"), ("output", "report")):
+        if getattr(args, name) not in (None, False) and args.action != action:
             raise Error(f"--{name} is for psiphi study {action}", f"leave it out of {args.action}")
     asked = read_study(args.file, {})
     kept = Kept(Path(args.out) if args.out else default_folder(args.file), asked)
     if args.action == "run":
-        run_study(asked, kept, args.scheduler, True)
+        run_study(asked, kept, args.scheduler, True, args.cards)
         print(Study(asked, kept).summary())
         print(f"kept in {kept.folder}")
         return 0

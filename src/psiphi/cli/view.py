@@ -75,7 +75,8 @@ def _read(args: argparse.Namespace):
     """A robot, a scene, or a kept motion."""
     if args.target.lower().endswith((".npz", ".csv")):
         return _kept(args)
-    return load_case(args.target, args.base) if is_scene(args.target) else load(args.target, args.base)
+    own = args.target, args.base, args.flexible
+    return load_case(*own) if is_scene(args.target) else load(*own)
 
 
 def _moved(thing):
@@ -101,7 +102,7 @@ def _kept(args: argparse.Namespace):
             cause = f"{args.target} holds the motion of {own or 'a robot'!r}, not the robot itself"
             raise Error(cause, "add --robot NAME, the robot or scene it was simulated with")
         name = own
-    return Trajectory.load(args.target, system=load_case(name, args.base).system)
+    return Trajectory.load(args.target, system=load_case(name, args.base, args.flexible).system)
 
 
 def _open(address: str) -> None:

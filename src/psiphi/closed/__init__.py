@@ -12,7 +12,9 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
     choosing.py, felt.py                which of the forms runs, by count; the inertia one feels at the object
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
     carrying.py                         an object that moves as wanted: what its arms do, and who carries what
-    closed_function.py, implicit.py     derivatives: the door, and the theorem
+    closed_function.py, implicit.py     functions with derivatives: the door, and the theorem
+    closed_derivatives.py, closed_tape.py   first derivatives by it; further ones, of the traced code
+    closed_call.py                      what all of these have: arrays of any library, derivatives again
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     coulomb.py                          which contacts push, hold and slide, and with what forces
     forest.py, programs.py              what a closed system is, and what it has compiled

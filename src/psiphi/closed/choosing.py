@@ -10,6 +10,7 @@ from psiphi.closed.methods import HUB
 from psiphi.closed.wiring import Circuit
 
 BY_OMEGA = ("free", "whole")
+TRIED = 4  # a trunk whose dense part takes more than this, beside the factors of Omega, is not even counted
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Chosen:
             return ""
         counted = ", ".join(f"{name} {flops}" for name, flops in self.flops.items())
         if HUB not in self.flops:
-            return f"Omega: no mechanism whose elimination leaves several groups ({counted} flops)"
+            return f"Omega: no mechanism whose elimination leaves several groups at less cost ({counted} flops)"
         if len(self.flops) == 1 and self.flops[HUB] >= self.least_omega:
             return f"the hub, whose inertia is singular: {counted} flops"
         if len(self.flops) == 1:
@@ -39,8 +40,8 @@ class Chosen:
 def cheapest(algebra: Algebra, make: Callable[[str], Circuit], by_omega: Sequence[str] = BY_OMEGA) -> Chosen:
     """Around the hub where that takes fewer operations than Omega; where it takes fewer than factoring Omega alone, Omega is
     not even traced, so that first calls grow with the arms and not with their cube. `make` makes the circuit of a method."""
-    least, made = algebra.closure.size**3 // 3, {}
-    if algebra.hub is not None:
+    least, made, hub = algebra.closure.size**3 // 3, {}, algebra.hub
+    if hub is not None and (hub.thin or not hub.shared or hub.work < TRIED * least):
         made[HUB] = make(HUB)
     if not algebra.is_thin and (not made or made[HUB].flops >= least):
         made |= {method: make(method) for method in by_omega}

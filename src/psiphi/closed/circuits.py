@@ -17,9 +17,12 @@ from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling
 from psiphi.closed.elimination import felt_inertia
 from psiphi.closed.methods import CORRECTED, HUB, METHODS
+from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
 from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
+from psiphi.spatial.choices import less
 from psiphi.spatial.screws import add
+from psiphi.spatial.small import flat
 from psiphi.sweeps.program import ADDED, Argument
 
 
@@ -32,10 +35,6 @@ def gap(places: Places) -> list:
     """Jc a + bias, from the motions A = J a of the frames and a itself."""
     c: Coupling = places["c"]
     return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
-
-
-def flat(rows: list[list]) -> list:
-    return [x for row in rows for x in row]
 
 
 def _filled(places: Places, algebra: Algebra, multipliers: list) -> list:
@@ -76,6 +75,31 @@ def dynamics(
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     inputs = given(algebra, frames)
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named)
+
+
+def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Circuit:
+    """One result of `dynamics`, NaN where it is strained, as are its derivatives; the rest is left out. Its torques may be
+    those of motors, at these coordinates."""
+    nv = dynamics.model.nv
+
+    def judge(places: Places) -> Places:
+        good = less(places["strain"][0], STRAIN)
+        sound = good / good  # 1, or 0 / 0
+        return {output: [x * sound for x in places[output]]}
+
+    outputs = tuple(arg for arg in dynamics.outputs if arg.name == output)
+    made = replace(
+        dynamics, name=f"{dynamics.name} {output} alone", outputs=outputs, stages={**dynamics.stages, "judge": judge}
+    )
+    if motors is None:
+        return made
+
+    def fill(places: Places) -> Places:
+        at = dict(zip(motors, places["tau"], strict=True))
+        return {"tau": [at.get(i, 0.0) for i in range(nv)]}
+
+    inputs = tuple(Argument("tau", (len(motors),)) if arg.name == "tau" else arg for arg in dynamics.inputs)
+    return replace(made, name=f"{made.name} motors {motors}", inputs=inputs, stages={"motors": fill, **made.stages})
 
 
 def heavier_dynamics(closure: Closure, method: str) -> Circuit:
@@ -123,7 +147,7 @@ def inertias(algebra: Algebra) -> Circuit:
 
     def added(places: Places) -> Places:
         M, blocks = places["around"]
-        parts = [felt_inertia(n, *block) for block in blocks]
+        parts = [felt_inertia(n, block) for block in blocks]
         return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
 
     count = len(hub.groups)

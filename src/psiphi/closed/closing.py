@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,78 +12,128 @@ from psiphi.closed import saddle
 from psiphi.closed.reading import names
 from psiphi.closed.singular import CLOSE, STRAIN, direction, element, least_norm
 from psiphi.errors import StateError
+from psiphi.spatial.choices import stays
 
 STEPS = 300  # damped Gauss-Newton steps before giving up
 LONGEST = 0.5  # the most a coordinate moves in one step: radians, metres
 STUCK = 1e9  # damping at which no step helps any more
 WORTH = 1 - 1e-9  # a step that closes less of the gap than this is none
-STARTS = np.concatenate([[0.0], np.linspace(0.2, 2.0, 15)])  # how far from the guess it is tried, one after the other
+STARTS = 16  # how often it is tried: from the guess, then
+SHAKEN = 0.2, 2.0  # so far from it
 NEWTON = 8  # steps of a projection
 
 
 class Gap:
-    """e(q) and Jc(q) of a system, compiled before the first step is taken."""
+    """e(q) and Jc(q) of a system."""
 
     def __init__(self, system: Any, count: int):
         self._jacobian, self._residual = system._jacobian, system._residual
-        self._system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
-        for function in (self._jacobian, self._residual):
-            function.source.compile("d")
+        self.system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
 
     def of(self, which: np.ndarray) -> Gap:
         """That of some elements."""
-        return Gap(self._system._of(self._lead, which), len(which))
+        return Gap(self.system._of(self._lead, which), len(which))
 
     def open(self, q: np.ndarray) -> np.ndarray:
-        return self._system._call(self._residual, (q, self._rest))[..., 0, :]
+        return self.system._call(self._residual, (q, self._rest))[..., 0, :]
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
-        return self._system._call(self._jacobian, (q,))
+        return self.system._call(self._jacobian, (q,))
 
 
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
-    """min |e(q)|: dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W leaves out the held joints.
-
-    An element that gets stuck starts again from its guess, shaken a little, then more.
-    """
+    """The loops closed near a guess, or an error that says what stays open."""
     (q,) = system._state(q=q_guess)
+    for function in (system._jacobian, system._residual):
+        function.source.compile("d")  # before the first step is taken
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = system._batch(q.shape[:-1])
     with np.errstate(all="ignore"):
         guess = np.broadcast_to(system.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
-    gap = Gap(system._of(lead, np.ones(lead, dtype=bool)), len(guess))
     move = np.ones(system.nv)
     for name in names("hold", hold):
-        move[system.robot.joint(name).v_slice] = 0.0
+        own = system.robot.joint(name).v_slice
+        if own.start == own.stop:
+            cause = f"hold has {name}, which an embedded loop moves, or a gear"
+            raise StateError(cause, "hold joints that are free, as robot.coordinate_names lists them")
+        move[own] = 0.0
     lost: Any = ~np.isfinite(guess).all(axis=-1)
     if lost.any():
         where = element(_place(lost, lead))
         raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
-    q, e = np.array(guess), np.full((len(guess), system.nc), np.inf)
+    q, e, _ = close(system._of(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
+    _check_closed(system, q, e, tolerance, lead)
+    return q.reshape(*lead, system.nq)
+
+
+def close(
+    system: Any, guess: np.ndarray, move: np.ndarray, tolerance: float, limits: bool = False, starts: int = STARTS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """min |e(q)| from guesses (n, nq): dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W = `move` (nv,)
+    leaves out what is held and, with `limits`, what stands at a limit and would leave it.
+
+    An element that gets stuck starts again from its guess, shaken a little, then more. The answer is q, e, and how many starts.
+    """
+    gap, room = Gap(system, len(guess)), Room.within_limits(system.robot, move) if limits else Room(move)
+    guess = room.inside(np.array(guess))
+    q, e, tries = np.array(guess), np.full((len(guess), system.nc), np.inf), np.zeros(len(guess), dtype=int)
     rng = np.random.default_rng(0)
-    for far in STARTS:
+    for far in np.concatenate([[0.0], np.linspace(*SHAKEN, max(starts - 1, 0))]):
         todo = np.flatnonzero(~(_worst(e) <= tolerance))
         if not len(todo):
             break
-        start = system.integrate(guess[todo], far * move * rng.standard_normal((len(todo), system.nv))) if far else guess[todo]
-        new, left = _descend(system, gap.of(todo), np.array(start), move, tolerance)
+        start = guess[todo]
+        if far:
+            start = room.inside(system.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
+        new, left = _descend(gap.of(todo), room, start, tolerance)
         better = _worst(left) < _worst(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
-    _check_closed(system, q, e, tolerance, lead)
-    return system.normalize(q).reshape(*lead, system.nq)
+        tries[todo] += 1
+    return system.normalize(q), e, tries
 
 
-def _descend(system: Any, gap: Gap, q: np.ndarray, move: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Room:
+    """How coordinates may move: W (nv,), and the bounds of some, (places in q, places in v, lower, upper)."""
+
+    move: np.ndarray
+    bounds: tuple[np.ndarray, ...] = ()
+
+    @classmethod
+    def within_limits(cls, robot: Any, move: np.ndarray) -> Room:
+        where, by = robot.manifold.flat
+        some = (move[by] > 0.0) & (np.isfinite(robot.lower[where]) | np.isfinite(robot.upper[where]))
+        return cls(move, (where[some], by[some], robot.lower[where[some]], robot.upper[where[some]]))
+
+    def inside(self, q: np.ndarray) -> np.ndarray:
+        """q with its coordinates within the bounds."""
+        if self.bounds:
+            where, _, lower, upper = self.bounds
+            q[:, where] = np.clip(q[:, where], lower, upper)
+        return q
+
+    def free(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """W at q, for steps along `slope`."""
+        if not self.bounds:
+            return self.move
+        where, by, lower, upper = self.bounds
+        out = np.tile(self.move, (len(q), 1))
+        out[:, by] *= stays(q[:, where], slope[:, by], lower, upper)
+        return out
+
+
+def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
-    q, e = _off_half_turns(system, gap, q, move)
+    q, e = _off_half_turns(gap, q, room.move)
     mu = np.full(len(q), 1e-3)
     for _ in range(STEPS):
         at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
         if not len(at):
             break
         there = gap.of(at)
-        step = _step(there.jacobian(q[at]), e[at], mu[at], move)
-        trial = system.integrate(q[at], step)
+        Jc = there.jacobian(q[at])
+        step = _step(Jc, e[at], mu[at], room.free(q[at], -np.einsum("bij,bi->bj", Jc, e[at])))
+        trial = room.inside(gap.system.integrate(q[at], step))
         with np.errstate(all="ignore"):
             new = there.open(trial)
             better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
@@ -100,7 +151,7 @@ def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
 
 
-def _off_half_turns(system: Any, gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _off_half_turns(gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Errors are infinite at exactly half a turn: such guesses are nudged, always the same way."""
     rng = np.random.default_rng(0)
     for _ in range(10):
@@ -109,12 +160,12 @@ def _off_half_turns(system: Any, gap: Gap, q: np.ndarray, move: np.ndarray) -> t
         lost = ~(_worst(e) < 1e3)
         if not lost.any():
             break
-        q[lost] = system.integrate(q[lost], 0.1 * move * rng.standard_normal(system.nv))
+        q[lost] = gap.system.integrate(q[lost], 0.1 * move * rng.standard_normal(gap.system.nv))
     return q, np.where(np.isfinite(e), e, 1e6)
 
 
 def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np.ndarray:
-    held = Jc * move
+    held = Jc * move[..., None, :]
     gram = held @ np.swapaxes(Jc, -1, -2)
     scale = np.maximum(np.trace(gram, axis1=-2, axis2=-1) / max(gram.shape[-1], 1), 1e-300)
     gram = gram + (mu * scale)[:, None, None] * np.eye(gram.shape[-1])

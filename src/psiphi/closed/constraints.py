@@ -6,8 +6,10 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from psiphi.model.kinds import KINDS, Constants, Kind
+from psiphi.model.kinds import AXES, KINDS, ZERO, Constants, Kind, Relative
 from psiphi.model.model import WORLD, Model
+
+SOMEWHERE = list(AXES), [0.1, 0.2, 0.3], ZERO, ZERO  # where rows are looked at for what they bind
 
 
 @dataclass(frozen=True)
@@ -15,11 +17,13 @@ class Friction:
     """A one-sided contact: it pushes along `normal` (frame 2 axes, into body 2), and holds sideways up to mu times that.
 
     `torsion` (metres) bounds the moment about the normal by torsion times the normal force; None: it does not bind.
+    `restitution` is the part of its speed with which a point that comes to the plane leaves it.
     """
 
     mu: float
     normal: tuple[float, ...]
     torsion: float | None = None
+    restitution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,12 @@ class Constraint:
     @property
     def row(self) -> Kind:
         return KINDS[self.kind]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """In what each row may be open: "rad", "m", or "" where it binds velocities alone."""
+        rows = self.row.rows(self.shape, Relative(*SOMEWHERE))
+        return tuple("" if row.error is None else "m" if any(row.slide) else "rad" for row in rows)
 
 
 @dataclass(frozen=True)

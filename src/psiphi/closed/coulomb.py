@@ -11,6 +11,8 @@ they do in the end:
 
 Bilateral rows are eliminated. With mu |x_t| added to x_n (de Saxce) what holds is a convex problem; that, and the friction of
 what slides, are found anew until they stay (Cadoux). The work of such forces, lambda* x, is never positive.
+
+On arrays, a state at a time: how many rounds it takes is known when they are over, and a tape has no such loops.
 """
 
 from __future__ import annotations

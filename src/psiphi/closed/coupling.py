@@ -14,25 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, sqrt
+from math import inf
 from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
-from psiphi.closed.elimination import Solver
+from psiphi.closed.elimination import GroupBlock, Solver
 from psiphi.closed.hub import Hub, find
 from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
-from psiphi.closed.singular import STRAIN
 from psiphi.compiler.equations import Equation
 from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
-from psiphi.spatial.screws import dot
+from psiphi.spatial.screws import dot, vanishes
 from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
-DUST = 1e-14  # of what frames can do: an entry of Omega below it is what rounding leaves of a row that is none
-FAINT = DUST * sqrt(STRAIN)  # a pivot of dust strains by STRAIN
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
 
 
@@ -61,6 +58,7 @@ class Algebra:
 
     closure: Closure
     added: bool = False  # a diagonal is added to D: what the algebra says must hold with rotors
+    trunks: bool = True  # bodies that arms share may be eliminated, too
     whereabouts: Callable[[Tree, tuple[Argument, ...]], Program] = field(init=False)  # the sweep to the constrained frames
 
     def __post_init__(self):
@@ -91,16 +89,18 @@ class Algebra:
         s, found = self.s, {}
         if self.closure.frames:
             found["X"] = self.equation(X=self.J @ s.mass.inv @ self.J.T)
-        if self.closure.follows:
-            found["Y"] = self.equation(Y=s.mass.inv)
-            if self.closure.frames:
-                found["U"] = self.equation(U=self.J @ s.mass.inv)
-        return found
+        return found | self.columns if self.closure.follows else found
+
+    @cached_property
+    def columns(self) -> dict[str, Equation]:
+        """J M^-1 and M^-1: what torques on joints do."""
+        found = {"Y": self.equation(Y=self.s.mass.inv)}
+        return found | {"U": self.equation(U=self.J @ self.s.mass.inv)} if self.closure.frames else found
 
     @cached_property
     def hub(self) -> Hub | None:
         """The mechanism that others are held by, where it pays to eliminate it last."""
-        return find(self.closure)
+        return find(self.closure, self.trunks)
 
     @property
     def is_thin(self) -> bool:
@@ -237,23 +237,35 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
     and where a pivot is DUST beside `reach`, what the row's frames can do at all. `redundant` leaves out rows that follow from
     others, and rows of dust."""
     if redundant:
-        floors = [DUST * x for x in reach]
+        floors = [loose.DUST * x for x in reach]
         loose_factors = loose.factor(omega, floors)
         return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
-    factors = small.factor(omega, lambda d, _: inf if isinstance(d, float) and d == 0.0 else 1.0 / d)
+    factors = small.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
     strain: Any = 0.0
     for j, d_inv in enumerate(factors[1]):
-        ratio, faint = omega[j][j] * d_inv, FAINT * reach[j] * d_inv
+        ratio, faint = omega[j][j] * d_inv, loose.FAINT * reach[j] * d_inv
         strain = strain + (ratio * ratio + faint * faint)
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 
-def around(c: Coupling, hub: Hub, X: Scalars, J: list, M: list) -> tuple[list, list]:
-    """The hub's mass matrix, and S and B of every group (`hub.py`), from the compliances of all but the hub, and J and M."""
+def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[GroupBlock]]:
+    """The hub's mass matrix, and the block of every group (`hub.py`), from the compliances of all but the hub and the trunk,
+    and what those have of their `own`: J and M of the hub, U and Y of the tree with the trunk."""
     model, nv = c.closure.model, c.closure.model.nv
-    own = frozenset(i for i, name in enumerate(c.closure.frames) if model.frame(name).body in hub.bodies)
-    columns = [{i: [J[(6 * i + r) * nv + k] for r in range(6)] for i in own} for k in hub.coordinates]
+    on = {i: model.frame(name).body in hub.bodies for i, name in enumerate(c.closure.frames)}
+    apart = frozenset(i for i, is_hubs in on.items() if is_hubs)
+    column = lambda J, i, k: [J[(6 * i + r) * nv + k] for r in range(6)]  # noqa: E731
+    columns = [{i: column(own["J"], i, k) for i in apart} for k in hub.coordinates]
     units = [dict.fromkeys(range(nv), 0.0) | {k: 1.0} for k in hub.coordinates]
+    columns += [{i: column(own["U"], i, k) for i in on if i not in apart} for k in hub.shared]
+    units += [dict(enumerate(own["Y"][k::nv])) for k in hub.shared]
     sides = list(zip(columns, units, strict=True))
-    blocks = [(c.omega(X, group, own), [[felt(c.pulls[i], *side) for side in sides] for i in group]) for group in hub.groups]
-    return [[M[i * nv + j] for j in hub.coordinates] for i in hub.coordinates], blocks
+    motions = {i: small.transpose([side.get(i, [0.0] * 6) for side in columns]) for i in on}
+    reach, blocks = c.reach(X), []
+    for group in hub.groups:
+        B = [[felt(c.pulls[i], *side) for side in sides] for i in group]
+        moved = [[row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())] for i in group]
+        blocks.append(GroupBlock(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
+    M = [[own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.shared) for i in hub.coordinates]
+    Y = [[0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.shared] for i in hub.shared]
+    return M + Y, blocks

@@ -9,10 +9,10 @@ from typing import Any
 
 from psiphi.closed import loose
 from psiphi.closed.hub import Hub
-from psiphi.closed.singular import STRAIN
+from psiphi.closed.singular import OFF, STRAIN
 from psiphi.spatial import small
 from psiphi.spatial.choices import choose, less
-from psiphi.spatial.screws import add, dot
+from psiphi.spatial.screws import add, dot, subtract, vanishes
 
 STIFF = 1e-10  # of what a row gives way in all: what its group gives less is nothing, until the answer is refined
 SHARP = 1e-11  # of the right side: rows left open by more are asked again by Omega, where Omega can be asked
@@ -25,43 +25,70 @@ Solver = Callable[[list, list], Answer]  # of the rows' right side, and of what 
 
 
 @dataclass
-class Group:
-    """One group: S = L diag(e) L*, Y = L^-1 B by rows; `on` is 1 where a pivot is kept."""
+class GroupBlock:
+    """S and B of one group, and row by row what forces at its frames can do to them: `own`, by the group, and `moved`, the
+    motions of the frames by columns of the hub."""
 
-    rows: tuple[int, ...]
     S: list
     B: list
+    own: list
+    moved: list
+
+    def reach(self, mass: Any) -> list:
+        """What they can do in all: beside it rows are seen that are nothing but rounding (`loose.py`)."""
+        return [sum((_weighed(mass, row) for row in rows), own) for own, rows in zip(self.own, self.moved, strict=True)]
+
+
+@dataclass
+class Group:
+    """One group: S = L diag(e) L*, Y = L^-1 B by rows; `on` is 1 where a pivot is kept, `sizes` and `floors` are what rows give
+    way in all, and what rounding gives."""
+
+    rows: tuple[int, ...]
+    block: GroupBlock
     L: list
     e_inv: list
     on: list
     Y: list
+    sizes: list
+    floors: list
+
+    def strain(self) -> Any:
+        """Of pivots that must be sound: beside their diagonal, and beside what the frames can do."""
+        total: Any = 0.0
+        for j, e_inv in enumerate(self.e_inv):
+            ratio, faint = self.block.S[j][j] * e_inv, loose.FAINT * self.block.own[j] * e_inv
+            total = total + (ratio * ratio + faint * faint)
+        return total
 
     def down(self, right: list) -> list:
         """L^-1 of this group's part of a right side."""
         return small.forward(self.L, [right[i] for i in self.rows])
 
 
-def _factored(rows: tuple[int, ...], block: tuple[list, list], mass: Any) -> Group:
-    """Where the hub's mass matrix comes (its factors), pivots below STIFF of what a row gives way in all are left out."""
-    (S, B), on = block, []
-    scale = [S[j][j] + _weighed(mass, b) for j, b in enumerate(B)] if mass else None
+def _factored(rows: tuple[int, ...], block: GroupBlock, mass: Any) -> Group:
+    """Where the hub's mass matrix comes (its factors), pivots below STIFF of what a row gives way in all, and those of dust,
+    are left out."""
+    S, on = block.S, []
+    sizes = [S[j][j] + _weighed(mass, b) for j, b in enumerate(block.B)] if mass else []
+    floors = [loose.DUST * x for x in block.reach(mass)] if mass else []
 
     def inverse(e: Any, _: Any) -> Any:
-        if scale is None:
+        if not mass:
             on.append(1.0)
             return _bounded(e, None)
-        on.append(less(STIFF * scale[len(on)], e))
+        on.append(less(STIFF * sizes[len(on)] + floors[len(on)], e))
         return on[-1] / choose(on[-1], e, 1.0)
 
     L, e_inv = small.factor(S, inverse)
-    columns = [small.forward(L, column) for column in small.transpose(B)]
-    return Group(rows, S, B, L, e_inv, on, small.transpose(columns))
+    columns = [small.forward(L, column) for column in small.transpose(block.B)]
+    return Group(rows, block, L, e_inv, on, small.transpose(columns), sizes, floors)
 
 
-def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundant: bool, low: Sequence[bool]) -> Solver:
-    """right, push -> (multipliers, strain, d), of the hub's mass matrix and S and B of every group. The groups said to be `low`
-    in rank, all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer
-    unless rows may be redundant."""
+def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool, low: Sequence[bool]) -> Solver:
+    """right, push -> (multipliers, strain, d), of the hub's mass matrix and every group. The groups said to be `low` in rank,
+    all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer unless
+    rows may be redundant."""
     n = len(M)
     held = [redundant or few for few in low]
     mass = _own_inertia(hub, M, blocks) if any(held) else None
@@ -69,10 +96,9 @@ def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundan
     P = [list(row) for row in M]
     strain: Any = 0.0
     for group, few in zip(groups, held, strict=True):
-        for j, (y, e_inv) in enumerate(zip(group.Y, group.e_inv, strict=True)):
+        for y, e_inv in zip(group.Y, group.e_inv, strict=True):
             _square(P, y, e_inv)
-            if not few:
-                strain = strain + (group.S[j][j] * e_inv) * (group.S[j][j] * e_inv)
+        strain = strain if few else strain + group.strain()
     if mass is not None:
         return _Bound(M, mass, groups, P, strain, redundant).refined
     factors = small.factor(P, _bounded)
@@ -84,47 +110,46 @@ def elimination(hub: Hub, M: list, blocks: Sequence[tuple[list, list]], redundan
         downs = [group.down(right) for group in groups]
         pushed = _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)])
         d = small.solve(factors, add(push, pushed))
-        gammas = [scaled(g.e_inv, _less(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
+        gammas = [scaled(g.e_inv, subtract(y, small.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
         return _gathered(len(right), groups, gammas), strain, d
 
     return solved
 
 
-def felt_inertia(n: int, S: list, B: list) -> tuple[list, Any]:
+def felt_inertia(n: int, block: GroupBlock) -> tuple[list, Any]:
     """B* S^-1 B, what one group adds to the inertia one feels at the hub, and the strain of its pivots."""
     total: list = [[0.0] * n for _ in range(n)]
-    strain: Any = 0.0
-    group = _factored(tuple(range(len(S))), (S, B), None)
-    for j, (y, e_inv) in enumerate(zip(group.Y, group.e_inv, strict=True)):
+    group = _factored(tuple(range(len(block.S))), block, None)
+    for y, e_inv in zip(group.Y, group.e_inv, strict=True):
         _square(total, y, e_inv)
-        strain = strain + (S[j][j] * e_inv) * (S[j][j] * e_inv)
-    return total, strain
+    return total, group.strain()
 
 
-def movable(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> list:
-    """Row by row 1 where its pivot is kept, 0 where the row binds the hub."""
+def movable(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> list:
+    """Row by row 1 where its pivot is kept, 0 where the row binds the hub, or is none."""
     out: list = [0.0] * sum(map(len, hub.groups))
+    mass = _own_inertia(hub, M, blocks)
     for rows, block in zip(hub.groups, blocks, strict=True):
-        for i, on in zip(rows, _factored(rows, block, _own_inertia(hub, M, blocks)).on, strict=True):
+        for i, on in zip(rows, _factored(rows, block, mass).on, strict=True):
             out[i] = on
     return out
 
 
-def _own_inertia(hub: Hub, M: list, blocks: Sequence[tuple[list, list]]) -> tuple[list, list]:
+def _own_inertia(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> tuple[list, list]:
     """Factors of the hub's mass matrix, beside which rows are weighed. A thin hub (a rod, a point mass) gets a little of what
     its contacts would give it with the mass it has: which rows count is a question of size, and no answer shows it."""
     A = [list(row) for row in M]
     if hub.thin:
         mean = HINT * (sum(row[k] for k, row in enumerate(M)) + HINT)
-        for _, B in blocks:
-            for b in B:
+        for block in blocks:
+            for b in block.B:
                 _square(A, b, mean)
     return small.factor(A, _bounded)
 
 
 def _bounded(d: Any, _: Any) -> Any:
     """1 / d; where it is nothing in every state, that is told by the strain."""
-    return inf if isinstance(d, float) and d == 0.0 else 1.0 / d
+    return inf if vanishes(d) else 1.0 / d
 
 
 class _Bound:
@@ -132,13 +157,15 @@ class _Bound:
 
     z = Lq* d: entries with a pivot are given, the others free; (free P' free + kept) z = free (h' - P' z_given). Rows left out
     have gamma = C x with Q x = P d - h. One step of refinement with the rows as they are follows, so that no choice of what is
-    nothing shows in the answer."""
+    nothing shows in the answer. Rows of dust, which neither the group nor the hub moves, are none."""
 
     def __init__(self, M: list, mass: Any, groups: list[Group], P: list, strain: Any, redundant: bool):
         self.M, self.mass, self.groups, self.P = M, mass, groups, P
         n = len(M)
         self.Q: list = [[0.0] * n for _ in range(n)]
         self.weights: list[list] = []  # of the rows that are left out
+        self.asked: dict[int, Any] = {}  # how closely a row is to be met, beside the others: less where it is dust
+        self.open = loose.OPEN if redundant else SHARP
         # where nothing binds the hub Q has no entry: its pivots are seen beside the hub's own inertia, 1 / (M^-1)_kk
         units = [_weighed(mass, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
         faint: Any = NOTHING * dot(units, [1.0] * n)  # what gives way less in all is a row that nothing moves
@@ -149,7 +176,9 @@ class _Bound:
                 if isinstance(on, float) and on == 1.0:
                     weights.append(0.0)
                     continue
-                weights.append((1.0 - on) / (group.S[j][j] + _weighed(mass, group.B[j]) + faint))
+                sound = less(group.floors[j], group.sizes[j])
+                self.asked[group.rows[j]] = choose(sound, 1.0, self.open / OFF)
+                weights.append(sound * (1.0 - on) / (group.sizes[j] + faint))
                 _square(self.Q, y, weights[-1])
                 many = many + (1.0 - on)
             self.weights.append(weights)
@@ -175,7 +204,6 @@ class _Bound:
         # rows that follow from others, or nearly do: forces are not unique; what is solved is told by what it leaves
         strain = 0.0 if redundant else strain + loose.FAR * less(0.5, many - kept)
         self.strain = strain
-        self.open = loose.OPEN if redundant else SHARP
 
     def once(self, right: list, push: list) -> tuple[list, list]:
         """Multipliers and d of S lambda + B d = right, M d - B* lambda = push."""
@@ -184,26 +212,26 @@ class _Bound:
         h = add(push, _pushed(len(push), self.groups, [scaled(g.e_inv, y) for g, y, _ in pairs]))
         given = _pushed(len(push), self.groups, [scaled(w, y) for _, y, w in pairs])
         z = scaled(self.q_inv, small.forward(self.L, given))
-        rest = _less(small.forward(self.L, h), small.apply(self.turned, z))
+        rest = subtract(small.forward(self.L, h), small.apply(self.turned, z))
         d = small.backward(self.L, add(z, small.solve(self.inner, scaled(self.free, rest))))
-        left = _less(small.apply(self.P, d), h)
+        left = subtract(small.apply(self.P, d), h)
         x = small.backward(self.L, scaled(self.q_inv, small.forward(self.L, left)))
         gammas = []
         for g, y, w in pairs:
             moved, bound = small.apply(g.Y, d), small.apply(g.Y, x)
-            gammas.append(add(scaled(g.e_inv, _less(y, moved)), scaled(w, bound)))
+            gammas.append(add(scaled(g.e_inv, subtract(y, moved)), scaled(w, bound)))
         return _gathered(len(right), self.groups, gammas), d
 
     def left(self, right: list, push: list, multipliers: list, d: list) -> tuple[list, list]:
         """What an answer leaves of both right sides."""
         rows = list(right)
-        hub = _less(push, small.apply(self.M, d))
+        hub = subtract(push, small.apply(self.M, d))
         for group in self.groups:
             own = [multipliers[i] for i in group.rows]
-            moved = add(small.apply(group.S, own), small.apply(group.B, d))
+            moved = add(small.apply(group.block.S, own), small.apply(group.block.B, d))
             for i, value in zip(group.rows, moved, strict=True):
                 rows[i] = rows[i] - value
-            hub = add(hub, small.apply(small.transpose(group.B), own))
+            hub = add(hub, small.apply(small.transpose(group.block.B), own))
         return rows, hub
 
     def refined(self, right: list, push: list) -> Answer:
@@ -211,6 +239,7 @@ class _Bound:
         more, d_more = self.once(*self.left(right, push, multipliers, d))
         multipliers, d = add(multipliers, more), add(d, d_more)
         rows, hub = self.left(right, push, multipliers, d)
+        rows = [x * self.asked.get(i, 1.0) for i, x in enumerate(rows)]
         loosened = small.solve(self.mass, hub)
         allowed = self.open * self.open * (1.0 + dot(right, right))
         unmet = (dot(rows, rows) + dot(loosened, loosened)) / allowed
@@ -251,7 +280,3 @@ def _gathered(count: int, groups: Sequence[Group], gammas: Sequence[list]) -> li
 
 def scaled(weights: list, x: list) -> list:
     return [w * value for w, value in zip(weights, x, strict=True)]
-
-
-def _less(a: list, b: list) -> list:
-    return [x - y for x, y in zip(a, b, strict=True)]

@@ -59,8 +59,16 @@ def _around_hub(algebra: Algebra) -> list[str]:
     hub = algebra.hub
     assert hub is not None
     sizes = " + ".join(str(len(group)) for group in hub.groups)
-    n, low = len(hub.coordinates), sum(low_groups(algebra))
+    n, shared, low = len(hub.coordinates), len(hub.shared), sum(low_groups(algebra))
     lines = [f"Around {hub.name}, {len(hub.groups)} groups of rows i ({sizes}); B: the columns of its {n} coordinates"]
+    if shared:
+        end = algebra.closure.model.bodies[hub.trunk[-1]].name
+        head = f"{hub.name} and " if hub.bodies else ""
+        lines = [f"Around {head}the trunk up to {end}, {len(hub.groups)} groups of rows i ({sizes}), the trunk still in S_i"]
+        lines += [
+            f"B: the columns of {n} + {shared} coordinates, those of the trunk U = J M⁻¹, with Y = M⁻¹ in M_hub and T = 0"
+        ]
+        n += shared
     lines += ["S_i = Z_i X Z_i*,   P = M_hub + Σ B_i* S_i⁻¹ B_i,   r = -(Z A + dJc/dt v)"]
     lines += [f"P d = T + Σ B_i* S_i⁻¹ r_i        dense, {n} rows"]
     lines += ["λ_i = S_i⁻¹ (r_i - B_i d),   f of Jc* λ,   a of the hub is d"]

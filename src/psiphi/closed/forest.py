@@ -64,7 +64,7 @@ class Forest:
     @cached_property
     def actuated(self) -> np.ndarray:
         """The velocity coordinates that have motors: all but the object's and those named passive."""
-        idle = {i for name in self.passive for i in _coordinates(self.robot.joint(name))}
+        idle = {i for name in self.passive for i in self.robot.joint(name).coordinates}
         return np.array([i for i in range(self.nv) if i not in idle], dtype=int)
 
     @property
@@ -87,7 +87,11 @@ class Forest:
         return self.robot.neutral()
 
     def random(
-        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = (), *, seed: int | None = None
+        self,
+        rng: np.random.Generator | int | None = None,
+        size: tuple[int, ...] | int | None = None,
+        *,
+        seed: int | None = None,
     ) -> np.ndarray:
         """Random joints; not assembled."""
         return self.robot.random(rng, size, seed=seed)
@@ -161,6 +165,7 @@ class Forest:
         """The same system, compiled functions included, with other parameters."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, robot=self.robot._given(parameters))  # type: ignore[attr-defined]
+        made.__dict__.pop("_doors", None)  # which know their system, and so its parameters
         return made
 
     def _over_samples(self) -> Self:
@@ -187,7 +192,3 @@ class Forest:
         if frame is None and not self.object:
             raise StateError("no frame named, and this system holds no object", "name a frame of the robot")
         return self.robot.frame(self.object if frame is None else frame).name
-
-
-def _coordinates(joint: Joint) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)

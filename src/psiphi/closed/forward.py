@@ -15,6 +15,7 @@ from psiphi.closed.singular import STRAIN, direction, element, least_norm
 from psiphi.closed.wiring import given
 from psiphi.errors import SingularError
 from psiphi.functions import guard
+from psiphi.model.skeleton import joint_at
 from psiphi.model.states import check_states
 
 Found = dict[str, Any]
@@ -63,13 +64,18 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
 def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
     """Multipliers of least norm by the eigenvalues of Omega, and where that is no answer."""
     free, Omega, gap = system._call(system._terms(frames, axes), values)
-    dust = saddle.is_dust(system.constraint_jacobian(values[0]))
+    Jc = system.constraint_jacobian(values[0])
+    dust = saddle.is_dust(Jc)
     least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0), dust)
-    extra, wrenches = system._corrected(values[0], least.multipliers)
+    extra, _ = system._corrected(values[0], least.multipliers)
+    # what light bodies do freely may be far more than what they do held: once more, with what the answer itself leaves open
+    left = -gap - np.einsum("...ij,...j->...i", Jc, extra)
+    multipliers = least.multipliers + least_norm(Omega, left, dust=dust).multipliers
+    extra, wrenches = system._corrected(values[0], multipliers)
     new = {
         "a": free + extra,
         "forces": wrenches,
-        "multipliers": least.multipliers,
+        "multipliers": multipliers,
         "rank": least.rank,
         "unique": least.rank == system.nc,
         "solvable": ~least.open,
@@ -116,7 +122,7 @@ def _error(system: Any, q: np.ndarray, verdict: saddle.Verdict, place: tuple[int
     where = element(place)
     if verdict.loose.any():
         worst = int(np.argmax(np.abs(verdict.loose)))
-        joint = next(j for j in system.joints if j.v_slice.start <= worst < j.v_slice.stop)
+        joint = joint_at(system.joints, worst)
         axis = ", ".join(f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0)
         if system.object == system.bodies[joint.index].name and joint.kind == "free":
             return SingularError(

@@ -13,6 +13,7 @@ from psiphi.closed.hub import THIN, is_thin
 from psiphi.errors import ModelError, StateError
 from psiphi.model import posing
 from psiphi.model.builder import Builder
+from psiphi.model.definitions import spatial_inertia
 from psiphi.model.joining import Part
 from psiphi.model.kinds import Relative
 from psiphi.model.model import IDENTITY, Body, Model, Pose
@@ -100,9 +101,7 @@ def check_held(given: Any, held: Thing, grips: Iterable[Constraint], more: Itera
             turn, slide = pose.rotation @ np.array(row.turn), pose.rotation @ np.array(row.slide)
             rows.append([*(turn + np.cross(pose.translation, slide)), *slide])
     body = model.bodies[0]
-    c = np.cross(np.eye(3), body.com)  # its skew matrix, transposed
-    inertia = body.inertia + body.mass * c @ c.T
-    M = np.block([[inertia, body.mass * c.T], [body.mass * c, body.mass * np.eye(3)]])
+    M = spatial_inertia(body)
     _, w, Vt = np.linalg.svd(np.array(rows))
     N = Vt[int((w > HELD * w[0]).sum()) :]
     felt, Q = np.linalg.eigh(N @ M @ N.T)

@@ -23,16 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed.circuits import flat
 from psiphi.closed.coupling import Algebra, Coupling, f, solver, u
 from psiphi.closed.methods import tau
-from psiphi.closed.saddle import FELT, KEPT, row_sizes
+from psiphi.closed.saddle import FELT, KEPT, comparable
 from psiphi.closed.singular import UNMET
 from psiphi.closed.solving import compliance
 from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
 from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
 from psiphi.spatial.screws import dot
+from psiphi.spatial.small import flat
 from psiphi.sweeps.program import Argument
 
 a = vector("a")
@@ -120,7 +120,7 @@ def regular(mass: np.ndarray, Jc: np.ndarray) -> np.ndarray:
 
 def ranks(Jc: np.ndarray) -> np.ndarray:
     """How many rows do not follow from others."""
-    w = np.linalg.svd(Jc / row_sizes(Jc)[..., None], compute_uv=False)
+    w = np.linalg.svd(comparable(Jc)[0], compute_uv=False)
     return (w > KEPT * w.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
 
 
@@ -129,8 +129,8 @@ class Split:
     motions that no row feels; Y (..., m, m - rank), multipliers that do nothing."""
 
     def __init__(self, Jc: np.ndarray, rank: int):
-        size = row_sizes(Jc)  # ranks are judged of rows of one size
-        U, w, Vt = np.linalg.svd(Jc / size[..., None])
+        rows, size = comparable(Jc)  # ranks are judged of rows of one size
+        U, w, Vt = np.linalg.svd(rows)
         self.inverse = (_t(Vt[..., :rank, :]) / w[..., None, :rank]) @ (_t(U[..., :rank]) / size[..., None, :])
         self.N, self.Y = _t(Vt[..., rank:, :]), np.linalg.qr(U[..., rank:] / size[..., None])[0]
         self.least = _t(self.inverse) - self.Y @ (_t(self.Y) @ _t(self.inverse))

@@ -9,14 +9,17 @@ above their `floors` are left out, too, and may be OFF by what speeds that are n
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
+from psiphi.closed.singular import OFF, STRAIN
 from psiphi.spatial import small
 from psiphi.spatial.choices import choose, less
 from psiphi.spatial.screws import dot
 
+DUST = 1e-14  # of what forces at its frames can do to them: what rounding leaves of a row that is none
+FAINT = DUST * sqrt(STRAIN)  # a pivot of dust strains by STRAIN
 LOOSE = 1e-10
-OFF = 1e-3  # of the right side, for rows that are none: steps of an integrator are off by the square of the step
 OPEN = 1e-7  # of the right side: a row left out that is off by more does not follow
 FAR = 1e30
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from psiphi.catalogue.dynamics import whitened
 from psiphi.closed.coupling import Algebra, f, u
 from psiphi.compiler.equations import Equation
 from psiphi.errors import StateError
@@ -68,10 +69,6 @@ def _whole(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equati
     return first, algebra.equation(a=s.mass.inv @ (pushed - s.H @ s.phi @ force))
 
 
-def _whitening(s: Operators) -> Expression:
-    return s.I - s.H @ s.psi @ s.K
-
-
 def _torques(algebra: Algebra, frames: tuple[str, ...], axes: str) -> Equation:
     """T' = T - C, of an inverse dynamics at a = 0."""
     return algebra.equation(T=_torque(algebra.s, frames, axes))
@@ -88,7 +85,7 @@ def _innovation(algebra: Algebra, W: Expression) -> Expression:
 
 def _rccfd1(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
     s = algebra.s
-    W = _whitening(s)
+    W = whitened(s)
     free = W.T @ s.D.inv @ W @ T
     first = algebra.equation(True, **_sensed(algebra, free, a=free))
     second = W.T @ s.D.inv @ _innovation(algebra, W)
@@ -97,7 +94,7 @@ def _rccfd1(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equat
 
 def _rccfd2(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
     s, closure = algebra.s, algebra.closure
-    W = _whitening(s)
+    W = whitened(s)
     pushed = T + u if closure.follows else T
     inner = s.K @ pushed - algebra.B @ f if closure.frames else s.K @ pushed
     second = W.T @ s.D.inv @ (pushed - s.H @ s.psi @ inner)
@@ -106,7 +103,7 @@ def _rccfd2(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equat
 
 def _rccfd3(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
     s = algebra.s
-    W = _whitening(s)
+    W = whitened(s)
     second = W.T @ (s.D.inv @ e + s.D.inv @ _innovation(algebra, W))
     first = algebra.equation(True, **_felt(algebra, W), e=W @ T)
     return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)

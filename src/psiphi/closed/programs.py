@@ -12,9 +12,11 @@ from psiphi.closed.coupling import Algebra
 from psiphi.closed.forest import Forest
 from psiphi.closed.wiring import Circuit
 from psiphi.compiler.source import Function
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
 from psiphi.functions import guard
 from psiphi.functions.robot import Robot
+
+SPARE = 1e-9  # a singular value of Jc below it is none
 
 
 class Programmed(Forest):
@@ -99,6 +101,15 @@ class Programmed(Forest):
     def _is_adrift(self) -> bool:
         """Whether joints without motors can move so that no contact feels it, in some posture."""
         return bool(sharing.unfelt(self._call(self._jacobian, (self.random(seed=0),))[..., self.idle]).any())
+
+    @cached_property
+    def _has_spare_rows(self) -> bool:
+        """Whether rows of the constraints follow from others where the mechanism is closed."""
+        try:
+            q = self.assemble(self.neutral())  # type: ignore[attr-defined]
+        except Error:  # nobody knows, then
+            return False
+        return bool(np.linalg.matrix_rank(self._call(self._jacobian, (q,)), tol=SPARE) < self.nc)
 
     @property
     def _carrying(self) -> Function:

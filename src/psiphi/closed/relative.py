@@ -20,6 +20,7 @@ from psiphi.model.kinds import Forbidden, Relative
 from psiphi.model.model import WORLD, Frame
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, subtract
+from psiphi.spatial.stacks import taken
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.steps.newton import accelerate, world_at_rest
 from psiphi.steps.world_poses import spatial_velocity, world_pose
@@ -54,6 +55,7 @@ class State:
 
 
 NUMBERS = 33  # of one State
+KEPT = ("R", "p", "V", "motion")  # what the sweep to the frames keeps at a link
 
 
 def sweep_to_frames(closure: Closure) -> Callable[[Tree, tuple[Argument, ...]], Program]:
@@ -67,8 +69,8 @@ def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -
     marks: dict[int, dict[str, tuple]] = {}
     for spot in spots:
         if spot.body != WORLD:
-            place = tree.place(spot.body, spot.pose)
-            marks.setdefault(spot.body, {})[f"at {spot.name}"] = place.rotation.tolist(), place.translation.tolist()
+            place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
+            marks.setdefault(home, {})[f"at {spot.name}"] = place.rotation.tolist(), place.translation.tolist(), at
 
     def world(site: Site) -> None:
         site.keep(R=EYE3, p=ZERO3, V=ZERO6, motion=world_at_rest(tree.gravity))
@@ -77,8 +79,8 @@ def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -
         world_pose(site)
         spatial_velocity(site)
         accelerate(site, site.of("a"), "motion")
-        for name, (R, r) in (site.mark or {}).items():
-            site.write(name, 0, _at(site, R, r).flat)
+        for name, (R, r, at) in (site.mark or {}).items():
+            site.write(name, 0, _at(site, R, r, at).flat)
 
     def finish(site: Site) -> None:
         for spot in spots:
@@ -87,20 +89,21 @@ def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -
                 pull = small.apply(small.transpose(R), [-float(g) for g in tree.gravity])
                 site.write(f"at {spot.name}", 0, State(R, p, ZERO3, ZERO3, ZERO3, pull, [ZERO3, ZERO3, ZERO3]).flat)
 
-    bodies = sorted({k for body in marks for k in tree.path_to(body)})
+    bodies = sorted({k for spot in spots for k in tree.path_to(spot.body)})
     return Program("frames", inputs, outputs, (Sweep(BASE_TO_TIP, step),), world, finish, bodies=bodies, marks=marks)
 
 
-def _at(site: Site, R: list, r: list) -> State:
-    """The frame with axes R and origin r on this body."""
-    w, wd, vd, U = site.kept["motion"]
+def _at(site: Site, R: list, r: list, at: int) -> State:
+    """The frame with axes R and origin r on this body; on number `at` of a cluster."""
+    kept = {name: taken(site.kept[name], at, site.link.size // 6) for name in KEPT} if site.is_cluster else site.kept
+    w, wd, vd, U = kept["motion"]
     back = small.transpose(R)
     turned = lambda x: small.apply(back, x)  # noqa: E731
     return State(
-        small.product(site.kept["R"], R),
-        add(site.kept["p"], small.apply(site.kept["R"], r)),
+        small.product(kept["R"], R),
+        add(kept["p"], small.apply(kept["R"], r)),
         turned(w),
-        turned(add(site.kept["V"][3:], cross(w, r))),
+        turned(add(kept["V"][3:], cross(w, r))),
         turned(wd),
         turned(add(vd, small.apply(U, r))),
         small.product(back, small.product(U, R)),

@@ -2,6 +2,9 @@
 
 [ M   -Jc* ] [ a      ]   [ tau - C v - g + J* f_ext ]
 [ Jc    0  ] [ lambda ] = [ -dJc/dt v                ]
+
+On arrays: compiled programs (`circuits.py`) solve it by Omega, or around the hub. This has another road to the same answer, and
+where pivots tell nothing, ranks by singular values, which no code without branches has.
 """
 
 from __future__ import annotations
@@ -11,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import loose
-from psiphi.closed.singular import UNMET
+from psiphi.closed.singular import OFF, UNMET, null_space
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 FAINT_ROW = 1e-13  # of the largest row,
@@ -66,10 +68,11 @@ class Verdict:
         return bool(np.isfinite(self.a).all())
 
 
-def row_sizes(Jc: np.ndarray) -> np.ndarray:
-    """The rows' norms (..., m), by which they are made comparable; 1 for rows that are nothing but rounding."""
-    size = np.linalg.norm(Jc, axis=-1)
-    return np.where(is_dust(Jc), 1.0, size)
+def comparable(Jc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Jc with rows of norm one, and the norms (..., m); rows that are nothing but rounding are zero, and their norm 1."""
+    dust = is_dust(Jc)
+    size = np.where(dust, 1.0, np.linalg.norm(Jc, axis=-1))
+    return np.where(dust[..., None], 0.0, Jc / size[..., None]), size
 
 
 def is_dust(Jc: np.ndarray) -> np.ndarray:
@@ -87,12 +90,13 @@ def judge(mass: np.ndarray, Jc: np.ndarray, torque: np.ndarray, right: np.ndarra
     nothing = Verdict(np.full(nv, np.nan), np.full(m, np.nan), m, np.zeros(m), np.zeros(nv))
     if not all(np.isfinite(x).all() for x in (mass, Jc, torque, right)):
         return nothing
-    size = row_sizes(Jc)
-    U, w, Vt = np.linalg.svd(Jc / size[:, None])
+    unmet = np.where(is_dust(Jc), OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
+    rows, size = comparable(Jc)
+    Jc = rows * size[:, None]
+    U, w, Vt = np.linalg.svd(rows)
     rank = int((w > KEPT * w.max(initial=0.0)).sum())
     held = Vt[:rank].T @ ((U[:, :rank].T @ (right / size)) / w[:rank])
     left = right - Jc @ held
-    unmet = np.where(is_dust(Jc), loose.OFF, UNMET) * max(1.0, np.abs(right).max(initial=0.0))
     if (np.abs(left) > unmet).any():
         return Verdict(nothing.a, nothing.multipliers, rank, left, nothing.loose)
     N = Vt[rank:].T
@@ -114,14 +118,10 @@ def compliance(mass: np.ndarray, Jc: np.ndarray, J: np.ndarray) -> np.ndarray:
     """J N (N* M N)^-1 N* J*, N = null(Jc), batch by batch: no differences of large numbers, however light a body is."""
     finite = (np.isfinite(mass) & np.isfinite(J).all(axis=(-2, -1), keepdims=True)).all(axis=(-2, -1), keepdims=True)
     mass, Jc = np.where(finite, mass, np.eye(mass.shape[-1])), np.where(finite, Jc, 0.0)
-    size = np.linalg.norm(Jc, axis=-1, keepdims=True)
-    _, w, Vt = np.linalg.svd(Jc / np.where(size > 0.0, size, 1.0))
-    free = np.ones(Vt.shape[:-1], dtype=bool)  # which rows of Vt span null(Jc)
-    free[..., : w.shape[-1]] = w <= KEPT * w.max(axis=-1, keepdims=True, initial=0.0)
-    N = np.swapaxes(np.where(free[..., None], Vt, 0.0), -1, -2)
-    inner = np.swapaxes(N, -1, -2) @ mass @ N + np.where(free, 0.0, 1.0)[..., None] * np.eye(Vt.shape[-1])
+    N, free = null_space(comparable(Jc)[0], KEPT)
+    inner = np.swapaxes(N, -1, -2) @ mass @ N + np.where(free, 0.0, 1.0)[..., None] * np.eye(N.shape[-1])
     least = np.linalg.eigvalsh(inner)
     finite &= (least[..., 0] > 1e-15 * least[..., -1])[..., None, None]  # else some motion has no inertia
     moved = np.where(finite, J, 0.0) @ N
-    answer = moved @ np.linalg.solve(np.where(finite, inner, np.eye(Vt.shape[-1])), np.swapaxes(moved, -1, -2))
+    answer = moved @ np.linalg.solve(np.where(finite, inner, np.eye(N.shape[-1])), np.swapaxes(moved, -1, -2))
     return np.where(finite, answer, np.nan)

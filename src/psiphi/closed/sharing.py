@@ -5,6 +5,9 @@ lambda is free: internal forces, which the motors of one mechanism make and thos
 
     lambda = S Jp (Jp* S Jp)^+ T_p + N eta        S = diag(share),  N = null(Jp*)
 
+Here it is said for any state, on arrays: ranks are told by singular values, and those take branches. `driving.py` says it once
+more without any, for tapes, with factors that leave rows out; where these are strained, `hold` and `drive` ask here.
+
 What cannot be answered is an error where one state was asked about, or with check=True; in a batch that element is NaN.
 """
 
@@ -17,8 +20,10 @@ import numpy as np
 
 from psiphi.arguments import flag, read, real
 from psiphi.closed.reading import names
-from psiphi.closed.singular import STRAIN, UNMET, direction, element
+from psiphi.closed.saddle import NO_ROW
+from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
+from psiphi.model.skeleton import joint_at
 from psiphi.wording import shown
 
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
@@ -150,10 +155,8 @@ def _particular(Jp: np.ndarray, weights: np.ndarray, T: np.ndarray) -> np.ndarra
 def unfelt(Jp: np.ndarray) -> np.ndarray:
     """(..., p, p): columns that span null(Jp), other columns zero: how joints without motors move and no contact feels it."""
     finite = np.isfinite(Jp).all(axis=(-2, -1), keepdims=True)
-    _, w, Vt = np.linalg.svd(np.where(finite, Jp, 0.0))
-    free = np.ones(Vt.shape[:-1], dtype=bool)
-    free[..., : w.shape[-1]] = w <= RCOND * w.max(axis=-1, keepdims=True, initial=0.0)
-    return np.swapaxes(np.where(free[..., None] & finite, Vt, 0.0), -1, -2)
+    N, _ = null_space(np.where(finite & (np.abs(Jp) > NO_ROW), Jp, 0.0), RCOND)
+    return np.where(finite, N, 0.0)
 
 
 def _stacked(axis: int, *arrays: np.ndarray) -> np.ndarray:
@@ -164,14 +167,14 @@ def _stacked(axis: int, *arrays: np.ndarray) -> np.ndarray:
 
 def _joint(system: Any, coordinate: int) -> str:
     """A velocity coordinate in words."""
-    joint = next(j for j in system.joints if j.v_slice.start <= coordinate < j.v_slice.stop)
+    joint = joint_at(system.joints, coordinate)
     return f"coordinate {coordinate - joint.v_slice.start} of {joint.name}"
 
 
 def _pinv(A: np.ndarray) -> np.ndarray:
     """A^+; NaN of elements that are not finite, and only of those."""
     finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
-    return np.where(finite, np.linalg.pinv(np.where(finite, A, 0.0), rcond=RCOND), np.nan)
+    return np.where(finite, np.linalg.pinv(np.where(finite & (np.abs(A) > NO_ROW), A, 0.0), rcond=RCOND), np.nan)
 
 
 def _weights(system: Any, share) -> np.ndarray:

@@ -13,13 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import loose
 from psiphi.closed.constraints import Constraint
 
 STRAIN = 1e14  # a pivot of Omega below 1e-7 of its diagonal counts as singular, and is looked at with eigenvalues
 RANK = 1e-10  # eigenvalues of the scaled Omega below this, relative to the largest, are zeros
 CLOSE = 1e-9  # rows left open by more than this, relative to the accelerations asked for, need the dense system
+OFF = 1e-3  # of the right side, for rows that are none: steps of an integrator are off by the square of the step
 UNMET = 1e-6  # rows it leaves open by more than this cannot be met
+
+
+def null_space(A: np.ndarray, rcond: float) -> tuple[np.ndarray, np.ndarray]:
+    """(N, free): columns (..., n, n) that span null(A), the others zero, and which they are (..., n); by singular values,
+    those below `rcond` of the largest counted as zeros. Every element of a batch has a rank of its own."""
+    _, w, Vt = np.linalg.svd(A)
+    free = np.ones(Vt.shape[:-1], dtype=bool)
+    free[..., : w.shape[-1]] = w <= rcond * w.max(axis=-1, keepdims=True, initial=0.0)
+    return np.swapaxes(np.where(free[..., None], Vt, 0.0), -1, -2), free
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,9 @@ def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float =
     slack = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
     answer = basic - np.einsum("...ij,...j->...i", null, slack)
     left = right - np.einsum("...ij,...j->...i", Omega, answer)
-    left = np.where(dust, CLOSE / loose.OFF, 1.0) * left  # rows that are none may be off by more
-    scale = np.maximum(np.maximum(1.0, np.abs(right).max(axis=-1, initial=0.0)), asked)
+    wanted = np.maximum(1.0, np.abs(right).max(axis=-1, initial=0.0))
+    scale = np.maximum(wanted, asked)
+    left = np.where(dust, CLOSE / OFF * (scale / wanted)[..., None], 1.0) * left  # rows that are none may be off by more
     return Least(np.where(finite[..., None], answer, np.nan), kept.sum(axis=-1), np.where(finite[..., None], left, 0.0), scale)
 
 

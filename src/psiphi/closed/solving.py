@@ -56,28 +56,34 @@ def over(algebra: Algebra, method: str, *stages: Equation) -> list[Stage]:
 
 
 def pushing(algebra: Algebra, torques: list) -> list:
-    """The hub's part of torques."""
-    return [torques[i] for i in algebra.hub.coordinates] if algebra.hub else []
+    """The hub's part of torques; the trunk falls as it does without constraints."""
+    return [torques[i] for i in algebra.hub.coordinates] + [0.0] * len(algebra.hub.shared) if algebra.hub else []
 
 
 def hub_stages(algebra: Algebra) -> dict[str, Stage]:
-    """What the elimination of the hub takes: the others' compliances, its own J and M, and S and B of every group of them."""
+    """What the elimination of the hub takes: the others' compliances with the trunk still, J and M of the hub, J M^-1 and M^-1
+    of the tree with the trunk, and the block of every group."""
     hub, compliances = algebra.hub, algebra.compliances
     assert hub is not None
     others = all_but(hub, algebra.closure.model)
 
     def grouped(places: Places) -> Places:
         X = {name: places[name] for name in compliances}
-        return {"hub": hub, "around": around(places["c"], hub, X, places.get("hub J", []), places["hub M"])}
+        own = {name: places.get(f"hub {name}", []) for name in "MJUY"}
+        return {"hub": hub, "around": around(places["c"], hub, X, own)}
 
-    parts: dict[str, Stage] = {name: Among(equation, others) for name, equation in compliances.items()}
-    parts["hub M"] = Among(algebra.inertia, hub.bodies)
-    if algebra.closure.frames:
+    still = tuple(k for k in others if k not in hub.trunk)
+    parts: dict[str, Stage] = {name: Among(equation, still) for name, equation in compliances.items()}
+    if hub.bodies:
+        parts["hub M"] = Among(algebra.inertia, hub.bodies)
+    if hub.bodies and algebra.closure.frames:
         parts["hub J"] = Among(algebra.motion, hub.bodies)
+    if hub.trunk:
+        parts |= {f"hub {name}": Among(equation, others) for name, equation in algebra.columns.items()}
     return {**parts, "groups": grouped}
 
 
-HUB_PLACES = {("hub M", "inertia"): "hub M", ("hub J", "J"): "hub J"}
+HUB_PLACES = {("hub M", "inertia"): "hub M", ("hub J", "J"): "hub J", ("hub U", "U"): "hub U", ("hub Y", "Y"): "hub Y"}
 
 
 @kept
@@ -99,5 +105,5 @@ def low_groups(algebra: Algebra) -> tuple[bool, ...]:
 
 def settled(algebra: Algebra, a: list, hub: list) -> list:
     """Accelerations, the hub's as the solver found them."""
-    own = dict(zip(algebra.hub.coordinates, hub, strict=True)) if hub and algebra.hub else {}
+    own = dict(zip(algebra.hub.coordinates, hub, strict=False)) if hub and algebra.hub else {}  # the trunk's come behind
     return [own.get(i, x) for i, x in enumerate(a)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, Wrenches, flag
+from psiphi.arguments import Array, Numbers, Wrenches, flag, is_foreign
 from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, saddle, sharing
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.methods import method_name
@@ -43,7 +44,18 @@ class System(Programmed):
         guard.check_axes(axes)
         if name == FORCES and not self.contacts:
             raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
-        return ClosedFunction(self, name, guard.names(self.robot._model, frames), axes)
+        return self._closed(name, guard.names(self.robot._model, frames), axes)
+
+    def _closed(self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False) -> ClosedFunction:
+        """One such function, made once; with `motors` tau is theirs alone."""
+        key = name, frames, axes, motors
+        if key not in self._doors:
+            self._doors[key] = ClosedFunction(self, *key)
+        return self._doors[key]
+
+    @cached_property
+    def _doors(self) -> dict[Any, ClosedFunction]:
+        return {}
 
     @overload
     def forward_dynamics(
@@ -88,10 +100,23 @@ class System(Programmed):
         second frame (the object), in world axes, at the contact (the origin of the first frame). `method` is "RCCFD1" ..
         "RCCFD3" of S4, or "KKT" (dense). Forces are of least norm where constraints are redundant. An element no acceleration
         fits, or more than one, is NaN; a single state, or any with check=True, raises `SingularError` with the arm, the
-        contact and the direction.
+        contact and the direction. Tensors of torch and arrays of JAX give the same back, with gradients.
         """
+        loads = {} if f_ext is None else guard.mapping(f_ext)
+        if any(map(is_foreign, (q, v, tau, *loads.values()))):
+            names = NAMES if flag("forces", forces) else NAMES[:1]
+            return self._in_their_library((q, v, tau), names, loads, axes, method, check)
         details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
         return (details["a"], details["forces"]) if flag("forces", forces) else details["a"]
+
+    def _in_their_library(self, state, names, loads, axes: str, method: str | None, check: bool) -> Any:
+        """Arrays of torch or JAX: the same, with their library's derivatives."""
+        if method is not None or check is not False:
+            word = "method" if method is not None else "check"
+            raise StateError(f"forward_dynamics: {word}= is for NumPy arrays, and these are not", f"leave {word}= out")
+        more = (guard.stack_wrenches(loads),) if loads else ()
+        found = [self.function(name, tuple(loads), axes)(*state, *more) for name in names]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def forward_dynamics_details(
         self,

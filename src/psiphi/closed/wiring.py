@@ -83,7 +83,8 @@ class Circuit:
 def _run(what: Stage, tree: Tree) -> Program | Rule:
     if isinstance(what, Among):
         whole = program(what.equation, tree)
-        return replace(whole, bodies=what.bodies, marks={k: mark for k, mark in whole.marks.items() if k in what.bodies})
+        links = tuple(dict.fromkeys(tree.home(k)[0] for k in what.bodies))
+        return replace(whole, bodies=links, marks={k: mark for k, mark in whole.marks.items() if k in links})
     return program(what, tree) if isinstance(what, Equation) else what
 
 

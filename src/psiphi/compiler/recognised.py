@@ -1,7 +1,7 @@
 """Equations whose derivatives have sweeps of their own, by what they say: Newton and Euler's, and what it inverts.
 
-    H φ (M φ* (H* u + a) + b) + J_m u       inverse dynamics; without u the bias, at rest the gravity torques
-    (H φ M φ* H* + J_m)⁻¹ (u - H φ (M φ* a + b))       forward dynamics
+    H φ (M φ* (H* u + a) + b - B f) + J_m u       inverse dynamics; without u the bias, at rest the gravity torques
+    (H φ M φ* H* + J_m)⁻¹ (u - H φ (M φ* a + b - B f))       forward dynamics, with wrenches f on frames or without
     H φ (M φ* (V× H* + Ḣ*) + B_V φ* H*)     the Coriolis matrix
 
 for robots whose joint maps are constant in body axes. Others have the derivatives of their tape.
@@ -15,10 +15,12 @@ from psiphi.compiler.equations import Equation
 from psiphi.lowering.changes import ForwardChange, ForwardGradient
 from psiphi.lowering.forward_slopes import ForwardSlopes
 from psiphi.lowering.inverse_changes import InverseChange, InverseGradient
+from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import InverseSlopes
 from psiphi.model.model import Model
+from psiphi.operators import vector
 from psiphi.operators.expression import Expression
-from psiphi.operators.letters import VectorLetter
+from psiphi.operators.letters import FrameLetter, VectorLetter
 from psiphi.operators.operators import Operators, has_constant_maps, has_rotors
 from psiphi.operators.terms import of_letter
 
@@ -30,18 +32,26 @@ def derivatives(asked: Any, kind: str) -> list[Any]:
     (e,) = asked.results.values()
     given = [x.bare for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "joint"]
     vectors = [Expression(of_letter(x)) for x in dict.fromkeys(given)]
+    loads = _loads(e)
     for u in (None, *vectors):
-        if _same(e, inverse_dynamics(asked.model, u)):
+        if _same(e, inverse_dynamics(asked.model, u, loads)):
             of = {"jacobian": InverseSlopes, "jvp": InverseChange, "vjp": InverseGradient}.get(kind)
-            return [] if of is None else [of(None if u is None else _word(u))]
+            return [] if of is None else [of(None if u is None else _word(u), loads=loads)]
     for u in vectors:
-        if _same(e, forward_dynamics(asked.model, u)):
+        if _same(e, forward_dynamics(asked.model, u, loads)):
             return {
-                "jacobian": [ForwardSlopes(_word(u), psi) for psi in (False, True)],
-                "jvp": [ForwardChange(_word(u))],
-                "vjp": [ForwardGradient(_word(u))],
+                "jacobian": [ForwardSlopes(_word(u), psi, loads) for psi in (False, True)],
+                "jvp": [ForwardChange(_word(u), loads)],
+                "vjp": [ForwardGradient(_word(u), loads)],
             }.get(kind, [])
     return []
+
+
+def _loads(e: Expression) -> Loads:
+    """Wrenches on frames, where an expression has one letter B and one vector for it."""
+    letters = {x.of for x in e.letters if isinstance(x, FrameLetter)}
+    words = {x.word for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "frame"}
+    return Loads(letters.pop(), words.pop()) if len(letters) == len(words) == 1 else NO_LOADS
 
 
 def coriolis(equation: Equation) -> InverseSlopes | None:
@@ -52,15 +62,18 @@ def coriolis(equation: Equation) -> InverseSlopes | None:
     return InverseSlopes(coriolis=True) if _same(e, Operators(equation.model).coriolis) else None
 
 
-def inverse_dynamics(model: Model, u: Expression | None) -> Expression:
+def inverse_dynamics(model: Model, u: Expression | None, loads: Loads = NO_LOADS) -> Expression:
     s = Operators(model)
     motion = s.a if u is None else s.H.T @ u + s.a
-    torque = s.H @ s.phi @ (s.M @ s.phi.T @ motion + s.b)
+    force = s.M @ s.phi.T @ motion + s.b
+    if loads.letter:
+        force = force - s.B(*loads.letter.frames, axes=loads.letter.axes) @ vector(loads.word, "frame")
+    torque = s.H @ s.phi @ force
     return torque if u is None or not has_rotors(model) else torque + s.rotor @ u
 
 
-def forward_dynamics(model: Model, u: Expression) -> Expression:
-    return Operators(model).mass.inv @ (u - inverse_dynamics(model, None))
+def forward_dynamics(model: Model, u: Expression, loads: Loads = NO_LOADS) -> Expression:
+    return Operators(model).mass.inv @ (u - inverse_dynamics(model, None, loads))
 
 
 def _plain(equation: Equation) -> bool:

@@ -79,6 +79,7 @@ class Source:
         self.libraries: dict[str, Any] = {}  # by dtype
         self.kernels: dict[tuple[str, int], Any] = {}  # by dtype and graphics card
         self._count: Count | None = None
+        self.cost = 1000  # operations an element, once compiled: what a batch is worth in threads
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -115,11 +116,6 @@ class Source:
         """Exact operation count of one evaluation."""
         return self._count or self.code.count
 
-    @property
-    def cost(self) -> int:
-        """Operations an element, once compiled: what a batch is worth in threads."""
-        return 1000 if self._count is None else self._count.flops + 40 * self._count.trig
-
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
         if isinstance(self.asked, Equation):
@@ -135,6 +131,8 @@ class Source:
         with _lock:
             if char not in self.libraries:
                 self.libraries[char], self._count = passes.compile(self.asked, self.target, char, self.key)
+                if self._count is not None:
+                    self.cost = self._count.flops + 40 * self._count.trig
         return self.libraries[char].address("loop")
 
     def kernel(self, char: str, card: int) -> Any:
@@ -178,14 +176,16 @@ class Function:
 
     def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
         """The results for arrays; what is not compiled yet is, before NumPy is entered, so that its errors are plain ones."""
-        if any(type(value) is not _ndarray and on_card(value) for value in values):
-            source = self.source
-            return launch(source.request.name, source.inputs, source.outputs, values, out, dtype, source.kernel)
-        if any(map(is_lazy, values)):
-            return self._later(values, out, dtype)
-        if _char(values, dtype) not in self.source.libraries:
-            self.prepare(_char(values, dtype))
-        return run(self.ufunc, values, out, dtype=dtype, flops=self.source.cost)
+        source = self.source
+        if any(type(value) is not _ndarray for value in values):
+            if any(map(on_card, values)):
+                return launch(source.request.name, source.inputs, source.outputs, values, out, dtype, source.kernel)
+            if any(map(is_lazy, values)):
+                return self._later(values, out, dtype)
+        char = _char(values, dtype)
+        if char not in source.libraries:
+            self.prepare(char)
+        return run(self.ufunc, values, out, dtype=dtype, flops=source.cost)
 
     def on_blocks(self, *values: np.ndarray, dtype: Any = None) -> Any:
         """The results for one block of Dask's."""

@@ -12,13 +12,13 @@ from psiphi.closed.carrying import HAND, Holding, held
 from psiphi.closed.system import System
 from psiphi.control.controllers import asked, gains
 from psiphi.control.law import Controller, Law, Step, Values
-from psiphi.control.task_space import are_rotations
+from psiphi.control.task_space import check_target
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.model.states import check_quaternions
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.rotations import conjugate, logarithm, multiply, quaternions
-from psiphi.spatial.screws import Turn, add, cross, dot
+from psiphi.spatial.screws import Turn, add, cross, dot, subtract
 from psiphi.wording import shown
 
 SMALLEST = 1e-12  # of the largest, and in kg or kg m^2: an inertia below this is none
@@ -117,7 +117,7 @@ class ObjectWish:
         R, x, f = Turn.from_quaternion(p[3:]), entries(x_ref), entries(f_ref)
         turned = logarithm(multiply(p[3:], conjugate(x[3:])))[0]  # from the target's axes to the object's
         E = [*turned, *(a - b for a, b in zip(p[:3], x[:3], strict=True))]
-        rate = [a - b for a, b in zip(R.rotate(own[:3]) + R.rotate(own[3:]), entries(V_ref), strict=True)]
+        rate = subtract(R.rotate(own[:3]) + R.rotate(own[3:]), entries(V_ref))
         pull = add(_times(damps, rate), _times(stiffens, E))
         A, w = entries(A_ref), f
         if self.form == NATURAL:
@@ -168,8 +168,7 @@ class ObjectAim:
 def _place(pose: Any) -> np.ndarray:
     """A pose as position and quaternion."""
     T = _finite("the target", pose, (4, 4), "give a pose (4, 4), like robot.frame_pose(q, frame)")
-    if not are_rotations(T[..., :3, :3]):
-        raise StateError("the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)")
+    check_target(T)
     return np.concatenate([T[..., :3, 3], quaternions(T[..., :3, :3])], axis=-1)
 
 

@@ -22,6 +22,7 @@ from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
+from psiphi.functions.robot import beneath
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown
@@ -184,4 +185,4 @@ def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:
 
 def manifold(system: Any) -> Any:
     """Where a system's configurations move."""
-    return getattr(system, "robot", system).manifold
+    return beneath(system).manifold

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.functions.robot import Robot
+from psiphi.functions.robot import Robot, beneath
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown
@@ -74,7 +74,7 @@ class Plant:
             raise StateError(cause, _instead(given))
         self.given: Any = given
         self.nq, self.nv = int(given.nq), int(given.nv)
-        robot = getattr(given, "robot", given)
+        robot = beneath(given)
         if not isinstance(robot, Model):
             raise StateError(f"the system {shown(given)} has no robot underneath", "give it an attribute `robot`, a pp.Robot")
         self.robot: Any = robot

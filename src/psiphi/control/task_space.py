@@ -67,11 +67,8 @@ class OperationalSpace(Controller):
         policy, own = _policy(
             policy, not_negative("rcond", rcond), not_negative("damping", damping), not_negative("fade", fade)
         )
-        posture = real("posture", robot.neutral() if posture is None else posture, (robot.nq,), f"give {robot.nq} numbers")
-        if not np.isfinite(posture).all():
-            raise StateError("posture holds numbers that are not finite", "look at where they came from")
         self.numbers = {
-            "posture": posture,
+            "posture": _posture(robot, posture),
             "posture_kp": gains(robot, "posture_kp", posture_kp),
             "posture_kd": gains(robot, "posture_kd", posture_kd),
             "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
@@ -80,23 +77,33 @@ class OperationalSpace(Controller):
         task = TaskForces(
             tuple((frames.index(name), aim.size) for name, aim in zip(names, aims, strict=True)), len(frames), policy
         )
-        seen = [
-            step
-            for i, name in enumerate(frames)
-            for step in (
-                Step("frame_pose", {"T": f"T_{i}"}, name),
-                Step("frame_velocity", {"V": f"twist_{i}"}, name),
-                Step("frame_acceleration", {"a": "u", "A": f"drift_{i}"}, name),
-            )
-        ]
-        quick, rare = replace(task, quick=True), replace(task, after=True)
-        known = (Step(quick, sizes=quick.sizes), Step(rare, sizes=rare.sizes, only="lost"))  # eigenvalues where they are needed
-        forces = (
-            Step("operational_compliance", frame=frames),
-            *(known if policy in WITHOUT else (Step(task, sizes=task.sizes),)),
+        self.law, self.reference = Law(_steps(frames, task), task.followed, (frames, task.tasks, policy)), Aims(aims)
+
+
+def _posture(robot: Robot, given: Any) -> np.ndarray:
+    posture = real("posture", robot.neutral() if given is None else given, (robot.nq,), f"give {robot.nq} numbers")
+    if not np.isfinite(posture).all():
+        raise StateError("posture holds numbers that are not finite", "look at where they came from")
+    return posture
+
+
+def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:
+    """What the posture asks for, what the frames do, the forces of the tasks, and the torques of it all."""
+    seen = [
+        step
+        for i, name in enumerate(frames)
+        for step in (
+            Step("frame_pose", {"T": f"T_{i}"}, name),
+            Step("frame_velocity", {"V": f"twist_{i}"}, name),
+            Step("frame_acceleration", {"a": "u", "A": f"drift_{i}"}, name),
         )
-        steps = (Step(posture_acceleration), *seen, *forces, Step("inverse_dynamics", {"a": "u"}, frames))
-        self.law, self.reference = Law(steps, task.followed, (frames, task.tasks, policy)), Aims(aims)
+    ]
+    forces = (Step(task, sizes=task.sizes),)
+    if task.policy in WITHOUT:  # eigenvalues where they are needed
+        quick, rare = replace(task, quick=True), replace(task, after=True)
+        forces = Step(quick, sizes=quick.sizes), Step(rare, sizes=rare.sizes, only="lost")
+    forces = Step("operational_compliance", frame=frames), *forces
+    return Step(posture_acceleration), *seen, *forces, Step("inverse_dynamics", {"a": "u"}, frames)
 
 
 def _tasks(robot: Robot, frame: Any, target: Any) -> tuple[list[str], list[Aim]]:
@@ -149,10 +156,8 @@ class Aim:
         if not np.isfinite(place).all():
             raise StateError("the target holds numbers that are not finite", "look at where they came from")
         size = 6 if place.shape[-2:] == (4, 4) else 3
-        if size == 6 and not are_rotations(place[..., :3, :3]):
-            raise StateError(
-                "the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)"
-            )
+        if size == 6:
+            check_target(place)
         place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
 
@@ -172,6 +177,12 @@ class Aims:
 def are_rotations(R: np.ndarray) -> bool:
     """Whether these are rotations, as far as typed digits go."""
     return bool((np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) < 1e-3).all() and (np.linalg.det(R) > 0.0).all())
+
+
+def check_target(T: np.ndarray) -> None:
+    """A StateError where one of these (..., 4, 4) is no pose."""
+    if not are_rotations(T[..., :3, :3]):
+        raise StateError("the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)")
 
 
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:

@@ -60,7 +60,7 @@ def settled(model: Any, cluster: Cluster, q: np.ndarray, wanted: Sequence[int], 
     followers = [gear.follower for gear in cluster.gears]
     leaders = [c for c in range(public_laws(model, cluster).nv) if c not in followers]
     if not cluster.ties:
-        _check_wanted(cluster, model, wanted, leaders, names)
+        _check_wanted(wanted, leaders, names)
         return replace(cluster, free=tuple(leaders), bound=())
     laws = public_laws(model, cluster)
     samples = [q, *_nearby(laws, q, leaders)]
@@ -96,7 +96,7 @@ def settled(model: Any, cluster: Cluster, q: np.ndarray, wanted: Sequence[int], 
     return replace(cluster, ties=tuple(ties), free=tuple(c for c in leaders if c not in kept), bound=tuple(sorted(kept)))
 
 
-def _check_wanted(cluster: Cluster, model: Any, wanted: Sequence[int], leaders: Sequence[int], names: Sequence[str]) -> None:
+def _check_wanted(wanted: Sequence[int], leaders: Sequence[int], names: Sequence[str]) -> None:
     if set(wanted) - set(leaders):
         raise ModelError(f"{', '.join(names)}: a joint that follows others is named free", "name its leaders")
 

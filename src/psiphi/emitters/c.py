@@ -3,33 +3,36 @@
     void forward_dynamics(const double *q, const double *v, const double *tau, double *a)
 
 takes the inputs of the quantity in their order, then its outputs; matrices are row by row. Results are stored last, so
-that an output may be one of the inputs' arrays. `c_files.py` puts a header and a test program beside it.
+that an output may be one of the inputs' arrays. Long tapes and large robots are several functions, and loops (`c_loops.py`);
+`c_files.py` puts a header and a test program beside it.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from psiphi.emitters.c_lines import REAL, Dialect, alive
+from psiphi.emitters.c_loops import CutCode, LoopedCode, framed_function
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
-from psiphi.tape.ops import BINARY, Op
+from psiphi.sweeps.roll import Rolled
+from psiphi.tape.ops import Op
 from psiphi.tape.tape import operands
 from psiphi.wording import shown
 
-SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.LESS: "<"}
-FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}
-REAL = {"d": ("double", ""), "f": ("float", "f")}  # the type, and the suffix of its constants and functions
+LONG = 4000  # operations beyond which a compiler's time for one function grows out of hand
+MOST = 400_000  # and beyond which no compiler should be asked
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-LOCAL = re.compile(r"t\d+|c\d+_\d+")  # what the body calls its numbers
+LOCAL = re.compile(r"t\d+|c\d+_\d+|frame|i|n")  # what the functions call their own numbers
 TAKEN = """\
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while sin cos sqrt sinf cosf sqrtf
 """  # C99's own words, and what a robot's function calls
+Code = Straight | Rolled
 
 
 class C99:
@@ -42,10 +45,10 @@ class C99:
         check_name(name)
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
-        return c_source(straight_code(code), name, about, char)
+        return c_source(known_code(code), name, about, char)
 
 
-def c_source(straight: Straight, name: str, about: str = "", char: str = "d") -> str:
+def c_source(code: Code, name: str, about: str = "", char: str = "d") -> str:
     """The text of one C function.
 
     >>> import psiphi as pp
@@ -56,24 +59,35 @@ def c_source(straight: Straight, name: str, about: str = "", char: str = "d") ->
     {
     ...
     """
-    return "\n".join([*comment(straight, about, char), "#include <math.h>", "", *function(straight, name, char)]) + "\n"
+    return "\n".join([*comment(code, about, char), "#include <math.h>", "", *function(code, name, char)]) + "\n"
 
 
-def function(
-    straight: Straight, name: str, char: str = "d", trig: dict[Op, str] | None = None, static: bool = False
-) -> list[str]:
+def function(code: Code, name: str, char: str = "d", trig: dict[Op, str] | None = None, static: bool = False) -> list[str]:
     """The lines of the function; `trig` names other sines and cosines than the library's."""
-    real, suffix = REAL[char]
-    called = {op: f"{word}{suffix}" for op, word in FUNCTION.items()} | (trig or {})
-    head = f"{'static ' * static}void {name}({', '.join(parameters(straight, name, char))})"
-    return [head, "{", *(f"    {line}" for line in _body(straight, real, suffix, called)), "}"]
+    head = f"{'static ' * static}void {name}({', '.join(parameters(code, name, char))})"
+    dialect, made = Dialect.of(char, trig), in_frame(code)
+    if made is not None:
+        return list(framed_function(made, head, name, dialect))
+    assert isinstance(code, Straight)
+    return [head, "{", *(f"    {line}" for line in _body(code, dialect)), "}"]
 
 
-def parameters(straight: Straight, name: str, char: str = "d") -> list[str]:
+def in_frame(code: Code) -> CutCode | LoopedCode | None:
+    """Code that is too long for one function; None for the others."""
+    if isinstance(code, Rolled):
+        return LoopedCode(code)
+    size = len(_computed(code))
+    if size > MOST:
+        cause = f"{code.program.name} would be {size} lines of C: over so many bodies it is no sweep, and fits no loop"
+        raise StateError(cause, "emit what it is made of, such as inverse_dynamics or forward_dynamics, which is loops")
+    return CutCode(code) if size > LONG else None
+
+
+def parameters(code: Code, name: str, char: str = "d") -> list[str]:
     """Its arguments, as C declares them."""
     check_name(name)
     real, _ = REAL[char]
-    inputs, outputs = straight.program.inputs, straight.program.outputs
+    inputs, outputs = code.program.inputs, code.program.outputs
     for word in (arg.name for arg in (*inputs, *outputs)):
         check_name(word)
         if LOCAL.fullmatch(word):
@@ -81,11 +95,10 @@ def parameters(straight: Straight, name: str, char: str = "d") -> list[str]:
     return [f"const {real} *{arg.name}" for arg in inputs] + [f"{real} *{arg.name}" for arg in outputs]
 
 
-def straight_code(code: Any) -> Straight:
-    """Code without loops, or words."""
-    if not isinstance(code, Straight):
-        bodies = len(code.tree.links)
-        raise StateError(f"the robot has {bodies} bodies, C is written for up to 64", "use --target llvm")
+def known_code(code: Any) -> Code:
+    """A tape or loops of it, or words."""
+    if not isinstance(code, Code):
+        raise StateError("the function is several programs one after the other, and C is written of one", "use --target llvm")
     return code
 
 
@@ -95,31 +108,36 @@ def check_name(name: object) -> None:
         raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
 
 
-def comment(straight: Straight, about: str, char: str = "d") -> Iterator[str]:
+def comment(code: Code, about: str, char: str = "d") -> Iterator[str]:
     """What the function is, takes and costs."""
-    count, alive = straight.count, most_alive(straight)
-    yield f"/* {c_comment(about or straight.program.name)}"
-    for kind, group in (("in", straight.program.inputs), ("out", straight.program.outputs)):
+    count, size, made = code.count, 8 if char == "d" else 4, in_frame(code)
+    yield f"/* {c_comment(about or code.program.name)}"
+    for kind, group in (("in", code.program.inputs), ("out", code.program.outputs)):
         for arg in group:
             yield f" *   {kind:<4}{arg.name:<6} {_shape(arg)}"
     yield f" * {count.mul} *, {count.add} + or -, {count.div} /, {count.sqrt} sqrt, {count.trig} sin or cos. SI units."
-    yield f" * At most {alive} numbers are alive at a time: {alive * (8 if char == 'd' else 4)} bytes of registers and stack."
+    waiting = most_alive(code)
+    if made is not None:
+        yield f" * {size * made.frame} bytes of stack for the frame; beside it at most {waiting} numbers are alive at a time:"
+        yield f" * {size * waiting} bytes of registers and stack."
+    else:
+        yield f" * At most {waiting} numbers are alive at a time: {waiting * size} bytes of registers and stack."
     yield " */"
 
 
-def most_alive(straight: Straight) -> int:
-    """How many numbers a machine must hold at once, when it computes in this order."""
+def most_alive(code: Code) -> int:
+    """How many numbers a machine must hold at once, when it computes in this order; beside the frame, where there is one."""
+    made = in_frame(code)
+    if made is not None:
+        return made.alive
+    assert isinstance(code, Straight)
+    return alive(code.tape, _computed(code), [node for *_, node in code.stores])
+
+
+def _computed(straight: Straight) -> list[int]:
+    """The nodes that cost something."""
     tape = straight.tape
-    order = [n for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
-    last = {o: i for i, n in enumerate(order) for o in operands(tape, n)}
-    last |= {node: len(order) for *_, node in straight.stores}
-    ends = Counter(last[n] for n in order)
-    most = now = 0
-    for i in range(len(order)):
-        now += 1
-        most = max(most, now)
-        now -= ends[i]
-    return most
+    return [n for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
 
 
 def _shape(arg: Argument) -> str:
@@ -127,8 +145,8 @@ def _shape(arg: Argument) -> str:
     return words or " x ".join(map(str, arg.shape)) + " numbers, row by row"
 
 
-def _body(straight: Straight, real: str, suffix: str, called: dict[Op, str]) -> Iterator[str]:
-    tape, inputs, outputs = straight.tape, straight.program.inputs, straight.program.outputs
+def _body(straight: Straight, dialect: Dialect) -> Iterator[str]:
+    tape, inputs, outputs, real = straight.tape, straight.program.inputs, straight.program.outputs, dialect.real
     text: dict[int, str] = {}
     read = {int(tape.nodes[n][1]) for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] is Op.LEAF}
     yield from (f"(void){arg.name};" for i, arg in enumerate(inputs) if i not in read)  # a strict compiler asks
@@ -138,16 +156,10 @@ def _body(straight: Straight, real: str, suffix: str, called: dict[Op, str]) -> 
             text[node] = f"{inputs[int(a)].name}[{b}]"
             continue
         if op is Op.CONST:
-            text[node] = f"{a!r}{suffix}"
+            text[node] = dialect.constant(a)
             continue
-        if op in BINARY:
-            value = f"{text[a]} {SIGN[op]} {_operand(text[b])}"
-        elif op is Op.NEG:
-            value = f"-{_operand(text[a])}"
-        else:
-            value = f"{called[op]}({text[a]})"
         text[node] = f"t{node}"
-        yield f"const {real} t{node} = {value};"
+        yield f"const {real} t{node} = {dialect.value(op, text[a], text[b] if len(operands(tape, node)) > 1 else '')};"
     last = {(number, index): text[node] for number, index, node in straight.stores}
     kept = {}
     for place, value in last.items():  # an input that goes out is read before anything is written
@@ -156,7 +168,3 @@ def _body(straight: Straight, real: str, suffix: str, called: dict[Op, str]) -> 
             yield f"const {real} {kept[place]} = {value};"
     for (number, index), value in last.items():
         yield f"{outputs[number].name}[{index}] = {kept.get((number, index), value)};"
-
-
-def _operand(text: str) -> str:
-    return f"({text})" if text.startswith("-") else text

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from psiphi.emitters.c import REAL, check_name, comment, function, parameters
+from psiphi.emitters.c import Code, check_name, comment, function, parameters
+from psiphi.emitters.c_lines import REAL
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
-from psiphi.sweeps.drive import Straight
 from psiphi.tape.ops import Op
 from psiphi.wording import shown
 
@@ -40,7 +40,7 @@ COSINE = {
 
 
 def c_files(
-    straight: Straight,
+    code: Code,
     name: str,
     about: str,
     cases: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
@@ -51,7 +51,7 @@ def c_files(
     check_name(name)
     if trig not in TRIG:
         raise StateError(f"trig is {shown(trig)}, expected 'libm' or 'own'", "libm is the C library's")
-    given = parameters(straight, name, char)
+    given = parameters(code, name, char)
     each = ", ".join(given)
     many = ", ".join(["size_t n", *(word.replace("*", "*restrict ") for word in given)])
     guard = f"PSIPHI_{name.upper()}_H"
@@ -59,13 +59,19 @@ def c_files(
         f"#ifndef {guard}",
         f"#define {guard}",
         "#include <stddef.h>",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
         "",
-        *comment(straight, about, char),
+        *comment(code, about, char),
         f"void {name}({each});",
         "",
         "/* The same of n states, one after the other in every array; arrays do not overlap. */",
-        f"void {name}_batch({many});",
+        f"void {name}_batch(size_t n, {each});",
         "",
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
         "#endif",
     ]
     own = {Op.SIN: f"{name}_sin", Op.COS: f"{name}_cos"} if trig == "own" else {}
@@ -74,21 +80,22 @@ def c_files(
         f'#include "{name}.h"',
         "#include <math.h>",
         "",
-        *(_own_trig(name, char) if own and straight.count.trig else ()),
-        *function(straight, name, char, own),
+        *(_own_trig(name, char) if own and code.count.trig else ()),
+        *function(code, name, char, own),
         "",
-        *_batch(straight, name, many),
+        *_batch(code, name, many),
     ]
-    files = {f"{name}.h": header, f"{name}.c": source, f"{name}_test.c": list(_test(straight, name, cases, char))}
+    files = {f"{name}.h": header, f"{name}.c": source, f"{name}_test.c": list(_test(code, name, cases, char))}
     return {file: "\n".join([*lines, ""]) for file, lines in files.items()}
 
 
-def _batch(straight: Straight, name: str, many: str) -> Iterator[str]:
+def _batch(code: Code, name: str, many: str) -> Iterator[str]:
     yield f"void {name}_batch({many})"
     yield "{"
-    yield "    for (size_t i = 0; i < n; ++i)"
-    places = [f"{arg.name} + {arg.size}u * i" for arg in (*straight.program.inputs, *straight.program.outputs)]
+    yield "    for (size_t i = 0; i < n; ++i) {"
+    places = [f"&{arg.name}[{arg.size}u * i]" for arg in (*code.program.inputs, *code.program.outputs)]
     yield f"        {name}({', '.join(places)});"
+    yield "    }"
     yield "}"
 
 
@@ -96,17 +103,25 @@ def _own_trig(name: str, char: str) -> Iterator[str]:
     """x = k pi/2 + r, |r| <= pi/4; then polynomials of r."""
     real, suffix = REAL[char]
     first, second, third = QUARTER[char]
-    yield f"static {real} {name}_turn({real} x, int shift)"
+    yield f"static {real} {name}_turn({real} x, long shift)"
     yield "{"
-    yield f"    if (!(x >= -{FAR[char]} && x <= {FAR[char]})) return (x - x) / (x - x);  /* NaN */"
-    yield f"    const {real} turns = x * 0.63661977236758134308{suffix};"
-    yield f"    const long k = (long)(turns < 0.0{suffix} ? turns - 0.5{suffix} : turns + 0.5{suffix});"
-    yield f"    const {real} n = ({real})k, r = ((x - n * {first}) - n * {second}) - n * {third}, z = r * r;"
-    yield "    const unsigned quarter = (unsigned)(k + shift) & 3u;"
-    yield f"    const {real} s = r + r * z * {_polynomial(SINE[char])};"
-    yield f"    const {real} c = 1.0{suffix} - 0.5{suffix} * z + z * z * {_polynomial(COSINE[char])};"
-    yield f"    const {real} y = (quarter & 1u) != 0u ? c : s;"
-    yield "    return (quarter & 2u) != 0u ? -y : y;"
+    yield f"    {real} y = (x - x) / ((x - x) + 0.0{suffix});  /* NaN */"
+    yield f"    if ((x >= -{FAR[char]}) && (x <= {FAR[char]})) {{"
+    yield f"        const {real} turns = x * 0.63661977236758134308{suffix};"
+    yield f"        const {real} half = (turns < 0.0{suffix}) ? -0.5{suffix} : 0.5{suffix};"
+    yield f"        const {real} nearest = turns + half;"
+    yield "        const long k = (long)nearest;"
+    yield f"        const {real} n = ({real})k;"
+    yield f"        const {real} r = ((x - (n * {first})) - (n * {second})) - (n * {third});"
+    yield f"        const {real} z = r * r;"
+    yield "        const long quarter = (k + shift) % 4;  /* of any sign */"
+    yield "        const int across = (int)((quarter + 4) % 4);"
+    yield f"        const {real} s = r + ((r * z) * {_polynomial(SINE[char])});"
+    yield f"        const {real} c = (1.0{suffix} - (0.5{suffix} * z)) + ((z * z) * {_polynomial(COSINE[char])});"
+    yield "        y = ((across % 2) != 0) ? c : s;"
+    yield "        y = (across >= 2) ? -y : y;"
+    yield "    }"
+    yield "    return y;"
     yield "}"
     yield f"static {real} {name}_sin({real} x) {{ return {name}_turn(x, 0); }}"
     yield f"static {real} {name}_cos({real} x) {{ return {name}_turn(x, 1); }}"
@@ -117,13 +132,13 @@ def _polynomial(words: str) -> str:
     """By Horner's rule in z."""
     text, *rest = words.split()
     for c in rest:
-        text = f"({text} * z + {c})" if not c.startswith("-") else f"({text} * z - {c[1:]})"
+        text = f"(({text} * z) + {c})" if not c.startswith("-") else f"(({text} * z) - {c[1:]})"
     return text
 
 
-def _test(straight: Straight, name: str, cases: Sequence, char: str) -> Iterator[str]:
+def _test(code: Code, name: str, cases: Sequence, char: str) -> Iterator[str]:
     real, suffix = REAL[char]
-    inputs, outputs = straight.program.inputs, straight.program.outputs
+    inputs, outputs = code.program.inputs, code.program.outputs
     yield f"/* Right numbers for {name}: prints the largest error of each result, and returns 0 where all are small. */"
     yield f'#include "{name}.h"'
     yield "#include <math.h>"

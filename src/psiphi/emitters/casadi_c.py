@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from psiphi.emitters.c import check_name, comment, function, straight_code
+from psiphi.emitters.c import check_name, comment, function, known_code
 from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
@@ -49,12 +49,12 @@ class CasADiC:
 
 def casadi_source(code: Any, slopes: Any, name: str, about: str = "") -> str:
     """The text of the file; `slopes` is the code of all Jacobians, results by arguments, or None."""
-    straight = straight_code(code)
-    inputs, outputs = straight.program.inputs, straight.program.outputs
-    lines = [*comment(straight, about), HEAD, *function(straight, f"{name}_run", static=True), ""]
+    own = known_code(code)
+    inputs, outputs = own.program.inputs, own.program.outputs
+    lines = [*comment(own, about), HEAD, *function(own, f"{name}_run", static=True), ""]
     lines += _function(name, f"{name}_run", inputs, outputs, inputs, [(_columns(arg), _shape(arg)) for arg in outputs])
     if slopes is not None:
-        made = straight_code(slopes)
+        made = known_code(slopes)
         blocks = [(_slope_columns(y, x), (y.size, x.size)) for y in outputs for x in inputs]
         given = [*inputs, *(Argument(f"out_{arg.name}", arg.shape) for arg in outputs)]
         names = [Argument(f"jac_{y.name}_{x.name}", (y.size, x.size)) for y in outputs for x in inputs]

@@ -35,7 +35,7 @@ def deliver(w: Width, streams: bool) -> str:
         "%at = zext i32 %found to i64",
     ]
     tile = [*_tile(w, "t"), *rows_out(w, [f"%t.x{i}" for i in range(w.lanes)])] if w.lanes > 1 else []
-    other = _streaming(w) if streams and w.bytes == LINE else ""
+    other = _Stream(w).text() if streams and w.bytes == LINE else ""
     seams = [f"%seams = alloca [{4 * w.lanes * LINE} x i8], align {LINE}"] if other else []
     text = grid("deliver", w, *cells(w), tile, ", ptr %places, ptr %blank, i1 %past", place, other, seams)
     return text if not other else f"declare {_shift(w)}({w.type}, {w.integer}, {w.type})\n{text}"
@@ -67,80 +67,108 @@ def _rows(w: Width, at: str) -> tuple[list[str], list[str]]:
     return [*_tile(w, at), *(line.replace("%x", f"%{at}.s") for line in swaps)], [row.replace("%x", f"%{at}.s") for row in rows]
 
 
-def _streaming(w: Width) -> str:
+class _Stream:
     """Elements one after the other in memory. Lane k's first whole line begins at its cell h(k); row t-1 from there on, and row
     t up to there, fill line t-1. The line in which one lane ends and the next begins is put together at %seam."""
-    L, T, S, lanes = w.lanes, w.type, w.scalar_bytes, range(w.lanes)
-    bits, n = f"i{8 * S}", "\n  "
-    mask, wide, steps = f"<{L} x i1>", f"<{L} x {bits}>", f"<{', '.join(f'{bits} {i}' for i in lanes)}>"
-    first, first_rows = _rows(w, "first")
-    next_, next_rows = _rows(w, "next")
-    last, last_rows = _rows(w, "last")
 
-    def splat(name: str, value: str) -> list[str]:
+    def __init__(self, w: Width):
+        L, self.w, self.scalar = w.lanes, w, w.scalar_bytes
+        self.bits = f"i{8 * w.scalar_bytes}"
+        self.mask, self.wide = f"<{L} x i1>", f"<{L} x {self.bits}>"
+        self.steps = f"<{', '.join(f'{self.bits} {i}' for i in range(L))}>"
+        self.first, self.first_rows = _rows(w, "first")
+        self.next, self.next_rows = _rows(w, "next")
+        self.last, self.last_rows = _rows(w, "last")
+
+    def splat(self, name: str, value: str) -> list[str]:
+        """A number in every lane."""
+        narrow = f"trunc i64 {value} to {self.bits}" if self.bits != "i64" else f"add i64 0, {value}"
         return [
-            f"{name}.n = {'add i64 0,' if bits == 'i64' else 'trunc i64'} {value}{'' if bits == 'i64' else f' to {bits}'}",
-            f"{name}.1 = insertelement {wide} poison, {bits} {name}.n, i32 0",
-            f"{name} = shufflevector {wide} {name}.1, {wide} poison, <{L} x i32> zeroinitializer",
+            f"{name}.n = {narrow}",
+            f"{name}.1 = insertelement {self.wide} poison, {self.bits} {name}.n, i32 0",
+            f"{name} = shufflevector {self.wide} {name}.1, {self.wide} poison, <{self.w.lanes} x i32> zeroinitializer",
         ]
 
-    def put(row: str, to: str, which: str = "") -> str:
+    def put(self, row: str, to: str, which: str = "") -> str:
+        """A row into memory, or those of its cells that a mask names."""
+        T, S = self.w.type, self.scalar
         if not which:
             return f"store {T} {row}, ptr {to}, align {S}"
-        return f"call void @llvm.masked.store.{w.suffix}.p0({T} {row}, ptr {to}, i32 {S}, {mask} {which})"
+        return f"call void @llvm.masked.store.{self.w.suffix}.p0({T} {row}, ptr {to}, i32 {S}, {self.mask} {which})"
 
-    def past(value: str, to: str) -> str:
-        return f"store {T} {value}, ptr {to}, align {LINE}, !nontemporal !{{i32 1}}"
+    def past(self, value: str, to: str) -> str:
+        """A whole line past the caches."""
+        return f"store {self.w.type} {value}, ptr {to}, align {LINE}, !nontemporal !{{i32 1}}"
 
-    heads, body, tails = [], [], []
-    for k in lanes:
-        heads += [
+    def head(self, k: int) -> list[str]:
+        """Where lane k's whole lines begin; what stands before them goes to the seam with the lane before."""
+        own = f"%h.own = icmp ult {self.wide} {self.steps}, %h.v0"
+        return [
             f"%h.a{k} = ptrtoint ptr %l{k} to i64",
             f"%h.m{k} = sub i64 0, %h.a{k}",
             f"%h.b{k} = and i64 %h.m{k}, {LINE - 1}",  # bytes before its first whole line,
-            f"%h.n{k} = udiv i64 %h.b{k}, {S}",  # and cells
-            *splat(f"%h.v{k}", f"%h.n{k}"),
-            f"%h.i{k} = add {wide} {steps}, %h.v{k}",
+            f"%h.n{k} = udiv i64 %h.b{k}, {self.scalar}",  # and cells
+            *self.splat(f"%h.v{k}", f"%h.n{k}"),
+            f"%h.i{k} = add {self.wide} {self.steps}, %h.v{k}",
             f"%h.p{k} = getelementptr i8, ptr %l{k}, i64 %h.b{k}",
             f"%h.r{k} = sub i64 %rest, %h.b{k}",  # bytes after its last line but the seam's
             f"%seam{k} = getelementptr i8, ptr %seams, i64 {(4 * k + 1) * LINE}",
             f"%seam.end{k} = getelementptr i8, ptr %seam{k}, i64 %h.r{k}",
-            put(first_rows[k], f"%seam.end{k - 1}") if k else f"%h.own = icmp ult {wide} {steps}, %h.v0",
+            self.put(self.first_rows[k], f"%seam.end{k - 1}") if k else own,
         ]
-        body += [
-            f"%s.x{k} = call {_shift(w)}({T} %before{k}, {w.integer} %h.i{k}, {T} %row{k})",
+
+    def line(self, k: int) -> list[str]:
+        """Of the row before and the next one, the line of lane k that they fill."""
+        T = self.w.type
+        return [
+            f"%s.x{k} = call {_shift(self.w)}({T} %before{k}, {self.w.integer} %h.i{k}, {T} %row{k})",
             f"%s.a{k} = getelementptr i8, ptr %h.p{k}, i64 %s.bytes",
-            past(f"%s.x{k}", f"%s.a{k}"),
+            self.past(f"%s.x{k}", f"%s.a{k}"),
         ]
-        if k == L - 1:
-            break
-        tails += [
+
+    def seam(self, k: int) -> list[str]:
+        """The line, or the two, in which lane k ends and the next one begins."""
+        T = self.w.type
+        return [
             f"%e.back{k} = sub i64 0, %h.b{k}",
             f"%e.a{k} = getelementptr i8, ptr %seam{k}, i64 %e.back{k}",
-            put(f"%before{k}", f"%e.a{k}"),
+            self.put(f"%before{k}", f"%e.a{k}"),
             f"%e.b{k} = getelementptr i8, ptr %e.a{k}, i64 {LINE}",
-            put(last_rows[k], f"%e.b{k}", "%e.mask"),
+            self.put(self.last_rows[k], f"%e.b{k}", "%e.mask"),
             f"%e.to{k} = getelementptr i8, ptr %h.p{k}, i64 %e.bytes",
             f"%e.x{k} = load {T}, ptr %seam{k}, align {LINE}",
-            past(f"%e.x{k}", f"%e.to{k}"),
+            self.past(f"%e.x{k}", f"%e.to{k}"),
             f"%e.two{k} = icmp ugt i64 %h.r{k}, {LINE}",
             f"br i1 %e.two{k}, label %seam.two{k}, label %seam.done{k}",
             f"seam.two{k}:",
             f"%e.c{k} = getelementptr i8, ptr %seam{k}, i64 {LINE}",
             f"%e.y{k} = load {T}, ptr %e.c{k}, align {LINE}",
             f"%e.d{k} = getelementptr i8, ptr %e.to{k}, i64 {LINE}",
-            past(f"%e.y{k}", f"%e.d{k}"),
+            self.past(f"%e.y{k}", f"%e.d{k}"),
             f"br label %seam.done{k}",
             f"seam.done{k}:",
         ]
-    end = [
-        f"%e.to = getelementptr i8, ptr %l{L - 1}, i64 %e.bytes",
-        f"%e.own = icmp uge {wide} {steps}, %h.v{L - 1}",
-        put(f"%before{L - 1}", "%e.to", "%e.own"),
-        f"%e.last = getelementptr i8, ptr %e.to, i64 {LINE}",
-        put(last_rows[L - 1], "%e.last", "%e.mask"),
-    ]
-    return f"""stream:
+
+    def end(self) -> list[str]:
+        """What the last lane has behind its whole lines."""
+        k = self.w.lanes - 1
+        return [
+            f"%e.to = getelementptr i8, ptr %l{k}, i64 %e.bytes",
+            f"%e.own = icmp uge {self.wide} {self.steps}, %h.v{k}",
+            self.put(f"%before{k}", "%e.to", "%e.own"),
+            f"%e.last = getelementptr i8, ptr %e.to, i64 {LINE}",
+            self.put(self.last_rows[k], "%e.last", "%e.mask"),
+        ]
+
+    def text(self) -> str:
+        L, T, S, lanes, n = self.w.lanes, self.w.type, self.scalar, range(self.w.lanes), "\n  "
+        first, turned = self.first_rows, self.next_rows
+        heads = [*self.first, *(x for k in lanes for x in self.head(k)), self.put(first[0], "%l0", "%h.own")]
+        before = (f"%before{k} = phi {T} [ {first[k]}, %stream.first ], [ %row{k}, %stream.write ]" for k in lanes)
+        rows = (f"%row{k} = phi {T} [ zeroinitializer, %stream.body ], [ {turned[k]}, %stream.turn ]" for k in lanes)
+        body = [x for k in lanes for x in self.line(k)]
+        ends = [*(x for k in lanes[:-1] for x in self.seam(k)), *self.end()]
+        return f"""stream:
   %array.at = ptrtoint ptr %array to i64
   %array.odd = and i64 %array.at, {S - 1}
   %even = icmp eq i64 %array.odd, 0
@@ -158,11 +186,11 @@ stream.first:
   %e.bytes = mul i64 %e.less, {S}
   %rest = sub i64 %size, %e.bytes
   %first = add i64 0, 0
-  {n.join([*first, *heads, put(first_rows[0], "%l0", "%h.own")])}
+  {n.join(heads)}
   br label %stream.test
 stream.test:
   %next = phi i64 [ {L}, %stream.first ], [ %next.up, %stream.write ]
-  {n.join(f"%before{k} = phi {T} [ {first_rows[k]}, %stream.first ], [ %row{k}, %stream.write ]" for k in lanes)}
+  {n.join(before)}
   %s.more = icmp ult i64 %next, %last
   br i1 %s.more, label %stream.body, label %stream.last
 stream.body:
@@ -174,17 +202,17 @@ stream.body:
   %s.is = icmp ne i8 %s.zeros, 0
   br i1 %s.is, label %stream.write, label %stream.turn
 stream.turn:
-  {n.join(next_)}
+  {n.join(self.next)}
   br label %stream.write
 stream.write:
-  {n.join(f"%row{k} = phi {T} [ zeroinitializer, %stream.body ], [ {next_rows[k]}, %stream.turn ]" for k in lanes)}
+  {n.join(rows)}
   {n.join(body)}
   %next.up = add i64 %next, {L}
   br label %stream.test
 stream.last:
-  {n.join(last)}
+  {n.join(self.last)}
   %e.left = sub i64 %cells, %last
-  {n.join(splat("%e.v", "%e.left"))}
-  %e.mask = icmp ult {wide} {steps}, %e.v
-  {n.join(tails + end)}
+  {n.join(self.splat("%e.v", "%e.left"))}
+  %e.mask = icmp ult {self.wide} {self.steps}, %e.v
+  {n.join(ends)}
   br label %done"""

@@ -52,7 +52,17 @@ fork:
 tiles:
   br label %tile
 {_tiles(w, tile)}
-test:
+{_cell_by_cell(verb, w, full, part, place)}
+done:
+  ret void
+}}
+"""
+
+
+def _cell_by_cell(verb: str, w: Width, full: list[str], part: list[str], place: list[str]) -> str:
+    """The loop over single cells, for elements that lie anywhere, or are fewer than there are lanes."""
+    newline = "\n  "
+    return f"""test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
   %r = phi i64 [ 0, %entry ], [ %r.next, %step ]
   %c = phi i64 [ 0, %entry ], [ %c.next, %step ]
@@ -82,11 +92,7 @@ step:
   %c.next = select i1 %wrap, i64 0, i64 %c.up
   %r.up = add i64 %r, 1
   %r.next = select i1 %wrap, i64 %r.up, i64 %r
-  br label %test
-done:
-  ret void
-}}
-"""
+  br label %test"""
 
 
 def lane_pointers(w: Width) -> list[str]:

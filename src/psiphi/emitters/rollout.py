@@ -28,7 +28,7 @@ COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 @dataclass(frozen=True)
 class Repeat:
     """Blocks that not every step needs: `look`; where the place `when` is not 0 in some lane also `before`, then `again` until
-    the place `done` is 1 in all lanes, at most `most` times, then `after`."""
+    the place `done` is 1 in all lanes, at most `most` times, then `after`, if there is one."""
 
     name: str
     look: str
@@ -37,11 +37,11 @@ class Repeat:
     again: str
     done: str
     most: int
-    after: str
+    after: str = ""
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        return (self.look, *self.before, self.again, self.after)
+        return (self.look, *self.before, self.again, *filter(None, [self.after]))
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ again:
   %more = and i1 %moving.any, %early
   br i1 %more, label %again, label %end
 end:
-  {call[repeat.after]}
+  {call.get(repeat.after, "")}
   br label %done
 done:
   ret void

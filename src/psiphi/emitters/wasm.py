@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from psiphi.emitters.joined import BlockFrame, PlacedBlock
+from psiphi.emitters.rollout import Repeat
 from psiphi.emitters.segments import Pieces, Segment, cut
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
@@ -59,6 +60,7 @@ NUMBERS = {
 }
 VALUE = {"d": b"\x7c", "f": b"\x7d"}  # the types of locals
 GET, SET, TEE, CALL, ADDRESS, END = b"\x20", b"\x21", b"\x22", b"\x10", b"\x41\x00", b"\x0b"
+IF, LOOP, AGAIN, BOTH = b"\x04\x40", b"\x03\x40", b"\x0d\x00", b"\x71"  # of no result; again if the last word was 1; and
 SINE, COSINE, OWN = 0, 1, 2  # functions: two are imported, ours follow
 
 
@@ -145,16 +147,23 @@ def binary(pieces: Pieces, char: str = "d") -> bytes:
     return _module(bodies, {"run": OWN + len(bodies) - 1}, pieces.frame, char)
 
 
-def blocks_binary(frame: BlockFrame, entries: dict[str, tuple[str, ...]], char: str = "d") -> bytes:
-    """A module of many blocks over one frame, exported as `memory`: each entry runs its blocks in order."""
+def blocks_binary(
+    frame: BlockFrame, entries: dict[str, tuple[str, ...]], char: str = "d", repeats: tuple[Repeat, ...] = ()
+) -> bytes:
+    """A module of many blocks over one frame, exported as `memory`: each entry runs its blocks in order, repeats among them."""
     bodies: list[bytes] = []
     at: dict[str, int] = {}
-    for name in dict.fromkeys(name for order in entries.values() for name in order):
+    looped = {repeat.name: repeat for repeat in repeats}
+    wanted = (one for order in entries.values() for one in order)
+    for name in dict.fromkeys(part for one in wanted for part in (looped[one].blocks if one in looped else (one,))):
         block = frame.blocks[name]
         if not isinstance(block, PlacedBlock):
             raise StateError(f"{name} runs in loops over links, and WebAssembly has none", "take a robot of up to 64 bodies")
         parts = _pieces(block.segments, block, char)
         bodies += [*parts, _calls(range(OWN + len(bodies), OWN + len(bodies) + len(parts)), char)]
+        at[name] = OWN + len(bodies) - 1
+    for name, repeat in looped.items():
+        bodies.append(_repeat(repeat, frame, at, char))
         at[name] = OWN + len(bodies) - 1
     first = OWN + len(bodies)
     bodies += [_calls((at[name] for name in order), char) for order in entries.values()]
@@ -182,6 +191,19 @@ def _pieces(segments: Iterable[Segment], block: Pieces | PlacedBlock, char: str)
 
 def _calls(functions: Iterable[int], char: str) -> bytes:
     return _body(b"".join(CALL + whole(i) for i in functions), 0, char)
+
+
+def _repeat(repeat: Repeat, frame: BlockFrame, at: dict[str, int], char: str) -> bytes:
+    """look; if (0 < when) { before; do again while (done < 1 && ++k < most); after }, k the one local."""
+    number = NUMBERS[char]
+    const, less, add = (bytes([x]) for x in (number.const, number.codes[Op.LESS], number.codes[Op.ADD]))
+    one, zero, most = (const + struct.pack(number.form, float(x)) for x in (1, 0, repeat.most))
+    call = {name: CALL + whole(at[name]) for name in repeat.blocks}
+    when, done = (ADDRESS + number.load + whole(number.size * frame.places[x]) for x in (repeat.when, repeat.done))
+    k_up = GET + whole(0) + one + add + TEE + whole(0)
+    again = LOOP + call[repeat.again] + done + one + less + k_up + most + less + BOTH + AGAIN + END
+    inside = b"".join(call[name] for name in repeat.before) + again + call[repeat.after]
+    return _body(call[repeat.look] + zero + when + less + IF + inside + END, 1, char)
 
 
 def _piece(segment: Segment, char: str) -> bytes:

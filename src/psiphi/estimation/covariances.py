@@ -20,6 +20,7 @@ from psiphi.estimation.swept import Symmetric, TreeShape, cut
 from psiphi.spatial import small
 from psiphi.spatial.choices import most
 from psiphi.spatial.screws import dot, root, subtract
+from psiphi.spatial.small import flat
 from psiphi.steps.local import gain
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
@@ -57,7 +58,7 @@ def condition(site: Site) -> None:
     inner = [spread[r] + dot(G[r], felt) for r in range(n)]
     U_plus = U.seen_by(T).plus_diagonal([n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)])
     site.keep(P=P, P_plus=P_plus, T=T, gain=known)
-    site.write_part("gains", "gains", [*_flat(known.G), *_flat(L), *d_inv, *P_plus.flat])
+    site.write_part("gains", "gains", [*flat(known.G), *flat(L), *d_inv, *P_plus.flat])
     site.keep(innovations=_innovations(H, known.D, L, d_inv, U))
     if site.link.above:
         phi = site.path[0].phi
@@ -81,7 +82,7 @@ def smooth(site: Site) -> None:
     S = Symmetric.of(n, lambda r, c: P_plus.rows[r][c] - lost.rows[r][c])
     site.keep(Lam=inside.seen_by(small.transpose(T)) + measured)
     D, (variances, origins) = known.D, kept["innovations"]
-    site.write_part("more", "more", [*kept["P"].flat, *S.flat, *inside.flat, *_flat(D), *weights.flat, *variances, *origins])
+    site.write_part("more", "more", [*kept["P"].flat, *S.flat, *inside.flat, *flat(D), *weights.flat, *variances, *origins])
 
 
 def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
@@ -98,10 +99,6 @@ def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
 
 def _unit(n: int, i: int) -> list:
     return [1.0 if j == i else 0.0 for j in range(n)]
-
-
-def _flat(A) -> list:
-    return [x for row in A for x in row]
 
 
 def _size(x):

@@ -51,7 +51,7 @@ class Analogue:
 
     def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
-        tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"), self.robot)
+        tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"))
         return [tau[..., joint.v_slice] for joint in self.robot.joints]
 
     def __call__(self, tau) -> Estimate:
@@ -89,9 +89,7 @@ def of(
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
-    state = [
-        _finite(arg.name, x, arg, robot) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)
-    ]
+    state = [_finite(arg.name, x, arg) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)]
     try:
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in state))
     except ValueError:
@@ -142,7 +140,7 @@ def _wrenches(robot: Robot, f_ext: Any, axes: Any) -> list:
     return [(frame, axes == "world", wrench) for frame, wrench in zip(frames, stacked, strict=True)]
 
 
-def _finite(name: str, value: Any, arg: Argument, robot: Robot) -> np.ndarray:
+def _finite(name: str, value: Any, arg: Argument) -> np.ndarray:
     array, fault = read(value, arg.shape)
     if not fault and not np.isfinite(array).all():
         fault = "holds numbers that are not finite"

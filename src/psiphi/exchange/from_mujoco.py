@@ -24,7 +24,7 @@ from psiphi.model.model import Pose
 from psiphi.model.places import HERE, UPRIGHT, Place, Rotation, Vector, compose, from_quaternion
 from psiphi.model.posing import place
 from psiphi.optional import need
-from psiphi.spatial.rotations import skew
+from psiphi.spatial.rotations import rotation_about
 from psiphi.wording import shown
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
@@ -204,8 +204,7 @@ def _back(kind: int, axis: np.ndarray, ref: float) -> Place:
         return HERE
     if kind == SLIDE:
         return place(Pose(np.eye(3), -ref * axis))
-    W = skew(axis)
-    return place(Pose(np.eye(3) - np.sin(ref) * W + (1.0 - np.cos(ref)) * W @ W, np.zeros(3)))
+    return place(Pose(rotation_about(-ref * axis), np.zeros(3)))
 
 
 def effort(peer: Any, j: int) -> float | None:

@@ -96,16 +96,11 @@ class FlexibleBody(BendingBody):
         positive("stiffness", K, "clamp the body at its root: each shape needs stiffness")
         if modal_mass is not None:
             agree(symmetric("modal_mass", array("modal_mass", modal_mass, 2), (n, n)), modal)
-        ratios = real("damping", damping, (), "give a ratio, one or one a mode")
-        if ratios.shape not in ((), (n,)) or not ((ratios >= 0.0) & (ratios < 1e3)).all():
-            raise ModelError(f"damping is {shown(damping)}, expected a ratio of 0 or more, or {n} of them", "0.01 is usual")
+        ratios = _ratios(damping, n)
 
         w, basis = _own_modes(K, modal)
+        basis, shifts = _in_units(basis, U, T)
         U, T = U @ basis, T @ basis
-        far, wide = (np.abs(x).max(axis=(0, 1)) for x in (U, T))
-        shifts = far > 1e-9 * wide  # a metre where it moves most; a radian of what twists alone
-        size = np.where(shifts, far, wide)
-        basis, U, T = basis / size, U / size, T / size
         Q = None if Q is None else np.einsum("kcij,ia,jb->kcab", Q, basis, basis)
         extent = max(float(np.abs(r).max()), 1e-9)
         generalised = np.einsum("ia,ij,ja->a", basis, modal, basis)
@@ -226,6 +221,21 @@ def _places(r: np.ndarray, m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.nd
 def _modal_mass(m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray) -> np.ndarray:
     weighed = m[:, None, None] * U if m.ndim == 1 else np.einsum("kl,lcj->kcj", m, U)
     return np.einsum("kci,kcj->ij", U, weighed) + np.einsum("kai,kab,kbj->ij", T, J, T)
+
+
+def _ratios(given: Numbers, n: int) -> np.ndarray:
+    """Damping ratios: one, or one a mode."""
+    ratios = real("damping", given, (), "give a ratio, one or one a mode")
+    if ratios.shape not in ((), (n,)) or not ((ratios >= 0.0) & (ratios < 1e3)).all():
+        raise ModelError(f"damping is {shown(given)}, expected a ratio of 0 or more, or {n} of them", "0.01 is usual")
+    return ratios
+
+
+def _in_units(basis: np.ndarray, U: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The modes in units of a metre where they move most, or of a radian of what twists alone; and which of them shift."""
+    far, wide = (np.abs(x @ basis).max(axis=(0, 1)) for x in (U, T))
+    shifts = far > 1e-9 * wide
+    return basis / np.where(shifts, far, wide), shifts
 
 
 def _own_modes(K: np.ndarray, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -30,13 +30,7 @@ class BentCurve:
 
     def __call__(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q (..., N, nq), and dq/ds and its derivative as velocities (..., N, nv)."""
-        return self._bent(*self.spline(s))
-
-    def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same at one s for each curve."""
-        return self._bent(*self.spline.at(s))
-
-    def _bent(self, x: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        x, first, second = self.spline(s)
         (i, k), lead = self.manifold.flat, x.shape[:-1]
         q = np.array(x)
         v, a = np.zeros((*lead, self.manifold.nv)), np.zeros((*lead, self.manifold.nv))

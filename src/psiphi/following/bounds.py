@@ -15,6 +15,7 @@ from psiphi.errors import StateError
 from psiphi.following.bent import BentCurve
 from psiphi.following.splines import Spline
 from psiphi.functions.robot import Robot
+from psiphi.model.skeleton import joint_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,27 +43,27 @@ def bounds(robot: Robot, curve: Spline | BentCurve, s: np.ndarray, limits: Limit
     q, first, second = curve(s)
     with np.errstate(divide="ignore", invalid="ignore"):
         cap = (limits.speed / np.abs(first)).min(axis=-1) ** 2
-    alpha, beta, gamma = (np.zeros((*s.shape, 0)) for _ in range(3))
-    rows = np.isfinite(limits.acceleration)
-    if rows.any():
-        own = limits.acceleration[rows]
-        alpha, beta, gamma = first[..., rows] / own, second[..., rows] / own, 0.0 * first[..., rows]
-    rows = np.isfinite(limits.torque)
-    if rows.any():
-        own, rest = limits.torque[rows], np.zeros(robot.nv)
-        still = robot.gravity(q)
-        push, turn = robot.inverse_dynamics(q, rest, first) - still, robot.inverse_dynamics(q, first, second) - still
+    parts = []  # where a limit is infinite, a row of zeros
+    if np.isfinite(limits.acceleration).any():
+        parts.append(((first, second, None), 1.0 / limits.acceleration))
+    if np.isfinite(limits.torque).any():
+        rest, still = np.zeros(robot.nv), robot.gravity(q)
         _standing(robot, still, limits.torque)
-        parts = [(alpha, push), (beta, turn), (gamma, still)]
-        alpha, beta, gamma = (np.concatenate([x, y[..., rows] / own], axis=-1) for x, y in parts)
-    return Bounds(s, cap, alpha, beta, gamma)
+        push, turn = robot.inverse_dynamics(q, rest, first) - still, robot.inverse_dynamics(q, first, second) - still
+        parts.append(((push, turn, still), 1.0 / limits.torque))
+    table = np.zeros((3, *s.shape, len(parts), robot.nv))
+    for k, (rows, share) in enumerate(parts):
+        for out, row in zip(table[..., k, :], rows, strict=True):
+            if row is not None:
+                np.multiply(row, share, out=out)
+    return Bounds(s, cap, *table.reshape(3, *s.shape, -1))
 
 
 def _standing(robot: Robot, still: np.ndarray, torque: np.ndarray) -> None:
     share = np.abs(still) / torque
     if share.size and not share.max() < 1.0:
         k = int(np.unravel_index(np.argmax(share), share.shape)[-1])
-        joint = next(joint for joint in robot.joints if joint.v_slice.start <= k < joint.v_slice.stop)
+        joint = joint_at(robot.joints, k)
         cause = (
             f"path: on the way joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} N m to stand still"
         )

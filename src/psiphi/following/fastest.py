@@ -11,13 +11,14 @@ loop over points compiled around them.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from psiphi.control.law import Values
 from psiphi.emitters.joined import BlockFrame
-from psiphi.emitters.rollout import Rollout
+from psiphi.emitters.rollout import Repeat, Rollout
 from psiphi.following.bounds import Bounds
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS, StepLoop
@@ -25,17 +26,25 @@ from psiphi.runtime import cache
 from psiphi.runtime.host import HOST
 from psiphi.spatial.choices import choose, least, less, most, sign
 from psiphi.spatial.entries import entries
+from psiphi.sweeps.drive import Straight
 
 FLAT = 1e-9  # of a row: u is not felt
 HUGE = 1e100  # where there is no bound on x
-NEWTON = 8  # steps; each passes at least one corner
+NEWTON = 30  # steps, at most; each passes at least one corner
+BEGIN, END = ("alpha", "beta", "gamma"), ("alpha_next", "beta_next", "gamma_next")  # rows of both ends of a step
 SLACK = 1e-6  # of a bound: more is no solution
 
 
-def _rows(alpha, beta, gamma) -> list[tuple]:
+def _rows(ds, rows: dict) -> list[tuple]:
+    """alpha, beta, gamma of the rows at both ends of a step, of x at its begin: x at its end is x + 2 ds u."""
+    begin, end = (list(zip(*(entries(rows[name]) for name in names), strict=True)) for names in (BEGIN, END))
+    return begin + [(a + 2.0 * ds[0] * b, b, c) for a, b, c in end]
+
+
+def _lines(ds, rows: dict) -> list[tuple]:
     """(low, high, slope) of every row, low - slope x <= u <= high - slope x."""
     out = []
-    for a, b, c in zip(entries(alpha), entries(beta), entries(gamma), strict=True):
+    for a, b, c in _rows(ds, rows):
         turn = sign(a)
         inverse = 1.0 / (turn * a + FLAT)
         out.append(((-1.0 - turn * c) * inverse, (1.0 - turn * c) * inverse, turn * b * inverse))
@@ -43,69 +52,90 @@ def _rows(alpha, beta, gamma) -> list[tuple]:
 
 
 def _active(lines: list[tuple], x, outermost) -> tuple:
-    """Of lines p - r x the one that is `outermost` at x: its value, p and r."""
-    best: tuple = ()
-    for line in lines:
-        new = line[0] - line[1] * x, *line
-        beyond = outermost(new[0], best[0]) if best else 1.0
-        best = tuple(choose(beyond, a, b) for a, b in zip(new, best, strict=True)) if best else new
-    return best
+    """Of lines p - r x the one that is `outermost` at x: its value, p and r. In pairs: no choice waits for many others."""
+    ends = [(p - r * x, p, r) for p, r in lines]
+    while len(ends) > 1:
+        pairs, alone = zip(ends[::2], ends[1::2], strict=False), ends[len(ends) - len(ends) % 2 :]
+        ends = [_outer(outermost(b[0], a[0]), a, b) for a, b in pairs] + alone
+    return ends[0]
 
 
-def backward(alpha, beta, gamma, cap, ds, K) -> Values:
-    """K_i from K_i+1."""
+def _outer(beyond, a: tuple, b: tuple) -> tuple:
+    """b where it is beyond a."""
+    return tuple(choose(beyond, y, x) for x, y in zip(a, b, strict=True))
+
+
+def backward(cap, ds, K, **rows) -> Values:
+    """The lines at i, and K_i as far as one step of Newton's from the cap says, from K_i+1."""
     step = 0.5 / ds[0]
-    rows = [*_rows(alpha, beta, gamma), (0.0 * step, K[0] * step, step)]
-    highs, lows = [(high, slope) for _, high, slope in rows], [(low, slope) for low, _, slope in rows]
-    x = cap[0]
-    for _ in range(NEWTON):
-        high, p, r = _active(highs, x, less)
-        low, q, t = _active(lows, x, lambda a, b: less(b, a))
-        crossed = less(high, low)
-        x = choose(crossed, (p - q) / choose(crossed, r - t, 1.0), x)
-    return {"K": np.array([x])}
+    lines = [*_lines(ds, rows), (0.0 * step, K[0] * step, step)]
+    low, high, slope = (list(x) for x in zip(*lines, strict=True))
+    return {"lines": np.array([*low, *high, *slope])} | _nearer(low, high, slope, cap[0])
 
 
-def forward(alpha, beta, gamma, ds, K, X) -> Values:
-    """x_i+1 from x_i; K is that of i + 1."""
+def newton(lines, K) -> Values:
+    """K_i, one step nearer."""
+    return _nearer(*np.reshape(lines, (3, -1)).tolist(), K[0])
+
+
+def _nearer(low: list, high: list, slope: list, x) -> Values:
+    top, p, r = _active(list(zip(high, slope, strict=True)), x, less)
+    bottom, q, t = _active(list(zip(low, slope, strict=True)), x, lambda a, b: less(b, a))
+    crossed = less(top, bottom)
+    x = choose(crossed, (p - q) / choose(crossed, r - t, 1.0), x)
+    return {"K": np.array([x]), "crossed": np.array([crossed]), "done": np.array([1.0 - crossed])}
+
+
+def forward(ds, K, X, **rows) -> Values:
+    """x_i+1 from x_i, and how much of the bounds that uses; K is that of i + 1."""
     x, most_u = X[0], (K[0] - X[0]) / (2.0 * ds[0])
-    for _, high, slope in _rows(alpha, beta, gamma):
+    for _, high, slope in _lines(ds, rows):
         most_u = least(most_u, high - slope * x)
-    return {"X": np.array([most(x + 2.0 * ds[0] * most_u, 0.0)])}
+    after = most(x + 2.0 * ds[0] * most_u, 0.0)
+    u = (after - x) / (2.0 * ds[0])
+    used = [a * u + b * x + c for a, b, c in _rows(ds, rows)]
+    return {"X": np.array([after]), "used": np.array([reduce(most, (most(y, -y) for y in used))])}
 
 
 @lru_cache(maxsize=32)
-def _pass(name: str, rows: int) -> StepLoop:
+def _pass(name: str, count: int) -> StepLoop:
     """The kernel of one pass, for so many rows."""
-    rule, state, each = {
-        "backward": (backward, "K", ("alpha", "beta", "gamma", "cap", "ds")),
-        "forward": (forward, "X", ("alpha", "beta", "gamma", "ds", "K")),
+    rule, each, state = {
+        "backward": (backward, (*BEGIN, *END, "cap", "ds"), ("K",)),
+        "forward": (forward, (*BEGIN, *END, "ds", "K"), ("X", "used")),
     }[name]
-    sizes = {"alpha": rows, "beta": rows, "gamma": rows, "cap": 1, "ds": 1, "K": 1, "X": 1}
-    own = {place: sizes[place] for place in (*each, state)}
+    sizes = dict.fromkeys((*BEGIN, *END), count) | {"lines": 3 * (2 * count + 1)}
+
+    def block(name: str, rule: Callable[..., Values], places: tuple[str, ...]) -> Straight:
+        return trace(name, {place: sizes.get(place, 1) for place in places}, rule)
 
     def built() -> bytes:
-        start = trace("start", {"begin": sizes[state]}, lambda begin: {state: begin})
-        step = trace(name, own, rule)
-        frame = BlockFrame({"start": (start, {}), name: (step, {})})
-        return HOST.build(HOST.emit(Rollout(frame, (name,), ("begin",), each, (state,))), {"flops": step.count.flops})
+        start, step = (
+            block("start", lambda begin: dict.fromkeys(state, begin), ("begin",)),
+            block(name, rule, (*each, state[0])),
+        )
+        blocks, repeats = {"start": (start, {}), name: (step, {})}, ()
+        if name == "backward":
+            blocks["newton"] = block("newton", newton, ("lines", "K")), {}
+            repeats = (Repeat("again", name, "crossed", (), "newton", "done", NEWTON),)
+        order = tuple(repeat.name for repeat in repeats) or (name,)
+        rollout = Rollout(BlockFrame(blocks), order, ("begin",), each, state, repeats)
+        return HOST.build(HOST.emit(rollout), {"flops": step.count.flops})
 
-    key = cache.key(cache.sources((*ROOMS, "following")), name, str(rows), str(HOST.key("d")), np.__version__)
+    key = cache.key(cache.sources((*ROOMS, "following")), name, str(count), str(HOST.key("d")), np.__version__)
     return StepLoop(cache.remember(key, built))
 
 
 def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
     """x (B, N) of the fastest motions from rest to rest, and whether there is one (B,); bounds have one batch axis."""
     count, points = b.s.shape
-    ds = np.diff(b.s)[..., None]
-    late = b.alpha[:, 1:] + 2.0 * ds * b.beta[:, 1:], b.beta[:, 1:], b.gamma[:, 1:]  # x at the end of a step is x + 2 ds u
-    rows = [np.concatenate([x[:, :-1], y], axis=-1) for x, y in zip((b.alpha, b.beta, b.gamma), late, strict=True)]
-    cap, K, x = np.minimum(b.cap, HUGE)[..., None], np.zeros((count, points, 1)), np.zeros((count, points, 1))
-    given = [np.zeros((count, 1, 1)), *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds))]
-    _pass("backward", rows[0].shape[-1]).run([*given, K[:, -2::-1]], points - 1, 1)
-    given = [np.zeros((count, 1, 1)), *rows, ds, K[:, 1:]]
-    _pass("forward", rows[0].shape[-1]).run([*given, x[:, 1:]], points - 1, 1)
-    u = np.diff(x, axis=1) / (2.0 * ds)
-    used = np.abs(rows[0] * u + rows[1] * x[:, :-1] + rows[2]).max(axis=(1, 2), initial=0.0)
-    kept = (used < 1.0 + SLACK) & (x <= cap * (1.0 + SLACK)).all(axis=(1, 2)) & (x[:, -1, 0] <= SLACK * x.max(axis=(1, 2)))
-    return x[..., 0], kept & (x[:, 1:-1] > 0.0).all(axis=(1, 2))
+    ds, cap = np.diff(b.s)[..., None], np.minimum(b.cap, HUGE)[..., None]
+    K, x, used = (np.zeros((count, points, 1)) for _ in range(3))
+    rows = [table[:, part] for part in (slice(None, -1), slice(1, None)) for table in (b.alpha, b.beta, b.gamma)]
+    width, rest = b.alpha.shape[-1], np.zeros((count, 1, 1))
+    given = [rest, *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds))]
+    _pass("backward", width).run([*given, K[:, -2::-1]], points - 1, 1)
+    _pass("forward", width).run([rest, *rows, ds, K[:, 1:], x[:, 1:], used[:, 1:]], points - 1, 1)
+    top = x.max(axis=(1, 2))
+    kept = (used.max(axis=(1, 2)) < 1.0 + SLACK) & (x <= cap * (1.0 + SLACK)).all(axis=(1, 2))
+    return x[..., 0], kept & (x[:, -1, 0] <= SLACK * top) & (x[:, 1:-1] > 0.0).all(axis=(1, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from psiphi.following.bent import BentCurve, check_turns, on_one_side
 from psiphi.following.bounds import Bounds, Limits, bounds
 from psiphi.following.fastest import fastest
 from psiphi.following.splines import cubic, quintic
+from psiphi.following.through_poses import through_poses
 from psiphi.following.timed_path import TimedPath
 from psiphi.functions.robot import Robot
 from psiphi.wording import nearest, shown
@@ -19,6 +21,7 @@ from psiphi.wording import nearest, shown
 KINDS = ("fastest", "smooth")
 DENSE = 100  # postures through which a quintic spline is laid
 MOST = 100_000  # points
+FINE = 4  # steps between two postures, at least
 
 
 def path(
@@ -30,16 +33,18 @@ def path(
     acceleration: Any = None,
     torque: Any = None,
     points: int = 200,
+    near: Any = None,
 ) -> TimedPath:
     """q(t) through postures (..., K, nq), from rest to rest, within limits of speed, acceleration, torque (nv numbers, or one).
 
-    "fastest"   a natural cubic spline, in the least time (two passes over `points` of it; compiled, a path a SIMD lane)
+    "fastest"   a natural cubic spline, in the least time (two passes over `points` steps of it; compiled, a path a SIMD lane)
     "smooth"    minimum jerk, int |q'''|^2 dt, as fast as the limits let the whole of it be
 
     `speed` and `torque` are the robot's own (`velocity_limit`, `effort`) unless given, `acceleration` has no limit; `np.inf`
-    takes one away. Torques are those of the robot's dynamics, M a + C v + g. Quaternions run along the spline of their four
-    numbers, made of unit length. The answer is a function of time, (q, v, a), and
-    so a reference for `pp.ComputedTorque` and the others.
+    takes one away. Torques are those of the robot's dynamics, M a + C v + g. In the place of postures may stand {frame: poses
+    (..., K, 4, 4) or points (..., K, 3)}: `pp.reach` finds the first near to `near`, each other near to the one before.
+    Quaternions run along the spline of their four numbers, made of unit length. The answer is a function of time, (q, v, a),
+    and so a reference for `pp.ComputedTorque` and the others.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.load("ur5")
@@ -57,14 +62,18 @@ def path(
         raise StateError(cause, "lay it for the robot as it was before pp.embed, or with its modes locked")
     if not isinstance(kind, str) or kind not in KINDS:
         raise StateError(f"path: kind is {shown(kind)}, expected one of {', '.join(KINDS)}", nearest(kind, KINDS))
+    if isinstance(postures, Mapping):
+        postures = through_poses(robot, postures, near)
+    elif near is not None:
+        raise StateError("path: near is where the first pose is sought, and postures are given", "leave it out")
     through = on_one_side(robot, _postures(robot, postures, kind))
     limits = _limits(robot, speed, acceleration, torque)
     number = whole("points", points)
     if not 10 <= number <= MOST:
         raise StateError(f"path: points is {number}, expected 10 to {MOST}", "200 is the default")
-    knots, lead = _knots(robot, through, limits), through.shape[:-2]
+    knots = _knots(robot, through, limits)
     curve = (cubic if kind == "fastest" else quintic)(knots, through)
-    s = np.broadcast_to(np.linspace(0.0, 1.0, number + 1), (*lead, number + 1))
+    s = _grid(knots, number)
     if not robot.manifold.is_flat:
         curve = BentCurve(curve, robot.manifold)
         check_turns(robot, curve, s)
@@ -85,7 +94,7 @@ def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
         raise StateError("postures holds a quaternion of zeros", "give quaternions x, y, z, w of unit length")
     if kind == "smooth" and through.shape[-2] > DENSE:
         raise StateError(f"path: {through.shape[-2]} postures, expected at most {DENSE} for kind='smooth'", "give fewer")
-    if not (np.abs(robot.difference(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9).all():
+    if not (np.abs(robot.manifold.log(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9).all():
         raise StateError("path: one posture is the same as the one before it", "leave it out, or make two paths")
     return through
 
@@ -105,7 +114,10 @@ def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
     row = real(name, given, (), "give a number or nv numbers")
     if row.shape not in ((), (robot.nv,)) or not (row > 1e-12).all():
         raise StateError(f"{name} is {shown(given)}, expected one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
-    return np.broadcast_to(np.where(row > 1e12, np.inf, row), (robot.nv,))
+    out = np.empty(robot.nv)
+    out[:] = row
+    out[out > 1e12] = np.inf
+    return out
 
 
 def _knots(robot: Robot, through: np.ndarray, limits: Limits) -> np.ndarray:
@@ -115,6 +127,13 @@ def _knots(robot: Robot, through: np.ndarray, limits: Limits) -> np.ndarray:
     spans = (steps / pace).max(axis=-1)
     knots = np.concatenate([np.zeros((*spans.shape[:-1], 1)), np.cumsum(spans, axis=-1)], axis=-1)
     return knots / knots[..., -1:]
+
+
+def _grid(knots: np.ndarray, number: int) -> np.ndarray:
+    """(..., N): the knots, and as many points between any two, at least `number` steps in all: q'' bends at knots."""
+    count = max(FINE, -(-number // (knots.shape[-1] - 1)))
+    inner = knots[..., :-1, None] + np.diff(knots)[..., None] * (np.arange(count) / count)
+    return np.concatenate([inner.reshape(*knots.shape[:-1], -1), knots[..., -1:]], axis=-1)
 
 
 def _fast(b: Bounds) -> np.ndarray:

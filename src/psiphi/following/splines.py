@@ -6,6 +6,7 @@ quintic   q'''' continuous, at rest at the ends; least integral of |q'''|^2 (min
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,23 +21,23 @@ class Spline:
 
     def __call__(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, dq/ds, d2q/ds2 at s (..., N), each (..., N, n)."""
-        piece = np.clip((s[..., None] >= self.knots[..., None, 1:-1]).sum(axis=-1), 0, self.knots.shape[-1] - 2)
-        x = (s - np.take_along_axis(self.knots, piece, axis=-1))[..., None]
-        own = np.take_along_axis(self.coefficients, piece[..., None, None], axis=-3)
-        last = own.shape[-2] - 1
-        value, first, second = (np.zeros(own.shape[:-2] + own.shape[-1:]) for _ in range(3))
-        for power in range(last, -1, -1):  # Horner's scheme of the value and of its derivatives
-            second = second * x + 2.0 * first
-            first = first * x + value
-            value = value * x + own[..., power, :]
-        return value, first, second
+        pieces, powers, n = self.coefficients.shape[-3:]
+        own = steps_of(self.knots, s)
+        x = s - np.take_along_axis(self.knots, own, axis=-1)
+        first = pieces * np.arange(math.prod(s.shape[:-1])).reshape(*s.shape[:-1], 1)  # where a curve's pieces begin
+        rows = np.zeros((3, *x.shape, 1, powers))
+        for order, out in enumerate(rows[..., 0, :]):
+            _fill(out, x, order)
+        q, slope, bend = (rows @ self.coefficients.reshape(-1, powers, n)[first + own])[..., 0, :]
+        return q, slope, bend
 
-    def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same at one s for each curve, with more batch axes in front: s (more, ...) -> (more, ..., n)."""
-        knots = np.broadcast_to(self.knots, (*s.shape, self.knots.shape[-1]))
-        wide = Spline(knots, np.broadcast_to(self.coefficients, (*s.shape, *self.coefficients.shape[-3:])))
-        q, first, second = (x[..., 0, :] for x in wide(s[..., None]))
-        return q, first, second
+
+def steps_of(knots: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Between which of its knots (..., K) each s (..., N) is: that of k and k + 1."""
+    found = np.empty(s.shape, dtype=np.intp)
+    for own in np.ndindex(s.shape[:-1]):
+        found[own] = np.searchsorted(knots[own][1:-1], s[own], side="right")
+    return found
 
 
 def cubic(knots: np.ndarray, points: np.ndarray) -> Spline:
@@ -45,14 +46,25 @@ def cubic(knots: np.ndarray, points: np.ndarray) -> Spline:
     slope = np.diff(points, axis=-2) / h
     bend = np.zeros(points.shape)  # q'' at the knots
     if count > 2:
-        inner = np.arange(count - 2)
-        A = np.zeros((*knots.shape[:-1], count - 2, count - 2))
-        A[..., inner, inner] = 2.0 * (h[..., :-1, 0] + h[..., 1:, 0])
-        A[..., inner[1:], inner[:-1]] = A[..., inner[:-1], inner[1:]] = h[..., 1:-1, 0]
-        bend[..., 1:-1, :] = np.linalg.solve(A, 6.0 * np.diff(slope, axis=-2))
+        bend[..., 1:-1, :] = _three_diagonals(
+            2.0 * (h[..., :-1, :] + h[..., 1:, :]), h[..., 1:-1, :], 6.0 * np.diff(slope, axis=-2)
+        )
     first = slope - h * (2.0 * bend[..., :-1, :] + bend[..., 1:, :]) / 6.0
     parts = [points[..., :-1, :], first, 0.5 * bend[..., :-1, :], np.diff(bend, axis=-2) / (6.0 * h)]
     return Spline(knots, np.stack(parts, axis=-2))
+
+
+def _three_diagonals(middle: np.ndarray, beside: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """A x = right (..., n, m), A of three diagonals, (..., n, 1) and twice (..., n - 1, 1): from the end back, and forth."""
+    D, x = middle.copy(), right.copy()
+    for i in range(D.shape[-2] - 2, -1, -1):
+        share = beside[..., i, :] / D[..., i + 1, :]
+        D[..., i, :] -= share * beside[..., i, :]
+        x[..., i, :] -= share * x[..., i + 1, :]
+    x[..., 0, :] /= D[..., 0, :]
+    for i in range(1, D.shape[-2]):
+        x[..., i, :] = (x[..., i, :] - beside[..., i - 1, :] * x[..., i - 1, :]) / D[..., i, :]
+    return x
 
 
 def quintic(knots: np.ndarray, points: np.ndarray) -> Spline:
@@ -63,24 +75,22 @@ def quintic(knots: np.ndarray, points: np.ndarray) -> Spline:
     row = 0
     for k in range(pieces):
         own = slice(6 * k, 6 * k + 6)
-        A[..., row, 6 * k], b[..., row, :] = 1.0, points[..., k, :]
-        A[..., row + 1, own], b[..., row + 1, :] = _derivative(h[..., k], 0), points[..., k + 1, :]
+        A[..., row, 6 * k], b[..., row, :], b[..., row + 1, :] = 1.0, points[..., k, :], points[..., k + 1, :]
+        _fill(A[..., row + 1, own], h[..., k], 0)
         row += 2
         for order in range(1, 5) if k + 1 < pieces else ():  # the next piece goes on as this one ends
-            A[..., row, own] = _derivative(h[..., k], order)
-            A[..., row, 6 * k + 6 : 6 * k + 12] = -_derivative(np.zeros(lead), order)
+            _fill(A[..., row, own], h[..., k], order)
+            A[..., row, 6 * k + 6 + order] = -math.factorial(order)
             row += 1
     for order in (1, 2):
-        A[..., row, :6] = _derivative(np.zeros(lead), order)
-        A[..., row + 1, -6:] = _derivative(h[..., -1], order)
+        A[..., row, order] = 1.0
+        _fill(A[..., row + 1, -6:], h[..., -1], order)
         row += 2
     return Spline(knots, np.linalg.solve(A, b).reshape(*lead, pieces, 6, n))
 
 
-def _derivative(x: np.ndarray, order: int) -> np.ndarray:
-    """(..., 6): d^order/dx^order of 1, x, ..., x^5."""
-    out = np.zeros((*x.shape, 6))
-    for power in range(order, 6):
-        factor = np.prod(np.arange(power - order + 1, power + 1, dtype=float))
-        out[..., power] = factor * x ** (power - order)
-    return out
+def _fill(out: np.ndarray, x: np.ndarray, order: int) -> None:
+    """d^order/dx^order of 1, x, x^2, ... into zeros (..., powers)."""
+    out[..., order] = math.factorial(order)
+    for power in range(order + 1, out.shape[-1]):
+        np.multiply(out[..., power - 1], (power / (power - order)) * x, out=out[..., power])

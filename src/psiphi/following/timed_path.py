@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.following.bent import BentCurve
-from psiphi.following.splines import Spline
+from psiphi.following.splines import Spline, steps_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,31 +38,27 @@ class TimedPath:
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(q, v, a), each (..., nq): the axes of t, then those of the path's own batch."""
         when = real("t", t, (), "give seconds")
-        batch = self.s.shape[:-1]
-        at = np.broadcast_to(when.reshape(when.shape + (1,) * len(batch)), (*when.shape, *batch))
-        moving = (at >= 0.0) & (at <= self.times[..., -1])
-        clock = np.clip(at, 0.0, self.times[..., -1])
-        i = self._steps(clock)
-
-        def of(x: np.ndarray, k: np.ndarray) -> np.ndarray:
-            return np.take_along_axis(np.broadcast_to(x, (*clock.shape, x.shape[-1])), k[..., None], axis=-1)[..., 0]
-
-        begin, end, since = of(self.speeds, i), of(self.speeds, i + 1), clock - of(self.times, i)
-        u = (end - begin) / (of(self.times, i + 1) - of(self.times, i))
-        q, first, second = self.curve.at(of(self.s, i) + since * (begin + 0.5 * since * u))
-        rate, u = np.where(moving, begin + since * u, 0.0)[..., None], np.where(moving, u, 0.0)[..., None]
-        return q, first * rate, second * rate**2 + first * u
+        q, v, a = (np.moveaxis(x, -2, 0) for x in self._at(when.ravel()))
+        lead = when.shape + self.s.shape[:-1]
+        return q.reshape(*lead, -1), v.reshape(*lead, v.shape[-1]), a.reshape(*lead, a.shape[-1])
 
     def along(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
         """(q, v, a) at times (n,), each (..., n, nq): what compiled rollouts ask a reference for at once."""
-        return tuple(np.moveaxis(x, 0, -2) for x in self(np.atleast_1d(real("times", times, (), "give seconds"))))
+        return self._at(np.atleast_1d(real("times", times, (), "give seconds")))
 
-    def _steps(self, clock: np.ndarray) -> np.ndarray:
-        """Which step of the path each time is in."""
-        found = np.empty(clock.shape, dtype=np.intp)
-        for own in np.ndindex(self.s.shape[:-1]):
-            found[(..., *own)] = np.searchsorted(self.times[own], clock[(..., *own)], side="right") - 1
-        return np.clip(found, 0, self.s.shape[-1] - 2)
+    def _at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        at, end = np.broadcast_to(times, (*self.s.shape[:-1], len(times))), self.times[..., -1:]
+        moving, clock = (at >= 0.0) & (at <= end), np.clip(at, 0.0, end)
+        i = steps_of(self.times, clock)
+
+        def of(x: np.ndarray, k: np.ndarray) -> np.ndarray:
+            return np.take_along_axis(x, k, axis=-1)
+
+        before, after, since = of(self.speeds, i), of(self.speeds, i + 1), clock - of(self.times, i)
+        u = (after - before) / (of(self.times, i + 1) - of(self.times, i))
+        q, first, second = self.curve(of(self.s, i) + since * (before + 0.5 * since * u))
+        rate, u = np.where(moving, before + since * u, 0.0)[..., None], np.where(moving, u, 0.0)[..., None]
+        return q, first * rate, second * rate**2 + first * u
 
     def __repr__(self) -> str:
         shortest, longest = float(np.min(self.duration)), float(np.max(self.duration))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from psiphi.arguments import on_card, owner, read
 from psiphi.errors import StateError
@@ -16,6 +19,8 @@ _entered: dict[str, Any] = {}
 
 def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = None, check: Any = False) -> Any:
     """The results of a function for arrays some of which are foreign (`arguments.is_foreign`)."""
+    if out is None and dtype is None and check is False and _are_tensors(values):
+        return _import("torch") and _entered["torch"](function, values)
     name, library = function.name, _owner(values)
     there = [on_card(value) for value in values]
     if check is not False:
@@ -23,7 +28,8 @@ def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = No
         raise StateError(f"{name}: check=True looks at numbers, and these are {where}", "check NumPy arrays on the host")
     if library == "torch" and out is None and dtype is None and (all(there) or not any(there)):
         return _import("torch") and _entered["torch"](function, values)
-    if any(there) and not (library == "jax" and all(there) and out is None and dtype is None and hasattr(function, "source")):
+    plain = out is None and dtype is None and hasattr(function, "source")
+    if any(there) and not (library == "jax" and plain and all(owner(value) == library for value in values)):
         return function.run(values, out, dtype)
     if out is not None or dtype is not None:
         word = "out" if out is not None else "dtype"
@@ -31,6 +37,12 @@ def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = No
             f"{name}: {word}= is for NumPy arrays, and these are of {library}", f"leave it out; {library} converts"
         )
     return _import("jax") and _entered["jax"](function, values)
+
+
+def _are_tensors(values: Sequence[Any]) -> bool:
+    """Whether these are all plain tensors of the host: the way that is taken most, and not to be asked about twice."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and all(type(x) is torch.Tensor and not x.is_cuda for x in values)
 
 
 def _import(library: str) -> bool:
@@ -53,6 +65,12 @@ def full(like: Any, size: int, value: float) -> Any:
     """So many equal numbers in the library of `like`, where it lies, in its type."""
     name = owner(like)
     return (BY_MODULE[name] if name else library_of("like", like)).full(like, size, value)
+
+
+def mathematics(like: Any) -> Any:
+    """The module that has the functions (log, linalg) of an array's library."""
+    name = owner(like)
+    return np if not name else need({"jax": "jax.numpy"}.get(name, name), f"an array of {name}", f"psiphi[{name}]")
 
 
 def numbers(function: Any, index: int, value: Any) -> Any:

@@ -12,7 +12,6 @@ rules of that kind alone, and they cost less. Where nobody watches, the dispatch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -32,15 +31,22 @@ _library = torch.library.Library("psiphi", "FRAGMENT")
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
-    tensors = _tensors(function, values)
+    watched = torch.compiler.is_compiling() or _transforms() or _modes()
+    tensors = values if not watched and _are_alike(values) else _tensors(function, values)
     index, wanted = function.number, torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    if not watched:
+        return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
     if torch.compiler.is_compiling():
         return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
-    if _transforms() or (_modes() and wanted):
+    if _transforms() or wanted:
         return _Watched.apply(index, *tensors)
-    if _modes():
-        return _sent(index, *tensors)
-    return (_Call.apply if wanted else _run)(index, *tensors)
+    return _sent(index, *tensors)
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Whether these are tensors of one type, float64 or float32; what else is wrong with them, NumPy finds."""
+    kind = getattr(values[0], "dtype", None)
+    return kind in KINDS and all(type(x) is torch.Tensor and x.dtype is kind for x in values)
 
 
 def _sent(index: int, *tensors: Any) -> Any:
@@ -85,21 +91,34 @@ def _registered(takes: int, gives: int) -> str:
 
 
 def _run(index: int, *tensors: Any) -> Any:
+    return _evaluated(named(index), tensors)
+
+
+def _evaluated(function: Any, tensors: Sequence[Any]) -> Any:
     """On the host by views, on a card by its kernel."""
-    function = named(index)
     if tensors[0].is_cuda:
         return function.run([x.contiguous() for x in tensors])
-    results = _at_once(function, [x.numpy(force=True) for x in tensors])
+    results = _at_once(function, list(map(_view, tensors)))
     if isinstance(results, tuple):
         return tuple(torch.from_numpy(np.asarray(x)) for x in results)
     return torch.from_numpy(np.asarray(results))
 
 
+def _view(x: Any) -> np.ndarray:
+    """The numbers of a tensor where they are; where that cannot be (its sign is kept apart), a copy."""
+    try:
+        return (x.detach() if x.requires_grad else x).numpy()
+    except RuntimeError:
+        return x.numpy(force=True)
+
+
 def _at_once(function: Any, arrays: list[np.ndarray]) -> Any:
     """Its results for arrays of the right kind; where they do not fit together, its words about it."""
     if getattr(function, "needs_no_check", False):
-        with suppress(ValueError):
+        try:
             return function.run(arrays)
+        except ValueError:
+            pass
     return function(*arrays)
 
 
@@ -131,7 +150,7 @@ def _backward(ctx: Any, *weights: Any) -> Any:
 def _pulled(pullback: Any, tensors: Sequence[Any]) -> Any:
     """What autograd asks for while nobody watches is of the right kind: the function's arguments, weights like its results."""
     watched = torch.is_grad_enabled() or torch.compiler.is_compiling() or _transforms() or _modes()
-    return call(pullback, tensors) if watched else _run(pullback.number, *tensors)
+    return call(pullback, tensors) if watched else _evaluated(pullback, tensors)
 
 
 def _summed(gradient: Any, shape: Any) -> Any:
@@ -166,9 +185,10 @@ class _Call(torch.autograd.Function):
     backward = staticmethod(_backward)
 
     @staticmethod
-    def forward(ctx: Any, index: int, *tensors: Any) -> Any:
-        _keep(ctx, (index, *tensors), None)
-        return _run(index, *tensors)
+    def forward(ctx: Any, function: Any, *tensors: Any) -> Any:
+        ctx.function = function
+        ctx.save_for_backward(*tensors)
+        return _evaluated(function, tensors)
 
 
 def _rows(function: Any, tensors: Sequence[Any], axes: Sequence[Any]) -> list[tuple[Any, Any, Any]]:

@@ -24,7 +24,7 @@ from psiphi.model.clusters import OUTSIDE, Cluster, Spot
 from psiphi.model.modal_laws import laws_of
 from psiphi.model.model import WORLD, Pose
 from psiphi.spatial.screws import Inertia, add, dot, force, inertia, motion, pose, rigid, unrotate
-from psiphi.spatial.small import apply, part, transpose
+from psiphi.spatial.small import apply, flat, part, transpose
 from psiphi.spatial.stacks import DenseSquare, ReducedInertia, StackedInertia
 
 
@@ -55,13 +55,13 @@ class Junction:
         return total
 
     def motion(self, V: list) -> list:
-        return self.outward(motion, V, _flat)
+        return self.outward(motion, V, flat)
 
     def force(self, f: list) -> list:
         return self.inward(force, [part(f, k) for k in range(len(self.paths))])
 
     def unrotate(self, x: list) -> list:
-        return self.outward(unrotate, x, _flat)
+        return self.outward(unrotate, x, flat)
 
     def inertia(self, P: StackedInertia | ReducedInertia) -> Inertia:
         """φ P φ*: composite bodies; less (φ g) (φ u)* where a joint has taken its part."""
@@ -91,11 +91,7 @@ class Junction:
         for path, on in zip(self.paths, self.hangs, strict=True):
             found.append(pose(path, *((R, p) if on == OUTSIDE else found[on])))
         found += [(EYE3, ZERO3)] * self.rotors
-        return _flat([R for R, _ in found]), _flat([p for _, p in found])
-
-
-def _flat(values: Sequence[list]) -> list:
-    return [x for value in values for x in value]
+        return flat([R for R, _ in found]), flat([p for _, p in found])
 
 
 def _sum(a: Any, b: Any) -> Any:
@@ -171,7 +167,7 @@ class Compound:
         found: list = []
         for path, on, x in zip(junction.paths, junction.hangs, own, strict=True):
             found.append(x if on == OUTSIDE else add(motion(path, found[on]), x))
-        return _flat(found)
+        return flat(found)
 
     def gathered(self, junction: Junction, x: list) -> list:
         """φ_S x: each body's own force, and those of the bodies that hang on it."""
@@ -180,7 +176,7 @@ class Compound:
             on = junction.hangs[k]
             if on != OUTSIDE:
                 found[on] = add(found[on], force(junction.paths[k], found[k]))
-        return _flat(found) + x[6 * len(found) :]
+        return flat(found) + x[6 * len(found) :]
 
     def rotor(self, q: list) -> list:
         """X* J_m X of the rotors that do not stand in the stack."""

@@ -24,6 +24,7 @@ import numpy as np
 from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
+from psiphi.model.inertias import second_moments
 from psiphi.model.model import WORLD, Joint, Model, Pose
 from psiphi.model.skeleton import Axes, canonical_axes
 from psiphi.spatial import small
@@ -163,7 +164,7 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
     to_axes = gauge.inv
     com = to_axes.rotation @ body.com + to_axes.translation
     inertia = to_axes.rotation @ body.inertia @ to_axes.rotation.T
-    pseudo = 0.5 * np.trace(inertia) * np.eye(3) - inertia + body.mass * np.outer(com, com)
+    pseudo = second_moments(inertia) + body.mass * np.outer(com, com)
     return Link(
         index=k,
         parent=joint.parent,
@@ -184,18 +185,12 @@ def _in_axes(to: Pose, m: Any, mc: list, J: list) -> tuple[Any, list, list]:
     """Mass, first and second moment about other axes: R mc + m t,  R J R* + t (R mc)* + (R mc) t* + m t t*."""
     R, t = to.rotation.tolist(), to.translation.tolist()
     first = small.apply(R, mc)
-    return m, [x + m * y for x, y in zip(first, t, strict=True)], _moved(_turned(R, J), m, first, t)
+    return m, [x + m * y for x, y in zip(first, t, strict=True)], small.steiner(_turned(R, J), m, first, t)
 
 
 def _turned(R: list, J: list) -> list:
     """R J R*."""
     return small.transpose([small.apply(R, row) for row in small.transpose([small.apply(R, row) for row in J])])
-
-
-def _moved(J: list, m: Any, first: list, t: list) -> list:
-    """J + t first* + first t* + m t t*."""
-    rows = [[J[i][j] + (t[i] * first[j] + first[i] * t[j]) + m * (t[i] * t[j]) for j in range(i, 3)] for i in range(3)]
-    return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
 
 
 def _depth(model: Model) -> int:

@@ -39,7 +39,7 @@ def _singular(robot: Any, q: np.ndarray, *parameters: np.ndarray) -> tuple[str, 
     """
     x = np.zeros((max([6, *(joint.v_slice.stop - joint.v_slice.start for joint in robot.units)]), robot.nv))
     for joint in robot.units:
-        own = range(joint.v_slice.start, joint.v_slice.stop)
+        own = range(joint.v_slice.start, joint.v_slice.stop)  # a unit: perhaps joints that move together
         x[range(len(own)), own] = 1.0
     with np.errstate(all="ignore"):
         _, columns = robot.function("factor_product").ufunc(q, x, *parameters)

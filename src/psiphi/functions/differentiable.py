@@ -173,7 +173,8 @@ class JacobianByColumns(Differentiable):
         spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True)]
         found = []
         for along, to in zip(self._columns(), given, strict=True):
-            unit = np.eye(along.inputs[-1].size, dtype=kind)
+            by = along.inputs[-1]
+            unit = np.eye(by.size, dtype=kind).reshape(by.size, *by.shape)
             columns = along.run([*spread, unit], (None, None), kind)[1].swapaxes(-1, -2)
             if to is not None:
                 np.copyto(to, columns, casting="same_kind")

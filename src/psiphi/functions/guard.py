@@ -216,11 +216,13 @@ def in_words(model: Model, name: str, source: Any, values: Sequence[Any], out: A
 
 def check_dtype(name: str, dtype: Any) -> None:
     """float64, float32, or none."""
+    if dtype is None:
+        return
     try:
-        kind = None if dtype is None else np.dtype(dtype)
+        kind = np.dtype(dtype)
     except (TypeError, ValueError):
         kind = np.dtype(object)
-    if kind not in (None, np.dtype(np.float64), np.dtype(np.float32)):
+    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise StateError(f"{name}: dtype is {shown(dtype)}, expected float64 or float32", "leave it out, or give one of these")
 
 

@@ -21,6 +21,7 @@ from psiphi.editing.changing import with_bodies
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.freed import OF_COORDINATES, UPPER, FreeBlock, Freed, moments, ten
+from psiphi.model.inertias import of_second_moments, off_origin, second_moments
 from psiphi.model.model import WORLD, Body
 from psiphi.model.posing import place, pose
 from psiphi.model.states import first
@@ -35,14 +36,13 @@ def pseudo_inertia(pi: np.ndarray) -> np.ndarray:
     S[..., 3, 3], S[..., :3, 3] = pi[..., 0], pi[..., 1:4]
     S[..., 3, :3] = S[..., :3, 3]
     I = symmetric(pi[..., 4:])
-    S[..., :3, :3] = 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I
+    S[..., :3, :3] = second_moments(I)
     return S
 
 
 def from_pseudo_inertia(S: np.ndarray) -> np.ndarray:
     """The ten numbers (..., 10) of S."""
-    J = S[..., :3, :3]
-    I = np.trace(J, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - J
+    I = of_second_moments(S[..., :3, :3])
     return np.concatenate([S[..., 3:, 3], S[..., :3, 3], I[..., UPPER[0], UPPER[1]]], axis=-1)
 
 
@@ -127,9 +127,9 @@ def payload(robot: Any, freed: Freed, frame: Any, mass: Any, com: Any, inertia: 
         cause = f"payload: the batch axes of mass {m.shape}, com {c.shape[:-1]} and inertia {I.shape[:-2]} do not fit together"
         raise StateError(cause, "make them equal, 1, or absent") from None
     c, I = np.broadcast_to(c @ R.T + t, (*lead, 3)), np.broadcast_to(R @ I @ R.T, (*lead, 3, 3))
-    m = np.broadcast_to(m, lead)[..., None]
-    about = I + m[..., None] * ((c * c).sum(-1)[..., None, None] * np.eye(3) - c[..., :, None] * c[..., None, :])
-    load = np.concatenate([m, m * c, about[..., UPPER[0], UPPER[1]]], axis=-1)
+    m = np.broadcast_to(m, lead)
+    about = I + off_origin(m, c)
+    load = np.concatenate([m[..., None], m[..., None] * c, about[..., UPPER[0], UPPER[1]]], axis=-1)
     return _filled(freed, {block: freed.values[block.own] + load})
 
 
@@ -183,7 +183,7 @@ def _body(body: Body, m: float, mc: list, J: list) -> Body:
     """The body with other mass, first and second moment about its link's origin."""
     c = np.array(mc) / m if m > 0.0 else np.zeros(3)
     central = J - m * np.outer(c, c)
-    return replace(body, mass=float(m), com=frozen(c), inertia=frozen(np.trace(central) * np.eye(3) - central), solid=None)
+    return replace(body, mass=float(m), com=frozen(c), inertia=frozen(of_second_moments(central)), solid=None)
 
 
 def total_mass(robot: Any, freed: Freed, parameters: Any) -> Any:

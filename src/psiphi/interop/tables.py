@@ -14,9 +14,8 @@ import numpy as np
 
 from psiphi.model.model import IDENTITY, WORLD, Joint, Pose
 from psiphi.spatial import rotations
-from psiphi.spatial.entries import along, entries, stacked
-from psiphi.spatial.rotations import quaternions
-from psiphi.spatial.screws import Turn
+from psiphi.spatial.entries import along
+from psiphi.spatial.rotations import quaternions, rotation_matrices
 
 
 def _same(q, joint):
@@ -33,11 +32,6 @@ class PeerJoint:
     from_q: Callable = _same
     T: np.ndarray | Callable | None = None
     rate: Callable | None = None
-
-
-def rotation(q) -> np.ndarray:
-    """The matrix R (..., 3, 3) of quaternions x, y, z, w of any length but zero."""
-    return np.stack([stacked(row) for row in Turn.from_quaternion(entries(q)).R], axis=-2)
 
 
 def plane_turn(angle) -> np.ndarray:
@@ -83,26 +77,22 @@ def _mujoco_free_to_q(q, joint):
     return np.concatenate([q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(turn)], axis=-1)
 
 
-def _unturned(p, q):
-    return rotations.multiply(rotations.conjugate(p), q)
-
-
 def _mujoco_free_from_q(q, joint):
     pose = _outer(joint)
-    turn = along(_unturned, quaternions(pose.rotation), scalar_last(q[..., 3:]))
+    turn = along(rotations.between, quaternions(pose.rotation), scalar_last(q[..., 3:]))
     return np.concatenate([(q[..., :3] - pose.translation) @ pose.rotation, turn], axis=-1)
 
 
 def _mujoco_free_T(q, joint):
     T = np.zeros((*q.shape[:-1], 6, 6))
-    T[..., :3, 3:] = _outer(joint).rotation @ rotation(q[..., 3:])
+    T[..., :3, 3:] = _outer(joint).rotation @ rotation_matrices(q[..., 3:])
     T[..., 3:, :3] = np.eye(3)
     return T
 
 
 def _mujoco_free_rate(q, v, joint):
     turning = np.einsum(
-        "...ij,...j->...i", rotation(q[..., 3:]), np.cross(v[..., :3], v[..., 3:])
+        "...ij,...j->...i", rotation_matrices(q[..., 3:]), np.cross(v[..., :3], v[..., 3:])
     )  # d/dt (R v) = R (a + w x v)
     turning = turning @ _outer(joint).rotation.T
     return np.concatenate([turning, np.zeros_like(turning)], axis=-1)

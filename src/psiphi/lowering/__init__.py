@@ -11,6 +11,7 @@ computes which node). What letters do at one body are `steps/`; those that need 
     regression.py                   torques by inertial parameters, which no operator says
     slopes.py, forward_slopes.py    derivatives of inverse and of forward dynamics, as matrices;
     changes.py, inverse_changes.py  of forward and of inverse dynamics along a vector, and their gradients
+    loads.py                        wrenches on frames, in all four
     quasi.py                        velocities that are computed
     loops.py                        it all as the papers' pseudo-code
 """

@@ -12,11 +12,13 @@ from typing import ClassVar
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.forward_slopes import FILTER, filtered, smoothed, true_motion
-from psiphi.lowering.slopes import MOVED, Arguments, accelerated, start
+from psiphi.lowering.loads import NO_LOADS, Loads
+from psiphi.lowering.slopes import MOVED, Arguments, accelerated, world_keeping
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, force, rotate, unrotate
+from psiphi.spatial.screws import add, cross, force, rotate, subtract, unrotate
+from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import axial, joint_velocity, wedge
-from psiphi.steps.local import ZERO3, ZERO6, adjoint_map, articulate, force_cross
+from psiphi.steps.local import ZERO3, ZERO6, articulate, force_cross
 from psiphi.steps.newton import body_force
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
@@ -34,14 +36,18 @@ PULLED = [
 ]
 
 
+STILL = ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]  # the change of the world's w, w', v' and U
+
+
 class OfForwardDynamics:
     """What goes with the value of forward dynamics under the torques `tau`; `loops` as the papers' pseudo-code."""
 
     rods = True
     more: ClassVar[list[str]]  # its loops beside the value's
 
-    def __init__(self, tau: str):
-        self.tau, self.names, self.loops = tau, ("q", "v", tau), [*MOVED, *FILTER, *self.more]
+    def __init__(self, tau: str, loads: Loads = NO_LOADS):
+        self.tau, self.loads, self.names = tau, loads, ("q", "v", tau, *loads.names)
+        self.loops = [*MOVED, *FILTER, *self.more]
 
 
 class ForwardChange(OfForwardDynamics):
@@ -53,11 +59,7 @@ class ForwardChange(OfForwardDynamics):
         value, change = (arg.name for arg in outputs)
 
         def given(site: Site, which: str) -> list:
-            return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
-
-        def world(site: Site) -> None:
-            start(tree.gravity, site)
-            site.keep(changed=(ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]), da=ZERO6)
+            return change_of(site, which, wanted)
 
         def inward(site: Site) -> None:
             articulate(site)
@@ -66,6 +68,7 @@ class ForwardChange(OfForwardDynamics):
         def outward(site: Site) -> None:
             site.write_joint(value, true_motion(site))
             change_motion(site, given(site, "q"), given(site, "v"))
+            self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
 
         def gather(site: Site) -> None:
             # what the joint's own change does to the force that it passes on rides with the message
@@ -76,10 +79,16 @@ class ForwardChange(OfForwardDynamics):
         def spread(site: Site) -> None:
             site.write_joint(change, smoothed(site, "dz", "da"))
 
-        first = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None))
+        first = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads))
         sweeps = (first, Sweep(TIP_TO_BASE, inward), Sweep(BASE_TO_TIP, outward))
         sweeps += (Sweep(TIP_TO_BASE, gather), Sweep(BASE_TO_TIP, spread))
-        return Program(name, inputs, outputs, sweeps, world)
+        world = world_keeping(tree.gravity, self.loads, changed=STILL, da=ZERO6)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
+
+
+def change_of(site: Site, which: str | None, wanted: tuple[str, ...]) -> list:
+    """The joint's part of a change that is asked for; of another, nothing."""
+    return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
 
 
 def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
@@ -120,10 +129,6 @@ class ForwardGradient(OfForwardDynamics):
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"
         bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
 
-        def world(site: Site) -> None:
-            start(tree.gravity, site)
-            site.keep(weighed=ZERO6)
-
         def inward(site: Site) -> None:
             articulate(site)
             filtered(site, site.of(self.tau), "z", site.kept["needs"])
@@ -135,17 +140,21 @@ class ForwardGradient(OfForwardDynamics):
             if self.tau in bars:
                 site.write_joint(bars[self.tau], tau_bar)
 
+            if self.loads.word in bars:
+                self.loads.pull(site, bars[self.loads.word], 1.0)
+
         def adjoint(site: Site) -> None:
-            for which, bar in zip("qv", pulled(site), strict=False):
+            for which, bar in zip("qv", pulled(site, self.loads), strict=False):
                 if which in bars:
                     site.write_joint(bars[which], bar)
 
-        sweeps = (Sweep(BASE_TO_TIP, lambda site: accelerated(site, None)), Sweep(TIP_TO_BASE, inward))
+        sweeps = (Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)), Sweep(TIP_TO_BASE, inward))
         sweeps += (Sweep(BASE_TO_TIP, outward), *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []))
-        return Program(name, inputs, outputs, sweeps, world)
+        world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 
-def pulled(site: Site) -> tuple[list, list, list]:
+def pulled(site: Site, loads: Loads) -> tuple[list, list, list]:
     """Tip to base: the gradients by q and v of this joint, and what w' and v' of the body count for; what is asked of w, w' and
     v' of the parent travels inward."""
     path, (wp, wdp, vdp), Vd = site.path, site.kept["above"], joint_velocity(site)
@@ -175,6 +184,8 @@ def pulled(site: Site) -> tuple[list, list, list]:
     f, lam = site.kept["f"], site.kept["weighed+"]
     turned = add(add(cross(above, wp), cross(wdb, wdp)), cross(vb, vdp))
     turned = add(turned, add(cross(f[:3], lam[:3]), cross(f[3:], lam[3:])))
+    if (couple := loads.couple(site)) is not None:
+        turned = subtract(turned, couple)
     shifted = add(add(cross(vb, wdp), cross(wp, cross(wp, vb))), cross(f[3:], lam[:3]))
     by_q = [-x for x in small.apply(site.H, turned + shifted)]
     by_v = add(wb, cross(wdb, wp)) + cross(vb, add(wp, site.kept["w"]))

@@ -11,11 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.framing.framing import Tree
+from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, motion, subtract
+from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
+from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import joint_velocity
-from psiphi.steps.local import adjoint_map, articulate
+from psiphi.steps.local import articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
 
 CLIMBS_PSI = [
@@ -33,6 +35,7 @@ FILTER = [
 
 def filtered(site: Site, x: list, name: str, own: list) -> None:
     """Tip to base: z = own + Σ φ z⁺, z⁺ = z + G (x - H z); what is left of x is D ν."""
+    # the joint yields until its torque is x: G (x - H z) is what that changes of the force, and H z⁺ = x
     below, gain = site.children.get(name), site.kept["gain"]
     z = own if below is None else add(own, below)
     left = subtract(x, small.apply(site.H, z))
@@ -43,6 +46,7 @@ def filtered(site: Site, x: list, name: str, own: list) -> None:
 
 def smoothed(site: Site, name: str, out: str) -> list:
     """Base to tip: λ = φ* λ(p) + H* u, with u = ν - G* φ* λ(p), which it returns."""
+    # the motion inherited through the locked joint, less what the joint gives way to it: G* φ* λ(p)
     above = motion(site.path, site.parent[out])
     u = subtract(site.kept[f"{name} nu"], site.kept["gain"].adjoint(above))
     site.keep(**{f"{out}+": above, out: add(above, adjoint_map(site.H, u))})
@@ -53,6 +57,7 @@ def true_motion(site: Site) -> list:
     """Base to tip: accelerations; the inboard motion with them, and the joint's force f = z⁺ + P⁺ λ⁺."""
     a = smoothed(site, "z", "accelerations")
     more, (w, wd, vd) = site.kept["accelerations+"], site.kept["above"]
+    # at roots λ⁺ = 0: the world's -g is in z, counted by the first sweep
     f = site.kept["z+"]
     f = f if site.at_root else add(f, site.kept["P_plus"] @ more)
     site.keep(above=(w, add(wd, more[:3]), add(vd, more[3:])), f=f)
@@ -64,8 +69,8 @@ class ForwardSlopes:
 
     rods = True
 
-    def __init__(self, tau: str, psi: bool):
-        self.tau, self.psi, self.names = tau, psi, ("q", "v", tau)
+    def __init__(self, tau: str, psi: bool, loads: Loads = NO_LOADS):
+        self.tau, self.psi, self.loads, self.names = tau, psi, loads, ("q", "v", tau, *loads.names)
 
     @property
     def loops(self) -> list[str]:
@@ -75,11 +80,12 @@ class ForwardSlopes:
         return [*MOVED, *FILTER, "for k = tips .. base:", *climbs, f"{last}, the tree's zeros left out"]
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
-        matrix, W, gains, free = SlopeMatrix(), Entries(), {}, {}
+        matrix, W, gains, free = SlopeMatrix(loads=self.loads), Entries(), {}, {}
 
         def world(site: Site) -> None:
             matrix.clear()
             start(tree.gravity, site)
+            self.loads.start(site)
 
         def inward(site: Site) -> None:
             articulate(site)
@@ -90,25 +96,28 @@ class ForwardSlopes:
 
         def outward(site: Site) -> None:
             true_motion(site)
+            # ψ words read velocities at the links' origins, φ words from each link's own (V = [w; 0]): only these need v
             if self.psi:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
-            if site.at_root and len(site.H) == 6 and all(isinstance(x, float) and x == 0.0 for x in site.rotor):
+            whole = site.at_root and len(site.H) == 6 and not self.loads.is_world
+            if whole and all(map(vanishes, site.rotor)):
                 _, wd, vd = site.kept["above"]
                 free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
 
         def finish(site: Site) -> None:
             for which, arg in zip(wanted, outputs, strict=True):
-                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}[which]
-                write(site, arg.name, tree.nv, _solved(tree.nv, entries, W, gains, free if which == "q" else {}, self.psi))
+                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}.get(which, matrix.by_load)
+                shape, own = (tree.nv, arg.shape[-1]), free if which == "q" else {}
+                write(site, arg.name, shape[1], _solved(shape, entries, W, gains, own, self.psi))
 
         sweeps = (
-            Sweep(BASE_TO_TIP, lambda site: accelerated(site, None)),
+            Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)),
             Sweep(TIP_TO_BASE, inward),
             Sweep(BASE_TO_TIP, outward),
             Sweep(TIP_TO_BASE, matrix.articulated if self.psi else matrix.composites),
         )
-        return Program(name, inputs, outputs, sweeps, world, finish, local=False)
+        return Program(name, inputs, outputs, sweeps, world, finish, local=False, marks=self.loads.marks(tree))
 
 
 def _freely(above: list, h: list) -> list:
@@ -133,11 +142,12 @@ def _whiten(site: Site, W: Entries) -> None:
     site.sent["K"] = Climbing(sent)
 
 
-def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict, whitened: bool) -> Entries:
+def _solved(shape: tuple[int, int], entries: Entries | None, W: Entries, gains: dict, free: dict, whitened: bool) -> Entries:
     """-W* D⁻¹ W X, column by column, with the tree's zeros left out; X = -I where there are no entries."""
+    n, width = shape
     above = {j: [i for i in range(n) if (i, j) in W] for j in range(n)}
     out: Entries = {}
-    for j in range(n):
+    for j in range(width):
         if j in free:  # of a free root, see above
             own, column = free[j]
             out |= {(i, j): x for i, x in enumerate(column, own.start)}
@@ -151,24 +161,20 @@ def _solved(n: int, entries: Entries | None, W: Entries, gains: dict, free: dict
             if not whitened:
                 column = list(e)
                 for k in range(n):
-                    for i in above[k] if not _is_zero(column[k]) else ():
+                    for i in above[k] if not vanishes(column[k]) else ():
                         e[i] = e[i] + W[i, k] * column[k]
         # nu = D⁻¹ e, joint by joint
         nu: list[Any] = [0.0] * n
         for own, gain in gains.values():
-            if not all(map(_is_zero, e[own])):
+            if not all(map(vanishes, e[own])):
                 nu[own] = gain.solve(e[own])
         # W* nu: k hears its ancestors i. Of the inverse mass matrix itself one half is enough
         for k in range(n if entries is not None else j + 1):
             value = nu[k]
             for i in above[k]:
-                if not _is_zero(nu[i]):
+                if not vanishes(nu[i]):
                     value = value + W[i, k] * nu[i]
             out[k, j] = -value if entries is not None else value
             if entries is None:
                 out[j, k] = out[k, j]
     return out
-
-
-def _is_zero(x: Any) -> bool:
-    return isinstance(x, float) and x == 0.0

@@ -11,7 +11,7 @@ from typing import Any
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, pose
+from psiphi.spatial.screws import add, cross, pose, subtract
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, gauges
 from psiphi.sweeps.program import Site
@@ -30,6 +30,7 @@ def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
                 continue
             for k in tree.path_to(spot.body):
                 found.setdefault(k, {}).setdefault((letter, world), [])
+            # all bodies inboard are marked, to carry poses out to the frame; the one that has it knows where it stands
             place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
             R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
             found[home][letter, world].append((number, R, p, at))
@@ -56,6 +57,7 @@ def send_places(site: Site, letter: FrameLetter) -> None:
     name = f"place {letter}"
     places = Places(site.children.get(name, {}))
     for number, world, R, p, at in here(site, letter):
+        # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
         own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
         places[number] = (EYE3 if world else small.product(own, R), add(place, small.apply(own, p)), at)
     if places:
@@ -86,7 +88,7 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
         for number, (axes, origin, at) in places.items():
             R, h = part(site.kept["R"], at, 3), part(row, at)
             w, v = small.apply(R, h[:3]), small.apply(R, h[3:])
-            arm = [x - y for x, y in zip(origin, part(site.kept["p"], at, 3), strict=True)]
+            arm = subtract(origin, part(site.kept["p"], at, 3))
             A = small.transpose(axes)
             column = small.apply(A, w) + small.apply(A, add(v, cross(w, arm)))
             for r, value in enumerate(column):
@@ -123,11 +125,8 @@ def _axes(site: Site, world: bool, R, at: int):
 def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
     total = [[0.0] * 6 for _ in site.bodies]
-    for number, world, R, p, at in here(site, letter.of):
-        if number not in wrenches:  # what B* has not seen is zero: frames of the world
-            continue
-        A, x = _axes(site, world, R, at), wrenches[number]
-        n, F = small.apply(A, x[:3]), small.apply(A, x[3:])
+    for p, at, n, F in seen_here(site, letter, wrenches):
+        # d/dt of R* x for a wrench x that stands still in the world: (R* x) x w
         if letter.rate:
             w = part(site.kept["V"], at)[:3]
             n, F = cross(n, w), cross(F, w)
@@ -135,11 +134,20 @@ def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     return [x for own in total for x in own]
 
 
+def seen_here(site: Site, letter: FrameLetter, wrenches: Any):
+    """(origin, which body, moment, force) of the wrenches on frames of this link, in the body's axes."""
+    for number, world, R, p, at in here(site, letter.of):
+        if number in wrenches:  # what B* has not seen is zero: frames of the world
+            A, x = _axes(site, world, R, at), wrenches[number]
+            yield p, at, small.apply(A, x[:3]), small.apply(A, x[3:])
+
+
 def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
     """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
     out = {}
     for number, world, R, p, at in here(site, letter.of):
         A, own = small.transpose(_axes(site, world, R, at)), part(V, at)
+        # at the frame's origin, v + w x p; d/dt of R y in body axes is w x y
         turn, move = own[:3], add(own[3:], cross(own[:3], p))
         if letter.rate:
             w = part(site.kept["V"], at)[:3]
@@ -174,5 +182,6 @@ def _seen(value: list, pose: Any, kind: str) -> list:
     if pose is None:
         return value
     R, r = pose.rotation.tolist(), pose.translation.tolist()
+    # the part that is free of the point (w, or F) turns; the other one also gets its lever
     head, tail = small.apply(R, value[:3]), small.apply(R, value[3:])
     return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail

@@ -32,7 +32,7 @@ from psiphi.operators.letters import (
     rate_letter,
     vector_letter,
 )
-from psiphi.operators.terms import Poly, Term, Word
+from psiphi.operators.terms import Poly, Term, Word, starred
 
 U = letter("U")  # a number by itself
 M = letter("M")
@@ -143,8 +143,8 @@ class Graph:
                 found.append((c, self._make(Leaf, U)))
                 continue
             # v* H phi M phi* H* v: cut before M, both halves are V = phi* H* v, and one sweep makes both.
-            cut = len(word) // 2 if adjoint(word) == word else 1
-            groups.setdefault(adjoint(word[:cut]), {})[word[cut:]] = c
+            cut = len(word) // 2 if starred(word) == word else 1
+            groups.setdefault(starred(word[:cut]), {})[word[cut:]] = c
         for left, inner in groups.items():
             factor = inner[min(inner, key=_order)]
             x, y = self.of({left: Fraction(1)}), self.of({word: c / factor for word, c in inner.items()})
@@ -241,11 +241,6 @@ class Graph:
             return None
         u = self.of({word[1:]: d for word, d in inside.items()})
         return c, self._make(FrameMotion, at, u)
-
-
-def adjoint(word: Word) -> Word:
-    """The word of the adjoint."""
-    return tuple(letter(x).T for x in reversed(word))
 
 
 def _identity(part: Any) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
-from psiphi.spatial.screws import add, cross, force, motion, pose, rotate
+from psiphi.spatial.screws import add, cross, force, motion, pose, rotate, subtract
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Site, merge
@@ -63,6 +63,7 @@ def put(site: Site, **values) -> None:
 
 def weigh(site: Site) -> None:
     """Tip to base: mass and first moment of everything outboard, m and m c."""
+    # [m, m c] add up inward as forces do; first moments are enough for c, so no inertia travels
     bodies = [[link.mass, *link.moment] for link in site.bodies]
     if "mass" in site.children:
         masses, moments = site.children["mass"], site.children["moment"]
@@ -96,7 +97,7 @@ def divided(mass: list | None, moment: list | None) -> list:
 
 def at_center(f, c) -> list:
     """[n - c x F; F]."""
-    return [x - y for x, y in zip(f[:3], cross(c, f[3:]), strict=True)] + f[3:]
+    return subtract(f[:3], cross(c, f[3:])) + f[3:]
 
 
 def hand(site: Site, letter: Letter, y) -> list:
@@ -105,6 +106,7 @@ def hand(site: Site, letter: Letter, y) -> list:
         return [0.0] * site.link.size
     V = y.get(0, ZERO6)
     if letter.bare == AT_CENTER:
+        # the world's origin moves by v + c x w when the centre of mass moves by v: ℰ_c* y, then φ* as for ℰ₀*
         c = divided(site.world["mass"], site.world["moment"])
         V = V[:3] + add(V[3:], cross(c, V[:3]))
     return motion(site.path, V)

@@ -7,11 +7,13 @@ vjp   out: Λ = φ* H* w beside the motion      in: the forces and what w, w', v
 from __future__ import annotations
 
 from psiphi.framing.framing import Tree
-from psiphi.lowering.changes import change_motion, pulled
-from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, start
+from psiphi.lowering.changes import STILL, change_motion, change_of, pulled
+from psiphi.lowering.loads import NO_LOADS, Loads
+from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, force, motion
-from psiphi.steps.local import ZERO3, ZERO6, adjoint_map, force_cross
+from psiphi.spatial.small import adjoint_map
+from psiphi.steps.local import ZERO6, force_cross
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
 FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]
@@ -32,11 +34,11 @@ class OfInverseDynamics:
 
     rods = True
 
-    def __init__(self, u: str | None):
-        self.u, self.names = u, ("q", "v", u)
+    def __init__(self, u: str | None, loads: Loads = NO_LOADS):
+        self.u, self.loads, self.names = u, loads, ("q", "v", u, *loads.names)
 
     def accelerated(self, site: Site) -> None:
-        accelerated(site, None if self.u is None else site.of(self.u))
+        accelerated(site, None if self.u is None else site.of(self.u), self.loads)
 
     def torque(self, site: Site, f: list, u: list | None) -> list:
         """H f + J_m u."""
@@ -53,17 +55,15 @@ class InverseChange(OfInverseDynamics):
         value, change = (arg.name for arg in outputs)
 
         def given(site: Site, which: str | None) -> list:
-            return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
-
-        def world(site: Site) -> None:
-            start(tree.gravity, site)
-            site.keep(changed=(ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]))
+            return change_of(site, which, wanted)
 
         def outward(site: Site) -> None:
             self.accelerated(site)
             change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
+            self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
 
         def inward(site: Site) -> None:
+            # d f(k) = d needs(k) + sum_c φ (df(c) + ⟦f(c)⟧ H* dq): the force that a joint passes on turns with the joint
             gathered(site)
             below, f = site.children.get("df"), site.kept["f"]
             df = site.kept["change"] if below is None else add(site.kept["change"], below)
@@ -71,7 +71,9 @@ class InverseChange(OfInverseDynamics):
             site.write_joint(change, self.torque(site, df, given(site, self.u)))
             site.send(df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f))))
 
-        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), world)
+        sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
+        world = world_keeping(tree.gravity, self.loads, changed=STILL)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 
 class InverseGradient(OfInverseDynamics):
@@ -83,21 +85,23 @@ class InverseGradient(OfInverseDynamics):
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"
         bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
 
-        def world(site: Site) -> None:
-            start(tree.gravity, site)
-            site.keep(weighed=ZERO6)
-
         def outward(site: Site) -> None:
             self.accelerated(site)
+            # φ* H* w: what the weights are as a motion of the body, which its force is read with
             above = motion(site.path, site.parent["weighed"])
             site.keep(**{"weighed+": above, "weighed": add(above, adjoint_map(site.H, site.of(weight)))})
 
         def inward(site: Site) -> None:
             gathered(site)
             site.write_joint(value, self.torque(site, site.kept["f"], None if self.u is None else site.of(self.u)))
-            by_q, by_v, asked = pulled(site)
+            by_q, by_v, asked = pulled(site, self.loads)
             found = {"q": [-x for x in by_q], "v": [-x for x in by_v], self.u: self.torque(site, asked, site.of(weight))}
             for which, bar in bars.items():
-                site.write_joint(bar, found[which])
+                if which in found:
+                    site.write_joint(bar, found[which])
+                else:
+                    self.loads.pull(site, bar, -1.0)
 
-        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), world)
+        sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
+        world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
+        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))

@@ -9,10 +9,9 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering import frames, ground
-from psiphi.lowering.graph import adjoint
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
-from psiphi.operators.terms import Poly, Word
+from psiphi.operators.terms import Poly, Word, starred
 from psiphi.spatial.screws import Inertia, coinertia, dot, force
 from psiphi.spatial.stacks import DenseSquare
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
@@ -183,7 +182,7 @@ class _Fill:
             self._arrive(site)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
-                for j, e in _units(site, shape.letters, self.lowered.spaces[1]):
+                for j, e in _units(site, shape.letters):
                     for i, value in _rows(site, apply(site, shape.letters, e)):
                         self.put(name, i, j, c, value)
             elif isinstance(shape, Climb) and is_lever(shape):
@@ -207,7 +206,7 @@ class _Fill:
     def _climb(self, site: Site, f: Family) -> None:
         here = Climbing(site.children.get(f, {}))
         sent = {}
-        units = list(_units(site, f.letters, ""))
+        units = list(_units(site, f.letters))
         # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
         if not f.shifted:
             for j, e in units:
@@ -239,7 +238,7 @@ class _Fill:
                     self.put(name, j, i, c, value)
         if shape.mirror != shape.right:
             for i, column in site.kept[shape.mirror].items():
-                for j, value in _rows(site, apply(site, adjoint(shape.right.letters), column.value)):
+                for j, value in _rows(site, apply(site, starred(shape.right.letters), column.value)):
                     if column.origin is not None:
                         self.put(name, i, j, c, value)
 
@@ -305,7 +304,7 @@ def apply(site: Site, letters: Word, x) -> Any:
     return x
 
 
-def _units(site: Site, letters: Word, space: str):
+def _units(site: Site, letters: Word):
     """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
     last = letters[-1] if letters else None
     if isinstance(last, FrameLetter):

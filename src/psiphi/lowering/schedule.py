@@ -34,7 +34,6 @@ def schedule(
     nodes: list[Node],
     articulated: bool = False,
     placed: bool = False,
-    fused: bool = True,
     motion: tuple[Node, ...] = (),
     whole: Collection[Node] = (),
     last: Collection[Node] = (),
@@ -43,7 +42,7 @@ def schedule(
     that make the velocities, where they are not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`:
     nodes that end at the world, when all is done."""
     # Sweeps go in and out by turns, so a schedule is known by the way it begins.
-    options = [_schedule(nodes, start, articulated, placed, fused, motion, whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
+    options = [_schedule(nodes, start, articulated, placed, motion, whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
     return min(options, key=lambda s: len(s.directions))
 
 
@@ -91,7 +90,6 @@ def _schedule(
     start: Direction,
     articulated: bool,
     placed: bool,
-    fused: bool,
     motion: tuple[Node, ...],
     whole: Collection[Node],
     last: Collection[Node],

@@ -6,18 +6,19 @@ The equations stand in `steps/composites.py`; by ψ words the same sweeps make W
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psiphi.framing.framing import Tree
+from psiphi.lowering.loads import NO_LOADS, Loads, MixedComposite
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, pose, rotate, subtract, unrotate
+from psiphi.spatial.screws import add, cross, dot, force, from_second, pose, rotate, subtract, tilde, unrotate
 from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
     JointSlopes,
     MovingBody,
     SlopeColumn,
     axial,
-    from_second,
     joint_slopes,
     joint_velocity,
     times,
@@ -37,17 +38,32 @@ def start(gravity: Any, site: Site) -> None:
     site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
 
 
-def accelerated(site: Site, u: list | None) -> None:
-    """Base to tip: the motion of body and joint under the joint accelerations u, and the force that the body needs."""
+def world_keeping(gravity: Any, loads: Loads, **kept: Any) -> Callable[[Site], None]:
+    """What happens at the world first: it starts to fall, and keeps what the bodies read of it besides."""
+
+    def world(site: Site) -> None:
+        start(gravity, site)
+        site.keep(**kept)
+        loads.start(site)
+
+    return world
+
+
+def accelerated(site: Site, u: list | None, loads: Loads) -> None:
+    """Base to tip: the motion of body and joint under the joint accelerations u, and the force that the body needs of it."""
+    # Newton and Euler of body k; beside it the parent's motion in this body's axes, on the joint's inboard side: what turning
+    # the joint carries past itself, Q_V = V⁺ x H* and Q_α = α⁺ x H* + V⁺ x Q_V
     w, _, vd, U = move(site, [0.0] * len(site.H) if u is None else u, MOTION)
     w_p, wd_p, vd_p, U_p = site.parent[MOTION]
     l = pose(site.path, EYE3, ZERO3)[1]
     above = unrotate(site.path, w_p), unrotate(site.path, wd_p), unrotate(site.path, add(vd_p, small.apply(U_p, l)))
     site.keep(w=w, w_p=w_p, above=above, l=l, needs=body_force(site.link, U, vd))
+    loads.less(site)
 
 
 def gathered(site: Site) -> None:
     """Tip to base: the force on each joint."""
+    # f(k) = needs(k) + sum_c φ(k,c) f(c)
     below = site.children.get("f")
     f = site.kept["needs"] if below is None else add(site.kept["needs"], below)
     site.keep(f=f)
@@ -57,18 +73,29 @@ def gathered(site: Site) -> None:
 class SlopeMatrix:
     """Entries of a matrix derivative, as they are found; one run of the program."""
 
-    def __init__(self, coriolis: bool = False):
-        self.half, self.coriolis = 0.5 if coriolis else 1.0, coriolis
+    def __init__(self, coriolis: bool = False, loads: Loads = NO_LOADS):
+        self.half, self.coriolis, self.loads = 0.5 if coriolis else 1.0, coriolis, loads
         self.by_q: Entries = {}
         self.by_v: Entries = {}
         self.mass: Entries = {}
+        self.by_load: Entries = {}
 
     def clear(self) -> None:
-        for entries in (self.by_q, self.by_v, self.mass):
+        for entries in (self.by_q, self.by_v, self.mass, self.by_load):
             entries.clear()
+
+    def loaded(self, site: Site, through: Any = lambda x: x) -> None:
+        """Tip to base: -H φ B, or by ψ words, of which what passes a joint is `through`."""
+        columns = self.loads.columns(site)
+        for j, y in columns.items():
+            for i, h in enumerate(site.H, site.slices["v"].start):
+                self.by_load[i, j] = -dot(h, y)
+        if columns and not site.at_root:
+            site.sent["wrenches"] = Climbing({j: force(site.path, through(y)) for j, y in columns.items()})
 
     def composites(self, site: Site) -> None:
         """Tip to base: φ words, with composite bodies."""
+        self.loaded(site)
         Vd = joint_velocity(site)
         w, (wp, wdp, vdp) = site.kept["w"], site.kept["above"]
         # r(k), Γ(k): this body and all it carries, as one that moves
@@ -81,9 +108,9 @@ class SlopeMatrix:
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
         # this joint's own columns start: r Q_α + Γ Q_V for q, r (Q_V + V x H*) + Γ H* for v; H reads them at once
-        first = site.slices["v"].start
+        first, X = site.slices["v"].start, self.loads.turning(site)
         for i, x in enumerate(own, first):
-            by_q = add(body.inertia(x.Q_a), body.gyration(x.Q_V[:3]))
+            by_q = _turned(add(body.inertia(x.Q_a), body.gyration(x.Q_V[:3])), X, x)
             by_v = add(body.inertia(x.ring), body.gyration(x.h[:3]))
             self._own(own, first, i, by_q, by_v)
             R = body.inertia(x.h)
@@ -91,7 +118,7 @@ class SlopeMatrix:
                 self.mass[k, i] = dot(y.h, R) + (site.rotor[k - first] if k == i else 0.0)
             # behind the joint the force that it passes on turns with it, too: ⟦f⟧ H*
             turned = by_q if self.coriolis else add(by_q, force_cross(x.h, site.kept["f"]))
-            climbing[i] = SlopeColumn(turned, by_v, R, body.couples(x.h))
+            climbing[i] = SlopeColumn(turned, by_v, R, body.couples(x.h), _couple(X, x))
         if site.at_root:
             return
         # to the parent: seen from there, the origin is at l and moves by u
@@ -105,10 +132,13 @@ class SlopeMatrix:
                     force(path, c.by_v),
                     force(path, c.R),
                     add(rotate(path, c.T), cross(twice, rotate(path, c.R[3:]))),
+                    None if c.X is None else rotate(path, c.X),
                 )
                 for j, c in climbing.items()
             }
         )
+        if X is not None:
+            site.send(X=X.moved(path))
         site.send(body=body.moved(path, l, u))
 
     def articulated(self, site: Site) -> None:
@@ -120,33 +150,42 @@ class SlopeMatrix:
         F, n = add([link.mass * x for x in v], cross(w, link.moment)), add(axial(W), cross(link.moment, v))
         p = link.moment
         Jd = symmetric([[W[i][j] + W[j][i] + v[i] * p[j] + v[j] * p[i] for j in range(3)] for i in range(3)])
-        R = plus(from_second(Jd), _tilde([-x for x in n])) + _tilde([-2.0 * x for x in F])
+        R = plus(from_second(Jd), tilde([-x for x in n])) + tilde([-2.0 * x for x in F])
         if (below := site.children.get("R")) is not None:
             R = plus(R, below.rows)
+        X = self.loads.turning(site)
         own = joint_slopes(site, w + v, wp + vp, wdp + subtract(vdp, cross(wp, vp)))
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
         first, across = site.slices["v"].start, small.transpose(R)
         # ψ = φ tau_bar: what passes the joint loses G H of itself; c.R and c.T climb with φ, as the mirror image reads them
         through = lambda x: gain.through(site.H, x)  # noqa: E731
-        passed = {j: SlopeColumn(through(c.by_q), through(c.by_v), c.R, c.T) for j, c in climbing.items()}
+        self.loaded(site, through)
+        passed = {j: SlopeColumn(through(c.by_q), through(c.by_v), c.R, c.T, c.X) for j, c in climbing.items()}
         for i, x in enumerate(own, first):
-            by_q = add(site.kept["P"] @ x.Q_a, small.apply(R, x.Q_V[:3]))
+            by_q = _turned(add(site.kept["P"] @ x.Q_a, small.apply(R, x.Q_V[:3])), X, x)
             by_v = add(site.kept["P"] @ x.ring, small.apply(R, x.h[:3]))
             self._own(own, first, i, by_q, by_v)
             turned = add(through(by_q), force_cross(x.h, site.kept["f"]))
-            passed[i] = SlopeColumn(turned, through(by_v), site.kept["P"] @ x.h, small.apply(across, x.h))
+            couple, P_h = small.apply(across, x.h), site.kept["P"] @ x.h
+            passed[i] = SlopeColumn(turned, through(by_v), P_h, couple, _couple(X, x))
         if site.at_root:
             return
         site.sent["columns"] = Climbing(
             {
-                j: SlopeColumn(force(path, c.by_q), force(path, c.by_v), force(path, c.R), rotate(path, c.T))
+                j: SlopeColumn(
+                    force(path, c.by_q),
+                    force(path, c.by_v),
+                    force(path, c.R),
+                    rotate(path, c.T),
+                    None if c.X is None else rotate(path, c.X),
+                )
                 for j, c in passed.items()
             }
         )
-        # ψ R φ*: tau_bar and φ on the columns; φ* on the right leaves of [w; 0] the spin alone, so that rows only turn
-        columns = [force(path, through(list(column))) for column in zip(*R, strict=True)]
-        site.send(R=MixedComposite([rotate(path, list(row)) for row in zip(*columns, strict=True)]))
+        site.send(R=MixedComposite(R).moved(path, through))
+        if X is not None:
+            site.send(X=X.moved(path, through))
 
     def _own(self, own: list[JointSlopes], first: int, i: int, by_q: list, by_v: list) -> None:
         for k, y in enumerate(own, first):
@@ -154,29 +193,29 @@ class SlopeMatrix:
 
     def _read(self, site: Site, own: list[JointSlopes], climbing: Climbing) -> None:
         """Rows and columns of this joint against the coordinates further out."""
+        # i is this joint, j one further out. Entry (i, j): H(i) on the column of j. Entry (j, i): H(j) φ* (r Q_α + Γ Q_V)(i)
+        # = Q_α(i)* R_j + Q_V(i)* T_j, with R_j = φ r H*(j) and T_j = φ Γ* H*(j), which have climbed to here
         for j, c in climbing.items():
             for i, x in enumerate(own, site.slices["v"].start):
                 self.by_q[i, j], self.by_v[i, j] = dot(x.h, c.by_q), dot(x.h, c.by_v)
-                self.by_q[j, i] = dot(x.Q_a, c.R) + dot(x.Q_V[:3], c.T)
+                by_q = dot(x.Q_a, c.R) + dot(x.Q_V[:3], c.T)
+                self.by_q[j, i] = by_q if c.X is None else by_q - dot(x.h[:3], c.X)
                 self.by_v[j, i] = dot(x.ring, c.R) + dot(x.h[:3], c.T)
                 self.mass[i, j] = self.mass[j, i] = dot(x.h, c.R)
 
 
-class MixedComposite:
-    """R by rows; what children send adds up."""
-
-    def __init__(self, rows: list):
-        self.rows = rows
-
-    def __add__(self, other: MixedComposite) -> MixedComposite:
-        return MixedComposite(plus(self.rows, other.rows))
+def _turned(by_q: list, X: MixedComposite | None, x: JointSlopes) -> list:
+    """Less X H*: wrenches in world axes."""
+    return by_q if X is None else subtract(by_q, small.apply(X.rows, x.h[:3]))
 
 
-def _tilde(x: list) -> list:
-    return [[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]]
+def _couple(X: MixedComposite | None, x: JointSlopes) -> list | None:
+    """X* H*."""
+    return None if X is None else small.apply(small.transpose(X.rows), x.h)
 
 
 def write(site: Site, name: str, n: int, entries: Entries) -> None:
+    """The entries of a matrix with n columns."""
     for (i, j), value in entries.items():
         site.write(name, i * n + j, [value])
 
@@ -205,9 +244,9 @@ class InverseSlopes:
 
     rods = True
 
-    def __init__(self, u: str | None = None, coriolis: bool = False):
-        self.u, self.coriolis = u, coriolis
-        self.names = ("v",) if coriolis else ("q", "v", u)
+    def __init__(self, u: str | None = None, coriolis: bool = False, loads: Loads = NO_LOADS):
+        self.u, self.coriolis, self.loads = u, coriolis, loads
+        self.names = ("v",) if coriolis else ("q", "v", u, *loads.names)
 
     @property
     def sweeps(self) -> list:
@@ -225,11 +264,12 @@ class InverseSlopes:
     def program(
         self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...] = ("v",)
     ) -> Program:
-        matrix = SlopeMatrix(self.coriolis)
+        matrix = SlopeMatrix(self.coriolis, self.loads)
 
         def world(site: Site) -> None:
             matrix.clear()
             start(tree.gravity, site)
+            self.loads.start(site)
 
         def inward(site: Site) -> None:
             gathered(site)
@@ -238,7 +278,10 @@ class InverseSlopes:
         def finish(site: Site) -> None:
             found = {"q": matrix.by_q, "v": matrix.by_v, self.u: matrix.mass}
             for which, arg in zip(wanted, outputs, strict=True):
-                write(site, arg.name, tree.nv, found[which])
+                write(site, arg.name, arg.shape[-1], found.get(which, matrix.by_load))
 
-        outward = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None if self.u is None else site.of(self.u)))
-        return Program(name, inputs, outputs, (outward, Sweep(TIP_TO_BASE, inward)), world, finish, local=False)
+        def outward(site: Site) -> None:
+            accelerated(site, None if self.u is None else site.of(self.u), self.loads)
+
+        sweeps, marks = (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), self.loads.marks(tree)
+        return Program(name, inputs, outputs, sweeps, world, finish, local=False, marks=marks)

@@ -76,7 +76,6 @@ class Lowered:
     """A graph with its schedule: what `explain` prints and `program` runs."""
 
     results: Sequence[Result]
-    fused: bool = True
     made_of: Mapping[Term, Poly] = field(default_factory=dict)  # the vectors that letters are made of
 
     def __post_init__(self):
@@ -96,7 +95,6 @@ class Lowered:
         self.schedule: Schedule = schedule(
             self.nodes,
             placed=placed,
-            fused=self.fused,
             motion=tuple(self.motion),
             whole=self.gathering.whole,
             last=self.gathering.last,

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from psiphi.lowering.graph import adjoint
 from psiphi.lowering.ground import GROUND, SPREAD
 from psiphi.operators.letters import FrameLetter, Letter
-from psiphi.operators.terms import Word
+from psiphi.operators.terms import Word, starred
 from psiphi.steps.local import LOCAL
 
 
@@ -97,7 +96,7 @@ def shape_of(word: Word) -> Any:
     if word[:1] and word[0] in GROUND:
         return _at_world(word)
     if word[-1:] and word[-1] in SPREAD:
-        mirror = _at_world(adjoint(word))
+        mirror = _at_world(starred(word))
         return replace(mirror, transposed=True) if isinstance(mirror, Grounded) else None
     if any(isinstance(x, FrameLetter) and not x.starred and isinstance(y, FrameLetter) for x, y in pairwise(word)):
         return None  # B B*: frames of one body push another
@@ -110,7 +109,7 @@ def shape_of(word: Word) -> Any:
     left, right = word[:first], word[last + 1 :]
     if len(turns) == 1:
         if kinds[0].starred:
-            mirror = shape_of(adjoint(word))
+            mirror = shape_of(starred(word))
             return Climb(mirror.left, mirror.family, True) if isinstance(mirror, Climb) else None
         family = Family(kinds[0], right)
         # H phi B is read off the places of joint and frame; other letters before phi B would need its columns to climb
@@ -121,11 +120,11 @@ def shape_of(word: Word) -> Any:
     if len(turns) > 2 or not all(map(is_local, middle)):
         return None
     if kinds == ["phi", "phi*"] and middle == ("M",) and all(map(is_local, left + right)):
-        return Composite(left, Family(kinds[0], right, True), Family(kinds[0], adjoint(left), True))
+        return Composite(left, Family(kinds[0], right, True), Family(kinds[0], starred(left), True))
     if kinds[0].starred and kinds[0] == kinds[1].T:
-        families = Family(kinds[1], adjoint(left)), Family(kinds[1], right)
+        families = Family(kinds[1], starred(left)), Family(kinds[1], right)
         # Om(k) = X + c*(p, k) Om(p) c(p, k) is kept as an inertia is, by its upper half: X must be symmetric
-        symmetric = adjoint(middle) == middle
+        symmetric = starred(middle) == middle
         return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
     return None
 

@@ -24,7 +24,7 @@ from psiphi.model.kinds import Relative
 from psiphi.spatial import small
 from psiphi.spatial.choices import less
 from psiphi.spatial.duals import rate_of_change
-from psiphi.spatial.screws import Screw, Turn, add, cross, dot, pose, root
+from psiphi.spatial.screws import Screw, Turn, add, cross, dot, pose, root, subtract, vanishes
 
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 ZERO3 = [0.0, 0.0, 0.0]
@@ -196,7 +196,7 @@ class ClusterLaws:
         for first, second in self.spots:
             (R1, p1), (R2, p2) = (_on(at[spot.body], spot) for spot in (first, second))
             back = small.transpose(R2)
-            apart = small.apply(back, [x - y for x, y in zip(p1, p2, strict=True)])
+            apart = small.apply(back, subtract(p1, p2))
             found.append((back, p1, p2, small.product(back, R1), apart))
         return found
 
@@ -218,7 +218,7 @@ class ClusterLaws:
             for c, sign in self._moving(i):
                 w, v, origin = screws[c]
                 turn = [sign * x for x in small.apply(back, w)]
-                move = [sign * x for x in small.apply(back, add(v, cross(w, [x - y for x, y in zip(p1, origin, strict=True)])))]
+                move = [sign * x for x in small.apply(back, add(v, cross(w, subtract(p1, origin))))]
                 for row, f in zip(own, forbidden, strict=True):
                     row[c] = dot(f.turn, turn) + dot(f.slide, move)
             rows += own
@@ -232,7 +232,7 @@ class ClusterLaws:
             for c, sign in self._moving(i):
                 w, v, origin = screws[c]
                 turn = add(turn, [sign * x * beta[c] for x in w])
-                arm = cross(w, [x - y for x, y in zip(p1, origin, strict=True)])
+                arm = cross(w, subtract(p1, origin))
                 move = add(move, [sign * x * beta[c] for x in add(v, arm)])
             turn, move = small.apply(back, turn), small.apply(back, move)
             out += [dot(f.turn, turn) + dot(f.slide, move) for f in self._forbidden(i, R, p)]
@@ -315,7 +315,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 
 def _kept(x: Any, shut: Any) -> Any:
     """x where the cluster is closed; no number where it is not, constants included: a gear's ratio, too, is of closed ones."""
-    return x if isinstance(x, float) and x == 0.0 else x / shut
+    return x if vanishes(x) else x / shut
 
 
 def _on(place: tuple[list, list], spot: Spot) -> tuple[list, list]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from psiphi.arguments import frozen
 from psiphi.errors import StateError
+from psiphi.model.inertias import off_origin, second_moments
 from psiphi.model.model import Body, Joint, Model, Pose
 
 INERTIA = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -44,8 +45,7 @@ class FreeWord(NamedTuple):
 def ten(body: Body) -> np.ndarray:
     """m, m c, and the inertia about the link's origin."""
     c = np.asarray(body.com)
-    about = body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    return np.concatenate([[body.mass], body.mass * c, about[UPPER]])
+    return np.concatenate([[body.mass], body.mass * c, (body.inertia + off_origin(body.mass, c))[UPPER]])
 
 
 def offsets(pose: Pose) -> np.ndarray:
@@ -184,5 +184,5 @@ def moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
         return m, [mx, my, mz], [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
     (m,) = parts.get("mass", [body.mass])
     c = list(parts.get("com", body.com.tolist()))
-    about = (0.5 * np.trace(body.inertia) * np.eye(3) - body.inertia).tolist()
+    about = second_moments(body.inertia).tolist()
     return m, [m * x for x in c], [[about[i][j] + m * (c[i] * c[j]) for j in range(3)] for i in range(3)]

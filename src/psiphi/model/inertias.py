@@ -1,4 +1,7 @@
-"""Rotational inertias about the centre of mass as six floats (ixx, ixy, ixz, iyy, iyz, izz): rotate, combine, project."""
+"""Rotational inertias about the centre of mass as six floats (ixx, ixy, ixz, iyy, iyz, izz): rotate, combine, project.
+
+As arrays (..., 3, 3): what a mass off the origin adds, and the second moments of mass J that an inertia I is made of.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,22 @@ def _centre(part: Part) -> Vector:
 def matrices(sixes) -> np.ndarray:
     """(N, 6) -> (N, 3, 3)."""
     return np.asarray(sixes, dtype=float).reshape(-1, 6)[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+
+
+def off_origin(mass, c: np.ndarray) -> np.ndarray:
+    """m (|c|^2 1 - c c*) of masses (...) at c (..., 3): I about the origin is I about the centre of mass, and this."""
+    squares = (c * c).sum(axis=-1)[..., None, None]
+    return np.asarray(mass)[..., None, None] * (squares * np.eye(3) - c[..., :, None] * c[..., None, :])
+
+
+def second_moments(I: np.ndarray) -> np.ndarray:
+    """J = tr(I) 1 / 2 - I."""
+    return 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I
+
+
+def of_second_moments(J: np.ndarray) -> np.ndarray:
+    """I = tr(J) 1 - J."""
+    return np.trace(J, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - J
 
 
 def project(inertia: Six) -> Six:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from psiphi.arguments import frozen
 from psiphi.errors import ModelError
+from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Spot
 from psiphi.model.freed import FreeBlock, Freed, nominal
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Mimic, Model, Pose
 
@@ -30,7 +32,6 @@ class Part:
 def join(parts: Sequence[Part], name: str) -> Model:
     """The forest of all parts; q and v are theirs, one after the other."""
     _same_gravity(parts)
-    _no_embedding(parts)
     bodies: list[Body] = []
     joints: list[Joint] = []
     frames = {"world": Frame("world", WORLD, IDENTITY)}
@@ -45,14 +46,34 @@ def join(parts: Sequence[Part], name: str) -> Model:
             frames[own] = Frame(own, WORLD if fixed else frame.body + first, pose)
     gravity = parts[0].model.gravity_vector
     report = tuple(f"{part.name}: {line}" if part.name else line for part in parts for line in part.model.report)
-    return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, freed=_all_free(parts, name))
+    more = {"freed": _all_free(parts, name), "embedding": _embedded(parts)}
+    return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, **more)
 
 
-def _no_embedding(parts: Sequence[Part]) -> None:
+def _embedded(parts: Sequence[Part]) -> Embedding | None:
+    """The joints that move together, of all parts."""
+    if all(part.model.embedding is None for part in parts):
+        return None
+    clusters, first = [], 0
     for part in parts:
-        if part.model.embedding is not None:
-            cause = f"{part.model.embedding.words(part.model.name)}, and closed systems do not take these yet"
-            raise ModelError(cause, f"give {part.model.embedding.instead}, and loops among those of the system")
+        for cluster in () if part.model.embedding is None else part.model.embedding.clusters:
+            clusters.append(_shifted(cluster, part.base, first))
+        first += len(part.model.joints)
+    return Embedding(tuple(clusters), frozen(np.concatenate([part.model.neutral() for part in parts])))
+
+
+def _shifted(cluster: Cluster, base: Pose, first: int) -> Cluster:
+    """A cluster whose bodies are `first` numbers further on; frames that stand in the world stand where the base is."""
+
+    def placed(spot: Spot) -> Spot:
+        if cluster.parent != WORLD or spot.body != OUTSIDE:
+            return spot
+        pose = base @ Pose(spot.rotation, spot.origin)
+        return Spot(OUTSIDE, pose.rotation, pose.translation)
+
+    ties = tuple(replace(tie, first=placed(tie.first), second=placed(tie.second)) for tie in cluster.ties)
+    parent = WORLD if cluster.parent == WORLD else cluster.parent + first
+    return replace(cluster, first=cluster.first + first, parent=parent, ties=ties)
 
 
 def _all_free(parts: Sequence[Part], name: str) -> Freed | None:

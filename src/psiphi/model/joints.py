@@ -29,7 +29,7 @@ import numpy as np
 
 from psiphi.spatial import rotations
 from psiphi.spatial.entries import along
-from psiphi.spatial.screws import Screw, Shift, Turn, add, cosine, sine
+from psiphi.spatial.screws import Screw, Shift, Turn, add, cosine, sine, subtract
 
 Row = list  # six scalars
 
@@ -107,11 +107,6 @@ def _universal_Hddot(q, x, y, joint):
     return [[-((sa * s) * (x[1] * y[1])), -((sa * c) * (x[1] * y[1])), 0.0, 0.0, 0.0, 0.0], [0.0] * 6]
 
 
-def _between(p, q):
-    """p^-1 q of quaternions."""
-    return rotations.multiply(rotations.conjugate(p), q)
-
-
 def _free_rate(q, v):
     # dx/dt = R v, dp/dt = p (w, 0) / 2
     return Turn.from_quaternion(q[3:]).rotate(v[3:]) + rotations.spin(q[3:], v[:3])
@@ -123,8 +118,8 @@ def _free_exp(q, v):
 
 
 def _free_log(p, q):
-    w, spread = rotations.logarithm(_between(p[3:], q[3:]))
-    way = Turn.from_quaternion(p[3:]).unrotate([x1 - x0 for x0, x1 in zip(p[:3], q[:3], strict=True)])
+    w, spread = rotations.logarithm(rotations.between(p[3:], q[3:]))
+    way = Turn.from_quaternion(p[3:]).unrotate(subtract(q[:3], p[:3]))
     return w + rotations.unswept(w, spread, way)
 
 
@@ -201,7 +196,7 @@ JOINTS: dict[str, JointKind] = {
         neutral=(0.0, 0.0, 0.0, 1.0),
         rate=rotations.spin,
         exp=lambda q, v: rotations.multiply(q, rotations.exponential(v)),
-        log=lambda p, q: rotations.logarithm(_between(p, q))[0],
+        log=lambda p, q: rotations.logarithm(rotations.between(p, q))[0],
         unit=rotations.unit,
         random=lambda rng, size, lower, upper: _random_rotation(rng, size),
         axes=0,

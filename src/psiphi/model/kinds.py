@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.spatial import small
+from psiphi.spatial.rotations import across
 from psiphi.spatial.screws import cross, dot
 
 ZERO = [0.0, 0.0, 0.0]
@@ -56,9 +57,8 @@ class Constants:
     @staticmethod
     def of(axis=(0.0, 0.0, 1.0), axis2=(1.0, 0.0, 0.0), length: float = 0.0) -> Constants:
         u = np.asarray(axis, dtype=float)
-        first = np.cross(u, AXES[int(np.argmin(np.abs(u)))])
-        first /= np.linalg.norm(first)
-        return Constants(u.tolist(), (first.tolist(), np.cross(u, first).tolist()), [float(x) for x in axis2], float(length))
+        first, second = across(u)
+        return Constants(u.tolist(), (first.tolist(), second.tolist()), [float(x) for x in axis2], float(length))
 
 
 def _turns(directions, errors) -> list[Forbidden]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from psiphi.model.joints import JOINTS, JointKind, flat_box
 from psiphi.spatial.duals import rate_of_change
-from psiphi.spatial.screws import Shift, Turn, cross, dot
+from psiphi.spatial.screws import Shift, Turn, cross, dot, vanishes
 
 MODAL = "modal"  # the kind of such joints, which no table lists: how many shapes there are is the body's own
 
@@ -75,7 +75,7 @@ def _times(row: Any, eta: list) -> Any:
     """row · η, the zeros of the row left out."""
     total: Any = 0.0
     for c, x in zip(row, eta, strict=True):
-        if not (isinstance(c, float) and c == 0.0):
+        if not vanishes(c):
             total = total + c * x
     return total
 

@@ -157,6 +157,12 @@ class Model(Immutable):
         """Number of velocity coordinates."""
         return self.joints[-1].v_slice.stop if self.joints else 0
 
+    @property
+    def body_count(self) -> int:
+        """How many bodies one would say it has: places on a link that bends are not counted."""
+        bending = () if self.embedding is None else (cluster for cluster in self.embedding.clusters if cluster.modes)
+        return len(self.bodies) - sum(len(cluster.bodies) for cluster in bending)
+
     @cached_property
     def manifold(self) -> Manifold:
         """Where configurations move."""
@@ -216,7 +222,11 @@ class Model(Immutable):
         return self._by_joint(lambda row, j: np.asarray(row.neutral))
 
     def random(
-        self, rng: np.random.Generator | int | None = None, size: tuple[int, ...] | int = (), *, seed: int | None = None
+        self,
+        rng: np.random.Generator | int | None = None,
+        size: tuple[int, ...] | int | None = None,
+        *,
+        seed: int | None = None,
     ) -> np.ndarray:
         """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations.
 
@@ -225,9 +235,10 @@ class Model(Immutable):
         if seed is not None and rng is not None:
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
         source = generator(rng if seed is None else seed)
-        if isinstance(rng, int | np.integer) and isinstance(size, tuple) and not size:
+        if isinstance(rng, int | np.integer) and size is None:
             raise StateError(f"random({rng}) says not what {rng} is", f"write seed={rng}, or size={rng} for so many")
-        lead = tuple(whole("size", n) for n in (size if isinstance(size, tuple | list) else (size,)))
+        each = () if size is None else size if isinstance(size, tuple | list) else (size,)
+        lead = tuple(whole("size", n) for n in each)
         try:
             q = self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
             return q if self.embedding is None else scattered(self, q)
@@ -299,7 +310,7 @@ class Model(Immutable):
         return isinstance(other, Model) and self.digest == other.digest
 
     def __repr__(self) -> str:
-        bodies = counted(len(self.bodies), "body", "bodies")
+        bodies = counted(self.body_count, "body", "bodies")
         return f"<{type(self).__name__} {self.name!r}: {bodies}, nq={self.nq}, nv={self.nv}>"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.control.plant import joint_velocity
+from psiphi.functions.robot import beneath
 
 
 def drift(motion: Any) -> np.ndarray:
@@ -60,11 +61,7 @@ def rows(motion: Any) -> list[tuple[str, str]]:
 
 
 def _other_velocities(system: Any) -> bool:
-    return (
-        system is not None
-        and getattr(system, "robot", system) is not system
-        and (hasattr(system, "velocity") or hasattr(system, "rates"))
-    )
+    return system is not None and beneath(system) is not system and (hasattr(system, "velocity") or hasattr(system, "rates"))
 
 
 def _every_step(motion: Any, h: np.ndarray) -> bool:

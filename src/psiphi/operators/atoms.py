@@ -1,5 +1,7 @@
 """The letters as matrices, straight from their definitions. Dense: for seeing and checking.
 
+What compiled code is held against: nothing of `steps/` is used here, so that a slip in either is seen.
+
 ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   ℰ₀(k) = φ(world, k) at roots
 P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
 G = P H* D⁻¹,  P⁺ = P - G H P;   τ̄ = I - G H,  ℰ_ψ = ℰ_φ τ̄,  ψ = (I - ℰ_ψ)⁻¹

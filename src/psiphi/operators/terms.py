@@ -12,7 +12,7 @@ word is the identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
@@ -223,6 +223,11 @@ def scale_poly(p: Mapping[Word, Fraction], factor: Fraction | int) -> Poly:
     return {word: Fraction(c * factor) for word, c in p.items()} if factor else {}
 
 
+def starred(word: Iterable[Letter]) -> Word:
+    """The word of the adjoint: (x y)* = y* x*."""
+    return tuple(letter(x).T for x in reversed(tuple(word)))
+
+
 def multiply(p: Mapping[Word, Fraction], q: Mapping[Word, Fraction]) -> Poly:
     """p q.
 
@@ -242,4 +247,4 @@ def between(left: Word, p: Mapping[Word, Fraction], right: Word) -> Poly:
 
 def adjoint_poly(p: Mapping[Word, Fraction]) -> Poly:
     """p*: every word reversed, every letter starred."""
-    return {tuple(letter(x).T for x in reversed(word)): c for word, c in p.items()}
+    return {starred(word): c for word, c in p.items()}

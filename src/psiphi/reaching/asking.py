@@ -16,7 +16,7 @@ from psiphi.control.task_space import are_rotations
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Pose
-from psiphi.reaching.tasks import Wish
+from psiphi.reaching.tasks import SLIDE, TURN, Wish
 from psiphi.wording import nearest, shown
 
 MASS = "center_of_mass"
@@ -27,12 +27,9 @@ Goal = tuple[Wish, np.ndarray]
 
 
 def robot_of(given: Any) -> Robot:
-    """A robot with joints, small enough to be written out."""
+    """A robot with joints."""
     if not isinstance(given, Robot):
         raise StateError(f"reach: {shown(given)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
-    if is_large(given):
-        cause = f"reach: {given.name} has {len(given.bodies)} bodies, expected at most {UNROLLED}"
-        raise StateError(cause, "take a part of it: robot.subtree(...)")
     if given.embedding is not None:
         cause = f"reach: {given.embedding.words(given.name)}, and inverse kinematics moves joints one by one"
         loops = "; pp.reach(pp.connect(robot, loops), ...) keeps loops closed" if given.embedding.loops else ""
@@ -42,15 +39,20 @@ def robot_of(given: Any) -> Robot:
     return given
 
 
+def check_size(robot: Robot) -> None:
+    """Small enough to be written out."""
+    if is_large(robot):
+        cause = f"reach: {robot.name} has {len(robot.bodies)} bodies, expected at most {UNROLLED}"
+        raise StateError(cause, "take a part of it: robot.subtree(...)")
+
+
 def ties(system: System) -> list[Goal]:
     """The loops of a closed system: that nothing is open."""
     robot, out = system.robot, []
     for c in system.closure.constraints:
         size = max(size_of(robot, name) for name in (c.first, c.second))
         tie = (c.kind, c.first, c.second, tuple(c.shape.axis), tuple(c.shape.axis2), c.shape.length)
-        rows = Wish("loop", c.name, (), 1.0, 1.0, tie).parts(robot, robot.random(seed=0), [0.0])
-        turn, slide = (bool(part.residual) for part in rows)
-        out.append(Wish("loop", c.name, (), float(turn), slide * size**-2, tie))
+        out.append(Wish("loop", c.name, (), float(TURN in c.units), (SLIDE in c.units) * size**-2, tie))
     for f in system.closure.follows:
         slides = robot.joint(f.joint).row.slides[0]
         out.append(Wish("follow", f.name, (), float(not slides), float(slides), (f.joint, f.leader, f.multiplier, f.offset)))

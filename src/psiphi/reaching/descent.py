@@ -26,7 +26,7 @@ import numpy as np
 from psiphi.control.law import Values
 from psiphi.functions.robot import Robot
 from psiphi.reaching.tasks import Wish
-from psiphi.spatial.choices import choose, least, less, most
+from psiphi.spatial.choices import choose, least, less, most, stays
 from psiphi.spatial.entries import entries
 from psiphi.spatial.screws import dot, root
 from psiphi.spatial.small import apply, factor, solve, transpose
@@ -35,7 +35,6 @@ SHARE, FLOOR = 0.1, 1e-10  # the damping's, of E
 LONGEST = 1.5  # rad: of all coordinates together
 SHORTER = 0.3  # of a step that was taken back
 PULL = 0.5  # of the way to the posture
-EDGE = 1e-9  # nearer to a limit is at it
 RANK = 1000  # how much more a level counts than the next, where a wary step is judged
 HUGE = 1e300
 
@@ -159,8 +158,7 @@ class Descent:
         """1 where a coordinate may move, 0 where it may not, or stands at a limit and would leave it."""
         free: list = [float(r > 0.0) for r in self.ease]
         for i, k, lower, upper in self.bounds:
-            low, high = less(Q[i], lower + EDGE) * less(slope[k], 0.0), less(upper - EDGE, Q[i]) * less(0.0, slope[k])
-            free[k] = free[k] * ((1.0 - low) * (1.0 - high))
+            free[k] = free[k] * stays(Q[i], slope[k], lower, upper)
         return free
 
 

@@ -86,7 +86,7 @@ class Hunt:
 
     def __init__(self, problem: Problem, goal: np.ndarray, base: np.ndarray, posture: np.ndarray | None, tolerance: float):
         self.problem, self.goal, self.base, self.posture = problem, goal, base, posture
-        self.enough = tolerance**2
+        self.tolerance, self.enough = tolerance, tolerance**2
         count = len(goal)
         self.q, self.energy, self.tries = np.array(base), np.full(count, np.inf), np.zeros(count, dtype=int)
         self.miss = np.full((count, problem.pursuit.descent.parts), np.inf)

@@ -13,6 +13,7 @@ from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.reaching import asking
 from psiphi.reaching.hunting import Hunt, problem
+from psiphi.reaching.loops_alone import loops_alone
 from psiphi.reaching.ranking import in_order
 from psiphi.reaching.reached import Reached
 
@@ -49,7 +50,8 @@ def reach(
     `limits`      whether joints stay within their limits; `moving` names those that may move at all
     `tolerance`   rad and m; `starts` how many are tried; `distinct=True` collects all solutions that they find
 
-    Of a closed system (`pp.connect`, `pp.grasp`) loops are closed before anything else; without targets that is all.
+    Of a closed system (`pp.connect`, `pp.grasp`) loops are closed before anything else; without targets that is all, and
+    what `System.assemble` does.
 
     Damped Newton steps, compiled whole, a problem a SIMD lane. Where a target cannot be met, q is the nearest that was found
     (a local minimum from the best start) and `converged` is False.
@@ -61,8 +63,9 @@ def reach(
     >>> found, bool(np.abs(robot.frame_pose(found.q, "tool") - wanted).max() < 1e-6)  # doctest: +ELLIPSIS
     (Reached(converged, error ...), True)
     """
-    tied = asking.ties(robot) if isinstance(robot, System) else []
-    robot = asking.robot_of(robot.robot if isinstance(robot, System) else robot)
+    system = robot if isinstance(robot, System) else None
+    tied = asking.ties(system) if system else []
+    robot = asking.robot_of(system.robot if system else robot)
     asked = asking.ordered(asking.goals(robot, targets, directions, center_of_mass, weights, not tied), order, tied)
     given = {name: asking.configuration(robot, name, x) for name, x in (("near", near), ("posture", posture)) if x is not None}
     limits, distinct, starts = flag("limits", limits), flag("distinct", distinct), whole("starts", starts)
@@ -75,6 +78,10 @@ def reach(
         cause = ", ".join(str(x.shape[:-1]) for x in (*(goal for _, goal in asked), *given.values()))
         raise StateError(f"reach: the batch axes do not fit together: {cause}", "make them equal or 1") from None
     free = asking.moving_joints(robot, moving)
+    if system and len(asked) == len(tied) and posture is None and not distinct:
+        near = given.get("near", robot.neutral())
+        return loops_alone(system, near, free, tolerance, limits, starts)
+    asking.check_size(robot)
     tasks = tuple(task for task, _ in asked)
     flat_tasks = tuple(replace(task, level=0) for task in tasks)
     solver = problem(robot, flat_tasks, limits, free.tobytes(), posture is not None)

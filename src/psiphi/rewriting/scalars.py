@@ -8,9 +8,9 @@ polynomials that differ only in that become the same.
 
 from __future__ import annotations
 
-from psiphi.operators.letters import InverseLetter, Letter, letter
+from psiphi.operators.letters import InverseLetter, letter
 from psiphi.operators.spaces import ONE
-from psiphi.operators.terms import Poly, Word, accumulate
+from psiphi.operators.terms import Poly, Word, accumulate, starred
 
 
 def commuted(p: Poly) -> Poly:
@@ -33,12 +33,8 @@ def _commuted(word: Word) -> Word:
             rest, run = rest + run[:-1], [x]
         if row.cols == ONE:
             if letter(run[0]).rows == ONE:
-                scalars.append(min(tuple(run), _starred(run)))
+                scalars.append(min(tuple(run), starred(run)))
             else:
                 rest += run
             run = []
     return tuple(x for part in sorted(scalars) for x in part) + tuple(rest) + tuple(run)
-
-
-def _starred(word: list[Letter]) -> Word:
-    return tuple(letter(x).T for x in reversed(word))

@@ -10,6 +10,7 @@ import numpy as np
 from psiphi.arguments import flag, generator, real, several
 from psiphi.errors import ModelError, StateError
 from psiphi.model.builder import Builder
+from psiphi.model.inertias import of_second_moments
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import Model
 from psiphi.wording import nearest, shown
@@ -104,8 +105,7 @@ def _matter(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, n
     com = rng.uniform(-0.2, 0.2, (n, 3))
     A = 0.1 * rng.standard_normal((n, 3, 3))
     S = mass[:, None, None] * (A @ A.transpose(0, 2, 1) + 1e-3 * np.eye(3))
-    I = np.trace(S, axis1=1, axis2=2)[:, None, None] * np.eye(3) - S
-    return mass, com, I[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    return mass, com, of_second_moments(S)[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
 
 
 def _directions(rng: np.random.Generator, n: int, size: int) -> np.ndarray:

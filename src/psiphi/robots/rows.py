@@ -13,6 +13,7 @@ from math import radians
 import numpy as np
 
 from psiphi.model.dh import DH, from_dh
+from psiphi.model.inertias import off_origin
 from psiphi.model.model import Model, Pose
 
 
@@ -42,10 +43,5 @@ def _row(link: dict, about_origin: bool) -> DH:
     for angle in ("alpha", "theta"):
         link[angle] = radians(link.get(angle, 0.0))
     if about_origin:
-        link["inertia"] = _central(link["mass"], np.array(link["com"], dtype=float), np.diag(link["inertia"]))
+        link["inertia"] = np.diag(link["inertia"]) - off_origin(link["mass"], np.array(link["com"], dtype=float))
     return DH(**link, lower=lower, upper=upper)
-
-
-def _central(mass: float, c: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """I_com = I_origin - m (|c|^2 - c c*)."""
-    return inertia - mass * (c @ c * np.eye(3) - np.outer(c, c))

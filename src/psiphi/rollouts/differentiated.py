@@ -21,6 +21,7 @@ from psiphi.emitters.rollout import Rollout, Single
 from psiphi.errors import StateError
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.parts import trace
+from psiphi.spatial.screws import add
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.tape import Count
@@ -94,7 +95,7 @@ class Backwards(DifferentiatedMachine):
         before = {name: self.work.given(size) for name, size in self.sized(self.once).items()}
         results = {f"{name}_new": bars[name] for name in STATE}
         results |= {f"{name}_bar": bars[name] for name in self.anew}
-        results |= {f"{name}_new": [a + b for a, b in zip(before[name], bars[name], strict=True)] for name in self.once}
+        results |= {f"{name}_new": add(before[name], bars[name]) for name in self.once}
         parts, order = self.block({"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results)
         held = (*STATE, *self.once)  # what goes on from step to step
 

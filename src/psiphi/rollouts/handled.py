@@ -4,6 +4,7 @@
     F      = stiffness (hand - x) - slowing x',              x = p(k) + R(k) grip: the point of the body that is held
     M a    = tau + (1 - weight) g(q) + J* F - losses v - s(q) - C v - g,  s the joints' springs, where they have any
 
+Where joints end at their limits there is a second step, `blocked`: the same, and then the impact of `control/stops.py`.
 Of a robot some of whose numbers are free these are inputs, too: its own, and `burden` times those of a unit load.
 
 `weight` is how much of its gravity the system feels (g is linear in it), `share` how much of g the motors carry, `brake` their
@@ -26,13 +27,17 @@ from psiphi.control.law import Law, Step, Values
 from psiphi.control.losses import is_stiff
 from psiphi.control.plant import Plant
 from psiphi.control.springs import Springs, is_firm, read_springs
+from psiphi.control.stops import Stops
 from psiphi.emitters.joined import BlockFrame, Named
+from psiphi.emitters.rollout import Repeat
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts import parts
 from psiphi.rollouts.constrained import only
+from psiphi.rollouts.impact import STOPS
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
+from psiphi.spatial.screws import cross
 from psiphi.sweeps.program import PARAMETERS
 
 
@@ -45,8 +50,8 @@ KEEPS = ("kp", "kd", "share", "q_ref", "v_ref")
 PULL = ("rates", "pull", "borne", "weigh", "load")  # after the law, before the losses
 
 
-def handled(system: Robot | System, method: str) -> HandledMachine:
-    """The blocks of such a step."""
+def handled(system: Robot | System, method: str, stops: Stops | None = None) -> HandledMachine:
+    """The blocks of such a step; with `stops` also of one that ends in them (`limits="block"`)."""
     if isinstance(system, System) and system.robot.freed is not None:
         cause = f"numbers of {system.name} are inputs, and a closed chain in a live page keeps its own"
         raise StateError(cause, "write a page of one whose arms are baked: light.baked(parameters)")
@@ -64,6 +69,7 @@ def handled(system: Robot | System, method: str) -> HandledMachine:
         keeps=KEEPS if closed else (*KEEPS, "motors"),
         losses=("damping",),
         implicit=True,
+        stops=stops,
         closure=system.key if closed else "",
         project=closed,
         springs=tuple(springs.acting),
@@ -156,7 +162,13 @@ class HandledMachine(Machine):
         """What a page calls, by name: blocks in order."""
         set_up = ("aimed", *(["laden"] if "laden" in self.blocks else []))
         springs = ["sprung"] if self.plan.springs else []
-        return {"begin": ("start", *springs, *set_up), "aim": set_up, "step": self.order, "look": self.look}
+        called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.look}
+        free = tuple(name for name in self.order if name != STOPS.name)
+        return called | {"step": free} | ({} if self.plan.stops is None else {"blocked": self.order})
+
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        return () if self.plan.stops is None else (STOPS,)
 
 
 def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any) -> Values:
@@ -165,14 +177,10 @@ def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: A
     for k in range(n):
         arm = R[9 * k : 9 * k + 9].reshape(3, 3) @ grip
         x, (w, u) = p[3 * k : 3 * k + 3] + arm, V[6 * k : 6 * k + 6].reshape(2, 3)
-        F = held[k] * (stiffness[k] * (hand - x) - slowing[k] * (u + _cross(w, arm)))
-        wrenches += [_cross(arm, F), F]
+        F = held[k] * (stiffness[k] * (hand - x) - slowing[k] * np.add(u, cross(w, arm)))
+        wrenches += [cross(arm, F), F]
         point, force = point + held[k] * x, force + F
     return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
-
-
-def _cross(a: Any, b: Any) -> Any:
-    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def loaded(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:

@@ -18,7 +18,7 @@ from psiphi.control.law import Law, Step, named
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import BlockFrame, Code, Named
 from psiphi.emitters.rollout import Rollout
-from psiphi.functions.robot import Robot
+from psiphi.functions.robot import Robot, beneath
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
 from psiphi.rollouts.integrators import course, rules
@@ -95,7 +95,7 @@ class Machine:
 
     @property
     def robot(self) -> Robot:
-        return self.system.robot if isinstance(self.system, System) else self.system
+        return beneath(self.system)
 
     @cached_property
     def manifold(self) -> Manifold:

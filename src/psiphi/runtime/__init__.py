@@ -16,5 +16,6 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
     cuda.py         graphics cards of NVIDIA, as a target; nvptx.py: LLVM's back end for them
     launching.py    a call on arrays of a graphics card: read it first of these
     device_arrays.py  how torch, CuPy and JAX show such arrays and make new ones; dlpack.py: memory lent to JAX
+    card_memory.py  numbers on a card that no library holds
     driver.py       the card's driver, by ctypes
 """

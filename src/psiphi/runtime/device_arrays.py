@@ -14,6 +14,7 @@ import numpy as np
 
 from psiphi.arguments import on_card
 from psiphi.errors import StateError
+from psiphi.runtime.card_memory import Resident
 from psiphi.runtime.dlpack import Lent
 
 CHARS = {"<f8": "d", "<f4": "f"}
@@ -165,7 +166,35 @@ class Jax:
         return sys.modules["jax"].numpy.from_dlpack(made)
 
 
-BY_MODULE: dict[str, ArrayLibrary] = {"torch": Torch(), "cupy": CuPy(), "jaxlib": Jax(), "jax": Jax()}
+class Own:
+    """`Resident`s, of no library: for work that begins and ends on the host."""
+
+    name = "psiphi"
+
+    def view(self, x: Resident) -> View:
+        return View(x.pointer, x.shape, x.char, True, x.device)
+
+    def stream(self, x: Resident) -> int:
+        return 0
+
+    def empty(self, x: Resident, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
+        made = Resident(shape, char, x.device)
+        return made, made.pointer
+
+    def put(self, x: Resident, array: np.ndarray) -> Resident:
+        return Resident.of(array, x.device)
+
+    def full(self, x: Resident, size: int, value: float) -> Resident:
+        return self.put(x, np.full(size, value, x.char))
+
+    def stack(self, arrays: Sequence[Resident]) -> Resident:
+        return self.put(arrays[0], np.stack(np.broadcast_arrays(*(x.host() for x in arrays)), axis=-2))
+
+    def ready(self, x: Resident, made: Resident, stream: int) -> Resident:
+        return made
+
+
+BY_MODULE: dict[str, ArrayLibrary] = {"torch": Torch(), "cupy": CuPy(), "jaxlib": Jax(), "jax": Jax(), "psiphi": Own()}
 
 
 def library_of(name: str, x: Any) -> ArrayLibrary:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from psiphi.errors import Error
 
 LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
@@ -163,10 +165,33 @@ class Driver:
         with self.on(number):
             self.library.cuMemFree_v2(ctypes.c_uint64(pointer))
 
+    def write(self, pointer: int, array: np.ndarray, number: int) -> None:
+        """Numbers of the host, copied to the card."""
+        with self.on(number):
+            self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), *_memory(array))
+
+    def read(self, pointer: int, array: np.ndarray, number: int) -> None:
+        """Numbers of the card, copied to the host when what was sent before is done."""
+        with self.on(number):
+            where, size = _memory(array)
+            self.call("cuMemcpyDtoH_v2", where, ctypes.c_uint64(pointer), size)
+
     def finish(self, stream: int, number: int) -> None:
         """Wait until a stream is done."""
         with self.on(number):
             self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+
+
+def _memory(array: np.ndarray) -> tuple[ctypes.c_void_p, ctypes.c_size_t]:
+    return ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
+
+
+def count_cards() -> int:
+    """How many cards there are; none where there is no driver."""
+    try:
+        return driver().count
+    except DriverError:
+        return 0
 
 
 @lru_cache(maxsize=1)

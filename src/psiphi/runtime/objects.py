@@ -13,10 +13,11 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from psiphi.emitters.c import check_name, straight_code
+from psiphi.emitters.c import check_name, known_code
 from psiphi.emitters.plain import plain_module
 from psiphi.errors import StateError
 from psiphi.runtime import jit
+from psiphi.sweeps.roll import Rolled
 from psiphi.wording import nearest, shown
 
 MAGIC, HEAD = b"!<arch>\n", 60  # of an archive, and the bytes before each member
@@ -44,11 +45,14 @@ MACHINES = {
 def object_code(code: Any, name: str, machine: str, char: str = "d") -> bytes:
     """A relocatable ELF object that defines `name` and its batch."""
     check_name(name)
-    straight = straight_code(code)
+    if isinstance(code, Rolled):
+        cause = f"the robot has {len(code.tree.links)} bodies, objects are written for up to 64"
+        raise StateError(cause, "take C, which has loops for it: --target c")
+    known_code(code)
     if machine not in MACHINES:
         raise StateError(f"there is no machine {shown(machine)}", nearest(machine, MACHINES))
     known = MACHINES[machine]
-    text, binding = plain_module(straight, name, char, known.wide, known.abi, known.size), jit.bindings()
+    text, binding = plain_module(code, name, char, known.wide, known.abi, known.size), jit.bindings()
     with jit.LOCK:
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()

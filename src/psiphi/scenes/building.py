@@ -15,7 +15,7 @@ from psiphi.closed.making import Contact, Loop, connect, grasp
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.kinds import CONTACTS, LOOPS
-from psiphi.model.model import Body, Joint, Pose
+from psiphi.model.model import Body, Pose
 from psiphi.motion.trajectory import Trajectory
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import Placed, pose, read_placed
@@ -178,7 +178,7 @@ def _contact(grip: Table) -> Contact:
     kind = grip.text("contact", "rigid", tuple(CONTACTS))
     axis, normal = (grip.numbers(key, 3, None) for key in ("axis", "normal"))
     friction, torsion = grip.number("friction", None, -1e-300), grip.number("torsion", None, 0.0)
-    return Contact(kind, axis, normal, friction, torsion)
+    return Contact(kind, axis, normal, friction, torsion, grip.number("restitution", 0.0))
 
 
 def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -187,7 +187,8 @@ def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) 
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
         axis, axis2 = (row.numbers(key, 3, None) for key in ("axis", "axis2"))
         friction = row.number("friction", None, -1e-300)
-        wanted.append(Loop(kind, first, second, axis, axis2, row.number("length", None, 0.0), row.text("name", ""), friction))
+        more = dict(length=row.number("length", None, 0.0), name=row.text("name", ""), friction=friction)
+        wanted.append(Loop(kind, first, second, axis, axis2, **more, restitution=row.number("restitution", 0.0)))
         row.done()
     alone = len(robots) == 1
     system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title, **motors)
@@ -202,15 +203,11 @@ def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) 
 
 def _closing(system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]) -> np.ndarray:
     """Velocities that keep the loops closed while the driven joints have theirs: the others, least, from Jc v = 0."""
-    own = np.array([i for name in driven for i in _indices(system.robot.joint(name))], dtype=int)
+    own = np.array([i for name in driven for i in system.robot.joint(name).coordinates], dtype=int)
     rest = np.setdiff1d(np.arange(system.nv), own)
     Jc, out = system.constraint_jacobian(q), v.copy()
     out[rest] = -np.linalg.pinv(Jc[:, rest], rcond=1e-9) @ Jc[:, own] @ v[own]
     return out
-
-
-def _indices(joint: Joint) -> range:
-    return range(joint.v_slice.start, joint.v_slice.stop)
 
 
 def _controller(top: Table, system: Any, q0: np.ndarray, motors: dict) -> Any:

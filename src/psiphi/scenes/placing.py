@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from psiphi.errors import Error
+from psiphi.flexible import Beam, FlexibleBody
 from psiphi.functions.robot import Robot
 from psiphi.loading import load as load_robot
 from psiphi.model.model import Joint, Pose
+from psiphi.model.places import from_rpy
 from psiphi.scenes.keys import Table
 from psiphi.viewer.motions import resting
 from psiphi.wording import nearest
@@ -41,7 +43,7 @@ class Placed:
 
 def read_placed(name: str, row: Table, folder: Path) -> Placed:
     """A table [robots.NAME]."""
-    robot = _sprung(row, robot_of(row, folder))
+    robot = _bent(row, _sprung(row, robot_of(row, folder)), folder)
     base = pose(row, "at")
     q, given = coordinates(row, "q", robot, resting(robot))
     v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
@@ -77,6 +79,27 @@ def _sprung(row: Table, robot: Robot) -> Robot:
     return robot
 
 
+BEAM = ("length", "section", "material", "modes", "planes", "torsion", "axial", "tip", "damping", "stiffening")
+
+
+def _bent(row: Table, robot: Robot, folder: Path) -> Robot:
+    """[[robots.NAME.flexible]]: the words of `robot.with_flexible`, and those of a `pp.Beam`, or the `file` of modal data."""
+    for table in row.tables("flexible"):
+        link, own = table.text("link"), {word: table.get(word) for word in ("xyz", "rpy", "keep", "hang") if word in table}
+        file, beam = table.text("file", None), {word: table.get(word) for word in BEAM if word in table}
+        table.done()
+        if file is not None and beam:
+            table.fail(next(iter(beam)), "stands beside file", "give modal data, or the measures of a beam")
+        if file is None:
+            for word in BEAM[:3]:
+                table.get(word)
+        try:
+            robot = robot.with_flexible(link, Beam(**beam) if file is None else FlexibleBody.load(folder / file), **own)
+        except (Error, OSError) as error:
+            table.fail("link" if file is None else "file", getattr(error, "cause", str(error)), getattr(error, "remedy", ""))
+    return robot
+
+
 def coordinates(row: Table, key: str, robot: Robot, start: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     """A list of all coordinates, or a table { joint = value }."""
     value = row.get(key, None)
@@ -104,12 +127,4 @@ def pose(row: Table, key: str = "at") -> Pose:
     """`at` is x y z, `rpy` roll, pitch and yaw in radians: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     place = np.array(row.numbers(key, 3, [0.0, 0.0, 0.0]))
     roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
-    R = np.eye(3)
-    for axis, angle in ((2, yaw), (1, pitch), (0, roll)):
-        i, j = (axis + 1) % 3, (axis + 2) % 3
-        turn = np.eye(3)
-        turn[i, i] = turn[j, j] = np.cos(angle)
-        turn[j, i] = np.sin(angle)
-        turn[i, j] = -turn[j, i]
-        R = R @ turn
-    return Pose(R, place)
+    return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), place)

@@ -18,7 +18,7 @@ import numpy as np
 
 from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.control.held_object import ObjectControl
-from psiphi.functions.robot import Robot
+from psiphi.functions.robot import Robot, beneath
 from psiphi.scenes.keys import Table
 from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.spatial.screws import Turn
@@ -55,7 +55,7 @@ def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> Law:
 
 def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarray, np.ndarray]:
     """Gains times the diagonal of the mass matrix at the (first) start."""
-    robot = getattr(robot, "robot", robot)
+    robot = beneath(robot)
     inertia = np.diagonal(robot.mass_matrix(np.asarray(q0, dtype=float).reshape(-1, robot.nq)[0]))
     return kp * inertia, kd * inertia
 

@@ -16,6 +16,7 @@ from psiphi.closed.constraints import Constraint
 from psiphi.closed.system import System
 from psiphi.errors import StateError
 from psiphi.model.kinds import Relative
+from psiphi.spatial.rotations import across
 
 LAST = 3  # the rows of a kind that hold a point are its last
 POINTS = ("sliding", "rough")  # kinds that are a point on a plane
@@ -73,9 +74,7 @@ class Contacts:
         shape, normal = constraint.shape, np.array(self.sides[i].normal)
         here = Relative([list(row) for row in np.eye(3)], [0.0] * 3, [0.0] * 3, [0.0] * 3)
         slides = np.array([row.slide for row in constraint.row.rows(shape, here)])
-        first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
-        first /= np.linalg.norm(first)
-        wanted = np.array([-normal, first, np.cross(normal, first)])
+        wanted = np.array([-normal, *across(normal)])
         return (wanted if len(slides) >= LAST else wanted[:1]) @ slides.T
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 
 from psiphi.spatial.screws import root
 
+EDGE = 1e-9  # nearer to a bound is at it
 ODD = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # the arctangent's series, to 1e-17 at 0.2
 
 
@@ -49,6 +50,12 @@ def most(x, y):
 def sign(x):
     """-1 below zero, else 1."""
     return 1.0 - 2.0 * less(x, 0.0)
+
+
+def stays(x, slope, lower, upper):
+    """0 where x stands at a bound and would leave it along the slope, else 1."""
+    low, high = less(x, lower + EDGE) * less(slope, 0.0), less(upper - EDGE, x) * less(0.0, slope)
+    return (1.0 - low) * (1.0 - high)
 
 
 def angle(s, c):

@@ -11,15 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from psiphi.spatial.choices import less
-from psiphi.spatial.screws import cosine, root, sine
-
-
-def _nothing(x: Any) -> bool:
-    return isinstance(x, float) and x == 0.0
+from psiphi.spatial.screws import cosine, root, sine, vanishes
 
 
 def _scaled(rate: Any, by: Any) -> Any:
-    return 0.0 if _nothing(rate) or _nothing(by) else rate * by
+    return 0.0 if vanishes(rate) or vanishes(by) else rate * by
 
 
 class Dual:
@@ -79,7 +75,7 @@ class Dual:
 
     def sqrt(self) -> Dual:
         value = root(self.value)
-        return Dual(value, 0.0 if _nothing(self.rate) else 0.5 * self.rate / value)
+        return Dual(value, 0.0 if vanishes(self.rate) else 0.5 * self.rate / value)
 
 
 def rate_of_change(rule: Callable[[list], list], at: Sequence[Any], along: Sequence[Any]) -> list:
@@ -88,8 +84,9 @@ def rate_of_change(rule: Callable[[list], list], at: Sequence[Any], along: Seque
     >>> rate_of_change(lambda x: [x[0] * x[1]], [2.0, 3.0], [1.0, 10.0])
     [23.0]
     """
-    return [_rate(y) for y in rule([Dual(x, rate) for x, rate in zip(at, along, strict=True)])]
+    return [rate(y) for y in rule([Dual(x, dx) for x, dx in zip(at, along, strict=True)])]
 
 
-def _rate(y: Any) -> Any:
+def rate(y: Any) -> Any:
+    """dy/dt; constants have none."""
     return y.rate if isinstance(y, Dual) else 0.0

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from psiphi.spatial.choices import angle, choose, less, sign
-from psiphi.spatial.entries import stacked
-from psiphi.spatial.screws import cosine, cross, dot, root, sine
+from psiphi.spatial.entries import entries, stacked
+from psiphi.spatial.screws import Turn, cosine, cross, dot, root, sine
 
 TINY = 1e-300  # keeps |w| from being zero: sin(1e-150) / 1e-150 is 1, exactly
 
@@ -30,6 +30,11 @@ def multiply(a: list, b: list) -> list:
 def conjugate(p: list) -> list:
     """The inverse of a unit quaternion."""
     return [-p[0], -p[1], -p[2], p[3]]
+
+
+def between(p: list, q: list) -> list:
+    """p^-1 q of unit quaternions: q as p sees it."""
+    return multiply(conjugate(p), q)
 
 
 def unit(p: list) -> list:
@@ -104,6 +109,36 @@ def quaternions(R: Any) -> np.ndarray:
     """
     R = np.asarray(R, dtype=float)
     return stacked(unit(quaternion([[R[..., r, c] for c in range(3)] for r in range(3)])))
+
+
+def rotation_matrices(p: Any) -> np.ndarray:
+    """R (..., 3, 3) of quaternions x y z w (..., 4) of any length but zero.
+
+    >>> rotation_matrices([0.0, 0.0, 2.0, 0.0]).tolist()
+    [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return np.stack([stacked(row) for row in Turn.from_quaternion(entries(np.asarray(p, dtype=float))).R], axis=-2)
+
+
+def rotation_about(w: Any) -> np.ndarray:
+    """R (3, 3) of the rotation by |w| about w.
+
+    >>> rotation_about([0.0, 0.0, np.pi / 2]).round(12).tolist()
+    [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    return rotation_matrices(exponential(list(w)))
+
+
+def across(axis: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(x, y) with x, y and the unit vector `axis` at right angles, right-handed; x is across the coordinate axis farthest off.
+
+    >>> [x.tolist() for x in across([0.0, 0.0, 1.0])]
+    [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    """
+    z = np.asarray(axis, dtype=float)
+    x = np.cross(z, np.eye(3)[int(np.argmin(np.abs(z)))])
+    x = x / np.linalg.norm(x)
+    return x, np.cross(z, x)
 
 
 def skew(x: Any) -> np.ndarray:

@@ -36,6 +36,11 @@ def root(x):
     return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
 
 
+def vanishes(x) -> bool:
+    """Whether x is the number zero, in every state: not an expression or an array that may be zero in some."""
+    return isinstance(x, float) and x == 0.0
+
+
 def cross(a, b):
     """a x b for 3-vectors."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
@@ -101,13 +106,22 @@ class Inertia:
 
 def rigid(mass, moment, J) -> Inertia:
     """[[I, m p~], [-m p~, m]] of a rigid body from its mass, first moment m p and second moment J: I = tr(J) 1 - J."""
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = J
-    x, y, z = moment
     return Inertia(
-        [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]],
-        [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]],
+        from_second(J),
+        tilde(moment),
         [[mass, 0.0, 0.0], [0.0, mass, 0.0], [0.0, 0.0, mass]],
     )
+
+
+def from_second(J) -> list:
+    """tr(J) 1 - J: the inertia of a second moment."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = J
+    return [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]]
+
+
+def tilde(x) -> list:
+    """x~ with x~ y = x cross y, by rows."""
+    return [[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]]
 
 
 def symmetric_sum(a, b, symmetric: bool) -> list:

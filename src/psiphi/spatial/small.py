@@ -73,6 +73,11 @@ def apply(A, x) -> list:
     return [dot(row, x) for row in A]
 
 
+def adjoint_map(H, x) -> list:
+    """H* x: of a joint's map H, the spatial motion of its rates x."""
+    return apply(transpose(H), x)
+
+
 def product(A, B) -> list:
     """A B."""
     columns = transpose(B)
@@ -84,9 +89,22 @@ def part(x: list, at: int, size: int = 6) -> list:
     return x[at * size : (at + 1) * size]
 
 
+def flat(rows) -> list:
+    """Entries row by row, one after the other."""
+    return [x for row in rows for x in row]
+
+
 def plus(A, B) -> list:
     """A + B."""
     return [add(x, y) for x, y in zip(A, B, strict=True)]
+
+
+def steiner(J, mass, p, l) -> list:
+    """J + l p* + p l* + m l l*: the second moment of a mass m with first moment p, seen from where its origin is at l.
+
+    Written out, so that zeros of l fold it away; with l (p + m l / 2)* and its adjoint it would cost less where l has none."""
+    rows = [[J[i][j] + l[i] * p[j] + l[j] * p[i] + mass * (l[i] * l[j]) for j in range(i, 3)] for i in range(3)]
+    return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
 
 
 def symmetric(A) -> list:

@@ -17,15 +17,15 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
-from psiphi.spatial.screws import add, cross, rotate, second_moment
-from psiphi.spatial.small import plus, symmetric
-from psiphi.steps.local import ZERO3, adjoint_map
+from psiphi.spatial.screws import add, cross, from_second, rotate, second_moment, vanishes
+from psiphi.spatial.small import adjoint_map, plus, symmetric
+from psiphi.steps.local import ZERO3
 from psiphi.sweeps.program import Site
 
 
 def times(c: Any, x: list) -> list:
     """c x; nothing, where there is nothing to multiply."""
-    return ZERO3 if isinstance(c, float) and c == 0.0 else [c * y for y in x]
+    return ZERO3 if vanishes(c) else [c * y for y in x]
 
 
 def wedge(w: list, J: list) -> list:
@@ -45,15 +45,6 @@ def axial(A: list) -> list:
 def both(a: list, c: list) -> list:
     """a c* + c a*."""
     return symmetric([[a[i] * c[j] + a[j] * c[i] for j in range(3)] for i in range(3)])
-
-
-def from_second(J: list) -> list:
-    """tr(J) 1 - J: the inertia of a second moment."""
-    return [
-        [J[1][1] + J[2][2], -J[0][1], -J[0][2]],
-        [-J[0][1], J[0][0] + J[2][2], -J[1][2]],
-        [-J[0][2], -J[1][2], J[0][0] + J[1][1]],
-    ]
 
 
 @dataclass(frozen=True)
@@ -94,6 +85,7 @@ class MovingBody:
     @classmethod
     def alone(cls, link: Any, w: list, half: float) -> MovingBody:
         """One body that turns by w."""
+        # second moments turn as J' = w~ J - J w~ = W + W*, W = w~ J, and the angular momentum is the vector of W - W*
         W = wedge(w, [times(half, row) for row in link.pseudo])
         rate = symmetric([[W[i][j] + W[j][i] for j in range(3)] for i in range(3)])
         return cls(link.mass, list(link.moment), link.pseudo, cross(w, times(half, link.moment)), axial(W), rate)
@@ -124,6 +116,7 @@ class MovingBody:
 
     def inertia(self, x: list) -> list:
         """r x, of the composite at rest."""
+        # [[I, p~], [-p~, m]] x, I = tr(J) 1 - J: moments of mass are kept, and the 6 x 6 never written
         turn, move = x[:3], x[3:]
         momentum = add(small.apply(from_second(self.J), turn), cross(self.p, move))
         return momentum + add(times(self.mass, move), cross(turn, self.p))
@@ -140,12 +133,14 @@ class MovingBody:
 
 @dataclass(frozen=True)
 class SlopeColumn:
-    """What climbs for one coordinate: the change of forces by q and by v, r h, and the couple Γ* h."""
+    """What climbs for one coordinate: the change of forces by q and by v, r h, and the couples Γ* h and, of wrenches in world
+    axes, X* h."""
 
     by_q: list
     by_v: list
     R: list
     T: list
+    X: list | None = None
 
 
 def joint_velocity(site: Site) -> list:

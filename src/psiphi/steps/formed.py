@@ -38,6 +38,7 @@ def formed(x: FormLetter, place: FormPlace, filled: Sequence[Any], argument: Any
     slots = [slot for slot, _ in x.filled]
     if not isinstance(argument, dict):
         return x.form.value(place, x, dict(zip(slots, filled, strict=True)), argument)
+    # a frame without a value in some slot has zero there, and so has the product: it is not written
     numbers = [i for i in argument if all(i in values for values in filled)]
     return {
         i: x.form.value(place, x, {slot: values[i] for slot, values in zip(slots, filled, strict=True)}, argument[i])

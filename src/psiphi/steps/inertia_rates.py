@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.spatial import small
-from psiphi.spatial.screws import IN_PLANE, Inertia, add, cross, dot, inertia
+from psiphi.spatial.screws import IN_PLANE, Inertia, add, cross, dot, inertia, vanishes
 from psiphi.steps import together
 from psiphi.sweeps.program import Site
 
@@ -31,7 +31,7 @@ def rate_of(P: Inertia, V) -> Inertia:
 
 def _turn(A, B, w, plane, symmetric: bool) -> None:
     """A += w (e~ B - B e~), e the axis: the derivative of a turn."""
-    if isinstance(w, float) and w == 0.0:
+    if vanishes(w):
         return
     i, j, k = plane
     twist, stretch = w * (B[i][j] + B[j][i]) if not symmetric else (w + w) * B[i][j], w * (B[i][i] - B[j][j])
@@ -41,7 +41,7 @@ def _turn(A, B, w, plane, symmetric: bool) -> None:
 
 def _shift(out, P: Inertia, v, plane) -> None:
     """H += v e~ M, I += v (e~ H* - H e~): the derivative of a shift."""
-    if isinstance(v, float) and v == 0.0:
+    if vanishes(v):
         return
     i, j, k = plane
     I, H, _ = out
@@ -65,9 +65,9 @@ def turning(P: Inertia, V, h) -> Any:
     total, w, v = 0.0, V[:3], V[3:]
     for axis, (i, j, k) in IN_PLANE.items():
         turn, shift = h["xyz".index(axis)], h[3 + "xyz".index(axis)]
-        if not (isinstance(turn, float) and turn == 0.0):
+        if not vanishes(turn):
             total = total - turn * _turned(P, w, v, i, j, k)
-        if not (isinstance(shift, float) and shift == 0.0):
+        if not vanishes(shift):
             total = total + shift * _shifted(P, w, v, i, j)
     return total
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, subtract, unrotate
-from psiphi.spatial.small import part
+from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, subtract, unrotate, vanishes
+from psiphi.spatial.small import adjoint_map, part
 from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps import together
 from psiphi.steps.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
@@ -18,11 +18,6 @@ from psiphi.sweeps.program import Site
 ZERO3 = [0.0, 0.0, 0.0]
 ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-
-
-def adjoint_map(H, x) -> list:
-    """H* x: the spatial motion of joint rates x."""
-    return small.apply(small.transpose(H), x)
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,7 @@ def gain(P: Any, H, armature) -> tuple[Gain, Any]:
     for i, J in enumerate(armature):
         D[i] = add(D[i], J) if coupled else [x + J if i == j else x for j, x in enumerate(D[i])]
     # Without rotors H G = I: a coordinate that the joint opens passes no force on, and its row of P+ is zero, not rounding.
-    exact = not coupled and all(isinstance(J, float) and J == 0.0 for J in armature)
+    exact = not coupled and all(map(vanishes, armature))
     selected = [_selected(row) for row in H]
     closed = tuple(i for i in selected if i is not None) if exact and None not in selected else ()
     # G = P H* D^-1, row by row: D is small and symmetric, and no inverse is formed

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose, unrotate
-from psiphi.spatial.small import part
-from psiphi.steps.local import EYE3, ZERO3, adjoint_map
+from psiphi.spatial.small import adjoint_map, part
+from psiphi.steps.local import EYE3, ZERO3
 from psiphi.sweeps.program import Site
 
 
@@ -31,8 +31,10 @@ def tensor(w, wd) -> list:
 def body_force(link, U, vd) -> list:
     """[N; F] that moves the body with U and v' at its origin."""
     J, p = link.pseudo, link.moment
+    # F = m v' + U (m p): the origin's acceleration for all of the mass, and what its turning adds at the centre of mass
     Fc = small.apply(U, p)
     F = [link.mass * a + b for a, b in zip(vd, Fc, strict=True)]
+    # N: the vector of U J - (U J)*, entry by entry; two products with the same J are one
     N = [
         U[2][0] * J[0][1] + U[2][1] * J[1][1] + (U[2][2] - U[1][1]) * J[1][2] - U[1][0] * J[0][2] - U[1][2] * J[2][2],
         (U[0][0] - U[2][2]) * J[0][2] + U[0][1] * J[1][2] + U[0][2] * J[2][2] - U[2][0] * J[0][0] - U[2][1] * J[0][1],
@@ -52,6 +54,7 @@ def move(site: Site, u, name: str) -> tuple:
     if site.is_cluster:
         moved = _move_together(site, u, name)
     else:
+        # most joint maps are constant in body axes; a universal joint's is not, and dH*/dt v joins its acceleration
         rise = None if site.link.row.Hdot is None else site.link.row.Hdot(site.of("q"), site.of("v"), site.link)
         moved = _moved(site.path, site.H, rise, site.of("v"), u, *site.parent[name])
     site.keep(**{name: moved})
@@ -63,10 +66,12 @@ def _move_together(site: Site, u, name: str) -> tuple:
     link, q = site.link, site.of("q")
     X = link.laws.X(q)
     v = small.apply(X, site.of("v"))
+    # d/dt (X v) = X u + (dX/dt) v: what followers do by themselves is the drift
     drift = link.laws.drift(q, v)
     rates, gains = link.laws.of_v(v), link.laws.of_v(add(small.apply(X, u), drift))
     found: list[tuple] = []
     for k, (body, H, x) in enumerate(zip(link.links, link.maps(q), link.laws.of_q(q), strict=True)):
+        # the bodies of a cluster hang on each other, or on the parent (on < 0): base to tip among them, as in the tree
         on = link.cluster.hangs[k]
         rise = None if body.row.Hdot is None else body.row.Hdot(x, rates[k], body)
         above = site.parent[name] if on < 0 else found[on]
@@ -87,6 +92,7 @@ def _moved(path: list, H: list, rise: list | None, v: list, u, w_p: list, wd_p: 
     wp = unrotate(path, w_p)
     w = add(wp, Vd[:3])
     wd = add(add(unrotate(path, wd_p), cross(wp, Vd[:3])), A[:3])
+    # the origin, at l from the parent's, accelerates by v_p' + U_p l; the cross term is Coriolis's of a joint that slides
     l = pose(path, EYE3, ZERO3)[1]
     vd = unrotate(path, add(vd_p, small.apply(U_p, l)))
     vd = add(add(vd, cross(add(wp, w), Vd[3:])), A[3:])
@@ -95,4 +101,5 @@ def _moved(path: list, H: list, rise: list | None, v: list, u, w_p: list, wd_p: 
 
 def world_at_rest(gravity) -> tuple:
     """What the world keeps for `accelerate`."""
+    # a world that accelerates by -g stands for gravity on every body: it is felt once, at the roots
     return (ZERO3, ZERO3, [-g for g in gravity], [ZERO3, ZERO3, ZERO3])

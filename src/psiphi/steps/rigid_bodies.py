@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.spatial.screws import Inertia, add, pose, rigid, rotate, second_moment
-from psiphi.spatial.small import plus, symmetric
+from psiphi.spatial.small import plus, steiner, symmetric
 from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps.local import EYE3, ZERO3
 from psiphi.sweeps.program import Site
@@ -17,6 +17,7 @@ from psiphi.sweeps.program import Site
 
 def compose(site: Site) -> None:
     """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
+    # this body with all that its children sent; of a cluster, each body with what hangs on it
     bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in site.bodies]
     below = site.children.get("rigid")
     if below is not None:
@@ -26,14 +27,11 @@ def compose(site: Site) -> None:
 
 
 def _carried(path: list, body: Rigid) -> Rigid:
-    """As the parent sees it. Moments of mass move cheaper than 6 x 6 inertias: m, m p + m l, J + l p* + p l* + m l l*
-    (Steiner)."""
+    """As the parent sees it: m, m p + m l, and J by Steiner. Moments of mass move cheaper than 6 x 6 inertias."""
     mass = body.mass
     l, p = pose(path, EYE3, ZERO3)[1], rotate(path, body.moment)
-    turned = second_moment(path, body.J)
-    moved = [[turned[r][c] + l[r] * p[c] + l[c] * p[r] + mass * (l[r] * l[c]) for c in range(3)] for r in range(3)]
     first = [x + mass * y for x, y in zip(p, l, strict=True)]
-    return Rigid(mass, first, symmetric(moved))
+    return Rigid(mass, first, steiner(second_moment(path, body.J), mass, p, l))
 
 
 class RigidStack(list):

@@ -6,31 +6,25 @@ a(S) = φ_S* (a_S + H_S* (dX/dt) β)      Ω_δ(S) = diag(V_d(j) ×*) φ_S      
 
 from __future__ import annotations
 
-from typing import Any
-
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.duals import Dual, rate_of_change
-from psiphi.spatial.screws import Inertia, add
-from psiphi.spatial.small import part
-from psiphi.spatial.stacks import StackedInertia, by_body
+from psiphi.spatial.duals import Dual, rate, rate_of_change
+from psiphi.spatial.screws import Inertia, add, subtract
+from psiphi.spatial.small import adjoint_map, part
+from psiphi.spatial.stacks import NOTHING, StackedInertia, by_body
 from psiphi.sweeps.program import Site
-
-
-def _raised(H, x) -> list:
-    """H* x."""
-    return small.apply(small.transpose(H), x)
 
 
 def acceleration(site: Site, v: list) -> list:
     """a(S), base to tip among the bodies: each one's own share, and what it inherits."""
     link, q = site.link, site.of("q")
+    # β = X v are the rates of all joints, (dX/dt) v what they gain without anybody's doing
     rates = link.laws.rates(q, v)
     b, d = (link.laws.of_v(x) for x in (rates, link.laws.drift(q, rates)))
     own = []
     for at, (body, H, x) in enumerate(zip(link.links, link.maps(q), link.laws.of_q(q), strict=True)):
-        a = add(motion_cross(part(site.kept["V"], at), _raised(H, b[at])), _raised(H, d[at]))
-        own.append(a if body.row.Hdot is None else add(a, _raised(body.row.Hdot(x, b[at], body), b[at])))
+        a = add(motion_cross(part(site.kept["V"], at), adjoint_map(H, b[at])), adjoint_map(H, d[at]))
+        own.append(a if body.row.Hdot is None else add(a, adjoint_map(body.row.Hdot(x, b[at], body), b[at])))
     return link.spread(site.path[0], own) + link.spun([x for part_of in d for x in part_of])
 
 
@@ -51,7 +45,7 @@ def _joint_motions(site: Site) -> list:
     """V_d = H* β of every body's own joint."""
     link, q = site.link, site.of("q")
     rates = link.laws.of_v(link.laws.rates(q, site.kept["v"]))
-    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in _raised(H, b)]
+    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in adjoint_map(H, b)]
     return own + [0.0] * (link.size - len(own))
 
 
@@ -70,7 +64,8 @@ def turn_adjoint(site: Site, x: list) -> list:
 def differentiate(site: Site) -> None:
     """Tip to base: dP/dt, dU/dt, dD/dt, and d/dt (φ P+ φ*) for the parent: `articulate`, on numbers that move."""
     link, P = site.link, site.kept["P"]
-    P_dot = site.children.get("P+_dot") or StackedInertia([_nothing() for _ in link.parts])
+    P_dot = site.children.get("P+_dot") or StackedInertia([NOTHING] * len(link.parts))
+    # every number with its rate: what `articulate` does to P is done to P + ε Ṗ, H + ε Ḣ, and the rates are read off
     moving = StackedInertia([_dual(a, b) for a, b in zip(P.blocks, P_dot.blocks, strict=True)])
     q = [Dual(x, rate) for x, rate in zip(site.of("q"), _moving(site), strict=True)]
     H = link.H(q)
@@ -78,8 +73,8 @@ def differentiate(site: Site) -> None:
     rotor = link.rotor(q)
     joint, P_plus = site.kept["gain"].again(moving, H, [[Dual(0.0) + x for x in row] for row in rotor])
     sent: Inertia = link.path(q)[0].inertia(P_plus)
-    rates = {(r, c): _rate(sent.entry(r, c)) for r in range(6) for c in range(6)}
-    site.keep(P_dot=P_dot, U_dot=[[_rate(x) for x in u] for u in U], D_dot=[[_rate(x) for x in row] for row in joint.D])
+    rates = {(r, c): rate(sent.entry(r, c)) for r in range(6) for c in range(6)}
+    site.keep(P_dot=P_dot, U_dot=[[rate(x) for x in u] for u in U], D_dot=[[rate(x) for x in row] for row in joint.D])
     site.send(**{"P+_dot": Inertia.from_entries(rates)})
 
 
@@ -90,21 +85,14 @@ def split(site: Site, rows: type[list]) -> None:
     site.keep(Pi=Pi)
     (junction,), H_dot, columns = site.path, joint_rates(site), []
     for c in range(6):
+        # column c of what the parent gets: φ* of a unit motion, through the joint and back as a force by φ
         x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
-        felt = [-y for y in _raised(H_dot, joint.adjoint(x))]
-        through = [a - b for a, b in zip(x, _raised(site.H, joint.adjoint(x)), strict=True)]  # τ̄* x
+        felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
+        through = subtract(x, adjoint_map(site.H, joint.adjoint(x)))  # τ̄* x
         y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turn_adjoint(site, x), felt))
         columns.append(junction.force(y))
     site.send(Pi=rows(small.transpose(columns)))
 
 
-def _nothing() -> Inertia:
-    return Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
-
-
 def _dual(P: Inertia, P_dot: Inertia) -> Inertia:
     return Inertia.from_entries({(r, c): Dual(P.entry(r, c), P_dot.entry(r, c)) for r in range(6) for c in range(6)})
-
-
-def _rate(x: Any) -> Any:
-    return x.rate if isinstance(x, Dual) else 0.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, motion, pose
-from psiphi.steps.local import EYE3, ZERO3, ZERO6, adjoint_map
+from psiphi.spatial.small import adjoint_map
+from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Site
 
 
@@ -21,6 +22,7 @@ def world_origin(site: Site) -> None:
 
 def frame_at(site: Site) -> tuple[list, list]:
     """Rotation and origin in the world of the marked frame on this body; `site.mark` is its (R, p) in body axes."""
+    # (R_k, p_k)(R, r): the body's pose, then the frame's on it
     R, r = site.mark
     return small.product(site.kept["R"], R), add(site.kept["p"], small.apply(site.kept["R"], r))
 

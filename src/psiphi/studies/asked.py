@@ -25,7 +25,7 @@ import numpy as np
 
 from psiphi.closed.system import System
 from psiphi.errors import Error, StateError
-from psiphi.functions.robot import Robot
+from psiphi.functions.robot import Robot, beneath
 from psiphi.scenes import load as load_scene
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import coordinates, robot_of
@@ -77,7 +77,7 @@ class Asked:
 
     @property
     def robot(self) -> Robot:
-        return self.system.robot if isinstance(self.system, System) else self.system
+        return beneath(self.system)
 
     @property
     def chunks(self) -> int:
@@ -126,7 +126,7 @@ def _plain(name: str, value: Any, depth: int = 0) -> Any:
 
 def _asked(top: Table, folder: Path) -> Asked:
     system, q0, v0, tau, given = _moved(top, folder)
-    robot = system.robot if isinstance(system, System) else system
+    robot = beneath(system)
     motions, seed = _whole(top, "motions", 1, LARGEST), _whole(top, "seed", 0, (1 << 64) - 1, 0)
     chunk = _whole(top, "chunk", 1, LARGEST, min(CHUNK, ROWS * math.ceil(motions / ROWS / 8)))
     dt = step_size(top.number("dt", given.get("dt", 1e-3), 0.0))
@@ -172,7 +172,7 @@ def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, 
         return case.system, case.q0, case.v0, case.tau, options
     given = top.get("robot")
     system = given if isinstance(given, Robot | System) else robot_of(top, folder)
-    robot = system.robot if isinstance(system, System) else system
+    robot = beneath(system)
     if robot.freed is not None:
         top.fail("robot", f"numbers of {robot.name} are free already", "give the robot itself, and name what varies in [vary]")
     row = top.table("start", {})
@@ -206,7 +206,7 @@ def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:
 
 def _spec(top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, motions: int, seed: int, chunk: int, dt: float, steps: int):
     """All of it as JSON: what two studies differ in is found by comparing."""
-    robot = system.robot if isinstance(system, System) else system
+    robot = beneath(system)
     names = ("title", "robot", "scene", "base")
     own = {key: x for key, x in top.values.items() if key in top.asked and key not in names}
     known = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.control.plant import Plant
+from psiphi.model.skeleton import joint_at
+from psiphi.runtime import driver
+from psiphi.runtime.card_memory import Resident
 from psiphi.simulation.events import FASTEST
 from psiphi.simulation.rolling import rollout
 from psiphi.studies.asked import Asked
@@ -17,18 +20,20 @@ from psiphi.studies.starting import Starter, Starts
 
 CAUSES = ("", "diverged", "limit", "speed", "parameters that no body has")
 DIVERGED, LIMIT, SPEED, IMPOSSIBLE = range(1, 5)
+FAR = 9000.0  # rad: up to 10 000 the bits of cards are the host's
 MEMORY = 1 << 22  # numbers of states that are looked at together
 
 
 class Chunk:
-    """One study's chunks; it pickles in some kB, and works wherever psiphi is."""
+    """One study's chunks; it pickles in some kB, and works wherever psiphi is. With `cards` motions run on graphics cards where
+    there are some, a chunk on each in turn: what comes back are the host's bits."""
 
-    def __init__(self, asked: Asked):
-        self.asked = asked
+    def __init__(self, asked: Asked, cards: bool = False):
+        self.asked, self.cards = asked, cards
         self.starter: Starter | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"asked": self.asked, "starter": None}
+        return {"asked": self.asked, "cards": self.cards, "starter": None}
 
     def run(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """All that is kept of these motions, by the names of `kept.py`."""
@@ -41,7 +46,7 @@ class Chunk:
             parts = [self._watched(numbers[i : i + size]) for i in range(0, len(numbers), size)]
             return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         every = asked.every or asked.steps
-        q, v = self._rolled(starts, every)
+        q, v = self._rolled(starts, every, numbers)
         rows = self._rows(q, v)
         lost = np.flatnonzero(~sane(q[:, -1], v[:, -1]) | ~starts.sound)
         size = max(1, MEMORY // ((asked.steps + 1) * (asked.robot.nq + asked.robot.nv)))
@@ -59,7 +64,7 @@ class Chunk:
         asked = self.asked
         assert self.starter is not None
         starts = self.starter.starts(numbers)
-        q, v = self._rolled(starts, 1)
+        q, v = self._rolled(starts, 1, numbers)
         with np.errstate(invalid="ignore"):
             faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~sane(q, v), np.abs(v))]
             if asked.fail_limits:
@@ -84,14 +89,23 @@ class Chunk:
 
     def _joint(self, row: np.ndarray, cause: int) -> int:
         """The joint whose coordinate is the most to blame."""
-        k, place = int(np.argmax(row)), "q_slice" if cause == LIMIT else "v_slice"
-        return next(j.index for j in self.asked.robot.joints if getattr(j, place).start <= k < getattr(j, place).stop)
+        return joint_at(self.asked.robot.joints, int(np.argmax(row)), "q" if cause == LIMIT else "v").index
 
-    def _rolled(self, starts: Starts, every: int) -> tuple[np.ndarray, np.ndarray]:
-        asked = self.asked
+    def _rolled(self, starts: Starts, every: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        asked, cards = self.asked, driver.count_cards() if self.cards else 0
         options = {"steps": asked.steps, "dt": asked.dt, "every": every, **asked.options}
-        with np.errstate(all="ignore"):
-            return rollout(starts.system, starts.q, starts.v, starts.tau, **options)
+        if not cards:
+            with np.errstate(all="ignore"):
+                return rollout(starts.system, starts.q, starts.v, starts.tau, **options)
+        turn = int(numbers[0]) // asked.chunk % cards
+        there = rollout(starts.system, Resident.of(starts.q, turn), Resident.of(starts.v, turn), starts.tau, **options)
+        q, v = (x.host() for x in there)
+        far = numbers[~(np.abs(q) < FAR).all(axis=(1, 2))]
+        if len(far) and self.starter is not None:  # angles whose sines the host takes from the C library, or none at all
+            again = Chunk(asked)._rolled(self.starter.starts(far), every, far)
+            where = np.isin(numbers, far)
+            q[where], v[where] = again
+        return q, v
 
     def _rows(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         count = len(q)

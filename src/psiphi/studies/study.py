@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import flag
+from psiphi.errors import StateError
+from psiphi.runtime import driver
 from psiphi.simulation.bar import Bar
 from psiphi.studies.asked import Asked, read_study
 from psiphi.studies.chunks import Chunk
@@ -18,12 +20,15 @@ from psiphi.studies.outcome import Study, a_folder
 from psiphi.studies.workers import computed
 
 
-def study(source: Any, out: Any = None, *, scheduler: Any = None, progress: Any = False, **keys: Any) -> Study:
+def study(
+    source: Any, out: Any = None, *, scheduler: Any = None, cards: Any = False, progress: Any = False, **keys: Any
+) -> Study:
     """Many motions of one system, each with numbers of its own: run, or gone on with where it was, and kept in `out`.
 
     `source` is a TOML file, a dict of its keys, or a robot or system, with the keys as arguments (docs/studies.md lists them).
     `out` is a folder ("NAME.study" of "NAME.toml"; a temporary one where there is no file). It runs on all threads of this
-    process, or on the Dask cluster whose address or Client `scheduler` is.
+    process, or on the Dask cluster whose address or Client `scheduler` is; with `cards` on graphics cards, those of this
+    machine, or of the workers that have one.
 
     >>> import psiphi as pp
     >>> masses = {"uniform": [0.8, 1.2], "relative": True}
@@ -34,12 +39,12 @@ def study(source: Any, out: Any = None, *, scheduler: Any = None, progress: Any 
     True
     """
     asked = read_study(source, keys)
-    shown, own = flag("progress", progress), None
+    shown, own, cards = flag("progress", progress), None, flag("cards", cards)
     if out is None and not isinstance(source, str | os.PathLike):
         own = tempfile.TemporaryDirectory(prefix="psiphi-study-", ignore_cleanup_errors=True)
         out = own.name
     kept = Kept(default_folder(source) if out is None else a_folder(out), asked)
-    run(asked, kept, scheduler, shown)
+    run(asked, kept, scheduler, shown, cards)
     return Study(asked, kept, own)
 
 
@@ -48,9 +53,11 @@ def default_folder(source: Any) -> Path:
     return Path(f"{Path(os.fsdecode(source)).stem}.study")
 
 
-def run(asked: Asked, kept: Kept, scheduler: Any = None, progress: bool = False) -> None:
+def run(asked: Asked, kept: Kept, scheduler: Any = None, progress: bool = False, cards: bool = False) -> None:
     """All chunks that are not there yet."""
-    chunk, done = Chunk(asked), set(kept.done)
+    chunk, done = Chunk(asked, cards), set(kept.done)
+    if cards and scheduler is None and not driver.driver().count:
+        raise StateError("cards is True, and the driver sees no graphics card", "leave it out; psiphi info --gpu tells more")
     if len(done) < asked.chunks:
         chunk.run(np.arange(1))  # what cannot run is said before anything is made; the kernels are in the cache
     kept.begin()

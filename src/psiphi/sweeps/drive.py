@@ -27,6 +27,11 @@ class ProgramRun:
     outputs: dict[tuple[str, int], Any] = field(default_factory=dict)
     direction: Direction | None = None  # of the sweep that runs
 
+    def parent(self, k: int) -> int:
+        """The body that k hangs on: the world, where it is not among those that are swept."""
+        parent, bodies = self.tree.parent[k], self.program.bodies
+        return parent if bodies is None or parent in bodies else WORLD
+
     def site(self, k: int, inbox: dict[int, dict]) -> Site:
         world = self.kept.setdefault(WORLD, {})
         if k == WORLD:
@@ -42,12 +47,14 @@ class ProgramRun:
             nv=self.tree.nv,
             world=world,
             gauge=self.tree.gauge[k],
-            at_root=self.tree.parent[k] == WORLD,
+            at_root=self.parent(k) == WORLD,
         )
 
     def _above(self, k: int) -> Mapping[str, Any]:
         """What the parent has kept; of a cluster, what its body has on which this one hangs."""
-        kept, seat = self.kept.get(self.tree.parent[k], {}), seat_of(self.tree, k)
+        above = self.parent(k)
+        # φ(p, k) of a body that hangs on a cluster begins at the one body of it that carries k
+        kept, seat = self.kept.get(above, {}), None if above == WORLD else seat_of(self.tree, k)
         return kept if seat is None else SeatView(kept, *seat)
 
     def collect(self, site: Site) -> None:
@@ -88,6 +95,8 @@ def drive(
     if program.stages:
         return _staged(run, under)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
+    # The world first: what it keeps is what roots see of their parent. Then sweep by sweep; inboxes live for one sweep, what
+    # bodies have kept for all of them. Last the world again, which reads what the roots of the last sweep sent.
     world = run.site(WORLD, {})
     program.world(world)
     inbox: dict[int, dict] = {}
@@ -102,6 +111,7 @@ def drive(
 
 def _staged(run: ProgramRun, under: type[ProgramRun]) -> dict[tuple[str, int], Any]:
     """ProgramStage by stage, on the places they fill; each a run of its own."""
+    # Sweeps of a stage see nothing of another's records: stages meet in places alone, lists of scalars by name.
     places: dict[str, Any] = dict(run.inputs)
     for stage in run.program.stages:
         if not isinstance(stage.what, Program):
@@ -125,7 +135,8 @@ def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
         sweep.step(site)
         run.collect(site)
         # Children add up in the parent's inbox, sum_c phi(p, c) z(c): the parent sees the sum and not who sent what.
-        box, seat = inbox.setdefault(run.tree.parent[k], {}), seat_of(run.tree, k)
+        above = run.parent(k)
+        box, seat = inbox.setdefault(above, {}), None if above == WORLD else seat_of(run.tree, k)
         for name, value in site.sent.items():
             box[name] = merge(box.get(name), value if seat is None else put(value, *seat))
     return inbox

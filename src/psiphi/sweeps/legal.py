@@ -50,6 +50,7 @@ class CheckedRun(ProgramRun):
 
     def site(self, k: int, inbox: dict[int, dict]) -> Site:
         site = super().site(k, inbox)
+        # outward a body hears its parent and nobody else, inward its children: what came the other way is not to be read
         if k != WORLD and self.direction is not None:
             outward = self.direction is BASE_TO_TIP
             site.parent = site.parent if outward else _Unseen("parent", self.program.name)
@@ -82,6 +83,7 @@ def check_loops(loops: Rolled) -> None:
     program, tree = loops.program, loops.tree
     classes = [c for stage in loops.stages for c in stage.classes] + ([loops.finish] if loops.finish else [])
     joints = [part.stop - part.start for k in range(len(tree.links)) for part in tree.slices(k).values()]
+    # every leaf of a traced step is a place in one of these: the frame, the body's record, its parent's, the inbox, the table
     record = max((c.slots for c in classes), default=0)
     places = {"frame": sum(arg.size for arg in (*program.inputs, *program.outputs)), "inbox": loops.inbox}
     places |= {"here": record, "parent": record, "param": max((len(link.numbers()) for link in tree.links), default=0)}

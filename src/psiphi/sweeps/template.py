@@ -19,6 +19,7 @@ class Template:
 
     @staticmethod
     def of(value, place: Callable) -> Template:
+        # two values have one form when their numbers stand in the same places: then one traced step serves both
         placed = _map(value, lambda leaf: _Leaf(place(leaf)))
         return Template(placed, tuple(_spell(placed)))
 
@@ -56,6 +57,7 @@ def _map(value, function) -> Any:
 
 
 def _map_symmetric(A, function) -> list:
+    # a symmetric block has six numbers, and six places
     out: list = [[None] * 3 for _ in range(3)]
     for r in range(3):
         for c in range(r, 3):

@@ -25,7 +25,7 @@ from psiphi.viewer import living, page
 from psiphi.viewer.live import Viewer, view
 from psiphi.viewer.scene import Scene, scene
 
-RECORDED, RUNNING = ("t", "element", "frames"), ("v", "dt", "method", "payload")  # options of one kind of page alone
+RECORDED, RUNNING = ("t", "element", "frames"), ("v", "dt", "method", "payload", "limits")  # options of one kind of page alone
 __all__ = ["Scene", "Viewer", "html", "scene", "view"]
 
 
@@ -34,7 +34,8 @@ def html(thing: Any, path: str | os.PathLike[str], live: bool = False, **options
 
     Options are those of `scene`: q=, t=, shapes=, meshes=, title=, element=, frames=.
     With `live` the robot, closed chain or scene runs in the page and can be pulled; options are then q=, v= (where it starts),
-    dt= and method= of its steps, payload= (a frame that carries a load of any mass), shapes=, meshes=, title=.
+    dt= and method= of its steps, payload= (a frame that carries a load of any mass), limits= ("block" or "ignore": whether
+    joints end at their limits when the page opens, where they can; it has a switch), shapes=, meshes=, title=.
 
     >>> import tempfile, psiphi as pp
     >>> with tempfile.TemporaryDirectory() as folder:

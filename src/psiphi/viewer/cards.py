@@ -30,7 +30,7 @@ def robot(thing: Any) -> str:
     """A robot or a closed chain: a picture, what it is, its joints."""
     model = model_of(thing)
     free = getattr(thing, "nc", None)
-    words = [counted(len(model.bodies), "body", "bodies"), f"nq = {model.nq}", f"nv = {model.nv}"]
+    words = [counted(model.body_count, "body", "bodies"), f"nq = {model.nq}", f"nv = {model.nv}"]
     words += [] if free is None else [counted(free, "constraint row")]
     words.append(f"{sum(body.mass for body in model.bodies):.4g} kg")
     rows = [("joint", "kind", "q", "range", "speed", "effort")]

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from psiphi.spatial.rotations import rotation_about
 from psiphi.viewer.meshes import Mesh, joined, within_budget
 
 MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512
@@ -174,11 +175,9 @@ def _fans(corner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _rotation(v: np.ndarray) -> np.ndarray:
-    """<rotate> x y z degrees: Rodrigues' formula."""
-    axis, angle = v[:3] / (np.linalg.norm(v[:3]) or 1.0), np.radians(v[3])
-    K = np.cross(np.eye(3), axis)  # K x = axis x x
+    """<rotate> x y z degrees."""
     T = np.eye(4)
-    T[:3, :3] += np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
+    T[:3, :3] = rotation_about(np.radians(v[3]) / (np.linalg.norm(v[:3]) or 1.0) * v[:3])
     return T
 
 

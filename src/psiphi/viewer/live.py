@@ -141,7 +141,7 @@ class Viewer:
         home, self._moved, self._sliders = self.scene.motion.q[-1], np.zeros(model.nv), {}
         with gui.add_folder("joints"):
             for joint in model.joints[:60]:
-                for i, slides in zip(range(joint.v_slice.start, joint.v_slice.stop), joint.row.slides, strict=True):
+                for i, slides in zip(joint.coordinates, joint.row.slides, strict=True):
                     low, high = (-1.0, 1.0) if slides else (-np.pi, np.pi)
                     here = 0.0
                     if joint.row.nq == 1:

@@ -17,10 +17,11 @@ from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
 from psiphi.control.law import Controller
 from psiphi.control.plant import Plant
+from psiphi.control.stops import Stops
 from psiphi.emitters.wasm import blocks_binary
 from psiphi.errors import StateError
 from psiphi.escaping import html, script_json
-from psiphi.functions.robot import Robot
+from psiphi.functions.robot import Robot, beneath
 from psiphi.model.model import WORLD
 from psiphi.rollouts.handled import HandledMachine, handled
 from psiphi.rollouts.stepping import checked
@@ -36,6 +37,8 @@ from psiphi.wording import shown
 FINEST, COARSEST = 1e-6, 0.05  # seconds: steps that a page can take in real time, or nearly
 LOAD = 0.3  # of its own mass: the heaviest load
 ROOM = 1.3  # how much farther than its first posture a robot reaches
+LIMITS = ("ignore", "block")
+OWN = ("q", "v", "dt", "method", "payload", "limits")  # options of a page that lives
 INPUTS = ("q", "v", "h", "home", "aim", "law.kp", "law.share", "law.motors", "brake", "losses", "mobility")
 HAND = ("own", "unit", "burden", "weight", "held", "grip", "hand", "stiffness", "slowing")
 ANSWERS = ("Q", "V", "S", "torque", "R", "p", "point", "pull", "energy", "kinetic_energy", "potential_energy", "forces")
@@ -51,14 +54,16 @@ class Living:
     h: float
     method: str
     payload: str = ""  # the frame that carries a load
+    limits: str = "ignore"  # or "block": how it begins; the page has a switch
 
     @property
     def robot(self) -> Robot:
-        return self.system.robot if isinstance(self.system, System) else self.system
+        return beneath(self.system)
 
     @cached_property
     def machine(self) -> HandledMachine:
-        return handled(self.system if self.free is None else self.free, self.method)
+        system = self.system if self.free is None else self.free
+        return handled(system, self.method, stops(Plant(system)))
 
     @cached_property
     def free(self) -> Any:
@@ -79,8 +84,36 @@ class Living:
         return Controller(self.system).motors
 
 
-def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4", payload: Any = None) -> Living:
-    """A robot, a closed chain, a scene or the start of a motion, with the steps it takes, and a frame that carries a load."""
+def stops(plant: Plant) -> Stops | None:
+    """Where its joints end; None where none does, or where they cannot be held there (closed chains)."""
+    try:
+        return Stops(plant) or None
+    except StateError:
+        return None
+
+
+def beginning(plant: Plant, limits: Any, q0: np.ndarray) -> str:
+    """Whether joints end at their limits when the page opens: unless told, where they have some and start within."""
+    if limits is not None and (not isinstance(limits, str) or limits not in LIMITS):
+        raise StateError(f"limits is {shown(limits)}, expected one of {', '.join(LIMITS)}", "a live page has a switch for it")
+    if limits == "block":
+        Stops(plant)  # says why not
+    ends = stops(plant)
+    inside = ends is not None and bool(((ends.lower <= q0[ends.q]) & (q0[ends.q] <= ends.upper)).all())
+    return limits or ("block" if inside else "ignore")
+
+
+def living(
+    thing: Any,
+    q: Any = None,
+    v: Any = None,
+    dt: Any = 1e-3,
+    method: Any = "rk4",
+    payload: Any = None,
+    limits: Any = None,
+) -> Living:
+    """A robot, a closed chain, a scene or the start of a motion, with the steps it takes, a frame that carries a load, and
+    whether its joints end at their limits."""
     if is_trajectory(thing):
         q, v = (thing.q[..., 0, :] if q is None else q), (thing.v[..., 0, :] if v is None else v)
     elif hasattr(thing, "q0") and hasattr(thing, "system"):  # a scene
@@ -106,14 +139,13 @@ def living(thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any
     if payload is not None and isinstance(plant.given, System):
         raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
     carries = "" if payload is None else plant.robot.frame(payload).name
-    return Living(plant.given, *start, h, checked(method, "a live page"), carries)
+    begins = beginning(plant, limits, start[0])
+    return Living(plant.given, *start, h, checked(method, "a live page"), carries, begins)
 
 
-def of(
-    thing: Any, q: Any = None, v: Any = None, dt: Any = 1e-3, method: Any = "rk4", payload: Any = None, **options: Any
-) -> str:
-    """The text of a live page; further options are those of `scene`."""
-    alive = living(thing, q, v, dt, method, payload)
+def of(thing: Any, **options: Any) -> str:
+    """The text of a live page; options are those of `living` and of `scene`."""
+    alive = living(thing, **{name: options.pop(name) for name in OWN if name in options})
     title = options.pop("title", None)
     title = getattr(thing, "title", None) if title is None else title
     return text(alive, scene(alive.system, q=alive.q0, title=title, **options))
@@ -145,7 +177,8 @@ def data(alive: Living, shown: Scene) -> dict:
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(alive.system, System)
     mass = float(robot.mass)
     return {
-        "code": base64.b64encode(blocks_binary(frame, machine.entries)).decode(),
+        "code": base64.b64encode(blocks_binary(frame, machine.entries, repeats=machine.repeats)).decode(),
+        "ends": None if machine.plan.stops is None else alive.limits == "block",
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
         "h": alive.h,
         "start": {"q": alive.q0.tolist(), "v": alive.v0.tolist()},

@@ -83,7 +83,7 @@ def tour(model: Model, seconds: float = 1.6, rate: float = 30.0) -> tuple[np.nda
     n = max(2, int(seconds * rate))
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
     for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
-        for i, slides in zip(range(joint.v_slice.start, joint.v_slice.stop), joint.row.slides, strict=False):
+        for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             v = np.zeros((n, model.nv))
             v[:, i] = swing * _swing(joint, slides, home)
             qs.append(model.integrate(home, v) if model.embedding is None else _led(model, home, v))

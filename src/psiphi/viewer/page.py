@@ -111,7 +111,7 @@ def solid_data(scene: Scene) -> dict:
 
 def words(scene: Scene) -> str:
     seconds = f", {scene.t[-1] - scene.t[0]:.3g} s" if len(scene.t) > 1 else ""
-    return f"{counted(len(scene.model.bodies), 'body', 'bodies')}, {scene.freedom}{seconds}"
+    return f"{counted(scene.model.body_count, 'body', 'bodies')}, {scene.freedom}{seconds}"
 
 
 def _facts(scene: Scene) -> str:

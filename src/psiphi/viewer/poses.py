@@ -8,6 +8,7 @@ from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.errors import StateError
 from psiphi.framing.framing import frame_tree
 from psiphi.model.model import Model
+from psiphi.spatial.rotations import across
 from psiphi.sweeps.interpreter import interpret
 
 
@@ -30,15 +31,13 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
     tree = frame_tree(model, rods=False)
     R, p = interpret(sweeps_of("link_poses", tree), tree, q)
-    return R, p
+    return R.reshape(*R.shape[:-1], 3, 3), p
 
 
 def turned_to(axis) -> np.ndarray:
     """A rotation whose z is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    return np.column_stack([*across(z), z])
 
 
 def turned_from(axis) -> np.ndarray:

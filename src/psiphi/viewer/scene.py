@@ -12,6 +12,7 @@ import numpy as np
 
 from psiphi.arguments import Numbers, whole
 from psiphi.errors import StateError
+from psiphi.functions.robot import beneath
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals
@@ -131,7 +132,7 @@ def is_trajectory(thing) -> bool:
 
 def model_of(thing) -> Model:
     """The model that is drawn: the robot itself, or the forest of arms and object of a closed chain."""
-    model = getattr(thing, "robot", thing)
+    model = beneath(thing)
     if isinstance(model, Model):
         return model
     if thing is None:

@@ -76,8 +76,9 @@ function restart() {
 }
 function advance(count, budget = Infinity) {  // as many steps of these as time allows
   const begin = performance.now();
+  const step = $("ends").checked ? F.code.blocked : F.code.step;
   let done = 0;
-  while (done < count) { F.code.step(); done++; if (!(done & 7) && performance.now() - begin > budget) break; }
+  while (done < count) { step(); done++; if (!(done & 7) && performance.now() - begin > budget) break; }
   steps += done;
   if (!F.Q.every(isFinite) || !F.V.every(isFinite)) stop("The motion grew beyond all numbers: too stiff for steps of this size. Restart, with smaller gains.");
   else if (F.S && F.S[0] > L.strain) stop("The loops came to a singular posture, where their forces are not determined. Restart, or pull elsewhere.");
@@ -188,11 +189,12 @@ canvas.addEventListener("keydown", e => {
   if (e.key === "+" || e.key === "-") { camera.far *= e.key === "+" ? 0.9 : 1.11; dirty = true; }
 });
 document.addEventListener("keydown", e => {
-  if (["SELECT", "BUTTON", "SUMMARY"].includes(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (["SELECT", "BUTTON", "SUMMARY"].includes(e.target.tagName) || e.target.type === "checkbox" || e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.key === " ") { $("play").click(); e.preventDefault(); }
   else if (e.key === ".") $("one").click();
   else if (e.key === "r") $("again").click();
 });
+$("ends").checked = L.ends; if (L.ends === null) $("ends-pick").style.display = "none";
 if (!L.contacts.length) $("forces-pick").style.display = "none";
 for (const c of L.contacts) {
   const row = document.createElement("div"), chip = document.createElement("span"), name = document.createElement("span"), value = document.createElement("b");

@@ -1,0 +1,143 @@
+"""Derivatives of derivatives of closed systems: of the traced code of forward dynamics, where no row follows from others.
+
+There the solve with Omega is a sum of products like any other, and has derivatives of every order. Where rows are redundant
+the second derivative along a straight change depends on how a(q, v, tau) continues off the constraints: it is refused.
+The same code, with no derivative or some, is what runs on graphics cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psiphi.arguments import read, real
+from psiphi.closed import circuits
+from psiphi.closed.closed_call import ClosedCall
+from psiphi.closed.singular import STRAIN
+from psiphi.errors import SingularError, StateError
+from psiphi.functions import guard
+from psiphi.functions.differentiable import Differentiable
+from psiphi.sweeps.program import PARAMETERS, Argument
+
+if TYPE_CHECKING:
+    from psiphi.closed.closed_function import ClosedFunction
+
+Steps = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class TapeDerivative(ClosedCall):
+    """The function of a closed system, differentiated step by step: ((kind, names), ...)."""
+
+    def __init__(self, of: ClosedFunction, steps: Steps):
+        self.of, self.steps, self.system = of, steps, of.system
+        code = self.code
+        inputs = [arg for arg in code.inputs if arg.name != PARAMETERS]
+        words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
+        super().__init__(": ".join([of.name, *([", ".join(words)] if words else [])]), inputs, code.outputs)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self.system.name!r}>"
+
+    @cached_property
+    def code(self) -> Differentiable:
+        system, of = self.system, self.of
+        wanted, motors = of.outputs[0].name, system.actuated.tolist() if of.motors else None
+        loose = not (self.steps or of.is_forces)  # accelerations are unique where rows follow from others; nothing else is
+        made = system._function(
+            ("alone", wanted, of.frames, of.axes, of.motors, loose),
+            lambda: circuits.alone(system._chosen(of.frames, of.axes, loose).circuit, wanted, motors),
+            Differentiable,
+        )
+        for kind, names in self.steps:
+            made = made._derivative(kind, names)
+        return made
+
+    def taking(self, tau: tuple[int, ...]) -> ClosedCall:
+        of = self.of.taking(tau)
+        return self if of is self.of else TapeDerivative(of, self.steps)
+
+    def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
+        if kind in ("jacobian", "hessian"):
+            return super().derived(kind, names)
+        return TapeDerivative(self.of, (*self.steps, (kind, names)))
+
+    def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
+        guard.on_host(self.name, *values)
+        if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
+            return list(fitting.answers(values))
+        own, arrays = len(self.of.inputs), []
+        for arg, value in zip(self.inputs, values, strict=True):
+            arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"))
+        leads = [(arg.name, x.shape[: x.ndim - len(arg.shape)]) for arg, x in zip(self.inputs, arrays, strict=True)]
+        lead = guard.batch_axes(self.name, {f"{name} ({i})": shape for i, (name, shape) in enumerate(leads)})
+        if not self.system._batch(lead):
+            self.check(arrays[:own])
+        found = self.system._run(self.code, (*arrays[:own], *self.system.robot._more, *arrays[own:]))
+        return list(found) if isinstance(found, tuple) else [found]
+
+    def on_cards(self, values: Sequence[Any]) -> Any:
+        if (fitting := self.taking(tuple(values[2].shape))) is not self:
+            return fitting.on_cards(values)
+        if self.steps or self.of.is_forces:
+            self.check_rows()
+        own = len(self.of.inputs)
+        return self.code(*values[:own], *self.system.robot._more, *values[own:])
+
+    def check_rows(self) -> None:
+        """Refuse constraints some of whose rows follow from others wherever one looks: every element would be NaN."""
+        if self.system._has_spare_rows:
+            cause = (
+                f"{self.name}: rows of the constraints of {self.system.name} follow from others, and that is solved on the host"
+            )
+            raise StateError(cause, "give arrays of the host; accelerations are found on graphics cards, too")
+
+    def check(self, values: list[np.ndarray]) -> None:
+        """Refuse a single state where the solve with Omega does not have all its digits."""
+        state, system = self.of.read(values, ())[0], self.system
+        found = system._call(system._dynamics("", self.of.frames, self.of.axes), state)[3] < STRAIN
+        if not np.ndim(found) and not found and all(np.isfinite(x).all() for x in state):
+            raise SingularError(
+                f"{self.name}: no second derivative here: constraints follow from others, or the mechanism is singular",
+                "use a kind of loop without rows to spare, or take differences of first derivatives along the constraints",
+            )
+
+
+class ClosedHessian(ClosedCall):
+    """Second derivatives of the weighted sum of the results: the change of its gradient, along unit vectors in one batch."""
+
+    def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
+        self.of, self.names = of, names
+        self.change = TapeDerivative(of, (("vjp", names), ("jvp", names)))
+        self.sizes = [arg.shape for arg in self.change.inputs[len(of.inputs) + 1 :]]
+        n = sum(map(prod, self.sizes))
+        inputs = self.change.inputs[: len(of.inputs) + 1]
+        super().__init__(f"{of.name}: hessian by {', '.join(names)}", inputs, (Argument("hessian", (n, n)),))
+
+    def taking(self, tau: tuple[int, ...]) -> ClosedCall:
+        of = self.of.taking(tau)
+        return self if of is self.of else of.hessian(*self.names)
+
+    def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
+        guard.on_host(self.name, *values)
+        if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
+            return list(fitting.answers(values))
+        self.change.check(list(values[: len(self.of.inputs)]))
+        n = self.outputs[0].shape[0]
+        parts = np.split(np.eye(n), np.cumsum([prod(size) for size in self.sizes])[:-1], axis=-1)
+        units = [x.reshape(n, *size) for x, size in zip(parts, self.sizes, strict=True)]
+        spread = []
+        for arg, value in zip(self.inputs, values, strict=True):
+            array = real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})")
+            spread.append(np.expand_dims(array, array.ndim - len(arg.shape)))
+        found = self._along().answers([*spread, *units])[-len(self.names) :]
+        rows = [x.reshape(*x.shape[: x.ndim - len(size)], -1) for x, size in zip(found, self.sizes, strict=True)]
+        return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]
+
+    def _along(self) -> TapeDerivative:
+        """`change` for arrays with one more batch axis, behind the others: parameters with batch axes get it, too."""
+        of, system = self.of, self.of.system._over_samples()
+        return self.change if system is of.system else TapeDerivative(of.again(system), self.change.steps)

@@ -105,7 +105,7 @@ def test_robots_run_in_the_pages_of_the_site(site):
     there = {path.stem: path for path in (site / "live").glob("*.html")}
     assert set(there) == {*pp.robots.bundled(), *pp.scenes.names()}
     assert all(path.stat().st_size < 1_500_000 for path in there.values())
-    for name in ("index", "closed", "live"):
+    for name in ("index", "closed", "diagonalised", "live"):
         shown = re.findall(r'(?:src|href)="(live/[^"#]+)', (site / f"{name}.html").read_text(encoding="utf-8"))
         assert shown and all((site / path).is_file() for path in shown), name
 

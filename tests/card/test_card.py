@@ -14,6 +14,7 @@ import numpy as np
 
 import psiphi as pp
 from functions.doors import DOORS
+from psiphi import scenes
 from psiphi.errors import Error, StateError
 from psiphi.runtime import driver
 
@@ -197,6 +198,22 @@ def check_jit(char: str) -> None:
     assert relative(found, here, library) <= 100 * FLOAT[char]
 
 
+def check_closed() -> None:
+    """Closed chains: accelerations, forces, derivatives, within jit of JAX as well."""
+    for name in ("four_bar", "two_arms"):
+        case = scenes.load(name)
+        cell, rng = case.system, np.random.default_rng(0)
+        state = np.tile(case.q0, (500, 1)), np.zeros((500, cell.nv)), rng.standard_normal((500, cell.na))
+        at = [*map(WITH.put, state)]
+        assert relative(cell.forward_dynamics(*at), cell.forward_dynamics(*state)) <= 1e-9, name
+        if name == "four_bar":
+            continue
+        f = cell.function("forward_dynamics")
+        assert relative(f.jacobian("q", "tau")(*at), f.jacobian("q", "tau")(*state)) <= 1e-8
+        forces = cell.function("contact_forces")
+        assert relative(forces(*at), forces(*state)) <= 1e-9
+
+
 def check_study() -> None:
     """A study on the card has the host's bits."""
     keys = {"motions": 5000, "chunk": 2048, "duration": 0.05, "vary": {"mass": {"uniform": [0.8, 1.2], "relative": True}}}
@@ -209,6 +226,7 @@ def checks() -> dict[str, Any]:
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
+    found |= {"closed": check_closed}
     found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}

@@ -8,7 +8,7 @@ import pytest
 import psiphi as pp
 from closed.cells import inertia_at_object, pair, pinned_arm
 from closed.worldly import accelerations
-from psiphi.bench.cells import Closed, at_work, facing_pumas, four_bar
+from psiphi.bench.cells import Closed, at_work, facing_pumas
 from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Contact, Loop, connect, grasp
 from psiphi.closed.sharing import drivable
@@ -429,12 +429,3 @@ def test_bad_cells_are_refused(name):
 def test_bad_calls_are_refused(both, call, words):
     with pytest.raises(pp.Error, match=words):
         call(both.system, both.q, both.v)
-
-
-def test_embedded_robots_are_refused():
-    """A forest has no embedded loops: it would move the joints that follow as if they were free."""
-    bar = four_bar()
-    hinge = pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 0, 1))
-    embedded = pp.embed(bar.robot, [hinge], at=[0.9, -0.4, 1.9])
-    with pytest.raises(pp.ModelError, match="embedded"):
-        connect(embedded, [pp.Loop("ball", "coupler end", "world")])

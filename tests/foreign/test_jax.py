@@ -59,6 +59,7 @@ def test_derivatives_of_first_and_second_order():
     q, v, tau = arrays(2, 2, 2)
     check_grads(f, (q, v, tau), order=2)
     check_grads(f, (q, v[0], tau), order=1)  # summed where it was repeated
+    check_grads(ARM.mass_log_det, (q,), order=2)
     gradient = jax.jit(jax.grad(lambda q: f(q, v, tau).sum()))(q)
     assert np.allclose(gradient, ARM.function("forward_dynamics").vjp("q")(*plain(q, v, tau), np.ones((2, 2)))[1])
     hessian = jax.vmap(jax.hessian(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
@@ -98,7 +99,7 @@ def test_what_does_not_fit_is_named():
         (lambda: jax.jit(f)(q, v, jnp.zeros((3, 2))), "batch axes do not fit together"),
         (lambda: f(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: f(q, v, tau, dtype=np.float32), "dtype= is for NumPy"),
-        (lambda: ARM.mass_log_det(q), "computed by NumPy"),
+        (lambda: ARM.operational_space_inertia(q, "tool"), "computed by NumPy"),
         (lambda: jax.jvp(lambda q: pp.rollout(ARM, q, steps=2)[0], (q,), (q,)), "forward mode"),
     ]
     for call, text in wrong:

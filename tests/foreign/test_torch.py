@@ -61,6 +61,23 @@ def test_gradients_of_first_and_second_order():
     assert check(pp.function(x.T @ s.mass @ x / 2), (q, v))
 
 
+def test_what_ends_in_a_library_of_arrays_ends_in_torch():
+    """log det M by its pivots, the operational-space inertia where it has an inverse."""
+    (q,) = tensors(2)
+    assert check(ARM.mass_log_det, (q,)) and check_twice(ARM.mass_log_det, (q,))
+    there = q.detach().numpy()
+    np.testing.assert_allclose(ARM.mass_log_det(q).detach(), np.linalg.slogdet(ARM.mass_matrix(there))[1], rtol=1e-12)
+    d = ARM.function("mass_pivots")
+    gradient = d.vjp("q")(there, 1.0 / d(there))[1]
+    np.testing.assert_allclose(torch.autograd.grad(ARM.mass_log_det(q).sum(), q)[0], gradient, atol=1e-12)
+    assert torch.isnan(ARM.operational_space_inertia(q, TOOL, policy="exact")).all()  # two hinges, six directions
+    arm = pp.load("puma560")
+    (q,) = tensors(6, batch=())
+    inertia = lambda q: arm.operational_space_inertia(q, "tool", policy="exact")  # noqa: E731
+    np.testing.assert_allclose(inertia(q).detach(), arm.operational_space_inertia(q.detach().numpy(), "tool"), rtol=1e-7)
+    assert check(inertia, (q,))
+
+
 def test_gradients_of_arguments_that_are_repeated_are_summed():
     q, tau = tensors(2, 2)
     (v,) = tensors(2, batch=())
@@ -137,7 +154,7 @@ def test_what_does_not_fit_is_named():
         (lambda: ARM.forward_dynamics(q, v, "x"), "tau is 'x'"),
         (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: ARM.forward_dynamics(q, v, tau, out=tau), "out= is for NumPy"),
-        (lambda: ARM.mass_log_det(q), "computed by NumPy"),
+        (lambda: ARM.operational_space_inertia(q, TOOL), "computed by NumPy"),
         (lambda: pp.simulate(ARM, q, duration=0.1), "requires grad"),
         (lambda: ARM.step(q, v, tau, np.full((2,), 0.1)), "dt is an array of NumPy"),
     ]

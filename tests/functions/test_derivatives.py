@@ -111,6 +111,25 @@ def test_every_function_beside_differences(seed):
                 close(sum(next(columns) @ d for d in changes), x, 1e-9, name)
 
 
+@pytest.mark.parametrize("name", ["diagonalised_motion", "diagonalised_inverse_dynamics", "unnormalised_motion", "mass_pivots"])
+def test_diagonalised_dynamics_have_them_too(name):
+    """jvp by differences, vjp its adjoint, the Hessian the change of the gradient."""
+    robot = Robot.of(pp.robots.random_tree(2, 3, ("universal", "spherical"), 0.4))
+    f, rng = robot.function(name), np.random.default_rng(1)
+    values, names = arguments(f, robot, rng), [arg.name for arg in f.inputs]
+    changes = [rng.standard_normal(robot.nv if arg.name == "q" else arg.shape) for arg in f.inputs]
+    results = run(f.jvp(), *values, *changes)
+    moved_by = results[len(results) // 2 :]
+    for got, want in zip(moved_by, difference(robot, f, values, changes), strict=True):
+        close(got, want, 3e-7, name)
+    weights = [rng.standard_normal(x.shape) for x in moved_by]
+    gradients = run(f.vjp(), *values, *weights)[len(moved_by) :]
+    along = sum(np.sum(g * d) for g, d in zip(gradients, changes, strict=True))
+    close(along, sum(np.sum(w * x) for w, x in zip(weights, moved_by, strict=True)), 1e-9, name)
+    bent = run(f.vjp().jvp(*names), *values, *weights, *changes)[-len(names) :]
+    close(run(f.hessian(), *values, *weights)[0] @ np.concatenate(changes), np.concatenate(bent), 1e-9, name)
+
+
 @pytest.mark.parametrize(("axes", "base"), [("world", "free"), ("world", "fixed"), ("frame", "free")])
 def test_wrenches_ride_on_the_composites(axes, base):
     """Every way to a derivative gives the same, the sweeps cost less than the tape; a wrench on the ground does nothing."""

@@ -432,10 +432,10 @@ def _chains(robot: pp.Robot) -> list[Call]:
         }),
         Call("System.arm_inertias", pair.arm_inertias, {"q": pair.neutral(), "axes": "world"}),
         Call("Loop", lambda **o: pp.connect(robot, [pp.Loop(**o)]), {
-            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None,
+            "kind": "hinge", "first": hand, "second": "world", "axis": (0, 0, 1), "axis2": None, "length": None, "name": "", "friction": None, "restitution": 0.0,
         }),
         Call("Contact", lambda **o: pp.grasp([(robot, None, hand)], pp.Body.box(1.0, (1, 1, 1)), [None], [pp.Contact(**o)]), {
-            "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None,
+            "kind": "rigid", "axis": None, "normal": (0, 0, 1), "friction": 0.5, "torsion": None, "restitution": 0.0,
         }),
         Call("System.forward_dynamics", system.forward_dynamics, {
             "q": q, "v": v, "tau": still, "forces": False, "f_ext": None, "axes": "world", "method": None, "check": False,

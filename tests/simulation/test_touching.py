@@ -93,3 +93,45 @@ def test_what_cannot_open_says_so():
         pp.simulate(cell, q, contacts="free")
     with pytest.raises(pp.StateError, match="no other loop is"):
         pp.connect(pp.load("ur5"), [pp.Loop("ball", "tool0", "world", friction=0.0)])
+
+
+def bouncing(restitution: float, friction: float = 0.3, points: dict | None = None) -> pp.closed.System:
+    b = pp.Builder("ball")
+    b.body("ball", mass=2.0, inertia=np.diag([0.1, 0.2, 0.3]))
+    b.joint("free", "free", "world", "ball")
+    loops = []
+    for name, place in (points or {"tip": (0, 0, 0)}).items():
+        b.frame(name, "ball", xyz=place)
+        loops.append(pp.Loop("rough", name, "world", axis=(0, 0, 1), friction=friction, name=name, restitution=restitution))
+    return pp.connect(b.build(), loops)
+
+
+def test_a_ball_bounces_as_high_as_newton_says_and_comes_to_rest():
+    """c+ = -e c-: e of the speed, e^2 of the height, and rest after t (1 + e) / (1 - e)."""
+    e, height = 0.5, 0.2
+    fall = np.sqrt(2.0 * height / 9.81)
+    motion = pp.simulate(bouncing(e), [0, 0, height, 0, 0, 0, 1.0], duration=0.7, dt=1e-3, contacts="open")
+    bounces = [event for event in motion.events if event.name == "contact bounces"]
+    times = fall + 2.0 * fall * np.cumsum([0.0, *(e ** np.arange(1, len(bounces)))])
+    np.testing.assert_allclose([event.t for event in bounces], times, rtol=0, atol=1e-4)
+    speeds = 9.81 * fall * e ** np.arange(len(bounces))
+    np.testing.assert_allclose([event.value for event in bounces], 2.0 * (1.0 + e) * speeds, rtol=1e-3, atol=5e-3)
+    (rest,) = (event for event in motion.events if event.name == "contact made")
+    assert len(bounces) > 4 and abs(rest.t - fall * (1.0 + e) / (1.0 - e)) < 0.02
+    assert np.abs(motion.final.v).max() < 1e-9 and abs(motion.final.q[2]) < 1e-9
+    between = (motion.t > times[0] + 1e-2) & (motion.t < times[1] - 1e-2)
+    np.testing.assert_allclose(motion.energy[between], e**2 * motion.energy[0], rtol=1e-4)
+
+
+def test_blows_that_bounce_keep_energy_or_lose_it_and_what_does_not_open_does_not_bounce():
+    tilted, points = [0, 0, 0.5, 0, np.sin(0.2), 0, np.cos(0.2)], {"left": (-0.5, 0, 0), "right": (0.5, 0, 0)}
+    motion = pp.simulate(bouncing(1.0, 1e-9, points), tilted, duration=0.5, dt=1e-3, contacts="open")
+    assert [event.name for event in motion.events][:1] == ["contact bounces"]
+    assert np.ptp(motion.energy) < 1e-4 * motion.energy[0]
+    rough = pp.simulate(bouncing(0.7, 0.3, points), tilted, duration=0.5, dt=1e-3, contacts="open")
+    assert np.diff(rough.energy).max() < 1e-4 * rough.energy[0] and rough.energy[-1] < 0.95 * rough.energy[0]
+    with pytest.raises(pp.StateError, match=r"restitution of loops\[0\] is 1.5, expected a number from 0 to 1"):
+        bouncing(1.5)
+    robot = bouncing(0.5).robot
+    with pytest.raises(pp.StateError, match="only what may open bounces"):
+        pp.connect(robot, [pp.Loop("ball", "tip", "world", restitution=0.5)])

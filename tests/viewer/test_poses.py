@@ -1,10 +1,16 @@
 """Where links are, against the compiled poses of frames."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.emitters.kernel import module
+from psiphi.emitters.straight import straight_kernel
+from psiphi.rollouts.parts import trace
 from psiphi.spatial.rotations import quaternions
+from psiphi.sweeps.program import Argument
 from psiphi.viewer.poses import link_poses, turned_to
 
 
@@ -19,6 +25,25 @@ def test_links_stand_where_their_frames_do(name):
         T = robot.frame_pose(q, frame.name)
         assert np.allclose(R[:, k] @ frame.pose.rotation, T[:, :3, :3], atol=1e-12)
         assert np.allclose(p[:, k] + R[:, k] @ frame.pose.translation, T[:, :3, 3], atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [(), (3,), (2, 9)])
+def test_the_compiled_poses_of_all_links(size):
+    """One state, some, a batch of more than the lanes: every number is written (R had three axes, and most of it was not)."""
+    robot = pp.load("panda")
+    q = robot.random(seed=3, size=size)
+    R, p = robot.function("link_poses")(q)
+    right = link_poses(robot, q)
+    n = len(robot.bodies)
+    assert R.shape == (*size, n, 9) and np.abs(R.reshape(*size, n, 3, 3) - right[0]).max() < 1e-12
+    assert np.abs(p - right[1]).max() < 1e-12
+
+
+def test_a_kernel_of_three_axes_is_refused():
+    straight = trace("cube", {"x": 8}, lambda x: {"y": 2.0 * x})
+    cube = replace(straight, program=replace(straight.program, outputs=(Argument("y", (2, 2, 2)),)))
+    with pytest.raises(pp.Error, match="two axes"):
+        module(straight_kernel(cube), "cube", "double", 4)
 
 
 def test_every_kind_of_joint(rng):

@@ -1,8 +1,9 @@
-"""Numbers of a robot as inputs: a batch with inertias or masses of its own for every element, on one core."""
+"""Numbers of a robot as inputs: a batch with inertias or masses of its own for every element; and torques as linear functions
+of them. On one core."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -10,10 +11,13 @@ import numpy as np
 import psiphi as pp
 from psiphi.bench import robots
 from psiphi.bench.agreement import states
+from psiphi.bench.peers import Pin
+from psiphi.bench.peers.lazy import pinocchio
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.bench.speed import BATCH
 from psiphi.bench.timing import best
 
+REGRESSORS, SOME = 512, 32  # states at once: of a G1 43 MB of results; and how many of them the peer is asked for
 BASES = {"UR5": "fixed", "Panda": "fixed", "G1": "free"}
 
 
@@ -26,8 +30,34 @@ def inertias(size: Size) -> Iterator[Measured]:
 
 def masses(size: Size) -> Iterator[Measured]:
     """Forward dynamics of 4096 robots that differ in their masses, one call."""
-    ours, theirs, _ = _times("UR5", "mass", size)
-    yield Measured("UR5", 1e3 * ours, micro(ours / BATCH), micro(theirs / BATCH))
+    for name in BASES if not size.quick else ("UR5",):
+        ours, theirs, _ = _times(name, "mass", size)
+        yield Measured(name, 1e3 * ours, micro(ours / BATCH), micro(theirs / BATCH))
+
+
+def regressors(size: Size) -> Iterator[Measured]:
+    """tau = Y pi: batches of Y, written over the last ones, beside Pinocchio's, state by state from Python."""
+    pp.set_threads(1)
+    for name in BASES if not size.quick else ("UR5",):
+        file = robots.urdf(name)
+        robot = pp.load(file, base=BASES[name])
+        peer, given = Pin.from_urdf(file, BASES[name], robot), states(robot, REGRESSORS)
+        q, v, a = given["q"], given["v"], given["a"]
+        L, out = peer.layout, robot.regressor(q, v, a)
+        rows = list(zip(L.to_q(q), L.to_v(v, q), L.to_tau(a, q), strict=True))[:SOME]
+        ours, theirs = best(
+            partial(robot.regressor, q, v, a, out=out),
+            partial(_each, partial(pinocchio.computeJointTorqueRegressor, peer.peer, peer.data), rows),
+            seconds=size.seconds,
+        )
+        ours, theirs = ours / REGRESSORS, theirs / SOME
+        note = f"{out[0].nbytes / 1e3:.3g} kB a state"
+        yield Measured(name, theirs / ours, micro(ours), micro(theirs), note)
+
+
+def _each(call: Callable[..., object], rows: list[tuple]) -> None:
+    for row in rows:
+        call(*row)
 
 
 def _times(name: str, word: str, size: Size) -> tuple[float, float, int]:

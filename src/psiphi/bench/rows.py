@@ -22,6 +22,7 @@ ROWS = (  # what takes minutes stands last
     Demand("one-dfd", "one Python call of d FD, of Pinocchio's", 0.2, "x", gradients.one_call),
     Demand("inertias", "inertias as inputs, of constant ones", None, "x", inputs.inertias),
     Demand("masses", "4096 different masses, one call", 1, "ms", inputs.masses),
+    Demand("regressor", "torque regressor, of Pinocchio's from Python", 15, "x", inputs.regressors, at_least=True),
     Demand("osim", "J M^-1 J*, batch 4096, free base", 15, "x", speed.operational_space, at_least=True),
     Demand("threads", "two threads, batch 100 000", 1.8, "x", speed.two_threads, at_least=True),
     Demand("compile", "first call, empty cache", 0.4, "s", starts.compile_time("UR5", "fixed")),

@@ -21,6 +21,7 @@ from psiphi.model.model import WORLD, Model, Pose
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps import world_poses
+from psiphi.steps.local import articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -271,11 +272,20 @@ def _link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
     return Program(
         "link_poses",
         (_q(tree.model),),
-        (Argument("R", (n, 3, 3)), Argument("p", (n, 3))),
+        (Argument("R", (n, 9)), Argument("p", (n, 3))),
         (Sweep(BASE_TO_TIP, world_poses.write_link_pose),),
         world_poses.world_origin,
         marks={k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)},  # from the working axes to the public link frames
     )
+
+
+def _mass_pivots(tree: Tree, frames: tuple[str, ...]) -> Program:
+    def pivots(site: Site) -> None:
+        articulate(site)
+        site.write_joint("d", [1.0 / x for x in site.kept["gain"].factors[1]])
+
+    outputs = (Argument("d", (tree.model.nv,), "v"),)
+    return Program("mass_pivots", (_q(tree.model),), outputs, (Sweep(TIP_TO_BASE, pivots),))
 
 
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
@@ -347,10 +357,11 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
-    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
+    "link_poses": TreeSum("R(q), p(q) of every link: world <- link, R row by row", _link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
+    "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", _mass_pivots, by_body=False),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }

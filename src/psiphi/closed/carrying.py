@@ -31,7 +31,7 @@ from psiphi.closed import loose
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra, Coupling
-from psiphi.closed.driving import NEAREST_PLACES, nearest
+from psiphi.closed.driving import NEAREST_PLACES, nearest, torques_of
 from psiphi.closed.relative import Meeting
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import HUB_PLACES, coupling
@@ -130,9 +130,9 @@ def held(system: Any) -> Holding:
 def carrying(algebra: Algebra, holding: Holding, method: str = "free") -> Circuit:
     """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and V = `weights` (l, 6, 6), in axes of the second frames.
     Where grounds bind the object, by Omega or around the hub."""
-    s, count = algebra.s, len(holding.closure.constraints)
+    count = len(holding.closure.constraints)
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
-    inverse = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
+    inverse = torques_of(algebra)
     arms = [k for k in range(len(algebra.closure.model.bodies)) if k != holding.body]  # the object does not yield to them
     stages: dict[str, Stage] = motion_rows(algebra)
     stages |= {name: Among(equation, tuple(arms)) for name, equation in algebra.compliances.items()}

@@ -52,7 +52,11 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
         guess = np.broadcast_to(system.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
     move = np.ones(system.nv)
     for name in names("hold", hold):
-        move[system.robot.joint(name).v_slice] = 0.0
+        own = system.robot.joint(name).v_slice
+        if own.start == own.stop:
+            cause = f"hold has {name}, which an embedded loop moves, or a gear"
+            raise StateError(cause, "hold joints that are free, as robot.coordinate_names lists them")
+        move[own] = 0.0
     lost: Any = ~np.isfinite(guess).all(axis=-1)
     if lost.any():
         where = element(_place(lost, lead))

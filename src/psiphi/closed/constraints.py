@@ -17,11 +17,13 @@ class Friction:
     """A one-sided contact: it pushes along `normal` (frame 2 axes, into body 2), and holds sideways up to mu times that.
 
     `torsion` (metres) bounds the moment about the normal by torsion times the normal force; None: it does not bind.
+    `restitution` is the part of its speed with which a point that comes to the plane leaves it.
     """
 
     mu: float
     normal: tuple[float, ...]
     torsion: float | None = None
+    restitution: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from psiphi.closed.circuits import motion_rows
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.solving import HUB_PLACES, coupling, over, pushing, settled
 from psiphi.closed.wiring import Circuit, Places, Rule, Stage, arguments
+from psiphi.compiler.equations import Equation
 from psiphi.operators import vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot
@@ -43,18 +44,24 @@ def holding(algebra: Algebra, idle: list[int]) -> Circuit:
 def driving(algebra: Algebra, idle: list[int], adrift: bool = False, method: str = "free") -> Circuit:
     """q, v, u -> tau, strain: the torques that accelerate as near to u as constraints allow; `adrift`: and as motors can.
     By Omega, or around the hub, which then needs no inertia of its own."""
-    s, inputs = algebra.s, arguments(algebra, "q", "v", "u")
+    inputs = arguments(algebra, "q", "v", "u")
     stages = {
         **motion_rows(algebra),
         **coupling(algebra, method, redundant=True),
         **nearest(algebra, method, "u"),
-        "inverse": algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u),
+        "inverse": torques_of(algebra),
         **({"mass": algebra.inertia, "drift": _drifting(idle)} if adrift else {}),
         "share": _sharing(idle),
     }
     named = HUB_PLACES | NEAREST_PLACES | {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     name = f"{_name('driving', idle)} {method}" + " adrift" * adrift
     return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
+
+
+def torques_of(algebra: Algebra) -> Equation:
+    """T = M u + C v + g of the open mechanisms."""
+    s = algebra.s
+    return algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
 
 
 def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, Stage]:

@@ -15,6 +15,7 @@ from psiphi.closed.singular import STRAIN, direction, element, least_norm
 from psiphi.closed.wiring import given
 from psiphi.errors import SingularError
 from psiphi.functions import guard
+from psiphi.model.skeleton import joint_at
 from psiphi.model.states import check_states
 
 Found = dict[str, Any]
@@ -121,7 +122,7 @@ def _error(system: Any, q: np.ndarray, verdict: saddle.Verdict, place: tuple[int
     where = element(place)
     if verdict.loose.any():
         worst = int(np.argmax(np.abs(verdict.loose)))
-        joint = next(j for j in system.joints if j.v_slice.start <= worst < j.v_slice.stop)
+        joint = joint_at(system.joints, worst)
         axis = ", ".join(f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0)
         if system.object == system.bodies[joint.index].name and joint.kind == "free":
             return SingularError(

@@ -23,7 +23,7 @@ class Contact:
 
     With `friction` the contact is one-sided: it pushes along `normal` (into the object) and holds sideways up to friction
     times that; `torsion` (metres) bounds the moment about the normal likewise. A sliding contact holds nothing sideways: with
-    friction=0 it is one-sided.
+    friction=0 it is one-sided. Where they open and close, `restitution` (0 to 1) is the part of the speed a blow gives back.
     """
 
     kind: str
@@ -31,6 +31,7 @@ class Contact:
     normal: Any = None
     friction: float | None = None
     torsion: float | None = None
+    restitution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Loop:
     `first` and `second` are frame names of the system ("world" for the world). `axis` is in axes of the second frame (of a
     plane, and of what slides on one: its normal), `axis2` of a universal in axes of the first; `length` is the distance kept.
     A sliding loop with friction=0 is one-sided: the first frame stays on the side to which the normal points. A rough one, a
-    point that does not slide on its plane, is one-sided with friction=mu.
+    point that does not slide on its plane, is one-sided with friction=mu. Where these open and close, `restitution` (0 to 1) is
+    the part of its speed a blow gives back.
     """
 
     kind: str
@@ -52,6 +54,7 @@ class Loop:
     length: float | None = None
     name: str = ""
     friction: float | None = None
+    restitution: float = 0.0
 
 
 def several(what: str, values) -> list:
@@ -112,13 +115,14 @@ def _friction(what: str, given: Contact, slides: bool) -> Friction | None:
     if given.friction is None:
         if given.torsion is not None:
             raise StateError(f"{what} has torsion {shown(given.torsion)} and no friction", "give friction=, the coefficient mu")
-        return None
+        return _no_bounce(what, given.restitution)
+    bounces = _restitution(what, given.restitution)
     if slides:
         mu, fault = read(given.friction, ())
         if fault or mu.ndim or mu != 0.0 or given.torsion is not None:
             cause = f"{what}, a {given.kind} contact, has friction {shown(given.friction)} or torsion {shown(given.torsion)}"
             raise StateError(cause, "nothing holds it sideways: friction=0 makes it one-sided, a point contact holds")
-        return Friction(0.0, tuple(unit(what, given.normal)))
+        return Friction(0.0, tuple(unit(what, given.normal)), restitution=bounces)
     mu = positive(f"the friction of {what}", given.friction, "give the coefficient mu, say friction=0.5")
     if given.normal is None:
         raise StateError(
@@ -127,7 +131,20 @@ def _friction(what: str, given: Contact, slides: bool) -> Friction | None:
     torsion = given.torsion
     if torsion is not None:
         torsion = positive(f"the torsion of {what}", torsion, "give the length (metres) of moment over force")
-    return Friction(mu, tuple(unit(what, given.normal)), torsion)
+    return Friction(mu, tuple(unit(what, given.normal)), torsion, bounces)
+
+
+def _restitution(what: str, value: Any) -> float:
+    number, fault = read(value, ())
+    if fault or number.ndim or not 0.0 <= number <= 1.0:
+        raise StateError(f"the restitution of {what} is {shown(value)}, expected a number from 0 to 1", "say restitution=0.5")
+    return float(number)
+
+
+def _no_bounce(what: str, value: Any) -> None:
+    """What does not open does not bounce."""
+    if _restitution(what, value):
+        raise StateError(f"{what} has restitution {shown(value)} and no friction", "only what may open bounces: give friction=")
 
 
 def loop(i: int, given, forest: Model) -> Constraint:
@@ -161,14 +178,16 @@ def loop(i: int, given, forest: Model) -> Constraint:
 def _one_sided(what: str, given: Loop, axis) -> Friction | None:
     """A point on a plane pushes it against its normal."""
     if given.friction is None:
-        return None
+        return _no_bounce(what, given.restitution)
+    bounces, into = _restitution(what, given.restitution), tuple(-x for x in axis)
     mu, fault = read(given.friction, ())
     if given.kind == "rough":
-        return Friction(positive(f"the friction of {what}", given.friction, "say friction=0.5"), tuple(-x for x in axis))
+        mu = positive(f"the friction of {what}", given.friction, "say friction=0.5")
+        return Friction(mu, into, restitution=bounces)
     if given.kind != "sliding" or fault or mu.ndim or mu != 0.0:
         cause = f"{what}, a {given.kind}, has friction {shown(given.friction)}"
         raise StateError(cause, "friction=0 makes a sliding loop one-sided, friction=0.5 a rough one; no other loop is")
-    return Friction(0.0, tuple(-x for x in axis))
+    return Friction(0.0, into, restitution=bounces)
 
 
 def _check_needs(what: str, given: Loop) -> None:

@@ -23,6 +23,7 @@ from psiphi.closed.reading import names
 from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
+from psiphi.model.skeleton import joint_at
 from psiphi.wording import shown
 
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
@@ -166,7 +167,7 @@ def _stacked(axis: int, *arrays: np.ndarray) -> np.ndarray:
 
 def _joint(system: Any, coordinate: int) -> str:
     """A velocity coordinate in words."""
-    joint = next(j for j in system.joints if j.v_slice.start <= coordinate < j.v_slice.stop)
+    joint = joint_at(system.joints, coordinate)
     return f"coordinate {coordinate - joint.v_slice.start} of {joint.name}"
 
 

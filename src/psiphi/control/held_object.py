@@ -12,7 +12,7 @@ from psiphi.closed.carrying import HAND, Holding, held
 from psiphi.closed.system import System
 from psiphi.control.controllers import asked, gains
 from psiphi.control.law import Controller, Law, Step, Values
-from psiphi.control.task_space import are_rotations
+from psiphi.control.task_space import check_target
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.model.states import check_quaternions
@@ -168,8 +168,7 @@ class ObjectAim:
 def _place(pose: Any) -> np.ndarray:
     """A pose as position and quaternion."""
     T = _finite("the target", pose, (4, 4), "give a pose (4, 4), like robot.frame_pose(q, frame)")
-    if not are_rotations(T[..., :3, :3]):
-        raise StateError("the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)")
+    check_target(T)
     return np.concatenate([T[..., :3, 3], quaternions(T[..., :3, :3])], axis=-1)
 
 

@@ -156,10 +156,8 @@ class Aim:
         if not np.isfinite(place).all():
             raise StateError("the target holds numbers that are not finite", "look at where they came from")
         size = 6 if place.shape[-2:] == (4, 4) else 3
-        if size == 6 and not are_rotations(place[..., :3, :3]):
-            raise StateError(
-                "the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)"
-            )
+        if size == 6:
+            check_target(place)
         place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
 
@@ -179,6 +177,12 @@ class Aims:
 def are_rotations(R: np.ndarray) -> bool:
     """Whether these are rotations, as far as typed digits go."""
     return bool((np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) < 1e-3).all() and (np.linalg.det(R) > 0.0).all())
+
+
+def check_target(T: np.ndarray) -> None:
+    """A StateError where one of these (..., 4, 4) is no pose."""
+    if not are_rotations(T[..., :3, :3]):
+        raise StateError("the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)")
 
 
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:

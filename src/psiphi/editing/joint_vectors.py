@@ -11,6 +11,7 @@ from psiphi.arguments import Array, frozen
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
 from psiphi.model.model import Model
+from psiphi.model.skeleton import names_of_entries, part_of
 from psiphi.wording import shown
 
 
@@ -25,12 +26,12 @@ class Listed(Model):
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """The entries of q: a joint's name, numbered where it has several coordinates."""
-        return self._coordinates("q")
+        return tuple(names_of_entries(self.joints, "q"))
 
     @cached_property
     def velocity_names(self) -> tuple[str, ...]:
         """The entries of v, a and tau, named likewise."""
-        return self._coordinates("v")
+        return tuple(names_of_entries(self.joints, "v"))
 
     @cached_property
     def lower(self) -> Array:
@@ -93,13 +94,8 @@ class Listed(Model):
         if not isinstance(of, str) or of not in ("q", "v"):
             raise StateError(f"of is {shown(of)}, expected 'q' or 'v'", 'give of="q" for configurations')
         chosen = matching("joints", joints, self.joint_names, self.name)
-        own = [joint.q_slice if of == "q" else joint.v_slice for joint in self.joints if joint.name in set(chosen)]
-        return np.array([i for where in own for i in range(where.start, where.stop)], dtype=np.intp)
+        own = [part_of(joint, of) for joint in self.joints if joint.name in set(chosen)]
+        return np.array([i for where in own for i in where], dtype=np.intp)
 
     def _each(self, what: str) -> Array:
         return frozen(np.concatenate([np.zeros(0), *(getattr(joint, what) for joint in self.joints)]))
-
-    def _coordinates(self, of: str) -> tuple[str, ...]:
-        own = [(joint.name, joint.q_slice if of == "q" else joint.v_slice) for joint in self.joints]
-        sizes = [(name, where.stop - where.start) for name, where in own]
-        return tuple(name if size == 1 else f"{name}.{i}" for name, size in sizes for i in range(size))

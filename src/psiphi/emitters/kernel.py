@@ -16,6 +16,7 @@ from psiphi.emitters.delivery import deliver, place_tables
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
+from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
 ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
@@ -118,6 +119,8 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
     core = len(arguments)
     load, before, after = [], [], []
     for i, (arg, places) in enumerate(arguments):
+        if len(arg.shape) > 2:
+            raise StateError(f"{arg.name} has the shape {arg.shape}, kernels move up to two axes", "make it a matrix")
         strides = [core + d for d in range(len(arg.shape))]
         core += len(arg.shape)
         row, column = (strides if len(strides) == 2 else [None, *strides])[-2:] if strides else (None, None)

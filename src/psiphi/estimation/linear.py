@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, read, whole
+from psiphi.arguments import Numbers, batch_axes, read, whole
 from psiphi.errors import ModelError, StateError
 from psiphi.estimation.swept import TreeShape
 from psiphi.wording import shown
@@ -282,11 +282,7 @@ def _lead(stages: Sequence[Stage]) -> tuple[int, ...]:
             "noise": np.asarray(s.noise)[..., None],
         }
         shapes |= {f"{name} of stage {k}": a.shape[:-2] for name, a in arrays.items()}
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        each = ", ".join(f"{name} {shape}" for name, shape in {shape: (name, shape) for name, shape in shapes.items()}.values())
-        raise ModelError(f"the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    return batch_axes("", shapes, ModelError)
 
 
 def _mask(k: int, entry: Any, m: int) -> np.ndarray:

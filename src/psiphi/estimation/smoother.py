@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import batch_axes, read
 from psiphi.errors import ModelError, StateError
 from psiphi.estimation.covariances import Known, element_of, positive, read_known
 from psiphi.estimation.linear import LinearTree, listed
@@ -188,13 +188,8 @@ def _read_parts(name: str, parts, sizes: Sequence[int], seen: list[np.ndarray] |
 def _joined(given: dict[str, list[np.ndarray]], model: tuple[int, ...]) -> list[np.ndarray]:
     """Each list as one array (..., sum of n), all with the same batch axes, which fit the model's."""
     shapes = {f"{name}[{k}]": part.shape[:-1] for name, parts in given.items() for k, part in enumerate(parts)}
-    try:
-        lead = np.broadcast_shapes(*shapes.values())
-        np.broadcast_shapes(lead, model)
-    except ValueError:
-        shapes["the model"] = model
-        each = ", ".join(f"{name} {shape}" for name, shape in {shape: (name, shape) for name, shape in shapes.items()}.values())
-        raise StateError(f"the batch axes do not fit together: {each}", "make them equal, 1, or absent") from None
+    batch_axes("", shapes | {"the model": model})
+    lead = np.broadcast_shapes(*shapes.values())
     return [
         np.concatenate([np.zeros((*lead, 0)), *(np.broadcast_to(a, (*lead, a.shape[-1])) for a in parts)], axis=-1)
         for parts in given.values()

@@ -15,6 +15,7 @@ from psiphi.errors import StateError
 from psiphi.following.bent import BentCurve
 from psiphi.following.splines import Spline
 from psiphi.functions.robot import Robot
+from psiphi.model.skeleton import joint_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ def _standing(robot: Robot, still: np.ndarray, torque: np.ndarray) -> None:
     share = np.abs(still) / torque
     if share.size and not share.max() < 1.0:
         k = int(np.unravel_index(np.argmax(share), share.shape)[-1])
-        joint = next(joint for joint in robot.joints if joint.v_slice.start <= k < joint.v_slice.stop)
+        joint = joint_at(robot.joints, k)
         cause = (
             f"path: on the way joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} N m to stand still"
         )

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from psiphi.arguments import on_card, owner, read
 from psiphi.errors import StateError
 from psiphi.optional import need
@@ -63,6 +65,12 @@ def full(like: Any, size: int, value: float) -> Any:
     """So many equal numbers in the library of `like`, where it lies, in its type."""
     name = owner(like)
     return (BY_MODULE[name] if name else library_of("like", like)).full(like, size, value)
+
+
+def mathematics(like: Any) -> Any:
+    """The module that has the functions (log, linalg) of an array's library."""
+    name = owner(like)
+    return np if not name else need({"jax": "jax.numpy"}.get(name, name), f"an array of {name}", f"psiphi[{name}]")
 
 
 def numbers(function: Any, index: int, value: Any) -> Any:

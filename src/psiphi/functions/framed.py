@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out
+from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, on_card
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.functions.called import WithFunctions
@@ -52,8 +52,11 @@ class WithFrames(WithFunctions):
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
         (least norm), "damped", or "exact" (NaN there, and only there).
         """
-        guard.on_host("operational_space_inertia", q)
+        if on_card(q):
+            guard.on_host("operational_space_inertia", q)
         X = self.operational_compliance(q, frames, axes=axes, check=check)
+        if is_foreign(q):
+            return operational.inverse_in_their_library(X, policy, rcond)
         return operational.inverse(X, policy, rcond, damping)
 
     def operational_compliance(

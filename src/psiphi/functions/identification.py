@@ -15,12 +15,12 @@ import numpy as np
 
 from psiphi.arguments import frozen, several
 from psiphi.errors import StateError
-from psiphi.model.definitions import spatial_inertia
+from psiphi.model.freed import INERTIA, ten
 from psiphi.model.model import Model
+from psiphi.model.skeleton import names_of_entries
 from psiphi.sweeps.interpreter import interpret
 from psiphi.wording import nearest, shown
 
-WORDS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 MORE = ("armature", "damping", "friction")
 DEPENDENT = 1e-10  # of the longest column: what is left of a column beside the others, where it depends on them
 CLEAN = 1e-10  # of a row's largest coefficient: one that is none
@@ -28,21 +28,13 @@ CLEAN = 1e-10  # of a row's largest coefficient: one that is none
 
 def parameters(model: Model) -> np.ndarray:
     """pi of all bodies, (10 bodies,)."""
-    return frozen(np.concatenate([np.zeros(0), *(_of_body(body) for body in model.bodies)]))
-
-
-def _of_body(body: Any) -> np.ndarray:
-    I = spatial_inertia(body)[:3, :3]
-    upper = I[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
-    return np.concatenate([[body.mass], body.mass * body.com, upper])
+    return frozen(np.concatenate([np.zeros(0), *(ten(body) for body in model.bodies)]))
 
 
 def parameter_names(model: Model, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """ "forearm.m", "forearm.mx", ..., then "elbow.damping" and the like."""
-    own = [f"{body.name}.{word}" for body in model.bodies for word in WORDS]
-    sizes = [(joint.name, joint.v_slice.stop - joint.v_slice.start) for joint in model.joints]
-    joints = [name if n == 1 else f"{name}.{i}" for name, n in sizes for i in range(n)]
-    return (*own, *(f"{joint}.{word}" for word in more for joint in joints))
+    own = [f"{body.name}.{word}" for body in model.bodies for word in INERTIA]
+    return (*own, *(f"{name}.{word}" for word in more for name in names_of_entries(model.joints, "v")))
 
 
 def more_columns(words: tuple[str, ...], v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:

@@ -10,10 +10,13 @@ chosen by the caller and applied to each batch element by itself; with X = Q dia
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from psiphi.arguments import not_negative
 from psiphi.errors import StateError
+from psiphi.foreign.entering import mathematics
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.policies import POLICIES
 from psiphi.wording import shown
@@ -36,6 +39,17 @@ def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping:
         scale = stacked(POLICIES[policy](entries(w.astype(float)), damping if policy == "damped" else rcond)).astype(X.dtype)
     result = np.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
     return np.where(finite, result, np.nan)
+
+
+def inverse_in_their_library(X: Any, policy: str, rcond: float) -> Any:
+    """The "exact" inverse of arrays of torch or JAX, with their gradients: NaN where there is none."""
+    if not isinstance(policy, str) or policy != "exact":
+        cause = f"operational_space_inertia: policy is {shown(policy)}, a part of which is computed by NumPy"
+        raise StateError(cause, 'give policy="exact", or NumPy arrays')
+    m, eye = mathematics(X), mathematics(X).eye(X.shape[-1], dtype=X.dtype)
+    w = m.linalg.eigvalsh(X.detach() if hasattr(X, "detach") else X)
+    good = (w[..., :1] > not_negative("rcond", rcond) * w[..., -1:])[..., None]
+    return m.where(good, m.linalg.inv(m.where(good, X, eye)), m.nan)
 
 
 def rank(X: np.ndarray, rcond: float = 1e-9) -> np.ndarray:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, on_card
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS
 from psiphi.compiler.passes import is_large
 from psiphi.errors import Error, StateError
+from psiphi.foreign.entering import mathematics
 from psiphi.functions import guard
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
@@ -290,11 +291,14 @@ class Robot(WithFrames):
         return self._loaded("joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
-        """log det M = sum log det D(k). -> (...)"""
-        guard.on_host("mass_log_det", q)
-        _, D = self.mass_matrix_factors(q, dtype=dtype, check=check)
-        blocks = [np.linalg.slogdet(D[..., j.v_slice, j.v_slice])[1] for j in self.joints]
-        return np.sum(blocks, axis=0) if blocks else np.zeros(np.asarray(q).shape[:-1])
+        """log det M = sum log det D(k): of the pivots of D, which have derivatives (`function("mass_pivots")`). -> (...)"""
+        if on_card(q):
+            guard.on_host("mass_log_det", q)
+        if not self.joints:
+            return np.zeros(np.asarray(q).shape[:-1])
+        d = self._call("mass_pivots", dict(q=q), None, dtype, check)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return mathematics(d).log(d).sum(-1)
 
     def mass_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """M = H phi M phi* H* (+ rotor inertia). -> (..., nv, nv)"""

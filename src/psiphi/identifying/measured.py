@@ -13,7 +13,8 @@ import numpy as np
 
 from psiphi.arguments import read
 from psiphi.errors import StateError
-from psiphi.functions.identification import WORDS, BaseParameters, base_of, checked_words, parameter_names, parameters
+from psiphi.functions.identification import BaseParameters, base_of, checked_words, parameter_names, parameters
+from psiphi.model.freed import INERTIA
 from psiphi.wording import nearest, shown
 
 WRENCH = ("Mx", "My", "Mz", "Fx", "Fy", "Fz")
@@ -98,7 +99,7 @@ def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dic
         bad = np.flatnonzero(~np.isfinite(x).all(axis=-1))
         if len(bad):
             raise StateError(f"identify: {name} of sample {bad[0]} is not finite", "leave such samples out")
-    least = len(WORDS) * len(robot.bodies) // max(1, robot.nv) + 1
+    least = len(INERTIA) * len(robot.bodies) // max(1, robot.nv) + 1
     if len(out["q"]) < least:
         raise StateError(f"identify: {len(out['q'])} samples came, expected at least {least}", "measure longer")
     return out

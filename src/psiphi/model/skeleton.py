@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -114,6 +115,23 @@ class Joint(Immutable):
     @property
     def canonical(self) -> Axes:
         return canonical_axes(self)
+
+
+def part_of(joint: Joint, of: str) -> range:
+    """Where a joint's entries stand in q or in v."""
+    own = joint.q_slice if of == "q" else joint.v_slice
+    return range(own.start, own.stop)
+
+
+def joint_at(joints: Iterable[Joint], k: int, of: str = "v") -> Joint:
+    """The joint that has entry k of v, or of q."""
+    return next(joint for joint in joints if k in part_of(joint, of))
+
+
+def names_of_entries(joints: Iterable[Joint], of: str) -> list[str]:
+    """Of the entries of q or v: a joint's name, numbered where it has several."""
+    own = [(joint.name, len(part_of(joint, of))) for joint in joints]
+    return [name if size == 1 else f"{name}.{i}" for name, size in own for i in range(size)]
 
 
 @dataclass(frozen=True)

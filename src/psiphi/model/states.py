@@ -9,7 +9,8 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.model.cluster_laws import OPEN
-from psiphi.model.model import Joint, Model
+from psiphi.model.model import Model
+from psiphi.model.skeleton import joint_at
 from psiphi.spatial.entries import along
 
 ROUNDING = 1e-6  # how far from 1 a quaternion's norm may be: rounding of float32, not another scale
@@ -69,9 +70,4 @@ def _whose(model: Model, arg: Any, place: tuple[int, ...], frames: Sequence[str]
         return f"frame {frames[place[-2]]!r}"
     if arg.name == "parameters" and model.freed is not None:
         return repr(model.freed.names[place[-1]])
-    return f"joint {_joint(model, arg, place[-1]).name!r}"
-
-
-def _joint(model: Model, arg: Any, index: int) -> Joint:
-    slices = [joint.q_slice if arg.per_joint == "q" else joint.v_slice for joint in model.joints]
-    return next(joint for joint, own in zip(model.joints, slices, strict=True) if own.start <= index < own.stop)
+    return f"joint {joint_at(model.joints, place[-1], arg.per_joint).name!r}"

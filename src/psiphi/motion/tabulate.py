@@ -7,18 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.model.skeleton import names_of_entries
+
 TABLED = ("q", "v", "a", "tau", "forces", "energy", "residual")
 PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
 
 def coordinates(robot: Any) -> dict[str, list[str]]:
     """Names of the entries of q and of v: the joint's own, numbered where it has several."""
-    names: dict[str, list[str]] = {"q": [], "v": []}
-    for joint in getattr(robot, "joints", ()):
-        for key, own in (("q", joint.q_slice), ("v", joint.v_slice)):
-            size = own.stop - own.start
-            names[key] += [joint.name if size == 1 else f"{joint.name}.{i}" for i in range(size)]
-    return names
+    return {of: names_of_entries(getattr(robot, "joints", ()), of) for of in ("q", "v")}
 
 
 def shapes(motion: Any) -> dict[str, list[int]]:

@@ -21,9 +21,9 @@ OPTIONAL = ("a", "tau", "forces", "energy", "residual")  # may be absent (None)
 
 
 class Event(NamedTuple):
-    """Something that happened: `name` ("limit", "grasp lost", "contact made", "contact lost", "diverged", or the name of a
-    function given to simulate), of `what` (a joint, a contact), at time `t`, in batch element `where`, with `value`; whether it
-    `stopped` that element."""
+    """Something that happened: `name` ("limit", "grasp lost", "contact made" and what else contacts do, "diverged", or the name
+    of a function given to simulate), of `what` (a joint, a contact), at time `t`, in batch element `where`, with `value`;
+    whether it `stopped` that element."""
 
     name: str
     t: float

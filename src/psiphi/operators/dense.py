@@ -101,7 +101,7 @@ class DensePlace(NamedTuple):
 
     def risen(self, *along: list) -> list | None:
         shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
-        vectors = [np.stack([np.broadcast_to(np.asarray(x, float), shape) for x in values], axis=-1) for values in along]
+        vectors = [stacked(values, shape) for values in along]
         changed = joint_map_rate(self.joint, self.q[..., self.joint.q_read], *vectors)
         return None if changed is None else [[changed[..., r, i] for r in range(6)] for i in range(changed.shape[-1])]
 

@@ -17,6 +17,7 @@ import numpy as np
 from psiphi.errors import StateError
 from psiphi.model.clusters import OUTSIDE
 from psiphi.model.compound_joints import CompoundJoint, compound_joint
+from psiphi.model.definitions import stacked
 from psiphi.model.model import WORLD, Model
 from psiphi.operators.moving import motion_cross, t
 from psiphi.spatial.duals import rate_of_change
@@ -61,7 +62,7 @@ def rates_of_all(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
     out = [v[..., joint.v_slice] for joint in model.joints]
     for joint in clusters(model):
         laws = joint.laws
-        whole = joined(laws.rates(entries(q[..., joint.q_slice]), entries(v[..., joint.v_slice])), v.shape[:-1])
+        whole = stacked(laws.rates(entries(q[..., joint.q_slice]), entries(v[..., joint.v_slice])), v.shape[:-1])
         for k, a, b in zip(laws.cluster.bodies, laws.starts, laws.starts[1:], strict=False):
             out[k] = whole[..., a:b]
     return out
@@ -69,11 +70,6 @@ def rates_of_all(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
 
 def clusters(model: Model) -> list[CompoundJoint]:
     return [] if model.embedding is None else [compound_joint(model, cluster) for cluster in model.embedding.clusters]
-
-
-def joined(values: Sequence[Any], lead: tuple[int, ...]) -> Matrix:
-    """Numbers and batches of them as one array (*lead, n)."""
-    return np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in values], axis=-1)
 
 
 def units(atoms: Any) -> list[Unit]:
@@ -150,6 +146,6 @@ def _maps(atoms: Any, joint: CompoundJoint) -> tuple[Matrix, Matrix, Matrix]:
     shape = (*lead, laws.nv, len(laws.cluster.free))
     flat = lambda x: [y for row in laws.X(x) for y in row]  # noqa: E731
     rates = laws.rates(q, v)
-    X = joined(flat(q), lead).reshape(shape)
-    X_dot = joined(rate_of_change(flat, q, laws.rate(q, rates)), lead).reshape(shape)
-    return X, X_dot, joined(laws.drift(q, rates), lead)
+    X = stacked(flat(q), lead).reshape(shape)
+    X_dot = stacked(rate_of_change(flat, q, laws.rate(q, rates)), lead).reshape(shape)
+    return X, X_dot, stacked(laws.drift(q, rates), lead)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.control.law import reads
+from psiphi.model.definitions import stacked
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.integrators import course
 from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state
@@ -175,8 +176,7 @@ def _jacobian(law: Callable, *arrays: np.ndarray) -> list[np.ndarray]:
     tape, nodes, rows = _traced(law, tuple(x.shape[-1] for x in arrays))
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
     numbers = evaluate(tape, nodes, lambda place, i: arrays[int(place)][..., i])
-    flat = np.stack([np.broadcast_to(np.asarray(x, float), lead) for x in numbers], axis=-1)
-    whole = flat.reshape(*lead, rows, -1)
+    whole = stacked(numbers, lead).reshape(*lead, rows, -1)
     return np.split(whole, np.cumsum([x.shape[-1] for x in arrays])[:-1], axis=-1)
 
 

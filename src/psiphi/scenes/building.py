@@ -178,7 +178,7 @@ def _contact(grip: Table) -> Contact:
     kind = grip.text("contact", "rigid", tuple(CONTACTS))
     axis, normal = (grip.numbers(key, 3, None) for key in ("axis", "normal"))
     friction, torsion = grip.number("friction", None, -1e-300), grip.number("torsion", None, 0.0)
-    return Contact(kind, axis, normal, friction, torsion)
+    return Contact(kind, axis, normal, friction, torsion, grip.number("restitution", 0.0))
 
 
 def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -187,7 +187,8 @@ def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) 
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
         axis, axis2 = (row.numbers(key, 3, None) for key in ("axis", "axis2"))
         friction = row.number("friction", None, -1e-300)
-        wanted.append(Loop(kind, first, second, axis, axis2, row.number("length", None, 0.0), row.text("name", ""), friction))
+        more = dict(length=row.number("length", None, 0.0), name=row.text("name", ""), friction=friction)
+        wanted.append(Loop(kind, first, second, axis, axis2, **more, restitution=row.number("restitution", 0.0)))
         row.done()
     alone = len(robots) == 1
     system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title, **motors)

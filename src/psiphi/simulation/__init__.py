@@ -12,7 +12,8 @@ then `march.py` (the loop over steps in Python). Around them:
     rolled_blocks.py  the same of Dask arrays, block by block
     bar.py        how far it is, for a person who waits
     events.py     what is watched for
-    touching.py   contacts that open and close, slide and hold; gripping.py: their rows
+    touching.py   contacts that open and close, slide and hold; gripping.py: their rows; bouncing.py: how they bounce;
+                  contact_changes.py: what happens to them, in words
     failure.py    when it breaks off
 """
 

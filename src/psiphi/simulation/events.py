@@ -17,8 +17,9 @@ from psiphi.arguments import several
 from psiphi.control.plant import Plant
 from psiphi.control.torques import shielded
 from psiphi.errors import StateError
+from psiphi.model.skeleton import joint_at
 from psiphi.motion.trajectory import Event
-from psiphi.simulation.touching import CHANGES
+from psiphi.simulation.contact_changes import CHANGES
 from psiphi.wording import shown
 
 DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"
@@ -123,7 +124,7 @@ class Watch:
             *where, k = (int(i) for i in place)
             old, new = float(self.last[tuple(place)]), float(q[tuple(place)])
             limit = float(self.lower[k] if new < self.lower[k] else self.upper[k])
-            joint = next(j for j in self.system.robot.joints if j.q_slice.start <= k < j.q_slice.stop)
+            joint = joint_at(self.system.robot.joints, k, "q")
             self._add(Event(LIMIT, _between(before, t, old - limit, new - limit), joint.name, tuple(where), new))
         self.outside, self.last = outside, q
 
@@ -152,7 +153,7 @@ class Watch:
             speeds = np.abs(v[place])
             wild = ~(speeds <= FASTEST)
             k = int(np.argmax(np.where(np.isnan(speeds), np.inf, speeds))) if speeds.size else 0
-            joint = next((j.name for j in self.system.robot.joints if j.v_slice.start <= k < j.v_slice.stop), "")
+            joint = next((j.name for j in self.system.robot.joints if k in j.coordinates), "")
             spread = wild.all() and wild.size > 1 and not np.isfinite(speeds).any()  # all at once: no joint stands out
             self._add(Event(DIVERGED, t, "" if spread else joint, tuple(int(i) for i in place)))
 

@@ -9,13 +9,13 @@ in it. After the step a point that has come through its plane, or one whose slid
 the velocities jump by the blow (which may push others off), or the point holds, and the rest of the step is gone anew.
 
 A contact holds as its own kind (rigid, line, soft, point) until it first slides or opens; from then on it is a point on the
-plane of its second frame. What ends within a step ends there, to second order in it; what begins, begins with a step. Blows do
-not bounce. Stiff losses are taken explicitly here, and diverge.
+plane of its second frame. What ends within a step ends there, to second order in it; what begins, begins with a step. Blows
+bounce where a contact has restitution (`bouncing.py`). Stiff losses are taken explicitly here, and diverge.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,27 +23,17 @@ from psiphi.closed import coulomb
 from psiphi.closed.coulomb import Touch
 from psiphi.closed.system import System
 from psiphi.errors import StateError
+from psiphi.simulation import bouncing
+from psiphi.simulation.contact_changes import BOUNCES, HOLDS, LOST, MADE, SLIDES, Change
 from psiphi.simulation.gripping import Contacts
 from psiphi.wording import nearest, shown
 
-MADE, LOST, SLIDES, HOLDS = "contact made", "contact lost", "contact slides", "contact holds"
-CHANGES = MADE, LOST, SLIDES, HOLDS
 WORDS = ("hold", "open")
 TOUCH = 1e-9  # m, m/s: nearer and slower than this is touching
 PULL = 1e-9  # of the largest force or impulse: less is rounding
 MEETINGS = 8  # events within one step, of different times
 NEAR = 1e-13
 TURNS = 6  # of Newton's method
-
-
-class Change(NamedTuple):
-    """What happened to a contact: `value` is the impulse (N s) that made it, the force (N) it would have needed, or that of
-    friction; how long ago, in seconds."""
-
-    name: str
-    what: str
-    value: float
-    ago: float = 0.0
 
 
 def read_contacts(system: Any, contacts: Any) -> Any:
@@ -219,16 +209,23 @@ class Touching:
         """v after contacts are made: c+ = Omega lambda + Jc v by Coulomb's law; those that it pushes off open."""
         touches = {i: Touch(self.rows.own(i), self.rows.sides[i].mu) for i in sorted({*self.closed, *new})}
         Omega, c = self.rows.omega(q), self.rows.rates(q, v)
-        lam = coulomb.law(Omega, c, self.rows.held, list(touches.values()))
+        up, sprung = bouncing.rebounds(self.rows, q, v, self._tau, new, self.dt), c.copy()
+        for i, speed in up.items():
+            sprung[touches[i].rows[0]] -= speed
+        lam = coulomb.law(Omega, sprung, self.rows.held, list(touches.values()))
         if lam is None:
             raise StateError("no impulses obey Coulomb's law where contacts are made", "such friction jams: less of it")
         x = Omega @ lam + c
+        if up:
+            bouncing.check_energy(c, x, lam)
         fast = PULL * (1.0 + np.abs(c).max())
         for i, t in touches.items():
             side, name = list(t.rows[1:]), self.contacts[i].name
             if x[t.rows[0]] > fast:
                 if self.closed.pop(i, new) is not new:
                     self._changes.append(Change(LOST, name, 0.0, ago))
+                elif i in up:
+                    self._changes.append(Change(BOUNCES, name, float(lam[t.rows[0]]), ago))
                 self.rows.release(i)
                 continue
             slip, was = float(np.hypot(*x[side])) if side else 0.0, self.closed.get(i)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.control.plant import Plant
+from psiphi.model.skeleton import joint_at
 from psiphi.runtime import driver
 from psiphi.runtime.card_memory import Resident
 from psiphi.simulation.events import FASTEST
@@ -88,8 +89,7 @@ class Chunk:
 
     def _joint(self, row: np.ndarray, cause: int) -> int:
         """The joint whose coordinate is the most to blame."""
-        k, place = int(np.argmax(row)), "q_slice" if cause == LIMIT else "v_slice"
-        return next(j.index for j in self.asked.robot.joints if getattr(j, place).start <= k < getattr(j, place).stop)
+        return joint_at(self.asked.robot.joints, int(np.argmax(row)), "q" if cause == LIMIT else "v").index
 
     def _rolled(self, starts: Starts, every: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         asked, cards = self.asked, driver.count_cards() if self.cards else 0

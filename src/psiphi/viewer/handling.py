@@ -13,6 +13,7 @@ import numpy as np
 
 from psiphi.control.losses import mobility
 from psiphi.functions.robot import Robot
+from psiphi.model.definitions import stacked
 from psiphi.model.model import WORLD
 from psiphi.rollouts.handled import HandledMachine
 from psiphi.sweeps.drive import Straight
@@ -92,4 +93,4 @@ def _values(code: Any, *arrays: np.ndarray) -> np.ndarray:
     nodes = [node for _, _, node in sorted(code.stores)]
     found = evaluate(code.tape, nodes, lambda place, i: arrays[int(place)][..., i])
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    return np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in found], axis=-1)
+    return stacked(found, lead)

@@ -31,7 +31,7 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
     tree = frame_tree(model, rods=False)
     R, p = interpret(sweeps_of("link_poses", tree), tree, q)
-    return R, p
+    return R.reshape(*R.shape[:-1], 3, 3), p
 
 
 def turned_to(axis) -> np.ndarray:

@@ -203,6 +203,38 @@ def rotors() -> Mechanism:
     return heavy, [*loops, *gears], dict(at=start, free="to crank")
 
 
+def cassie() -> Mechanism:
+    """A leg of Cassie's kind on a flying hip: a rod from thigh to heel, which springs, ties knee to tarsus; a second one, on a
+    crank at the tarsus, turns the foot."""
+    b = builder(
+        "leg",
+        RNG(11),
+        ("hip", "free", "world", (0, 0, 0), None),
+        ("thigh", "revolute", "hip", (0, 0.1, 0), (1.0, 0.2, 0)),
+        ("knee", "revolute", "thigh", (0.12, 0, -0.1), Y),
+        ("shin", "revolute", "knee", (0.06, 0, -0.05), Y),
+        ("tarsus", "revolute", "shin", (0.43, 0, 0.02), Y),
+        ("heel", "revolute", "tarsus", (-0.01, 0, 0.03), Y),
+        ("crank", "revolute", "tarsus", (0.06, 0, 0.01), Y),
+        ("plantar", "revolute", "crank", (0.05, 0, 0), Y),
+        ("foot", "revolute", "tarsus", (0.41, 0, 0), Y),
+    )
+    b.frame("achilles", "thigh", xyz=(0.0, 0.0, 0.04))
+    b.frame("spur", "heel", xyz=(-0.11, 0.01, 0))
+    b.frame("rod end", "plantar", xyz=(0.35, 0, 0))
+    b.frame("lug", "foot", xyz=(0.05, 0, 0.01))
+    robot = seen(b, "foot", "tarsus")
+    at = robot.neutral()
+    for name, angle in (("knee", -0.4), ("tarsus", 1.2), ("crank", 0.9), ("plantar", -0.9), ("foot", 0.9)):
+        at[robot.joint(f"to {name}").q_slice] = angle
+    apart = robot.frame_pose(at, "achilles")[:3, 3] - robot.frame_pose(at, "spur")[:3, 3]
+    loops = [
+        pp.Loop("distance", "achilles", "spur", length=float(np.linalg.norm(apart))),
+        pp.Loop("hinge", "rod end", "lug", axis=Y),
+    ]
+    return robot, loops, dict(at=at, free=["to knee", "to shin", "to heel", "to crank"])
+
+
 MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     f.__name__: f for f in (fourbar, sixbar, ankle, differential, train, rssr, nested, rotors)
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from embedding.mechanisms import MECHANISMS, Spanning, random_mechanism
+from embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from theorems.laws import LAWS, holds, of_single_bodies
@@ -50,6 +50,13 @@ def beside_multipliers(tree: pp.Robot, loops: list, robot: pp.Robot, seeds: rang
 @EACH
 def test_accelerations_are_those_of_multipliers(name):
     beside_multipliers(*embedded(name), range(3))
+
+
+def test_a_leg_of_cassies_kind():
+    tree, loops, options = cassie()
+    robot = pp.embed(tree, loops, **options)
+    assert (tree.nv, robot.nv) == (14, 11)
+    beside_multipliers(tree, loops, robot, range(3))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -98,7 +98,7 @@ class Chunk:
             with np.errstate(all="ignore"):
                 return rollout(starts.system, starts.q, starts.v, starts.tau, **options)
         turn = int(numbers[0]) // asked.chunk % cards
-        there = rollout(starts.system, Resident.of(starts.q, turn), Resident.of(starts.v, turn), starts.tau, **options)
+        there: Any = rollout(starts.system, Resident.of(starts.q, turn), Resident.of(starts.v, turn), starts.tau, **options)
         q, v = (x.host() for x in there)
         far = numbers[~(np.abs(q) < FAR).all(axis=(1, 2))]
         if len(far) and self.starter is not None:  # angles whose sines the host takes from the C library, or none at all

@@ -20,9 +20,8 @@ import numpy as np
 
 from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, beneath
 from psiphi.errors import StateError
-from psiphi.functions.robot import beneath
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown
@@ -183,3 +183,8 @@ class Plant:
         """(..., l): how much of each contact's hold is used."""
         own = getattr(self.given, "contact_ratio", None)
         return None if own is None or forces is None else np.asarray(own(q, forces), dtype=float)
+
+
+def beneath(system: Any) -> Any:
+    """The robot of a closed system, or of another that says which is its own; a robot is its own."""
+    return getattr(system, "robot", system)

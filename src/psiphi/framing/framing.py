@@ -24,7 +24,6 @@ import numpy as np
 from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
-from psiphi.model.inertias import second_moments
 from psiphi.model.model import WORLD, Joint, Model, Pose
 from psiphi.model.skeleton import Axes, canonical_axes
 from psiphi.spatial import small
@@ -164,7 +163,8 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
     to_axes = gauge.inv
     com = to_axes.rotation @ body.com + to_axes.translation
     inertia = to_axes.rotation @ body.inertia @ to_axes.rotation.T
-    pseudo = second_moments(inertia) + body.mass * np.outer(com, com)
+    # J = tr(I) 1 / 2 - I, and Steiner: m c c*
+    pseudo = 0.5 * np.trace(inertia) * np.eye(3) - inertia + body.mass * np.outer(com, com)
     return Link(
         index=k,
         parent=joint.parent,

@@ -16,9 +16,8 @@ from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, force, rotate, subtract, unrotate
-from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import axial, joint_velocity, wedge
-from psiphi.steps.local import ZERO3, ZERO6, articulate, force_cross
+from psiphi.steps.local import ZERO3, ZERO6, adjoint_map, articulate, force_cross
 from psiphi.steps.newton import body_force
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 

@@ -15,9 +15,8 @@ from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
-from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import joint_velocity
-from psiphi.steps.local import articulate
+from psiphi.steps.local import adjoint_map, articulate
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
 
 CLIMBS_PSI = [

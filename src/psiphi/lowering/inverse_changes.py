@@ -12,8 +12,7 @@ from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, force, motion
-from psiphi.spatial.small import adjoint_map
-from psiphi.steps.local import ZERO6, force_cross
+from psiphi.steps.local import ZERO6, adjoint_map, force_cross
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
 FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.model.places import across
 from psiphi.spatial import small
-from psiphi.spatial.rotations import across
 from psiphi.spatial.screws import cross, dot
 
 ZERO = [0.0, 0.0, 0.0]

@@ -6,6 +6,9 @@ A rotation is nine floats, row by row; a place is (rotation, translation): x_out
 from __future__ import annotations
 
 from math import cos, sin
+from typing import Any
+
+import numpy as np
 
 from psiphi.spatial.screws import Turn
 
@@ -80,3 +83,15 @@ def inverse(place: Place) -> Place:
     back = UPRIGHT if place[0] is UPRIGHT else (a, d, g, b, e, h, c, f, i)
     x, y, z = rotate(back, p)
     return back, (-x, -y, -z)
+
+
+def across(axis: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(x, y) with x, y and the unit vector `axis` at right angles, right-handed; x is across the coordinate axis farthest off.
+
+    >>> [x.tolist() for x in across([0.0, 0.0, 1.0])]
+    [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    """
+    z = np.asarray(axis, dtype=float)
+    x = np.cross(z, np.eye(3)[int(np.argmin(np.abs(z)))])
+    x = x / np.linalg.norm(x)
+    return x, np.cross(z, x)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.plant import joint_velocity
-from psiphi.functions.robot import beneath
+from psiphi.control.plant import beneath, joint_velocity
 
 
 def drift(motion: Any) -> np.ndarray:

@@ -73,11 +73,6 @@ def apply(A, x) -> list:
     return [dot(row, x) for row in A]
 
 
-def adjoint_map(H, x) -> list:
-    """H* x: of a joint's map H, the spatial motion of its rates x."""
-    return apply(transpose(H), x)
-
-
 def product(A, B) -> list:
     """A B."""
     columns = transpose(B)

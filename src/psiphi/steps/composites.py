@@ -18,8 +18,8 @@ from typing import Any
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
 from psiphi.spatial.screws import add, cross, from_second, rotate, second_moment, vanishes
-from psiphi.spatial.small import adjoint_map, plus, symmetric
-from psiphi.steps.local import ZERO3
+from psiphi.spatial.small import plus, symmetric
+from psiphi.steps.local import ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
 from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, subtract, unrotate, vanishes
-from psiphi.spatial.small import adjoint_map, part
+from psiphi.spatial.small import part
 from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps import together
 from psiphi.steps.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
@@ -18,6 +18,11 @@ from psiphi.sweeps.program import Site
 ZERO3 = [0.0, 0.0, 0.0]
 ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+
+def adjoint_map(H, x) -> list:
+    """H* x: the spatial motion of joint rates x."""
+    return small.apply(small.transpose(H), x)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, pose, unrotate
-from psiphi.spatial.small import adjoint_map, part
-from psiphi.steps.local import EYE3, ZERO3
+from psiphi.spatial.small import part
+from psiphi.steps.local import EYE3, ZERO3, adjoint_map
 from psiphi.sweeps.program import Site
 
 

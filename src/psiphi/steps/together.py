@@ -10,8 +10,9 @@ from psiphi.spatial import small
 from psiphi.spatial.crosses import force_cross, motion_cross
 from psiphi.spatial.duals import Dual, rate, rate_of_change
 from psiphi.spatial.screws import Inertia, add, subtract
-from psiphi.spatial.small import adjoint_map, part
+from psiphi.spatial.small import part
 from psiphi.spatial.stacks import NOTHING, StackedInertia, by_body
+from psiphi.steps import local
 from psiphi.sweeps.program import Site
 
 
@@ -23,8 +24,8 @@ def acceleration(site: Site, v: list) -> list:
     b, d = (link.laws.of_v(x) for x in (rates, link.laws.drift(q, rates)))
     own = []
     for at, (body, H, x) in enumerate(zip(link.links, link.maps(q), link.laws.of_q(q), strict=True)):
-        a = add(motion_cross(part(site.kept["V"], at), adjoint_map(H, b[at])), adjoint_map(H, d[at]))
-        own.append(a if body.row.Hdot is None else add(a, adjoint_map(body.row.Hdot(x, b[at], body), b[at])))
+        a = add(motion_cross(part(site.kept["V"], at), local.adjoint_map(H, b[at])), local.adjoint_map(H, d[at]))
+        own.append(a if body.row.Hdot is None else add(a, local.adjoint_map(body.row.Hdot(x, b[at], body), b[at])))
     return link.spread(site.path[0], own) + link.spun([x for part_of in d for x in part_of])
 
 
@@ -45,7 +46,7 @@ def _joint_motions(site: Site) -> list:
     """V_d = H* β of every body's own joint."""
     link, q = site.link, site.of("q")
     rates = link.laws.of_v(link.laws.rates(q, site.kept["v"]))
-    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in adjoint_map(H, b)]
+    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in local.adjoint_map(H, b)]
     return own + [0.0] * (link.size - len(own))
 
 
@@ -87,8 +88,8 @@ def split(site: Site, rows: type[list]) -> None:
     for c in range(6):
         # column c of what the parent gets: φ* of a unit motion, through the joint and back as a force by φ
         x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
-        felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
-        through = subtract(x, adjoint_map(site.H, joint.adjoint(x)))  # τ̄* x
+        felt = [-y for y in local.adjoint_map(H_dot, joint.adjoint(x))]
+        through = subtract(x, local.adjoint_map(site.H, joint.adjoint(x)))  # τ̄* x
         y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turn_adjoint(site, x), felt))
         columns.append(junction.force(y))
     site.send(Pi=rows(small.transpose(columns)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, motion, pose
-from psiphi.spatial.small import adjoint_map
-from psiphi.steps.local import EYE3, ZERO3, ZERO6
+from psiphi.steps.local import EYE3, ZERO3, ZERO6, adjoint_map
 from psiphi.sweeps.program import Site
 
 

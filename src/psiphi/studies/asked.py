@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
+from psiphi.control.plant import beneath
 from psiphi.errors import Error, StateError
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.scenes import load as load_scene
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import coordinates, robot_of

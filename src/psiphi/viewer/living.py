@@ -16,12 +16,12 @@ import numpy as np
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
 from psiphi.control.law import Controller
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, beneath
 from psiphi.control.stops import Stops
 from psiphi.emitters.wasm import blocks_binary
 from psiphi.errors import StateError
 from psiphi.escaping import html, script_json
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.model.model import WORLD
 from psiphi.rollouts.handled import HandledMachine, handled
 from psiphi.rollouts.stepping import checked

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import Numbers, whole
+from psiphi.control.plant import beneath
 from psiphi.errors import StateError
-from psiphi.functions.robot import beneath
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals

@@ -278,6 +278,16 @@ def test_the_inertia_at_the_object_is_a_sum():
         pp.connect(random_tree(3, 1, "revolute", 0.0), [pp.Loop("ball", "link3", "world")]).arm_inertias(np.zeros(3))
 
 
+def test_the_inertia_at_the_object_is_a_sum_in_compiled_code():
+    puma = pp.robots.puma560()
+    at = [(0.1, 0, 0), (-0.1, 0, 0)]
+    cell = pp.grasp([(puma, None, "tool"), (puma, (1, 0, 0), "tool")], pp.Body.box(1.0, (0.1, 0.1, 0.1)), at)
+    q = cell.random(seed=1, size=3)
+    own, arms = cell.arm_inertias(q)
+    assert arms.shape == (3, 2, 6, 6) and relative(arms, around(cell).arm_inertias(q)[1]) < 1e-9
+    assert relative(own + arms.sum(axis=-3), cell.effective_inertia(q)) < 1e-7
+
+
 def test_counts_grow_with_the_arms():
     """At most 2.1 times a doubling, and the form with fewer operations runs: `benchmarks/arms.py` counts to 64."""
     systems = {n: cell_of(n) for n in (2, 4, 8, 16)}

@@ -140,7 +140,7 @@ def correction(algebra: Algebra) -> Circuit:
 
 
 def inertias(algebra: Algebra) -> Circuit:
-    """M of the hub, and what each group adds to it, B* S^-1 B: their sum is what one feels at the hub."""
+    """M of the hub, and what each group adds to it, B* S^-1 B, one under the other: their sum is what one feels at the hub."""
     hub = algebra.hub
     assert hub is not None
     n = len(hub.coordinates)
@@ -151,7 +151,7 @@ def inertias(algebra: Algebra) -> Circuit:
         return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
 
     count = len(hub.groups)
-    outputs = (Argument("own", (n, n)), Argument("added", (count, n, n)), Argument("strain", (count,)))
+    outputs = (Argument("own", (n, n)), Argument("added", (count * n, n)), Argument("strain", (count,)))
     stages = hub_stages(algebra) | {"added": added}
     return Circuit("closed inertias", "M_hub, B* S^-1 B", arguments(algebra, "q"), outputs, algebra, stages, dict(HUB_PLACES))
 

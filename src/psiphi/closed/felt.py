@@ -23,6 +23,7 @@ def inertias(system: Any, q, axes: str) -> tuple[np.ndarray, np.ndarray]:
         )
     (q,) = system._state(q=q)
     own, added, strain = system._call(system._function("inertias", lambda: circuits.inertias(algebra)), (q,))
+    added = added.reshape(*own.shape[:-2], len(hub.groups), *own.shape[-2:])
     back = np.linalg.inv(system.robot.jacobian(q, body, axes=axes)[..., list(hub.coordinates)])
     moved = np.swapaxes(back, -1, -2) @ own @ back
     arms = np.swapaxes(back, -1, -2)[..., None, :, :] @ added @ back[..., None, :, :]

@@ -200,3 +200,8 @@ def frozen(values, shape: tuple[int, ...] | None = None) -> np.ndarray:
         array = array.reshape(shape)
     array.flags.writeable = False
     return array
+
+
+def beneath(system: Any) -> Any:
+    """The robot of a closed system, or of another that says which is its own; a robot is its own."""
+    return getattr(system, "robot", system)

@@ -327,11 +327,13 @@ def _identified(robot: pp.Robot, folder: Path) -> list[Call]:
 def _free(robot: pp.Robot, q: np.ndarray, v: np.ndarray) -> list[Call]:
     """Numbers as inputs, and what makes them."""
     light, link = robot.free("inertia"), robot.bodies[-1].name
-    p = light.parameters()
+    p, compiled = light.parameters(), light.function("gravity")
     return [
         Call("free", lambda word, links: robot.free(word, links=links), {"word": "mass", "links": link}),
         Call("FreeRobot.at", light.at, {"parameters": p}),
         Call("FreeRobot.gravity", light.gravity, {"q": q, "parameters": p}),
+        Call("an expression's parameters", pp.function(light.operators.mass), {"q": q, "parameters": p}),
+        Call("a function's parameters", lambda q, parameters: compiled(q, parameters=parameters), {"q": q, "parameters": p}),
         Call("FreeRobot.step", light.step, {"q": q, "v": v, "tau": v, "dt": 1e-3, "parameters": p}),
         Call("FreeRobot.consistent", light.consistent, {"parameters": p}),
         Call("FreeRobot.baked", light.baked, {"parameters": p}),

@@ -112,6 +112,18 @@ def test_loops_close_within_limits(panda, rng):
     assert not nearest.converged and abs(nearest.error - alone.error) < 1e-3
 
 
+def test_loops_of_a_large_system_close():
+    """Too many bodies to be written out for targets, and closed as `assemble` does."""
+    chain = pp.robots.chain(70)
+    q = 0.1 * np.random.default_rng(1).standard_normal(chain.nq)
+    place = chain.frame_pose(q, "tool")[:3, 3]
+    tied = pp.connect(chain.with_frame("there", "world", place), [pp.Loop("ball", "tool", "there")])
+    found = pp.reach(tied, near=q + 0.05, limits=False)
+    assert found.converged and np.abs(chain.frame_pose(found.q, "tool")[:3, 3] - place).max() < 1e-6
+    with pytest.raises(pp.Error, match="bodies, expected at most 64"):
+        pp.reach(tied, {"tool": place})
+
+
 def test_two_arms_carry_a_box_to_where_it_is_wanted():
     puma, facing = pp.load("puma560"), np.diag([-1.0, -1.0, 1.0, 1.0])
     facing[0, 3] = 1.2

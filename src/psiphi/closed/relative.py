@@ -21,9 +21,9 @@ from psiphi.model.model import WORLD, Frame
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, subtract
 from psiphi.spatial.stacks import taken
-from psiphi.steps.local import EYE3, ZERO3, ZERO6
+from psiphi.steps.local import EYE3, ZERO3, ZERO6, spatial_velocity
 from psiphi.steps.newton import accelerate, world_at_rest
-from psiphi.steps.world_poses import spatial_velocity, world_pose
+from psiphi.steps.world_poses import world_pose
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 Scalars = dict[str, list]

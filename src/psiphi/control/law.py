@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
-from psiphi.functions.robot import beneath
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown

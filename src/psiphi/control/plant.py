@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.errors import StateError
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.wording import shown

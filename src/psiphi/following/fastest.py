@@ -17,7 +17,7 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from psiphi.control.law import Values
-from psiphi.emitters.joined import BlockFrame
+from psiphi.emitters.joined import BlockFrame, Named
 from psiphi.emitters.rollout import Repeat, Rollout
 from psiphi.following.bounds import Bounds
 from psiphi.rollouts.parts import trace
@@ -75,7 +75,8 @@ def backward(cap, ds, K, **rows) -> Values:
 
 def newton(lines, K) -> Values:
     """K_i, one step nearer."""
-    return _nearer(*np.reshape(lines, (3, -1)).tolist(), K[0])
+    low, high, slope = np.reshape(lines, (3, -1)).tolist()
+    return _nearer(low, high, slope, K[0])
 
 
 def _nearer(low: list, high: list, slope: list, x) -> Values:
@@ -110,11 +111,10 @@ def _pass(name: str, count: int) -> StepLoop:
         return trace(name, {place: sizes.get(place, 1) for place in places}, rule)
 
     def built() -> bytes:
-        start, step = (
-            block("start", lambda begin: dict.fromkeys(state, begin), ("begin",)),
-            block(name, rule, (*each, state[0])),
-        )
-        blocks, repeats = {"start": (start, {}), name: (step, {})}, ()
+        start = block("start", lambda begin: dict.fromkeys(state, begin), ("begin",))
+        step = block(name, rule, (*each, state[0]))
+        blocks: Named = {"start": (start, {}), name: (step, {})}
+        repeats: tuple[Repeat, ...] = ()
         if name == "backward":
             blocks["newton"] = block("newton", newton, ("lines", "K")), {}
             repeats = (Repeat("again", name, "crossed", (), "newton", "done", NEWTON),)

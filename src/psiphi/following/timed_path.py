@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import real
+from psiphi.errors import StateError
 from psiphi.following.bent import BentCurve
 from psiphi.following.splines import Spline, steps_of
 
@@ -38,13 +39,16 @@ class TimedPath:
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(q, v, a), each (..., nq): the axes of t, then those of the path's own batch."""
         when = real("t", t, (), "give seconds")
-        q, v, a = (np.moveaxis(x, -2, 0) for x in self._at(when.ravel()))
         lead = when.shape + self.s.shape[:-1]
-        return q.reshape(*lead, -1), v.reshape(*lead, v.shape[-1]), a.reshape(*lead, a.shape[-1])
+        q, v, a = (np.moveaxis(x, -2, 0).reshape(*lead, x.shape[-1]) for x in self._at(when.ravel()))
+        return q, v, a
 
     def along(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
         """(q, v, a) at times (n,), each (..., n, nq): what compiled rollouts ask a reference for at once."""
-        return self._at(np.atleast_1d(real("times", times, (), "give seconds")))
+        when = np.atleast_1d(real("times", times, (), "give seconds"))
+        if when.ndim > 1:
+            raise StateError(f"times has shape {when.shape}, expected (n,)", "call the path itself: it takes any axes")
+        return self._at(when)
 
     def _at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         at, end = np.broadcast_to(times, (*self.s.shape[:-1], len(times))), self.times[..., -1:]

@@ -24,9 +24,8 @@ import numpy as np
 from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
-from psiphi.model.inertias import second_moments
 from psiphi.model.model import WORLD, Joint, Model, Pose
-from psiphi.model.skeleton import Axes, canonical_axes
+from psiphi.model.skeleton import Axes, canonical_axes, second_moments
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cosine, sine
 

@@ -21,9 +21,10 @@ from psiphi.editing.changing import with_bodies
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.freed import OF_COORDINATES, UPPER, FreeBlock, Freed, moments, ten
-from psiphi.model.inertias import of_second_moments, off_origin, second_moments
+from psiphi.model.inertias import of_second_moments, off_origin
 from psiphi.model.model import WORLD, Body
 from psiphi.model.posing import place, pose
+from psiphi.model.skeleton import second_moments
 from psiphi.model.states import first
 from psiphi.wording import nearest, shown
 

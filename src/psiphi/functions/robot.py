@@ -342,8 +342,3 @@ class Robot(WithFrames):
     def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """- sum m g.c. -> (...)"""
         return self._call("potential_energy", dict(q=q), out, dtype, check)
-
-
-def beneath(system: Any) -> Any:
-    """The robot of a closed system, or of another that says which is its own; a robot is its own."""
-    return getattr(system, "robot", system)

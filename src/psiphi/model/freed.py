@@ -25,8 +25,9 @@ import numpy as np
 
 from psiphi.arguments import frozen
 from psiphi.errors import StateError
-from psiphi.model.inertias import off_origin, second_moments
+from psiphi.model.inertias import off_origin
 from psiphi.model.model import Body, Joint, Model, Pose
+from psiphi.model.skeleton import second_moments
 
 INERTIA = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 PLACE = ("x", "y", "z", "roll", "pitch", "yaw")

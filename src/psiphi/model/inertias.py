@@ -66,11 +66,6 @@ def off_origin(mass, c: np.ndarray) -> np.ndarray:
     return np.asarray(mass)[..., None, None] * (squares * np.eye(3) - c[..., :, None] * c[..., None, :])
 
 
-def second_moments(I: np.ndarray) -> np.ndarray:
-    """J = tr(I) 1 / 2 - I."""
-    return 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I
-
-
 def of_second_moments(J: np.ndarray) -> np.ndarray:
     """I = tr(J) 1 - J."""
     return np.trace(J, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - J

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from psiphi.spatial import small
-from psiphi.spatial.rotations import across
 from psiphi.spatial.screws import cross, dot
 
 ZERO = [0.0, 0.0, 0.0]
@@ -166,3 +165,15 @@ KINDS: dict[str, Kind] = {
 }
 LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
 CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}
+
+
+def across(axis: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(x, y) with x, y and the unit vector `axis` at right angles, right-handed; x is across the coordinate axis farthest off.
+
+    >>> [x.tolist() for x in across([0.0, 0.0, 1.0])]
+    [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    """
+    z = np.asarray(axis, dtype=float)
+    x = np.cross(z, np.eye(3)[int(np.argmin(np.abs(z)))])
+    x = x / np.linalg.norm(x)
+    return x, np.cross(z, x)

@@ -181,3 +181,8 @@ class Frame(Immutable):
     name: str
     body: int
     pose: Pose
+
+
+def second_moments(I: np.ndarray) -> np.ndarray:
+    """J = tr(I) 1 / 2 - I."""
+    return 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.control.plant import joint_velocity
-from psiphi.functions.robot import beneath
 
 
 def drift(motion: Any) -> np.ndarray:

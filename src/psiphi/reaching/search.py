@@ -63,12 +63,14 @@ def reach(
     >>> found, bool(np.abs(robot.frame_pose(found.q, "tool") - wanted).max() < 1e-6)  # doctest: +ELLIPSIS
     (Reached(converged, error ...), True)
     """
+    limits, distinct = flag("limits", limits), flag("distinct", distinct)
     system = robot if isinstance(robot, System) else None
-    tied = asking.ties(system) if system else []
     robot = asking.robot_of(system.robot if system else robot)
-    asked = asking.ordered(asking.goals(robot, targets, directions, center_of_mass, weights, not tied), order, tied)
+    wanted = asking.goals(robot, targets, directions, center_of_mass, weights, not (system and system.nc))
+    alone = system is not None and not wanted and posture is None and not distinct
+    asked = asking.ordered(wanted, order, asking.ties(system) if system and not alone else [])
     given = {name: asking.configuration(robot, name, x) for name, x in (("near", near), ("posture", posture)) if x is not None}
-    limits, distinct, starts = flag("limits", limits), flag("distinct", distinct), whole("starts", starts)
+    starts = whole("starts", starts)
     if not 1 <= starts <= MOST:
         raise StateError(f"starts is {starts}, expected 1 to {MOST}", "32 is the default")
     tolerance = positive("tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0)
@@ -78,9 +80,8 @@ def reach(
         cause = ", ".join(str(x.shape[:-1]) for x in (*(goal for _, goal in asked), *given.values()))
         raise StateError(f"reach: the batch axes do not fit together: {cause}", "make them equal or 1") from None
     free = asking.moving_joints(robot, moving)
-    if system and len(asked) == len(tied) and posture is None and not distinct:
-        near = given.get("near", robot.neutral())
-        return loops_alone(system, near, free, tolerance, limits, starts)
+    if system and alone:
+        return loops_alone(system, given.get("near", robot.neutral()), free, tolerance, limits, starts)
     asking.check_size(robot)
     tasks = tuple(task for task, _ in asked)
     flat_tasks = tuple(replace(task, level=0) for task in tasks)

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from psiphi.arguments import beneath
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
 from psiphi.control.law import Law, Step, named
 from psiphi.control.stops import Stops
 from psiphi.emitters.joined import BlockFrame, Code, Named
 from psiphi.emitters.rollout import Rollout
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts import constrained, impact, parts
 from psiphi.rollouts.integrators import course, rules

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from itertools import count, islice
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -70,17 +70,21 @@ class Careful(Runner):
 
     def _torque(self, plant: Plant, which: np.ndarray) -> Torque:
         """What drives these motions."""
-        given, controller = replace(self.drive.torque, batch=(len(which),)), cast(Any, copy(self.drive.controller))
-        if controller is not None:
-            controller.robot = plant.given
+        given = replace(self.drive.torque, batch=(len(which),))
+        if given.table is not None:
+            return replace(given, table=self._rows(which, given.table, 2))
+        return given if self.drive.controller is None else replace(given, function=self._law(plant, which))
+
+    def _law(self, plant: Plant, which: np.ndarray) -> Any:
+        """The controller of these motions alone."""
+        controller: Any = copy(self.drive.controller)
+        controller.robot = plant.given
 
         def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
             followed = controller.reference(t) if self.drive.law.followed else ()
             return controller.torque(q, v, *(self._rows(which, x, 1) for x in followed))
 
-        if given.table is not None:
-            return replace(given, table=self._rows(which, given.table, 2))
-        return replace(given, function=law) if controller is not None else given
+        return law
 
     def _rows(self, which: np.ndarray, x: np.ndarray, core: int) -> np.ndarray:
         """The part that these motions have of what may have the batch's axes."""

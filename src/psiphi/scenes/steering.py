@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.control.held_object import ObjectControl
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.scenes.keys import Table
 from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.spatial.screws import Turn

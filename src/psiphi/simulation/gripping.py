@@ -15,8 +15,7 @@ import numpy as np
 from psiphi.closed.constraints import Constraint
 from psiphi.closed.system import System
 from psiphi.errors import StateError
-from psiphi.model.kinds import Relative
-from psiphi.spatial.rotations import across
+from psiphi.model.kinds import Relative, across
 
 LAST = 3  # the rows of a kind that hold a point are its last
 POINTS = ("sliding", "rough")  # kinds that are a point on a plane

@@ -129,18 +129,6 @@ def rotation_about(w: Any) -> np.ndarray:
     return rotation_matrices(exponential(list(w)))
 
 
-def across(axis: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(x, y) with x, y and the unit vector `axis` at right angles, right-handed; x is across the coordinate axis farthest off.
-
-    >>> [x.tolist() for x in across([0.0, 0.0, 1.0])]
-    [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
-    """
-    z = np.asarray(axis, dtype=float)
-    x = np.cross(z, np.eye(3)[int(np.argmin(np.abs(z)))])
-    x = x / np.linalg.norm(x)
-    return x, np.cross(z, x)
-
-
 def skew(x: Any) -> np.ndarray:
     """x~ with x~ y = x cross y, of arrays (..., 3)."""
     x0, x1, x2 = np.moveaxis(np.asarray(x, dtype=float), -1, 0)

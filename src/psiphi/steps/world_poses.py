@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, motion, pose
-from psiphi.spatial.small import adjoint_map
+from psiphi.spatial.screws import add, pose
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Site
 
@@ -44,8 +43,3 @@ def write_link_pose(site: Site) -> None:
     for i, row in enumerate(R):
         site.write("R", 9 * site.link.index + 3 * i, row)
     site.write("p", 3 * site.link.index, p)
-
-
-def spatial_velocity(site: Site) -> None:
-    """Base to tip: V = phi* V(p) + H* v."""
-    site.keep(V=add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v"))))

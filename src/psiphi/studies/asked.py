@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.closed.system import System
 from psiphi.errors import Error, StateError
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.scenes import load as load_scene
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import coordinates, robot_of

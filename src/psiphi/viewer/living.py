@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
 from psiphi.control.law import Controller
@@ -21,7 +22,7 @@ from psiphi.control.stops import Stops
 from psiphi.emitters.wasm import blocks_binary
 from psiphi.errors import StateError
 from psiphi.escaping import html, script_json
-from psiphi.functions.robot import Robot, beneath
+from psiphi.functions.robot import Robot
 from psiphi.model.model import WORLD
 from psiphi.rollouts.handled import HandledMachine, handled
 from psiphi.rollouts.stepping import checked

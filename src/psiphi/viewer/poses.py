@@ -7,8 +7,8 @@ import numpy as np
 from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.errors import StateError
 from psiphi.framing.framing import frame_tree
+from psiphi.model.kinds import across
 from psiphi.model.model import Model
-from psiphi.spatial.rotations import across
 from psiphi.sweeps.interpreter import interpret
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, whole
+from psiphi.arguments import Numbers, beneath, whole
 from psiphi.errors import StateError
-from psiphi.functions.robot import beneath
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.viewer.drawing import pedestals

@@ -100,7 +100,7 @@ def row(name: str, base: str, what: str, n: int, char: str, ceiling: float, smal
         calls.append(lambda arrays=arrays, out=out: function(*arrays, out=out))
     seconds = replayed(calls)
     moved = sum(arg.size for arg in (*function.inputs, *function.outputs)) * np.dtype(char).itemsize * n / seconds
-    kernel = function.source.kernel(char, 0).loaded
+    kernel = function.source.kernel(char, 0, n).loaded
     return (
         f"{name} {what}",
         SHOWN[char],

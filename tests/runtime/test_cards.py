@@ -263,6 +263,19 @@ def test_words_of_the_driver():
         driver.Driver(Library())
 
 
+def test_few_states_are_shared_by_teams(cards):
+    """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state; the bits are the same."""
+    robot, arm = pp.load("anymal_c"), pp.load("pelican")
+    cards.few = 2
+    for blocks, n in ((2, 40), (1, 70)):  # of 32 states, which four warps do, or of 128
+        q = robot.random(seed=n, size=n).astype("f")
+        agree(robot.gravity(CardArray(q)), robot.gravity(q))
+        assert cards.log[-1][1:3] == (blocks, 128)
+        q = arm.random(seed=n, size=n)
+        agree(arm.gravity(CardArray(q)), arm.gravity(q))
+    assert [row[0] for row in cards.log].count("load") == 3  # an arm has no limbs, and one kernel
+
+
 # -- closed chains ------------------------------------------------------------------------------------------------------------
 
 
@@ -302,5 +315,5 @@ def test_where_the_host_looks_again_a_card_has_nan(cards):
     at = [CardArray(x) for x in (q, 0 * q, 0 * q + 1.0)]
     assert np.allclose(spare.forward_dynamics(*at).array, chain.forward_dynamics(q, 0 * q, 0 * q + 1.0))
     for call in (spare.function("contact_forces"), spare.function("forward_dynamics").jacobian("q")):
-        with pytest.raises(StateError, match="follow from others, which is solved on the host"):
+        with pytest.raises(StateError, match="follow from others, and that is solved on the host"):
             call(*at)

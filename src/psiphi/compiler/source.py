@@ -24,11 +24,11 @@ from psiphi.errors import StateError
 from psiphi.escaping import c_string
 from psiphi.foreign.numbering import FUNCTIONS, NUMBERS
 from psiphi.framing.framing import Tree
-from psiphi.model.model import Model
+from psiphi.model.model import WORLD, Model
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
-from psiphi.runtime.launching import launch, loaded
+from psiphi.runtime.launching import few_states, launch, loaded
 from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.runtime.quickcall import on_the_host, quickcall
 from psiphi.runtime.threads import run
@@ -77,7 +77,7 @@ class Source:
         self.model: Model = asked.model
         self.arguments: tuple[tuple[Argument, ...], tuple[Argument, ...]] = asked.arguments()
         self.libraries: dict[str, Any] = {}  # by dtype
-        self.kernels: dict[tuple[str, int], Any] = {}  # by dtype and graphics card
+        self.kernels: dict[tuple[str, int, bool], Any] = {}  # by dtype and graphics card; whether for few states
         self._count: Count | None = None
         self.cost = 1000  # operations an element, once compiled: what a batch is worth in threads
 
@@ -135,14 +135,22 @@ class Source:
                     self.cost = self._count.flops + 40 * self._count.trig
         return self.libraries[char].address("loop")
 
-    def kernel(self, char: str, card: int) -> Any:
-        """The kernel for one dtype on one graphics card: PTX and machine code from the cache, or made now."""
+    def kernel(self, char: str, card: int, n: int) -> Any:
+        """The kernel for n states of one dtype on one graphics card: PTX and machine code from the cache, or made now."""
+        few = self._branches and n <= few_states(card)
         with _lock:
-            if (char, card) not in self.kernels:
-                name = self.key(char, cuda.CUDA)
-                text, self._count = passes.compile(self.asked, cuda.CUDA, char, lambda _: name)
-                self.kernels[char, card] = loaded(text, name, card)
-        return self.kernels[char, card]
+            if (char, card, few) not in self.kernels:
+                target = cuda.CUDA.for_few() if few else cuda.CUDA
+                name = self.key(char, target)
+                text, self._count = passes.compile(self.asked, target, char, lambda _: name)
+                self.kernels[char, card, few] = loaded(text, name, card)
+        return self.kernels[char, card, few]
+
+    @property
+    def _branches(self) -> bool:
+        """Whether some body carries several: only then there are limbs to share."""
+        inner = [k for k in self.model.parent if k != WORLD]
+        return len(set(inner)) < len(inner)
 
     def key(self, char: str, target: Any = None) -> str:
         """The name of the machine code in the cache."""

@@ -48,11 +48,12 @@ class Shell(Protocol):
         ...
 
 
-def device_module(code: Straight, fp: str, shell: Shell) -> str:
-    """The IR of one kernel; its first line says what a block is."""
+def device_module(code: Straight, fp: str, shell: Shell, few: bool = False) -> str:
+    """The IR of one kernel; its first line says what a block is. For `few` states, which leave multiprocessors idle, a team
+    shares each where the robot has limbs: it is done sooner."""
     w, tape = Width(fp, 1), _CutTape.of(code)
     kernel = _Kernel(code, tape, w, shell)
-    if kernel.parks > ROOM[fp] and not kernel.staging.kept and (team := tape.team(code, w)):
+    if (few or kernel.parks > ROOM[fp]) and not kernel.staging.kept and (team := tape.team(code, w)):
         kernel = _Kernel(code, tape, w, shell, team)
     staging = kernel.staging
     pointers = [row.name for row in (*staging.inputs, *staging.outputs)]

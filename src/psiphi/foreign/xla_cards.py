@@ -160,7 +160,7 @@ def handler() -> Any:
 def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) -> int:
     """The address of what the handler needs for n states; an argument with one row has it for all of them."""
     cards = driver.driver()
-    kernels = [function.source.kernel(char, card) for card in range(cards.count)]
+    kernels = [function.source.kernel(char, card, n) for card in range(cards.count)]
     table = [word for card, kernel in enumerate(kernels) for word in (cards.context(card), kernel.loaded.handle)]
     each = zip(function.inputs, leads, strict=True)
     numbers = [*(arg.size * SIZE[char] if math.prod(lead) > 1 else 0 for arg, lead in each), n]

@@ -20,6 +20,13 @@ class Cuda:
 
     shell: Shell = nvptx.Card()
 
+    def __init__(self, few: bool = False):
+        self.few = few  # states: a kernel that is soon done, in place of one that does many
+
+    def for_few(self) -> Cuda:
+        """The same target, for few states."""
+        return type(self)(True)
+
     def lanes(self, char: str) -> int:
         return 1
 
@@ -40,10 +47,10 @@ class Cuda:
         if not isinstance(code, Straight):
             cause = "code that runs in loops over links has no kernel for graphics cards"
             raise StateError(cause, "pass arrays of the host (robots of up to 64 bodies have functions on cards)")
-        return device_module(code, FP[char], self.shell)
+        return device_module(code, FP[char], self.shell, self.few)
 
     def key(self, char: str) -> list[Any]:
-        return ["ptx", char, nvptx.CPU, nvptx.FEATURES, nvptx.llvm()]
+        return ["ptx", char, nvptx.CPU, nvptx.FEATURES, nvptx.llvm(), *(["few"] if self.few else [])]
 
     def build(self, text: str, facts: dict[str, int]) -> bytes:
         """The text with its facts in front: the driver assembles it, for its own card."""

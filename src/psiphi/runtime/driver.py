@@ -63,6 +63,7 @@ class Driver:
         self.library = library
         self.call("cuInit", 0)
         self.contexts: dict[int, Any] = {}
+        self.sizes: dict[int, int] = {}
 
     def call(self, name: str, *arguments: Any) -> None:
         """One function of the driver; its error codes become words."""
@@ -100,6 +101,12 @@ class Driver:
         self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
         major, minor, processors = (self._number("cuDeviceGetAttribute", x, device) for x in (MAJOR, MINOR, PROCESSORS))
         return CardFacts(number, name.value.decode(), (major, minor), processors, memory.value)
+
+    def processors(self, number: int) -> int:
+        """How many multiprocessors it has."""
+        if number not in self.sizes:
+            self.sizes[number] = self.card(number).processors
+        return self.sizes[number]
 
     def key(self, number: int) -> list[Any]:
         """What machine code depends on, besides its PTX."""

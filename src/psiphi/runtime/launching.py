@@ -17,7 +17,7 @@ import numpy as np
 
 from psiphi.arguments import batch_axes, on_card
 from psiphi.emitters.device import NAME
-from psiphi.emitters.staging import Grid
+from psiphi.emitters.staging import WARP, Grid
 from psiphi.errors import StateError
 from psiphi.runtime import cache, driver
 from psiphi.runtime.device_arrays import NAMES, View, library_of
@@ -34,9 +34,9 @@ def launch(
     values: Sequence[Any],
     out: Any,
     dtype: Any,
-    kernel: Callable[[str, int], Any],
+    kernel: Callable[[str, int, int], Any],
 ) -> Any:
-    """The results of a kernel; `kernel(char, device)` loads the one for a number type and a card."""
+    """The results of a kernel; `kernel(char, device, n)` loads the one for so many states of a number type on a card."""
     views = views_of(name, inputs, values)
     char, device = one_kind(name, inputs, views, dtype)
     batch, steps = batch_of(name, inputs, views)
@@ -47,7 +47,7 @@ def launch(
         _check_apart(name, inputs, views, outputs, [pointer for _, pointer in made], n * SIZE[char])
     if n and any(arg.size for arg in outputs):
         pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
-        send(kernel(char, device), pointers, [*steps, n], n, stream, device)
+        send(kernel(char, device, n), pointers, [*steps, n], n, stream, device)
     results = tuple(library.ready(like, array, stream) for array, _ in made)
     return results[0] if len(results) == 1 else results
 
@@ -65,6 +65,11 @@ def loaded(text: bytes, name: str, card: int) -> CardKernel:
     cards = driver.driver()
     built = cache.remember(cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card))
     return CardKernel(cards.load(built, NAME, card), Grid.of(text[: text.index(b"\n") + 1].decode()))
+
+
+def few_states(card: int) -> int:
+    """Up to how many states a card is not busy with one warp for 32 of them: as many warps as it has multiprocessors."""
+    return WARP * driver.driver().processors(card)
 
 
 def send(kernel: CardKernel, pointers: list[int], numbers: list[int], n: int, stream: int, device: int) -> None:

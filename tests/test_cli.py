@@ -42,7 +42,8 @@ def stand_in(**changes) -> SimpleNamespace:
         "report": (),
         "flops": lambda name: 1234 if name == "forward_dynamics" else 99,
     }
-    return SimpleNamespace(**robot | changes)
+    robot |= changes
+    return SimpleNamespace(body_count=len(robot["bodies"]), **robot)
 
 
 @pytest.fixture

@@ -189,7 +189,10 @@ def test_an_inelastic_impact_takes_the_least_energy_it_can():
         (dict(events={"limit": lambda t, q, v: 1.0}), "name of its own"),
         (dict(events={"mine": 3}), "expected a function"),
         (dict(events=lambda t, q, v: np.zeros(3)), "shape"),
-        (dict(stop="mine"), "there are contact bounces, contact holds, contact lost, contact made, contact slides, diverged, grasp lost, limit"),
+        (
+            dict(stop="mine"),
+            "there are contact bounces, contact holds, contact lost, contact made, contact slides, diverged, grasp lost, limit",
+        ),
         (dict(limits="block", method="RK45"), "no place in RK45"),
     ],
 )

@@ -22,6 +22,14 @@ from psiphi.runtime import driver, jit
 
 TARGET = "psiphi_card"
 FUNCTIONS = ("cuLaunchKernel", "cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
+WORDS = {  # of a block, in order
+    **{"launch": "ptr", "owner": "ptr", "push": "ptr", "pop": "ptr", "cards": "i64", "table": "ptr"},
+    **{"blocks": "i32", "threads": "i32", "count": "i64", "numbers": "ptr"},
+}
+LOADED = "\n".join(
+    f"  %{name}.p = getelementptr i64, ptr %block, i64 {i}\n  %{name} = load {kind}, ptr %{name}.p"
+    for i, (name, kind) in enumerate(WORDS.items())
+)
 REFUSED = "psiphi: the driver of the graphics card refused a kernel (psiphi info --gpu)"
 
 SEND = f"""
@@ -69,25 +77,7 @@ refused:                                          ; XLA_FFI_Error_Create_Args: s
 @words = private constant [{len(REFUSED) + 1} x i8] c"{REFUSED}\\00"
 
 define i32 @send(ptr %block, ptr %pointers, i64 %all, ptr %stream) nounwind {{
-  %launch = load ptr, ptr %block
-  %owner.p = getelementptr i8, ptr %block, i64 8
-  %owner = load ptr, ptr %owner.p
-  %push.p = getelementptr i8, ptr %block, i64 16
-  %push = load ptr, ptr %push.p
-  %pop.p = getelementptr i8, ptr %block, i64 24
-  %pop = load ptr, ptr %pop.p
-  %cards.p = getelementptr i8, ptr %block, i64 32
-  %cards = load i64, ptr %cards.p
-  %table.p = getelementptr i8, ptr %block, i64 40
-  %table = load ptr, ptr %table.p
-  %blocks.p = getelementptr i8, ptr %block, i64 48
-  %blocks = load i32, ptr %blocks.p
-  %threads.p = getelementptr i8, ptr %block, i64 56
-  %threads = load i32, ptr %threads.p
-  %count.p = getelementptr i8, ptr %block, i64 64
-  %count = load i64, ptr %count.p
-  %numbers.p = getelementptr i8, ptr %block, i64 72
-  %numbers = load ptr, ptr %numbers.p
+{LOADED}
   %context.p = alloca ptr
   store ptr null, ptr %context.p
   %words = add i64 %all, %count
@@ -167,4 +157,6 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     empty = not any(arg.size for arg in function.outputs)
     blocks = 0 if empty else math.ceil(n / kernels[0].grid.states)
     words = [*map(cards.address, FUNCTIONS), len(kernels), kept(table), blocks, kernels[0].grid.threads]
-    return kept([*words, len(numbers), kept(numbers)], kernels)
+    words += [len(numbers), kept(numbers)]
+    assert len(words) == len(WORDS)
+    return kept(words, kernels)

@@ -146,7 +146,7 @@ class Source:
                 self.kernels[char, card, few] = loaded(text, name, card)
         return self.kernels[char, card, few]
 
-    @property
+    @cached_property
     def _branches(self) -> bool:
         """Whether some body carries several: only then there are limbs to share."""
         inner = [k for k in self.model.parent if k != WORLD]

@@ -208,7 +208,10 @@ def _jacobian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[
     made = [Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns]
     if any(len(arg.shape) > 2 for arg in made):
         wide = ", ".join(arg.name for arg in outputs if len(arg.shape) > 1)
-        raise StateError(f"the Jacobian of the matrix {wide} has three axes", "take jvp or vjp, which have two")
+        raise StateError(
+            f"the Jacobian of the matrix {wide} has three axes",
+            "take jvp or vjp, which have two; jvp along the rows of np.eye(n) has all of it",
+        )
     return inputs, tuple(made)
 
 

@@ -116,6 +116,11 @@ class Source:
         """Exact operation count of one evaluation."""
         return self._count or self.code.count
 
+    @property
+    def flops(self) -> int:
+        """Multiplications, additions, divisions and square roots of one evaluation."""
+        return self.count.flops
+
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
         if isinstance(self.asked, Equation):

@@ -205,11 +205,7 @@ def _vjp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, 
 
 def _jacobian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
     columns = [tangent(model, arg, arg.name) for arg in _chosen(inputs, names)]
-    made = [Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns]
-    if any(len(arg.shape) > 2 for arg in made):
-        wide = ", ".join(arg.name for arg in outputs if len(arg.shape) > 1)
-        raise StateError(f"the Jacobian of the matrix {wide} has three axes", "take jvp or vjp, which have two")
-    return inputs, tuple(made)
+    return inputs, tuple(Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns)
 
 
 def _hessian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:

@@ -13,11 +13,15 @@ from psiphi.foreign.entering import enter
 from psiphi.foreign.numbering import numbered
 from psiphi.functions import guard
 from psiphi.functions.differentiable import HasDerivatives
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
+
+BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
 
 
 class ClosedCall(HasDerivatives["ClosedCall"]):
     """A function of arrays (..., *shape), batch axes broadcast: `answers` for NumPy's, `derived` for its derivatives."""
+
+    system: Any
 
     def __init__(self, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]):
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
@@ -46,6 +50,15 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
 
     def answers(self, values: Sequence[Any]) -> Sequence[np.ndarray]:
         raise NotImplementedError
+
+    @property
+    def free(self) -> int:
+        """How many numbers of its mechanisms are free: derivatives by "parameters" are taken at those of `system.at`."""
+        freed = self.system.robot.freed
+        return 0 if freed is None else freed.size
+
+    def also_by(self, kind: str) -> tuple[str, ...]:
+        return (PARAMETERS,) if self.free and kind in BY_PARAMETERS else ()
 
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         raise StateError(f"{self.name} has no {kind} of its own", "take vjp or jvp, which have derivatives of every order")

@@ -67,6 +67,7 @@ class Request:
     axes: str = "world"
 
 
+AXES = 24 if np.__version__.startswith("1.") else 56  # of all results of a function; NumPy has eight more for batches
 KEPT = 64  # functions from other processes that one holds on to
 _unpickled: dict[str, Function] = {}
 
@@ -119,6 +120,11 @@ class Source:
     def count(self) -> Count:
         """Exact operation count of one evaluation."""
         return self._count or passes.code(self.asked).count
+
+    @property
+    def flops(self) -> int:
+        """Multiplications, additions, divisions and square roots of one evaluation."""
+        return self.count.flops
 
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
@@ -247,6 +253,9 @@ def _char(values: Any, dtype: Any) -> str:
 
 def _gufunc(source: Source) -> np.ufunc:
     inputs, outputs = source.arguments
+    if sum(len(arg.shape) for arg in outputs) > AXES:
+        cause = f"{source.request.name} has {len(outputs)} results, more than a function of NumPy's takes"
+        raise StateError(cause, "name fewer arguments, or take jvp or vjp")
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     doc = c_string(f"{source.text} of {source.model.name}")

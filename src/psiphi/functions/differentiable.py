@@ -73,17 +73,22 @@ class HasDerivatives(Generic[Made]):
         """A derivative by some arguments, made anew."""
         raise NotImplementedError
 
+    def also_by(self, kind: str) -> tuple[str, ...]:
+        """What a derivative may be asked by, besides the arguments."""
+        return ()
+
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Made:
         made = self.__dict__.setdefault("_derivatives", {})
         with suppress(KeyError, TypeError):  # the first time, or what is no name
             return made[kind, names]
-        known = [arg.name for arg in self.inputs]
+        inputs = [arg.name for arg in self.inputs]
+        known = [*inputs, *self.also_by(kind)]
         for name in names:
             if not isinstance(name, str) or name not in known:
                 raise StateError(f"{self.name}: {kind} by {shown(name)}, which is no argument", nearest(name, known))
         if len(set(names)) < len(names):
             raise StateError(f"{self.name}: {kind} by {shown(names)}, one of them twice", "name every argument once")
-        key = kind, names or tuple(dict.fromkeys(known))
+        key = kind, names or tuple(dict.fromkeys(inputs))
         if key not in made:
             made[key] = self.derived(*key)
         return made[key]

@@ -33,6 +33,19 @@ class CardArray:
     def shape(self) -> tuple[int, ...]:
         return self.array.shape
 
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    def __add__(self, other: CardArray) -> CardArray:
+        return CardArray(self.array + other.array, self.device)
+
+    def sum(self, axis: int, keepdims: bool = False) -> CardArray:
+        return CardArray(self.array.sum(axis, keepdims=keepdims), self.device)
+
+    def reshape(self, *shape: int) -> CardArray:
+        return CardArray(self.array.reshape(shape), self.device)
+
     def __getitem__(self, key: Any) -> CardArray:
         return CardArray(self.array[key], self.device)
 

@@ -176,7 +176,6 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "dt is an array of NumPy": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
-        'limits="block" is not for graphics cards': lambda: pp.rollout(robot, CardArray(q), limits="block"),
         "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
         "where it is not cut": lambda: pp.rollout(robot, CardArray(q), tau=CardArray(v), effort=True),
         "dopri takes steps|takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="dop853"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
 
-def rolled(run: Callable[..., RolledStates], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
+def rolled(run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
     """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array."""
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
@@ -59,6 +59,13 @@ class RolledFunction:
             self.last = which, self.run_states(q, v, torque)
         return self.last[1]
 
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        """The same for arrays of a graphics card."""
+        which = [id(x) for x in arrays]
+        if self.last is None or self.last[0] != which:
+            self.last = which, self.run_states(*arrays[:2], arrays[2] if len(arrays) > 2 else self.law), arrays
+        return self.last[1]
+
     def pullback(self, *names: str) -> RolledPullback:
         return RolledPullback(self, names)
 
@@ -83,6 +90,13 @@ class RolledPullback:
         kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
         shapes = {arg.name: arg.shape for arg in self.of.inputs}
         found: Any = tuple(bars[name].reshape(*lead, *shapes[name]).astype(kind, copy=False) for name in self.names)
+        return found if len(found) > 1 else found[0]
+
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        """The same for arrays of a graphics card."""
+        states, weights = self.of.run(arrays[: len(self.of.inputs)]), arrays[len(self.of.inputs) :]
+        bars = states.coordinate_gradients(tuple(name for name in self.names if name == "tau"), *weights)
+        found: Any = tuple(bars[name] for name in self.names)
         return found if len(found) > 1 else found[0]
 
     def pullback(self, *names: str) -> Any:

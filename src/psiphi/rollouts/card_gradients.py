@@ -20,7 +20,7 @@ from psiphi.emitters.rollout import Rollout
 from psiphi.errors import StateError
 from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Machine
-from psiphi.rollouts.on_cards import CardRunner, CardPlace
+from psiphi.rollouts.on_cards import CardPlace, CardRunner
 from psiphi.rollouts.parts import trace
 from psiphi.runtime.launching import SIZE, one_kind, views_of
 from psiphi.sweeps.program import PARAMETERS, Argument

@@ -134,6 +134,30 @@ def check_motion(char: str) -> None:
         assert relative(found, host) <= (1e-9 if char == "d" else 1e-3), name
 
 
+def check_ended() -> None:
+    """Functions that end in the library's own algebra, and configurations moved, compared and scaled."""
+    robot = pp.load("panda", base="free")
+    given = state(robot, "d", 200)
+    q, v = given["q"], given["v"]
+    hand = list(robot.frames)[-1]
+    calls: dict[str, Any] = {
+        "operational_space_inertia": lambda q, v: robot.operational_space_inertia(q, hand),
+        "damped": lambda q, v: robot.operational_space_inertia(q, hand, policy="damped"),
+        "exact": lambda q, v: robot.operational_space_inertia(q, hand, policy="exact"),
+        "operational_space_bias": lambda q, v: robot.operational_space_bias(q, v, [hand]),
+        "mass_log_det": lambda q, v: robot.mass_log_det(q),
+        "integrate": lambda q, v: robot.integrate(q, v, 0.1),
+        "difference": lambda q, v: robot.difference(q, robot.integrate(q, v, 0.1)),
+        "rate": robot.rate,
+        "normalize": lambda q, v: robot.normalize(q),
+        "velocity_of": lambda q, v: robot.velocity_of(q, q),
+        "energy_regressor": robot.energy_regressor,
+        "coriolis": robot.diagonalised.coriolis,
+    }
+    wrong = {name: relative(call(WITH.put(q), WITH.put(v)), call(q, v)) for name, call in calls.items()}
+    assert all(error <= 1e-8 for error in wrong.values()), wrong
+
+
 def check_stops() -> None:
     """Joints that end at their limits."""
     robot, rng = pp.robots.puma560(), np.random.default_rng(0)
@@ -273,7 +297,7 @@ def checks() -> dict[str, Any]:
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
-    found |= {"closed": check_closed, "stops": check_stops, "motion-gradients": check_motion_gradients}
+    found |= {"closed": check_closed, "ended": check_ended, "stops": check_stops, "motion-gradients": check_motion_gradients}
     found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
     found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}
     found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}

@@ -15,6 +15,7 @@ first (what a step is), then
     sensitivity.py   both of them run: gradients of a motion, and the effect of changes
     card_gradients.py   the same on a graphics card
     stepping.py      one step alone, as a function: `robot.step`
+    compiled_coordinates.py   configurations moved and compared, as functions for arrays that are not NumPy's
     handled.py       a step with everything a hand can change as an input: what runs in a live page
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
 """

@@ -114,7 +114,7 @@ class CardSensitivity:
             return x
         place = self._place(x, called, (getattr(r.plant, size),), whole=False)
         array, out = r.empty(1, r.plant.nv if wanted == "slope" else r.plant.nq)
-        r.launch(Tangent(self.machine, wanted), (wanted,), [self.q, place, out], 1, 1)
+        r.launch(TangentStep(self.machine, wanted), (wanted,), [self.q, place, out], 1, 1)
         return r.ready(array)[..., 0, :]
 
     def along(self, changes: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -181,7 +181,7 @@ class CardAlong(Along):
 
 
 @dataclass(frozen=True, eq=False)
-class Tangent:
+class TangentStep:
     """Tangent vectors of q and its nq numbers, in a step of one block: the `rate` of these along a vector, or the `slope` along
     all vectors, from that by the numbers."""
 

@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,13 +22,18 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 NAV = re.findall(r"^ +- [^:\n]+: (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def made() -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("made_docs", ROOT / "tools" / "docs.py")
+def program(path: str):
+    """A program of this repository as a module."""
+    spec = importlib.util.spec_from_file_location(f"program_{Path(path).stem}", ROOT / path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.pages()
+    return module
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return program("tools/docs.py").pages()
 
 
 def same(a: str, b: str) -> bool:
@@ -108,6 +114,15 @@ def test_robots_run_in_the_pages_of_the_site(site):
     for name in ("index", "closed", "diagonalised", "live"):
         shown = re.findall(r'(?:src|href)="(live/[^"#]+)', (site / f"{name}.html").read_text(encoding="utf-8"))
         assert shown and all((site / path).is_file() for path in shown), name
+
+
+def test_every_live_page_is_pulled_in_real_time(site):
+    """By the mouse, in Chromium: a link moves, and a step of a millisecond takes far less."""
+    pulled = program("benchmarks/pulled_pages.py").pulled
+    with browser(640, 400) as opened:
+        for path in sorted((site / "live").glob("*.html")):
+            step, _, moved, _ = pulled(opened, path, seconds=0.1)
+            assert step < 500.0 and moved > 1e-4 and not opened.complaints, (path.stem, step, moved, opened.complaints)
 
 
 def test_the_reference_has_every_public_name_with_types_and_an_example():

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+import zoo
 from psiphi import cli
 from psiphi.emitters.c import most_alive
 from psiphi.emitters.c_files import c_files
 from psiphi.errors import StateError
+from psiphi.functions.by_columns import answers, written
 from psiphi.rollouts.parts import trace
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
@@ -41,6 +43,7 @@ FILES = [
     ("panda", "inverse_dynamics", ["--jacobian", "q, v", "--name", "panda_id"]),
     ("stanford_arm", "forward_dynamics", ["--vjp", "tau"]),
     ("cartpole", "potential_energy", []),
+    ("pelican", "inverse_dynamics", ["--free", "mass"]),
 ]
 
 
@@ -58,6 +61,44 @@ def test_the_files_compile_strictly_and_their_test_program_agrees(cc, tmp_path, 
         head, body = text.split("\n{\n", 1)
         sources[0].write_text(head + "\n{\n" + body.replace(" + ", " - ", 1), encoding="utf-8")
         assert subprocess.run([cc(tmp_path / "wrong", *sources)], capture_output=True, timeout=60).returncode == 1
+
+
+def test_free_numbers_are_a_table_to_be_changed(cc, tmp_path, capsys):
+    """The robot's own at first; with another load written in by hand, the function is that robot's."""
+    words = ["emit", "pelican", "gravity", "--free", "mass", "--files", str(tmp_path), "--constant"]
+    assert cli.main(words) == 0
+    source, test = tmp_path / "gravity.c", tmp_path / "gravity_test.c"
+    assert subprocess.run([cc(tmp_path / "test", source, test)], capture_output=True, timeout=60).returncode == 0
+    text = source.read_text(encoding="utf-8")
+    light = pp.load("pelican").free("mass")
+    own, heavy = light.parameters(), light.parameters() + np.array([0.5, 2.0])
+    old, new = (", ".join(map(repr, map(float, x))) for x in (own, heavy))
+    assert f"static const double gravity_parameters[2] = {{\n    {old}}};" in text
+    assert "void gravity(const double *q, double *tau);" in (tmp_path / "gravity.h").read_text(encoding="utf-8")
+    source.write_text(text.replace(old, new), encoding="utf-8")
+    library = ctypes.CDLL(str(cc(tmp_path / "f.so", source, options=["-shared", "-fPIC"])))
+    q, tau = np.array([0.3, -0.8]), np.empty(2)
+    library.gravity(q.ctypes.data_as(ctypes.c_void_p), tau.ctypes.data_as(ctypes.c_void_p))
+    assert np.allclose(tau, light.at(heavy).gravity(q), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["mass_matrix", "mass_matrix_factors", "coriolis"])
+def test_matrices_of_a_large_robot_are_loops_over_columns(cc, tmp_path, name):
+    robot = pp.Robot.of(zoo.chain("c", ["revolute", "prismatic"] * 35, seed=1))
+    function, rng = robot.function(name), np.random.default_rng(0)
+    given = [robot.random(rng), *(rng.standard_normal(70) for _ in function.inputs[1:])]
+    right = answers(robot, function, given)
+    for file, text in c_files(written(robot, function), "f", name, [(given, right)]).items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    assert (tmp_path / "f.c").stat().st_size < 160_000
+    done = subprocess.run([cc(tmp_path / "t", tmp_path / "f.c", tmp_path / "f_test.c")], capture_output=True, timeout=60)
+    assert done.returncode == 0
+    for error, size in re.findall(r"largest error (\S+) of (\S+)", done.stdout.decode()):
+        assert float(error) <= 1e-14 * float(size)
+    if name == "mass_matrix":
+        assert np.allclose(right[0], robot.mass_matrix(given[0]), rtol=0, atol=1e-13 * right[0].max())
+    if name == "coriolis":
+        assert np.allclose(right[0] @ given[1], robot.bias(*given) - robot.gravity(given[0]), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(("char", "within", "reach"), [("d", 3e-16, 9.9e4), ("f", 1.2e-7, 7.9e3)])
@@ -125,6 +166,8 @@ def test_casadi_has_matrices_by_columns_and_says_where_there_is_no_jacobian(cc, 
         (["--jacobian", "w"], "no argument"),
         (["--target", "casadi", "--type", "float"], "double"),
         (["--files", "/dev/null/x"], "cannot write"),
+        (["--files", "x", "--constant"], "add --files FOLDER and --free"),
+        (["--free", "mass", "--constant"], "add --files FOLDER and --free"),
     ],
 )
 def test_what_does_not_go_together_is_refused(capsys, tmp_path, monkeypatch, words, said):

@@ -240,8 +240,15 @@ def test_a_rollout_without_a_derivative_says_so():
     with pytest.raises(pp.Error, match=r"limits=.block"):
         pp.rollout(ARM, q, v, steps=5, limits="block")
     (slope,) = torch.autograd.grad(pp.rollout(ARM, q, v, steps=5)[0].sum(), q, create_graph=True)
-    with pytest.raises(pp.Error, match="second derivatives"):
-        slope.sum().backward()
+    (bend,) = torch.autograd.grad(slope.sum(), q, create_graph=True)
+    with pytest.raises(pp.Error, match="third derivatives"):
+        bend.sum().backward()
+
+
+def test_second_derivatives_of_rollouts():
+    q, v = tensors(2, 2)
+    tau = torch.tensor(np.random.default_rng(3).standard_normal((4, 2)), requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=4, method="euler"), (q, v, tau))
 
 
 def test_parameters_of_a_robot_have_gradients():

@@ -267,10 +267,10 @@ def test_few_states_are_shared_by_teams(cards):
     """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state; the bits are the same."""
     robot, arm = pp.load("anymal_c"), pp.load("pelican")
     cards.few = 2
-    for blocks, n in ((2, 40), (1, 70)):  # of 32 states, which four warps do, or of 128
+    for launched, n in (((2, 128), 40), ((2, 64), 70)):  # blocks and threads: four warps do 32 states, or two do 64
         q = robot.random(seed=n, size=n).astype("f")
         agree(robot.gravity(CardArray(q)), robot.gravity(q))
-        assert cards.log[-1][1:3] == (blocks, 128)
+        assert cards.log[-1][1:3] == launched
         q = arm.random(seed=n, size=n)
         agree(arm.gravity(CardArray(q)), arm.gravity(q))
     assert [row[0] for row in cards.log].count("load") == 3  # an arm has no limbs, and one kernel

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from psiphi.catalogue.frame_inertia import OperationalInertia
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
 from psiphi.compiler.equations import FORMS, Equation, unmade, with_parameters
 from psiphi.compiler.passes import framed, program
@@ -296,6 +297,11 @@ def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
 
 
+def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    """The program of a quantity of the catalogue over a framed tree."""
+    return program(EVERY[name].of(tree.model, frames, axes), tree)
+
+
 CATALOGUE: dict[str, Quantity | TreeSum] = {
     "forward_dynamics": Quantity("a = M^-1 (tau - C v - g + J* f_ext)", _forward_dynamics, ("tau",)),
     "inverse_dynamics": Quantity("tau = M a + C v + g - J* f_ext", _inverse_dynamics, ("a",)),
@@ -355,7 +361,7 @@ def _alone(row: Quantity) -> Quantity:
 
 
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
-PARTS: dict[str, Quantity | TreeSum] = {
+PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
@@ -364,18 +370,15 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
     "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", _mass_pivots, by_body=False),
+    "frame_jacobians": Quantity("J = B* phi* H*, of several frames", _jacobian),
+    "operational_space_inertia": OperationalInertia(sweeps_of),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }
-EVERY: dict[str, Quantity | TreeSum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
+EVERY: dict[str, Quantity | TreeSum | OperationalInertia | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
 
 
 def catalogued(model: Model, request: Request, lanes: int | None = None, kind: type[F] = Function) -> F:
     """The function of a quantity of the catalogue."""
     asked = EVERY[request.name].of(model, request.frames, request.axes)
     return kind(request, asked, HOST if lanes is None else Host(lanes))
-
-
-def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-    """The program of a quantity of the catalogue over a framed tree."""
-    return program(EVERY[name].of(tree.model, frames, axes), tree)

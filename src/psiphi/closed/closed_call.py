@@ -12,12 +12,16 @@ from psiphi.errors import StateError
 from psiphi.foreign.entering import enter
 from psiphi.foreign.numbering import numbered
 from psiphi.functions import guard
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
+
+BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
 
 
 class ClosedCall:
     """A function of arrays (..., *shape), batch axes broadcast: `answers` for NumPy's, `derived` for its derivatives."""
+
+    system: Any
 
     def __init__(self, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]):
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
@@ -74,17 +78,24 @@ class ClosedCall:
         """f(arguments, weights) -> gradients, one a name: as `vjp`, but by the nq numbers of q, and without the values."""
         return self._derivative("pullback", names)
 
+    @property
+    def free(self) -> int:
+        """How many numbers of its mechanisms are free: derivatives by "parameters" are taken at those of `system.at`."""
+        freed = self.system.robot.freed
+        return 0 if freed is None else freed.size
+
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         raise StateError(f"{self.name} has no {kind} of its own", "take vjp or jvp, which have derivatives of every order")
 
     def _derivative(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
-        known = [arg.name for arg in self.inputs]
+        inputs = [arg.name for arg in self.inputs]
+        known = [*inputs, *((PARAMETERS,) if self.free and kind in BY_PARAMETERS else ())]
         for name in names:
             if not isinstance(name, str) or name not in known:
                 raise StateError(f"{self.name}: {kind} by {shown(name)}, which is no argument", nearest(name, known))
         if len(set(names)) < len(names):
             raise StateError(f"{self.name}: {kind} by {shown(names)}, one of them twice", "name every argument once")
-        key = kind, names or tuple(dict.fromkeys(known))
+        key = kind, names or tuple(dict.fromkeys(inputs))
         if key not in self._made:
             self._made[key] = self.derived(*key)
         return self._made[key]

@@ -205,11 +205,7 @@ def _vjp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, 
 
 def _jacobian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
     columns = [tangent(model, arg, arg.name) for arg in _chosen(inputs, names)]
-    made = [Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns]
-    if any(len(arg.shape) > 2 for arg in made):
-        wide = ", ".join(arg.name for arg in outputs if len(arg.shape) > 1)
-        raise StateError(f"the Jacobian of the matrix {wide} has three axes", "take jvp or vjp, which have two")
-    return inputs, tuple(made)
+    return inputs, tuple(Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns)
 
 
 def _hessian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
@@ -286,12 +282,15 @@ class Work:
     def _size(self, name: str) -> int:
         return self.model.nv if name == "q" and not self.flat else self.program.inputs[self.numbers[name]].size
 
-    def _seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
+    def seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
         """What the leaves of an input change by, for a change of it."""
         if name == "q" and not self.flat:
             change = self.model.manifold.rate(self.q, change)
-        leaves = self._leaves(self.numbers[name], len(change))
-        return {leaf.index: x for leaf, x in zip(leaves, change, strict=True)}
+        return self.leaf_seeds(self.numbers[name], change)
+
+    def leaf_seeds(self, number: int, change: Any) -> dict[int, Any]:
+        """The same of the input with that number, a new one perhaps."""
+        return {leaf.index: x for leaf, x in zip(self._leaves(number, len(change)), change, strict=True)}
 
     def _units(self, name: str) -> list[np.ndarray]:
         return list(np.eye(self._size(name)).astype(object))
@@ -303,7 +302,7 @@ class Work:
         """The changes of the results."""
         seeds: dict[int, Any] = {}
         for name in self.names:
-            seeds |= self._seeds(name, self.given(self._size(name)))
+            seeds |= self.seeds(name, self.given(self._size(name)))
         changes = iter(push(self.tape, self.every, seeds))
         return [[next(changes) for _ in row] for row in self.nodes.values()]
 
@@ -331,7 +330,7 @@ class Work:
 
     def jacobian(self) -> list[list[Any]]:
         columns = {
-            name: [push(self.tape, self.every, self._seeds(name, unit)) for unit in self._units(name)] for name in self.names
+            name: [push(self.tape, self.every, self.seeds(name, unit)) for unit in self._units(name)] for name in self.names
         }
         rows, start = [], 0
         for row in self.nodes.values():
@@ -350,7 +349,7 @@ class Work:
 
     def hessian(self) -> list[list[Any]]:
         gradient = [self.tape.operand(x) for row in self.pullback() for x in row]
-        columns = [push(self.tape, gradient, self._seeds(name, unit)) for name in self.names for unit in self._units(name)]
+        columns = [push(self.tape, gradient, self.seeds(name, unit)) for name in self.names for unit in self._units(name)]
         return [[column[i] for i in range(len(gradient)) for column in columns]]
 
 

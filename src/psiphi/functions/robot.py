@@ -120,7 +120,7 @@ class Robot(WithFrames):
             a = self._loaded(BY_METHOD[self._method(method)], dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
             return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
-        if self.nv and "_one_step" not in self.__dict__ and self.freed is None:
+        if self.freed is None and self.nv and "_one_step" not in self.__dict__:
             self.__dict__["_one_step"] = guard.upright(self._model, self.function("forward_dynamics").single())
         return result
 

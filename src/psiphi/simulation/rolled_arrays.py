@@ -80,14 +80,56 @@ class RolledPullback:
         states = self.of.states(arrays[: len(self.of.inputs)])
         weights = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(self.of.inputs) :], states, strict=True))
         bars = states.coordinate_gradients(*weights)
-        kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
-        shapes = {arg.name: arg.shape for arg in self.of.inputs}
-        found: Any = tuple(bars[name].reshape(*lead, *shapes[name]).astype(kind, copy=False) for name in self.names)
-        return found if len(found) > 1 else found[0]
+        return _found(self, bars, arrays, states)
 
-    def pullback(self, *names: str) -> Any:
+    def pullback(self, *names: str) -> RolledBending:
+        return RolledBending(self, names)
+
+    def pushforward(self, *names: str) -> Any:
         raise StateError(
-            "rollout: second derivatives of a motion are not there", "take first ones, or robot.step, which has both"
+            "rollout: forward mode is not there for arrays of other libraries", "take motion.jvp or motion.hvp of NumPy arrays"
         )
 
+
+class RolledBending:
+    """The gradients of a weighted sum of those gradients. Second derivatives are symmetric in the numbers of q, v and tau: they
+    are what the gradients change by when these change by the weights; by the motion's weights it is the motion's change."""
+
+    name = "rollout: second pullback"
+
+    def __init__(self, of: RolledPullback, names: tuple[str, ...]):
+        self.of, self.names, self.number = of, names, numbered(self)
+        self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
+        self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        motion, own = self.of.of, len(self.of.inputs)
+        states = motion.states(arrays[: len(motion.inputs)])
+        weights = [np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(motion.inputs) : own], states, strict=True)]
+        changes: dict[str, Any] = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
+        for name, x in zip(self.of.names, arrays[own:], strict=True):
+            shape = states.tau.shape if name == "tau" and states.tau is not None else changes[name].shape
+            changes[name] = np.broadcast_to(x, (*states.q.shape[:-2], *_core(motion, name))).reshape(shape)
+        placed, found = states.placed(changes), {}
+        if {arg.name for arg in motion.inputs} & set(self.names):
+            found |= states.coordinate_turns(*weights, placed)
+        if {"q_weight", "v_weight"} & set(self.names):
+            moved = zip(("q_weight", "v_weight"), states.ways.along(placed), states, strict=True)
+            found |= {name: x.reshape(like.shape) for name, x, like in moved}
+        return _found(self, found, arrays, states)
+
+    def pullback(self, *names: str) -> Any:
+        raise StateError("rollout: third derivatives of a motion are not there", "take second ones, or differences of them")
+
     pushforward = pullback
+
+
+def _core(of: Any, name: str) -> tuple[int, ...]:
+    return next(arg.shape for arg in of.inputs if arg.name == name)
+
+
+def _found(of: Any, bars: dict[str, np.ndarray], arrays: tuple[np.ndarray, ...], states: RolledStates) -> Any:
+    """What was asked for, by name, each in the batch of the motions and of their arrays' kind."""
+    kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
+    found = tuple(bars[name].reshape(*lead, *_core(of, name)).astype(kind, copy=False) for name in of.names)
+    return found if len(found) > 1 else found[0]

@@ -52,8 +52,8 @@ def rollout(
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
-    `control/traced.py`). `out` takes the results. The answer's `vjp` and `jvp` are the motion's derivatives; tensors of
-    torch have gradients.
+    `control/traced.py`). `out` takes the results. The answer's `vjp`, `jvp` and `hvp` are the motion's derivatives;
+    tensors of torch have gradients.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()

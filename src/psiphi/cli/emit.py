@@ -12,7 +12,8 @@ from psiphi.cli.simulate import writable
 from psiphi.cli.text import nearest
 from psiphi.errors import Error
 
-TARGET = "c, casadi, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
+TARGET = "c, casadi, acados, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
+OPTIMISERS = ("casadi", "acados")
 EXAMPLES = """\
 examples:
   psiphi emit ur5 forward_dynamics                    C99 on the screen
@@ -22,7 +23,7 @@ examples:
   psiphi emit ur5 forward_dynamics --files ctrl       forward_dynamics.h, .c, and a test program that knows the right numbers
   psiphi emit ur5 gravity --files ctrl --type float --trig own    floats; sines and cosines without a C library
   psiphi emit ur5 forward_dynamics --files ctrl --target cortex-m7    a static library; also aarch64, riscv64, x86-64
-  psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external and acados, with its Jacobian
+  psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external, with its Jacobian; also acados
   psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
   psiphi emit ur5 gravity --free inertia:wrist_3_link the inertia of a link as an input, ten numbers
   psiphi emit ur5 gravity --free mass --files ctrl --constant    all masses as a table that can be changed in the C file
@@ -122,19 +123,18 @@ def asked(robot, args: argparse.Namespace):
 
 def code(robot, function, args: argparse.Namespace) -> str:
     """The text of one function."""
-    from psiphi.emitters.casadi_c import casadi_source
     from psiphi.functions.by_columns import written
     from psiphi.runtime.target import TARGETS
 
     about = f"{function.source.text} of {robot.name}"
-    lines = written(robot, function) if args.target in ("c", "casadi") else function.source.code
+    lines = written(robot, function) if args.target in ("c", *OPTIMISERS) else function.source.code
     given = (lines, args.type[0], args.name or args.function, about)
-    if args.target != "casadi" or args.type != "double":
+    if args.target not in OPTIMISERS or args.type != "double":
         return TARGETS[args.target].emit(*given)
     slopes, why = slopes_of(robot, function)
     if why:
         print(f"without a Jacobian: {why}", file=sys.stderr)
-    return casadi_source(given[0], slopes, *given[2:])
+    return TARGETS[args.target].emit(*given, slopes)
 
 
 def slopes_of(robot, function) -> tuple[Any, str]:

@@ -79,12 +79,8 @@ def forward_dynamics(model: Model, u: Expression, loads: Loads = NO_LOADS) -> Ex
 
 
 def _plain(equation: Equation) -> bool:
-    return (
-        has_constant_maps(hinged(equation.model))
-        and bool(equation.model.joints)
-        and not equation.added
-        and not equation.velocities
-    )
+    model = equation.model
+    return has_constant_maps(hinged(model)) and bool(model.joints) and not equation.added and not equation.velocities
 
 
 def _word(u: Expression) -> str:

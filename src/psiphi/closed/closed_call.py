@@ -57,7 +57,7 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         freed = self.system.robot.freed
         return 0 if freed is None else freed.size
 
-    def also_by(self, kind: str) -> tuple[str, ...]:
+    def beside(self, kind: str) -> tuple[str, ...]:
         return (PARAMETERS,) if self.free and kind in BY_PARAMETERS else ()
 
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:

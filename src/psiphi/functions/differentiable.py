@@ -73,8 +73,8 @@ class HasDerivatives(Generic[Made]):
         """A derivative by some arguments, made anew."""
         raise NotImplementedError
 
-    def also_by(self, kind: str) -> tuple[str, ...]:
-        """What a derivative may be asked by, besides the arguments."""
+    def beside(self, kind: str) -> tuple[str, ...]:
+        """What else a derivative may be taken by, that is no argument."""
         return ()
 
     def _derivative(self, kind: str, names: tuple[str, ...]) -> Made:
@@ -82,7 +82,7 @@ class HasDerivatives(Generic[Made]):
         with suppress(KeyError, TypeError):  # the first time, or what is no name
             return made[kind, names]
         inputs = [arg.name for arg in self.inputs]
-        known = [*inputs, *self.also_by(kind)]
+        known = [*inputs, *self.beside(kind)]
         for name in names:
             if not isinstance(name, str) or name not in known:
                 raise StateError(f"{self.name}: {kind} by {shown(name)}, which is no argument", nearest(name, known))

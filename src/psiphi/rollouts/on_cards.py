@@ -31,7 +31,7 @@ from psiphi.rollouts.runner import KEPT, ROOMS
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.device_arrays import library_of
-from psiphi.runtime.launching import SIZE, batch_of, loaded, one_kind, send, views_of
+from psiphi.runtime.launching import SIZE, batch_of, loaded, one_kind, room, send, views_of
 from psiphi.spatial.choices import less, most
 from psiphi.spatial.screws import root
 from psiphi.sweeps.program import PARAMETERS, Argument
@@ -157,7 +157,8 @@ class CardRunner:
 
     def empty(self, rows: int, size: int) -> tuple[Any, CardPlace]:
         """New memory (*batch, rows, size), and its place."""
-        array, pointer = self.library.empty(self.like, (*self.batch, rows, size), self.char)
+        words = f"rollout: samples of {size} numbers"
+        array, pointer = room(words, self.library, self.like, (*self.batch, rows, size), self.char)
         return array, CardPlace(pointer, rows * size * SIZE[self.char], size * SIZE[self.char])
 
     def zeros(self, size: int) -> CardPlace:
@@ -187,7 +188,7 @@ class CardRunner:
             numbers = [x for place in arrays for x in place[1:]]
             code = _kernel(machine, self.plan, names, self.char, self.device)
             pointers = [place.pointer for place in arrays]
-            send(code, pointers, [*numbers, self.count, steps, every], self.count, self.stream, self.device)
+            send(code, pointers, [*numbers, self.count, steps, every], self.count, self.stream, self.device, "rollout: q0")
 
 
 def _rows(name: str, x: np.ndarray, core: int, batch: tuple[int, ...]) -> np.ndarray:

@@ -41,7 +41,7 @@ def program(tree: Any, blocks: bool = False) -> Program:
 
 
 def places(model: Model) -> list[tuple[int, int]]:
-    """(coordinate, body), by rows: where Y has anything, since a joint feels what it carries (all, where loops are embedded)."""
+    """(coordinate, body), by rows: where Y has anything, since a joint feels what it carries (embedded loops: all)."""
     if model.embedding is not None:
         return [(i, k) for i in range(model.nv) for k in range(len(model.bodies))]
     found: list[tuple[int, int]] = []

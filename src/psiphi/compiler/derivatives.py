@@ -29,6 +29,7 @@ from psiphi.emitters.one_tape import JoinedTape, joined
 from psiphi.emitters.rollout import Single
 from psiphi.emitters.segments import riders
 from psiphi.errors import StateError
+from psiphi.model.hinged import hinged
 from psiphi.model.model import Model
 from psiphi.operators.variations import derivative
 from psiphi.sweeps.drive import Straight
@@ -94,7 +95,7 @@ class Derivative(Ready):
         """(sweeps, loops) of a derivative of which every message has a fixed size."""
         inputs, outputs = self.arguments()
         for lowered in derivatives(self.of, self.kind):
-            tree = frame(self.model, lowered.rods)
+            tree = frame(hinged(self.model), lowered.rods)
             if set(self.names) <= set(lowered.names):
                 loops = trace(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)
                 if isinstance(loops, Rolled):
@@ -138,7 +139,7 @@ class Derivative(Ready):
         made = []
         for lowered in derivatives(self.of, self.kind):
             if set(self.names) <= set(lowered.names):
-                tree = frame(self.model, lowered.rods)
+                tree = frame(hinged(self.model), lowered.rods)
                 made.append((lowered, unrolled(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)))
         return made
 

@@ -315,7 +315,9 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     "mass_product": Quantity("M a", lambda s, *_: {"tau": s.mass @ a}),
     "mass_solve": Quantity("M^-1 tau = (I - H psi K)* D^-1 (I - H psi K) tau", lambda s, *_: {"a": s.mass.inv @ tau}),
     "factor_product": Quantity("(I + H phi K) x, D x", _factor_product),
-    "coriolis": Quantity("C v = bias - gravity, dM/dt - 2 C skew", lambda s, *_: {"C": s.coriolis}, rods=None),
+    "coriolis": Quantity(
+        "C v = bias - gravity, dM/dt - 2 C skew", lambda s, *_: {"C": s.coriolis}, columns="coriolis_product", rods=None
+    ),
     "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
     "link_accelerations": Quantity("alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),

@@ -24,6 +24,7 @@ from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
+from psiphi.spatial.entries import largest
 from psiphi.wording import shown
 
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
@@ -78,7 +79,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
         cause = f"no motors drive this: {worst} has none, and nothing that may move gives it the force it needs"
         return StateError(f"{cause}{missing}", remedy)
 
-    wrong = _refused(_most(left) > UNMET * (1.0 + _most(opened)), check, error)
+    wrong = _refused(largest(left) > UNMET * (1.0 + largest(opened)), check, error)
     return np.where(wrong[..., None], np.nan, a + x)
 
 
@@ -203,7 +204,7 @@ def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndar
             "a = cell.complete(q, v, a) is the nearest one that keeps the constraints",
         )
 
-    return _refused(_most(left) > UNMET * (1.0 + _most(kept) + _most(bias)), check, error)
+    return _refused(largest(left) > UNMET * (1.0 + largest(kept) + largest(bias)), check, error)
 
 
 def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check: bool) -> np.ndarray:
@@ -218,7 +219,7 @@ def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check
             "a = cell.complete(q, v, a) is the nearest motion that motors and contacts can drive; or add a contact",
         )
 
-    return _refused(_most(left) > UNMET * np.maximum(_most(T), 1.0), check, error)
+    return _refused(largest(left) > UNMET * np.maximum(largest(T), 1.0), check, error)
 
 
 def _refused(wrong: Any, check: bool, error: Callable[[tuple[int, ...]], StateError]) -> np.ndarray:
@@ -227,10 +228,6 @@ def _refused(wrong: Any, check: bool, error: Callable[[tuple[int, ...]], StateEr
     if wrong.any() and (check or not wrong.ndim):
         raise error(tuple(int(i) for i in np.argwhere(wrong)[0]))
     return wrong
-
-
-def _most(rows: np.ndarray) -> np.ndarray:
-    return np.abs(rows).max(axis=-1, initial=0.0)
 
 
 def _at(q: np.ndarray, rows: np.ndarray, place: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

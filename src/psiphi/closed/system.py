@@ -218,12 +218,12 @@ class System(Programmed):
     def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
         """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
         rest = v is None
-        found = self._call(self._residual, self._state(q=q, v=np.zeros(self.nv) if rest else v))
+        found = self._alone(self._residual, q=q, v=self._at_rest(q) if rest else v)
         return found[..., 0, :] if rest else found
 
     def constraint_jacobian(self, q: Numbers) -> np.ndarray:
         """Jc (..., m, nv): c = Jc v."""
-        return self._call(self._jacobian, self._state(q=q))
+        return self._alone(self._jacobian, q=q)
 
     def assemble(self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11) -> np.ndarray:
         """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
@@ -235,7 +235,7 @@ class System(Programmed):
 
     def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dJc/dt v (..., m): c' = Jc a + this."""
-        return self._call(self._function("bias", lambda: circuits.bias(self.algebra)), self._state(q=q, v=v))
+        return self._alone(self._function("bias", lambda: circuits.bias(self.algebra)), q=q, v=v)
 
     # -- contacts ----------------------------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class System(Programmed):
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
         """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the object) as the first (the
         arm's tip) sees it pass, at the contact, in axes of the second."""
-        return self._motions(q, v, np.zeros(self.nv))[0]
+        return self._motions(q, v, self._at_rest(q))[0]
 
     def contact_accelerations(self, q: Numbers, v: Numbers, a: Numbers) -> np.ndarray:
         """(..., l, 6): [w'; v'], the derivative of `contact_rates` in those axes (W' of S4)."""
@@ -268,7 +268,7 @@ class System(Programmed):
 
     def _motions(self, q, v, a) -> tuple[np.ndarray, ...]:
         function = self._function("motions", lambda: circuits.motions(self.algebra))
-        return tuple(x[..., : len(self.contacts), :] for x in self._call(function, self._state(q=q, v=v, a=a)))
+        return tuple(x[..., : len(self.contacts), :] for x in self._alone(function, q=q, v=v, a=a))
 
     # -- what it costs, and other numbers -------------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
     T = M a + C v + g        Jp* λ = T_p, λ of least norm: λ = Jp (Jp* Jp)⁻¹ T_p        tau = T - Jc* λ
 
 Jp are the columns of Jc of coordinates without motors (`sharing.py`). The factors of Jp* Jp are on the tape with all the rest,
-and so have derivatives of every order, also where rows of Jc follow from others: only what no motor drives must be held in every
-direction. Where it is not, and where `a` does not keep the constraints, there is no answer.
+and so have derivatives of every order, also where rows of Jc follow from others: only what no motor drives must be held in
+every direction. Where it is not, and where `a` does not keep the constraints, there is no answer.
 """
 
 from __future__ import annotations

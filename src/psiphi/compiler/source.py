@@ -32,7 +32,10 @@ from psiphi.runtime.launching import few_states, launch, loaded
 from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.runtime.quickcall import on_the_host, quickcall
 from psiphi.runtime.threads import run
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.roll import Rolled
+from psiphi.sweeps.staged import Staged
 from psiphi.tape.tape import Count
 
 ROOMS = (  # whose code decides what comes out
@@ -103,9 +106,10 @@ class Source:
         return passes.program(self.asked, self.tree)
 
     @property
-    def code(self) -> passes.Code:
+    def code(self) -> Straight | Rolled:
         """One tape, or loops over classes of links."""
-        return passes.code(self.asked)
+        code = passes.code(self.asked)
+        return code.straight if isinstance(code, Staged) else code
 
     @property
     def written_out(self) -> bool:
@@ -115,7 +119,12 @@ class Source:
     @property
     def count(self) -> Count:
         """Exact operation count of one evaluation."""
-        return self._count or self.code.count
+        return self._count or passes.code(self.asked).count
+
+    @property
+    def flops(self) -> int:
+        """Multiplications, additions, divisions and square roots of one evaluation."""
+        return self.count.flops
 
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
@@ -125,7 +134,7 @@ class Source:
 
     def ir(self, char: str = "d") -> str:
         """The LLVM IR of the loop for one dtype."""
-        return self.target.emit(self.code, char)
+        return self.target.emit(passes.code(self.asked), char)
 
     def compile(self, char: str) -> int:
         """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""

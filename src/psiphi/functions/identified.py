@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out
+from psiphi.arguments import Array, DType, Numbers, Out, is_foreign
 from psiphi.editing.editable import Editable
 from psiphi.errors import StateError
+from psiphi.foreign.entering import full
 from psiphi.functions import guard, identification
 from psiphi.wording import nearest, shown
 
@@ -49,6 +50,7 @@ class Identified(Editable):
         Y = self._call("regressor", dict(q=q, v=v, a=a), out, dtype, check)
         if not words:
             return Y
+        guard.on_host("regressor, more columns", q, v, a)
         extra = identification.more_columns(words, np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype))
         return np.concatenate([Y, *(np.broadcast_to(x, (*Y.shape[:-1], self.nv)) for x in extra)], axis=-1)
 
@@ -66,8 +68,7 @@ class Identified(Editable):
         known = [body.name for body in self.bodies]
         if not isinstance(link, str) or link not in known:
             raise StateError(f"wrench_regressor: {shown(link)} is no moving link", nearest(link, known))
-        columns = self._by_units("joint_forces", dict(q=q, v=v, a=a))
-        return np.moveaxis(columns[..., known.index(link), :], -2, -1)
+        return self._by_units("joint_forces", dict(q=q, v=v, a=a))[..., known.index(link), :, :]
 
     def energy_regressor(self, q: Numbers, v: Numbers) -> Array:
         """e with e . pi = kinetic and potential energy, but for the rotors'. -> (..., 10 bodies)
@@ -90,6 +91,7 @@ class Identified(Editable):
         >>> round(robot.excitation(q, v, a), 1), robot.excitation(q, 0 * v, 0 * a)  # at rest no inertia is told
         (2.0, inf)
         """
+        guard.on_host("excitation", q, v, a)
         base = self.base_parameters(more=more)
         Y = self.regressor(q, v, a, more=more)[..., base.columns].reshape(-1, base.rank)
         size = np.linalg.norm(Y, axis=0)
@@ -99,8 +101,11 @@ class Identified(Editable):
         return float(w[0] / w[-1]) if w[-1] > 0.0 else np.inf
 
     def _by_units(self, name: str, state: dict[str, Any]) -> Array:
-        """What is linear in all inertias, of each of their numbers alone: a batch axis more, behind the others."""
+        """What is linear in all inertias, of each of their numbers alone: one axis more, the last."""
         light = self._with_free_inertia
+        outputs, foreign = light.function(name).source.outputs, [x for x in state.values() if is_foreign(x)]
+        if foreign and not outputs[0].shape:  # linear: its derivative, in one kernel
+            return light.function(name).jacobian("parameters")(*state.values(), full(foreign[0], light.freed.size, 0.0))
         inputs = light.function(name).source.inputs[:-1]
         arrays = {
             arg.name: np.asarray(x)[..., None, :]
@@ -108,7 +113,7 @@ class Identified(Editable):
         }
         found = light._call(name, arrays | {"parameters": np.eye(light.freed.size)}, None, None, False)
         rest = light._call(name, arrays | {"parameters": np.zeros(light.freed.size)}, None, None, False)
-        return found - rest  # rotors have inertia of their own
+        return np.moveaxis(found - rest, -1 - len(outputs[0].shape), -1)  # rotors have inertia of their own
 
     @cached_property
     def _with_free_inertia(self) -> Any:

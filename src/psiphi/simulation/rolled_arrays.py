@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
 
-def rolled(run: Callable[..., RolledStates], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
+def rolled(run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
     """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array."""
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
@@ -59,6 +59,13 @@ class RolledFunction:
             self.last = which, self.run_states(q, v, torque)
         return self.last[1]
 
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        """The same for arrays of a graphics card."""
+        which = [id(x) for x in arrays]
+        if self.last is None or self.last[0] != which:
+            self.last = which, self.run_states(*arrays[:2], arrays[2] if len(arrays) > 2 else self.law), arrays
+        return self.last[1]
+
     def pullback(self, *names: str) -> RolledPullback:
         return RolledPullback(self, names)
 
@@ -81,6 +88,13 @@ class RolledPullback:
         weights = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(self.of.inputs) :], states, strict=True))
         bars = states.coordinate_gradients(*weights)
         return _found(self, bars, arrays, states)
+
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        """The same for arrays of a graphics card."""
+        states, weights = self.of.run(arrays[: len(self.of.inputs)]), arrays[len(self.of.inputs) :]
+        bars = states.coordinate_gradients(tuple(name for name in self.names if name == "tau"), *weights)
+        found: Any = tuple(bars[name] for name in self.names)
+        return found if len(found) > 1 else found[0]
 
     def pullback(self, *names: str) -> RolledBending:
         return RolledBending(self, names)
@@ -117,6 +131,9 @@ class RolledBending:
             moved = zip(("q_weight", "v_weight"), states.ways.along(placed), states, strict=True)
             found |= {name: x.reshape(like.shape) for name, x, like in moved}
         return _found(self, found, arrays, states)
+
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        raise StateError("rollout: second derivatives of motions are not there on graphics cards", "give arrays of the host")
 
     def pullback(self, *names: str) -> Any:
         raise StateError("rollout: third derivatives of a motion are not there", "take second ones, or differences of them")

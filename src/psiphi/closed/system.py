@@ -14,7 +14,7 @@ from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.methods import method_name
 from psiphi.closed.programs import Programmed
-from psiphi.closed.torques import TORQUES, ClosedTorques
+from psiphi.closed.torque_function import TORQUES, ClosedTorques
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need

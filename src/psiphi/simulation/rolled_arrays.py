@@ -11,13 +11,16 @@ from psiphi.arguments import batch_axes
 from psiphi.control.plant import Plant
 from psiphi.control.torques import fits_steps
 from psiphi.errors import StateError
+from psiphi.foreign import xla_cards
 from psiphi.foreign.entering import enter, full
 from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
 
-def rolled(run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
+def rolled(
+    run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int, staged: Any = None
+) -> Any:
     """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array."""
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
@@ -30,7 +33,9 @@ def rolled(run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: A
         shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
         inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
         values.append(tau)
-    return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every), values)
+    function = RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every)
+    function.staged = staged
+    return enter(function, values)
 
 
 class RolledFunction:
@@ -42,6 +47,7 @@ class RolledFunction:
         self.run_states, self.inputs, self.law = run, inputs, law
         self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
         self.number = numbered(self)
+        self.staged: Any = None  # what a kernel of a card is given, from the batch axes of what it is not
         self.last: Any = None  # what ran, on which arrays: gradients need not run it again
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -65,6 +71,13 @@ class RolledFunction:
         if self.last is None or self.last[0] != which:
             self.last = which, self.run_states(*arrays[:2], arrays[2] if len(arrays) > 2 else self.law), arrays
         return self.last[1]
+
+    def block(self, char: str, leads: Sequence[tuple[int, ...]]) -> tuple[int, list[tuple[str, Any]], str]:
+        """For XLA on a graphics card: the address of what its handler needs, what arrays it takes, and what the code is."""
+        made, steps, every = self.staged(char, {arg.name: lead for arg, lead in zip(self.inputs, leads, strict=True)})
+        sizes = self.outputs[0].shape[-1], self.outputs[1].shape[-1]
+        numbers = made.numbers(1 + steps // every, sizes, steps, every)
+        return xla_cards.block_of(made.kernel, numbers, made.count), made.arrays, str(made.plan.key)
 
     def pullback(self, *names: str) -> RolledPullback:
         return RolledPullback(self, names)

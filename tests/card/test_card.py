@@ -269,6 +269,22 @@ def check_jit(char: str) -> None:
     assert relative(found, here, library) <= 100 * FLOAT[char]
 
 
+def check_jit_motion() -> None:
+    """Whole motions within JAX's programs, and their gradients outside of them."""
+    import jax
+
+    library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)
+    q, tau = robot.random(rng, 300), rng.standard_normal((300, 20, 6))
+    hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
+    found = jax.jit(lambda q: tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)))(library.put(q))
+    assert relative(found, tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)), library) <= 1e-9
+    found = jax.jit(lambda q, tau: tuple(pp.rollout(robot, q, tau=tau, steps=20)))(library.put(q), library.put(tau))
+    host = pp.rollout(robot, q, tau=tau, steps=20)
+    assert relative(found, tuple(host), library) <= 1e-9
+    slope = jax.grad(lambda q: (pp.rollout(robot, q, tau=library.put(tau), steps=20)[0] ** 2).sum())(library.put(q))
+    assert relative(slope, host.vjp(2 * host.q)["q"], library) <= 1e-9
+
+
 def check_closed() -> None:
     """Closed chains: accelerations, forces, derivatives, within jit of JAX as well."""
     for name in ("four_bar", "two_arms"):
@@ -297,6 +313,7 @@ def checks() -> dict[str, Any]:
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
+    found |= {"jit-motion": check_jit_motion} if "jax" in LIBRARIES else {}
     found |= {"closed": check_closed, "ended": check_ended, "stops": check_stops, "motion-gradients": check_motion_gradients}
     found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
     found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}

@@ -455,6 +455,9 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.function().vjp", lambda q, v, tau, weight: system.function("forward_dynamics").vjp("q")(q, v, tau, weight), {
             "q": q, "v": v, "tau": still, "weight": v,
         }),
+        Call("System.function().jvp of torques", lambda q, v, a, da: system.function("inverse_dynamics").jvp("a")(q, v, a, da), {
+            "q": q, "v": v, "a": still, "da": v,
+        }),
         Call("System.function().hessian", lambda q, v, tau, w: tied.function("forward_dynamics").hessian("v")(q, v, tau, w), {x: np.ones(2) for x in ("q", "v", "tau", "w")}),
         Call("System.function().vjp.jvp", lambda **o: tied.function("contact_forces").vjp("q").jvp("q")(*o.values()), {
             "q": np.ones(2), "v": np.ones(2), "tau": np.ones(2), "weight": np.ones((1, 6)), "dq": np.ones(2),

@@ -172,10 +172,15 @@ class StandinDriver:
     def read(self, pointer: int, array: np.ndarray, number: int) -> None:
         ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
 
+    def owner(self, stream: int) -> int:
+        return 0xC0 + stream - 7000
+
     def context(self, number: int) -> int:
         return 0xC0 + number
 
     def launch(self, kernel: Emulation, blocks: int, threads: int, parameters: ctypes.Array, stream: int, number: int) -> None:
+        if stream and stream != 7000 + number:
+            raise driver.DriverError("cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE")
         self.log.append(("launch", blocks, threads, stream, number))
         kernel.launch(parameters, blocks * threads // WARP // kernel.team)
 

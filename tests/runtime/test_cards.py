@@ -17,7 +17,7 @@ from psiphi import cli
 from psiphi.errors import StateError
 from psiphi.runtime import driver
 from psiphi.runtime.host import has_fma
-from runtime.cards import CardArray, StandinDriver, cards
+from runtime.cards import CardArray, Standin, StandinDriver, cards
 
 __all__ = ["cards"]  # a fixture
 N = 35
@@ -152,6 +152,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
     q, v = given["q"], given["v"]
     bias, on_two = robot.bias, CardArray(v, 1)
     wide = CardArray(np.zeros((4, 2 * robot.nv))[:, ::2])
+    odd = CardArray(np.frombuffer(bytes(8 * 4 * robot.nv + 4), np.uint8)[4:].view(float).reshape(4, robot.nv))
     f = robot.function("bias")
     return {
         "v is a ndarray on the host, and q is on a graphics card": lambda: bias(CardArray(q), v),
@@ -159,6 +160,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "v is on card 1, and q on card 0": lambda: bias(CardArray(q), on_two),
         "v is float32, and q float64": lambda: bias(CardArray(q), CardArray(v.astype("f"))),
         "v is of dtype int64": lambda: bias(CardArray(q), CardArray(v.astype(int))),
+        "v does not begin at a multiple of 8 bytes": lambda: bias(CardArray(q), odd),
         "v is not contiguous": lambda: bias(CardArray(q), wide),
         r"v has shape \(4, 10\), expected \(..., 11\)": lambda: bias(CardArray(q), CardArray(v[:, :10])),
         "batch axes do not fit together: q .4,., v .3,.": lambda: bias(CardArray(q), CardArray(v[:3])),
@@ -187,6 +189,37 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
 def test_what_does_not_fit_is_named(words, cards):
     with pytest.raises(StateError, match=words):
         wrong(gymnast())[words]()
+
+
+def test_where_there_is_no_room_the_array_is_named(cards, monkeypatch):
+    """Each library has an error of its own for that."""
+
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def full(self, *what):
+        raise OutOfMemoryError("tried to allocate")
+
+    q = CardArray(pp.load("pelican").random(0, 3))
+    monkeypatch.setattr(Standin, "empty", full)
+    with pytest.raises(
+        StateError, match=r"gravity: the result \w+: \(3, 2\) numbers of float64 take 4.8e-08 GB.*smaller batch"
+    ):
+        pp.load("pelican").gravity(q)
+    with pytest.raises(StateError, match=r"rollout: samples of 2 numbers: \(3, 5, 2\) numbers"):
+        pp.rollout(pp.load("pelican"), q, steps=4)
+    monkeypatch.setattr(Standin, "empty", lambda self, *what: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pp.load("pelican").gravity(q)
+
+
+def test_a_stream_of_another_card(cards, monkeypatch):
+    monkeypatch.setattr(Standin, "stream", lambda self, x: 7001)
+    q = CardArray(pp.load("pelican").random(0, 3))
+    with pytest.raises(StateError, match="gravity: q is on card 0, and the current stream is of another card"):
+        pp.load("pelican").gravity(q)
+    with pytest.raises(StateError, match="rollout: q0 is on card 0, and the current stream is of another card"):
+        pp.rollout(pp.load("pelican"), q, steps=2)
 
 
 def test_arrays_that_would_let_themselves_be_read(cards):

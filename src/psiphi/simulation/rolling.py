@@ -14,10 +14,12 @@ from psiphi.control.stops import Stops
 from psiphi.control.torques import fits_steps, read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
+from psiphi.foreign.entering import is_traced
 from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
-from psiphi.rollouts.on_cards import CardRunner
+from psiphi.rollouts.on_cards import CardRunner, StagedRollout
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.card_states import CardStates
@@ -69,7 +71,7 @@ def rollout(
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
-    if any(map(on_card, (q0, v0, tau))):
+    if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
         return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     if any(map(is_foreign, (q0, v0, tau))):
         return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau}, how, out)
@@ -149,7 +151,12 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
     def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
         return rollout(robot, q, v, tau, **how._asdict())
 
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
+    def staged(char: str, leads: dict[str, tuple[int, ...]]) -> tuple[StagedRollout, int, int]:
+        batch = tuple(np.broadcast_shapes(*leads.values()))
+        drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in leads, batch, how)
+        return StagedRollout(plant, drive, plan, dt, leads, char, steps), steps, every
+
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), staged)
 
 
 def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
@@ -173,16 +180,24 @@ def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any)
 def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:
     """The same on a graphics card; the torque is nothing, an array of the card, or what it may be on the host."""
     there = {name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)}
-    if "tau" in there and how.effort is not False:
+    batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for name, x in there.items() if name != "tau")))
+    drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in there, batch, how)
+    return CardStates.of(CardRunner(plant, drive, plan, dt, there, steps), every)
+
+
+def _planned(
+    plant: Plant, tau: Any, is_there: bool, batch: tuple[int, ...], how: Rolling
+) -> tuple[Drive, Recipe, float, int, int]:
+    """What a kernel of a card does; torques that are there take the place of zeros."""
+    if is_there and how.effort is not False:
         raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
     steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
-    batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for name, x in there.items() if name != "tau")))
-    tau: Any = lawful(plant.given, state["tau"], len(batch) > 0) if "tau" not in there else None
-    if "tau" in there and steps > 1 and fits_steps(tuple(np.shape(there["tau"])), batch, steps):
-        tau = np.zeros((steps, plant.nv))  # rows of the card take their place
-    drive = how.drive(plant, tau, batch, steps, dt)
+    own: Any = None if is_there else lawful(plant.given, tau, len(batch) > 0)
+    if is_there and steps > 1 and fits_steps(tuple(np.shape(tau)), batch, steps):
+        own = np.zeros((steps, plant.nv))
+    drive = how.drive(plant, own, batch, steps, dt)
     plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)
-    return CardStates.of(CardRunner(plant, drive, plan, dt, there, steps), every)
+    return drive, plan, dt, steps, every
 
 
 def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism
+from embedding.mechanisms import MECHANISMS, Spanning, Y, cassie, random_mechanism
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from psiphi.operators import Operators
@@ -259,6 +259,26 @@ def test_open_loops_have_no_numbers():
         robot.forward_dynamics(s.q, s.v, s.tau, check=True)
     closed = robot.normalize(s.q)
     assert np.isfinite(robot.mass_matrix(closed)).all()
+
+
+def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
+    """A piston at its dead point does not drive its crank: as closed systems are, that element alone is NaN."""
+    b = pp.Builder("slider-crank")
+    for body, kind, parent, x, axis in (
+        ("crank", "revolute", "world", 0.0, Y),
+        ("rod", "revolute", "crank", 0.2, Y),
+        ("piston", "prismatic", "world", 0.0, (1, 0, 0)),
+    ):
+        b.body(body, mass=1.0, inertia=0.01 * np.eye(3))
+        b.joint(f"to {body}", kind, parent, body, xyz=(x, 0, 0), axis=axis)
+    b.frame("end", "rod", xyz=(0.5, 0, 0))
+    robot = pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free="to piston", at=[0.5, -0.7, 0.65])
+    q = np.stack([[0.0, 0.0, 0.7], robot.neutral()])
+    with np.errstate(all="ignore"):
+        M = robot.mass_matrix(q)
+    assert np.isnan(M[0]).all() and np.isfinite(M[1]).all()
+    with pytest.raises(pp.SingularError, match="the loop of to crank and to rod and to piston is singular there"):
+        robot.mass_matrix(q[0], check=True)
 
 
 def test_gears_that_do_not_mesh_have_no_numbers():

@@ -94,6 +94,13 @@ def test_pinocchio_reads_capsules(tmp_path):
     assert len(seen.geometryObjects) == len(robot.shapes)
 
 
+def test_what_flies_in_its_file_flies_once(tmp_path):
+    robot = pp.load("free_flyer")
+    robot.save(tmp_path / "robot.urdf")
+    for base in (None, "free"):
+        agree(robot, pp.load(tmp_path / "robot.urdf", base=base))
+
+
 def test_names_of_frames_and_joints_do_not_meet(tmp_path):
     robot = pp.load("ur5").with_frame("elbow", "forearm_link", (0, 0, 0.1)).with_frame("elbow_joint_", "tool")
     agree(robot, saved(robot, tmp_path))

@@ -56,6 +56,8 @@ class Rollout:
     sample: tuple[str, ...]
     repeats: tuple[Repeat, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)  # blocks that run only where a place is not 0 in some lane
+    first: tuple[str, ...] = ("start",)  # blocks that run once, before the first step
+    starts: bool = False  # whether the first sample is where it began (on cards)
 
 
 def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
@@ -300,6 +302,7 @@ def _range(rollout: Rollout, w: Width) -> str:
         "once": n.join(line for array in once for line in array.move("pack", "0")),
         "each": n.join(line for array in each for line in array.move("pack", "%s")),
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
+        "first": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.first),
         "step": n.join(
             f"call void @{name}{'.where' * (name in rollout.where)}.{w.suffix}(ptr %frame)" for name in rollout.order
         ),
@@ -325,7 +328,7 @@ group:
   %full = icmp sge i64 %left, {lanes}
   %count = select i1 %full, i64 {lanes}, i64 %left
   {once}
-  call void @start.{suffix}(ptr %frame)
+  {first}
   br label %steps.test
 steps.test:
   %s = phi i64 [ 0, %group ], [ %s.next, %step.done ]

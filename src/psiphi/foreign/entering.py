@@ -67,10 +67,25 @@ def full(like: Any, size: int, value: float) -> Any:
     return (BY_MODULE[name] if name else library_of("like", like)).full(like, size, value)
 
 
+def constant(like: Any, array: np.ndarray) -> Any:
+    """Numbers of ours in the library of `like`, where it lies, in its type."""
+    name = owner(like)
+    if not name and not on_card(like):
+        return array.astype(like.dtype, copy=False)
+    kind = str(like.dtype).removeprefix("torch.")
+    return (BY_MODULE[name] if name else library_of("like", like)).put(like, array.astype(kind))
+
+
 def mathematics(like: Any) -> Any:
     """The module that has the functions (log, linalg) of an array's library."""
-    name = owner(like)
+    name = owner(like) or (library_of("an argument", like).name if on_card(like) else "")
     return np if not name else need({"jax": "jax.numpy"}.get(name, name), f"an array of {name}", f"psiphi[{name}]")
+
+
+def is_followed(x: Any) -> bool:
+    """Whether a library follows what is done with an array, for its derivatives: a tensor that wants a gradient, a tracer."""
+    jax = sys.modules.get("jax")
+    return bool(getattr(x, "requires_grad", False)) or (jax is not None and isinstance(x, jax.core.Tracer))
 
 
 def numbers(function: Any, index: int, value: Any) -> Any:

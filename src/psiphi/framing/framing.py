@@ -24,7 +24,7 @@ import numpy as np
 from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
-from psiphi.model.model import WORLD, Joint, Model, Pose
+from psiphi.model.model import WORLD, Body, Joint, Model, Pose
 from psiphi.model.skeleton import Axes, canonical_axes, second_moments
 from psiphi.spatial import small
 from psiphi.spatial.screws import Screw, Turn, add, cosine, rotate, second_moment, sine, vanishes
@@ -91,7 +91,9 @@ class Tree:
             link.armature = list(parts.get("armature", link.armature))
             if "offsets" in parts:
                 self._put(link, *parts["offsets"])
-            if {"inertia", "mass", "com"} & parts.keys():
+            if "mass" in parts and "com" not in parts:  # what is multiplied by it is known, in whatever axes
+                link.mass, link.moment, link.pseudo = moments(_in_axes(self.model.bodies[k], self.gauge[k].inv), parts)
+            elif {"inertia", "com"} & parts.keys():
                 m, mc, J = moments(self.model.bodies[k], parts)
                 turn, t = self._turn(k), self.gauge[k].inv.translation.tolist()
                 link.mass, link.moment, link.pseudo = m, rotate(turn, mc), second_moment(turn, J)
@@ -174,11 +176,8 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
 
 
 def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float], gauge: Pose) -> Link:
-    body, joint = model.bodies[k], model.joints[k]
-    to_axes = gauge.inv
-    com = to_axes.rotation @ body.com + to_axes.translation
-    inertia = to_axes.rotation @ body.inertia @ to_axes.rotation.T
-    pseudo = second_moments(inertia) + body.mass * np.outer(com, com)
+    body, joint = _in_axes(model.bodies[k], gauge.inv), model.joints[k]
+    pseudo = second_moments(body.inertia) + body.mass * np.outer(body.com, body.com)
     return Link(
         index=k,
         parent=joint.parent,
@@ -188,11 +187,17 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
         offset=[math.atan2(placement.offset[1], placement.offset[0]), placement.offset[2]],
         shape=[joint.pitch, *twist],
         mass=body.mass,
-        moment=[body.mass * x for x in com.tolist()],
+        moment=[body.mass * x for x in body.com.tolist()],
         pseudo=pseudo.tolist(),
         armature=joint.armature.tolist(),
         modes=joint.modes,
     )
+
+
+def _in_axes(body: Body, to: Pose) -> Body:
+    """The body in its working axes."""
+    R = to.rotation
+    return replace(body, com=R @ body.com + to.translation, inertia=R @ body.inertia @ R.T)
 
 
 def _raise(link: Link, t: list) -> None:

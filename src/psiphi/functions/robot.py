@@ -292,9 +292,7 @@ class Robot(WithFrames):
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k): of the pivots of D, which have derivatives (`function("mass_pivots")`). -> (...)"""
-        if on_card(q):
-            guard.on_host("mass_log_det", q)
-        if not self.joints:
+        if not self.joints and not on_card(q):
             return np.zeros(np.asarray(q).shape[:-1])
         d = self._call("mass_pivots", dict(q=q), None, dtype, check)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -12,9 +12,9 @@ from psiphi.arguments import Array, Numbers, Wrenches, flag, is_foreign
 from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, saddle, sharing
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
+from psiphi.closed.closed_torques import TORQUES, ClosedTorques
 from psiphi.closed.methods import method_name
 from psiphi.closed.programs import Programmed
-from psiphi.closed.torques import TORQUES, ClosedTorques
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need

@@ -9,6 +9,7 @@ W-method does not depend on it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,31 @@ SEEN = 16  # configurations at which X is looked at
 
 def carried(m: Any, q: Any, v: Any, drag: Any = None, rub: Any = None, stretch: Any = None, floor: Any = None) -> Any:
     """The law of this page, of those that act; m is the manifold of the robot."""
+    rubbed = lambda c, b: c * (b / root(b * b + floor[0]))  # noqa: E731
+    return m.transmitted(q, v, partial(_each, (drag, rub, stretch), (lambda c, b: c * b, rubbed, pull)))
 
-    def law(cluster: Cluster, x: list, beta: list) -> list:
-        force: list = [0.0] * len(beta)
-        for c in cluster.followers:
-            if drag is not None and cluster.damping[c]:
-                force[c] = force[c] + drag[0] * (cluster.damping[c] * beta[c])
-            if rub is not None and cluster.friction[c]:
-                force[c] = force[c] + rub[0] * (cluster.friction[c] * (beta[c] / root(beta[c] * beta[c] + floor[0])))
-        for c, (k, rest, more) in enumerate(cluster.springs):
-            if stretch is not None and (k or more):
-                force[c] = force[c] + stretch[0] * pull(x[c], **numbers(k, rest, more or NO_SPRING))
-        return force
 
-    return m.transmitted(q, v, law)
+def steepness(m: Any, q: Any, v: Any, drag: Any = None, rub: Any = None, stretch: Any = None, floor: Any = None) -> Any:
+    """A diagonal that is never less than the slopes of `carried`: by v, or by q where `stretch` comes alone."""
+    rubbed = lambda c, b: c / root(b * b + floor[0])  # noqa: E731
+    pulled = lambda x, **spring: most(firmness(x, **spring), 0.0)  # noqa: E731
+    law = partial(_each, (drag, rub, stretch), (lambda c, b: c, rubbed, pulled))
+    return m.transmitted(q, v, law, steepened=True)
+
+
+def _each(switches: tuple, terms: tuple, cluster: Cluster, x: list, beta: list) -> list:
+    """Of every joint the sum of what is switched on: terms of damping and of friction (number, beta), and of a spring (x)."""
+    (drag, rub, stretch), (lost, rubbed, pulled) = switches, terms
+    total: list = [0.0] * len(beta)
+    for c in cluster.followers:
+        if drag is not None and cluster.damping[c]:
+            total[c] = total[c] + drag[0] * lost(cluster.damping[c], beta[c])
+        if rub is not None and cluster.friction[c]:
+            total[c] = total[c] + rub[0] * rubbed(cluster.friction[c], beta[c])
+    for c, (k, rest, more) in enumerate(cluster.springs):
+        if stretch is not None and (k or more):
+            total[c] = total[c] + stretch[0] * pulled(x[c], **numbers(k, rest, more or NO_SPRING))
+    return total
 
 
 def energy(m: Any, q: Any) -> Any:
@@ -58,24 +70,6 @@ def has(robot: Any, what: str) -> bool:
     if what == "springs":
         return any(k or more for cluster in clusters for k, _, more in cluster.springs)
     return any(getattr(cluster, what)[c] for cluster in clusters for c in cluster.followers)
-
-
-def steepness(m: Any, q: Any, v: Any, drag: Any = None, rub: Any = None, stretch: Any = None, floor: Any = None) -> Any:
-    """A diagonal that is never less than the slopes of `carried`: by v, or by q where `stretch` comes alone."""
-
-    def law(cluster: Cluster, x: list, beta: list) -> list:
-        slopes: list = [0.0] * len(beta)
-        for c in cluster.followers:
-            if drag is not None and cluster.damping[c]:
-                slopes[c] = slopes[c] + drag[0] * cluster.damping[c]
-            if rub is not None and cluster.friction[c]:
-                slopes[c] = slopes[c] + rub[0] * (cluster.friction[c] / root(beta[c] * beta[c] + floor[0]))
-        for c, (k, rest, more) in enumerate(cluster.springs):
-            if stretch is not None and (k or more):
-                slopes[c] = slopes[c] + stretch[0] * most(firmness(x[c], **numbers(k, rest, more or NO_SPRING)), 0.0)
-        return slopes
-
-    return m.transmitted(q, v, law, steepened=True)
 
 
 def steepest(robot: Any, **acting: Any) -> np.ndarray:

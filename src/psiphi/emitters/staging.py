@@ -241,7 +241,7 @@ def fetched(rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str
 
 
 @dataclass(frozen=True)
-class Move:
+class CellMove:
     """What one thread moves at once: after these lines, the addresses in the array and in shared memory, and its type."""
 
     lines: list[str]
@@ -251,7 +251,7 @@ class Move:
     align: int
 
 
-def _at(row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, kind: str = "") -> Move:
+def _at(row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, kind: str = "") -> CellMove:
     """From `number` of the run at %<base> to `cell` of the rows in shared memory (i32, of numbers)."""
     lines = []
     for what, index, start in (("far", number, base), ("near", cell, f"{row.name}.rows")):
@@ -260,10 +260,10 @@ def _at(row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, k
             f"{name}.{what}.long = zext i32 {name}.{what}.way to i64",
             f"{name}.{what} = getelementptr i8, ptr %{start}, i64 {name}.{what}.long",
         ]
-    return Move(lines, f"{name}.far", f"{name}.near", kind or w.fp, VECTOR if kind else w.bytes)
+    return CellMove(lines, f"{name}.far", f"{name}.near", kind or w.fp, VECTOR if kind else w.bytes)
 
 
-def _in_vectors(row: ArrayRow, w: Width, k: int, line: str) -> Move:
+def _in_vectors(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
     """Vector 32 k + lane of all rows; threads beyond the last take it once more."""
     name, many = f"%{row.name}.v{k}", VECTOR // w.bytes
     last = WARP * row.arg.size // many - 1
@@ -277,7 +277,7 @@ def _in_vectors(row: ArrayRow, w: Width, k: int, line: str) -> Move:
     return replace(at, lines=[*index, *at.lines])
 
 
-def _in_run(row: ArrayRow, w: Width, k: int, line: str) -> Move:
+def _in_run(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
     """Number 32 k + lane of all rows, which stand a number farther apart in shared memory."""
     name = f"%{row.name}.e{k}"
     index = [
@@ -289,15 +289,15 @@ def _in_run(row: ArrayRow, w: Width, k: int, line: str) -> Move:
     return replace(at, lines=[*index, *at.lines])
 
 
-def _in_row(row: ArrayRow, w: Width, k: int, mine: str) -> Move:
+def _in_row(row: ArrayRow, w: Width, k: int, mine: str) -> CellMove:
     """Number k of this thread's row."""
     n = row.name
     lines = [f"%{n}.own{k} = getelementptr i8, ptr %{mine}, i64 {k * w.bytes}"]
     lines += [f"%{n}.cell{k} = getelementptr i8, ptr %{n}, i64 {k * w.bytes}"]
-    return Move(lines, f"%{n}.own{k}", f"%{n}.cell{k}", w.fp, w.bytes)
+    return CellMove(lines, f"%{n}.own{k}", f"%{n}.cell{k}", w.fp, w.bytes)
 
 
-def _copied(rows: list[tuple[list[str], list[Move]]], inwards: bool) -> list[str]:
+def _copied(rows: list[tuple[list[str], list[CellMove]]], inwards: bool) -> list[str]:
     """One way or the other; some loads are under way before the first is stored."""
     lines = [line for begin, _ in rows for line in begin]
     moves = [move for _, row in rows for move in row]

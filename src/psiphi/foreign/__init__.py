@@ -3,7 +3,7 @@
 Comes in: a compiled function and the arrays of a call. Goes out: its results, in the arrays' library. Read `entering.py` first:
 every door sends here what is not NumPy's.
 
-    numbering.py         functions by number
+    numbering.py         functions by number; batch axes that vmap adds
     entering.py          whose arrays these are, and the way they take
     torch_operators.py   functions as operators of torch: autograd, torch.compile, torch.func
     jax_primitives.py    functions as primitives of JAX: jit, grad, vmap

@@ -20,6 +20,7 @@ from psiphi.arguments import on_card
 from psiphi.errors import StateError
 from psiphi.foreign import xla_cards, xla_handlers
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.foreign.numbering import with_axis
 from psiphi.optional import need
 
 jax: Any = need("jax", "an array of JAX", "psiphi[jax]")
@@ -143,22 +144,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, function: Any) -> t
 
 
 def _batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any) -> tuple[list[Any], list[int]]:
-    results = _bound(function, _with_axis(function.inputs, arrays, axes))
+    results = _bound(function, with_axis(jnp.moveaxis, function.inputs, arrays, axes))
     return results, [0] * len(results)
-
-
-def _with_axis(inputs: Sequence[Any], arrays: Sequence[Any], axes: Sequence[Any]) -> list[Any]:
-    """vmap: one more batch axis, in front of all others."""
-    rows = list(zip(arrays, inputs, axes, strict=True))
-    most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in rows)
-    moved = []
-    for x, arg, axis in rows:
-        if axis is not None:
-            x = jnp.moveaxis(x, axis, 0)
-            lead = x.ndim - len(arg.shape) - 1
-            x = x.reshape(x.shape[0], *(1,) * (most - lead), *x.shape[1:])
-        moved.append(x)
-    return moved
 
 
 # -- its change, which is linear ----------------------------------------------------------------------------------------------
@@ -213,7 +200,7 @@ def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
 
 def _linear_batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
     inputs = [*function.inputs, *(next(arg for arg in function.inputs if arg.name == name) for name in names)]
-    moved = _rows(inputs, function, _with_axis(inputs, arrays, axes))
+    moved = _rows(inputs, function, with_axis(jnp.moveaxis, inputs, arrays, axes))
     results = linear_p.bind(*moved, function=function, names=names)
     return results, [0] * len(results)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
-from psiphi.foreign.numbering import named
+from psiphi.foreign.numbering import named, with_axis
 from psiphi.optional import need
 
 torch: Any = need("torch", "a tensor", "psiphi[torch]")
@@ -160,15 +160,7 @@ def _summed(gradient: Any, shape: Any) -> Any:
 def _batched(info: Any, axes: Any, index: int, *tensors: Any) -> Any:
     """vmap: one more batch axis, in front of all others."""
     function = named(index)
-    most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in _rows(function, tensors, axes))
-    moved = []
-    for x, arg, axis in _rows(function, tensors, axes):
-        if axis is not None:
-            x = x.movedim(axis, 0)
-            lead = x.ndim - len(arg.shape) - 1
-            x = x.reshape(x.shape[0], *(1,) * (most - lead), *x.shape[1:])
-        moved.append(x)
-    results = call(function, moved)
+    results = call(function, with_axis(torch.movedim, function.inputs, tensors, axes[1:]))
     return results, tuple(0 for _ in results) if isinstance(results, tuple) else 0
 
 
@@ -189,7 +181,3 @@ class _Call(torch.autograd.Function):
         ctx.function = function
         ctx.save_for_backward(*tensors)
         return _evaluated(function, tensors)
-
-
-def _rows(function: Any, tensors: Sequence[Any], axes: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
-    return list(zip(tensors, function.inputs, axes[1:], strict=True))

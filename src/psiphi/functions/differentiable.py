@@ -163,7 +163,7 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
         return by(named, Derivative(self.source.asked, kind, names), self.source.target)
 
 
-class ByColumns(Differentiable):
+class DerivativeByColumns(Differentiable):
     """Matrices of a large robot, too large to write out in code: what they multiply, along every unit vector in one batch."""
 
     def _columns(self) -> list[Differentiable]:
@@ -212,7 +212,7 @@ class ByColumns(Differentiable):
         return tuple(found) if len(found) > 1 else found[0]
 
 
-class JacobianByColumns(ByColumns):
+class JacobianByColumns(DerivativeByColumns):
     """Of a Jacobian, argument by argument: its jvp."""
 
     def _products(self) -> list[Derivative]:
@@ -225,7 +225,7 @@ class JacobianByColumns(ByColumns):
         return [np.moveaxis(own[n + i], -1 - len(arg.shape), -1) for i, arg in enumerate(results) for own in columns]
 
 
-class HessianByColumns(ByColumns):
+class HessianByColumns(DerivativeByColumns):
     """Of a Hessian: the change of the gradient."""
 
     def _products(self) -> list[Derivative]:

@@ -313,3 +313,27 @@ def test_parameters_that_have_no_derivative():
     q = loop.assemble([0.9, -0.4, 1.9], hold=["motor"])
     with pytest.raises(SingularError, match="do not stay so"):
         loop.function("forward_dynamics").jacobian("parameters")(q, np.zeros(3), np.zeros(3))
+
+
+def test_inverse_dynamics_has_derivatives():
+    """Beside differences of the method along the constraints, rows to spare and all; second ones of the gradient."""
+    closed = bar()
+    s, (q, v), rng = four_bar(), (closed.q, closed.v), np.random.default_rng(0)
+    a, w = s.complete(q, v, rng.standard_normal(3)), rng.standard_normal(3)
+    f = s.function("inverse_dynamics")
+    np.testing.assert_allclose(f(q, v, a), s.inverse_dynamics(q, v, a), rtol=1e-12, atol=1e-12)
+    states, _ = kept(closed)
+    near = [(x.q, x.v, s.complete(x.q, x.v, a)) for x in states]
+    change = [_slope([s.difference(q, x[0]) for x in near]), *(_slope([x[i] for x in near]) for i in (1, 2))]
+    moved = sum(J @ x for J, x in zip(f.jacobian()(q, v, a), change, strict=True))
+    np.testing.assert_allclose(moved, _slope([s.inverse_dynamics(*x) for x in near]), rtol=1e-8, atol=1e-8)
+    gradient = lambda *x: np.concatenate(f.vjp()(*x, w)[1:])  # noqa: E731
+    assert gradient(q, v, a) @ np.concatenate(change) == pytest.approx(w @ moved, rel=1e-9)
+    bend = f.hessian()(q, v, a, w) @ np.concatenate(change)
+    np.testing.assert_allclose(bend, _slope([gradient(*x) for x in near]), rtol=1e-7, atol=1e-7)
+    with pytest.raises(StateError, match="does not keep"):
+        f.jacobian("a")(q, v, a + 1.0)
+    both = f(np.stack([q, q]), v, np.stack([a, a + 1.0]))
+    assert np.isfinite(both[0]).all() and np.isnan(both[1]).all()
+    free = pp.connect(s.robot, [pp.Loop("ball", "coupler end", "rocker end")]).function("inverse_dynamics")
+    np.testing.assert_allclose(free(q, v, a), s.robot.inverse_dynamics(q, v, a), rtol=1e-12)

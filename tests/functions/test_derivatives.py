@@ -248,11 +248,23 @@ def test_a_quaternion_of_zeros_has_no_derivative():
 
 
 def test_what_has_none_says_so():
-    big = pp.robots.chain(70)
-    with pytest.raises(pp.StateError, match="up to 64 bodies"):
-        big.function("energy").vjp("q")(big.neutral(), np.zeros(70), 1.0)
-    with pytest.raises(pp.StateError, match="up to 64 bodies"):
-        big.function("forward_dynamics").hessian("q")(big.neutral(), *np.zeros((3, 70)))
+    big = pp.robots.chain(300)
+    with pytest.raises(pp.StateError, match="up to 256 bodies"):
+        big.function("energy").vjp("q")(big.neutral(), np.zeros(300), 1.0)
+    with pytest.raises(pp.StateError, match="derivatives of mass_product"):
+        pp.robots.chain(70).function("mass_matrix").jvp("q")(*np.zeros((2, 70)))
+
+
+def test_large_robots_without_loops_are_written_out():
+    """Beside differences, and the mass matrix, which is the Hessian of the kinetic energy."""
+    big, rng = pp.robots.chain(66), np.random.default_rng(0)
+    q, (v, d) = big.random(rng), rng.standard_normal((2, 66))
+    c, h = big.function("center_of_mass"), 1e-6
+    slope = c.jacobian("q")(q)
+    close(slope @ d, (c(q + h * d) - c(q - h * d)) / (2 * h), 1e-6)
+    out = np.zeros((2, 66, 66))
+    assert big.function("kinetic_energy").hessian("v")(np.stack([q, q]), v, 1.0, out=out) is out
+    close(out[1], big.mass_matrix(q), 1e-10)
 
 
 def test_large_robots_have_them_in_loops():

@@ -25,7 +25,9 @@ READ = """() => {
     const node = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim(), style = getComputedStyle(node);
     if (!text || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(node.tagName)) continue;
     if (!node.checkVisibility() || !node.getClientRects().length) continue;
-    const ink = parsed(node.closest("svg") ? style.fill : style.color), seen = [...ink.slice(0, 3), opaque(ink) * faded(node)];
+    const fade = faded(node), ink = parsed(node.closest("svg") ? style.fill : style.color);
+    if (!fade) continue;
+    const seen = [...ink.slice(0, 3), opaque(ink) * fade];
     found.push([text.slice(0, 40), Math.min(...grounds(node).map(g => ratio(over(seen, g), g)))]);
   }
   return found;

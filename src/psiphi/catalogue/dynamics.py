@@ -264,6 +264,10 @@ def _regressor(tree: Tree, frames: tuple[str, ...]) -> Program:
     return regression.program(tree)
 
 
+def _regressor_blocks(tree: Tree, frames: tuple[str, ...]) -> Program:
+    return regression.program(tree, blocks=True)
+
+
 def _mark(place: Pose) -> tuple:
     return tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
 
@@ -369,6 +373,7 @@ PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
+    "regressor_blocks": TreeSum("tau = Y pi, where Y is not zero", _regressor_blocks, by_body=False),
     "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", _mass_pivots, by_body=False),
     "frame_jacobians": Quantity("J = B* phi* H*, of several frames", _jacobian),
     "operational_space_inertia": OperationalInertia(sweeps_of),

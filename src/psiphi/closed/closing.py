@@ -50,7 +50,7 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = system._batch(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = np.broadcast_to(system.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
+        guess = np.broadcast_to(system.robot._model.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
     move = np.ones(system.nv)
     for name in names("hold", hold):
         own = system.robot.joint(name).v_slice
@@ -90,7 +90,7 @@ def close(
         better = largest(left) < largest(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
         tries[todo] += 1
-    return system.normalize(q), e, tries
+    return system.robot._model.normalize(q), e, tries
 
 
 @dataclass(frozen=True, eq=False)

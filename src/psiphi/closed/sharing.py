@@ -37,7 +37,7 @@ def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext,
     Jc, weights = system.constraint_jacobian(q), _weights(system, share)
     Jp, T = Jc[..., system.idle], torque[..., system.idle]
     lam = _particular(Jp, weights, T)
-    wrong = _broken(system, q, v, a, Jc, check) | _undriven(system, Jp, lam, T, check)
+    wrong = broken(system, q, v, a, Jc, check) | _undriven(system, Jp, lam, T, check)
     if internal is not None:
         squeeze = multipliers(system, q, internal)
         lam = lam + squeeze - _particular(Jp, weights, np.einsum("...mi,...m->...i", Jp, squeeze))
@@ -191,7 +191,7 @@ def _weights(system: Any, share) -> np.ndarray:
     return out
 
 
-def _broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool) -> np.ndarray:
+def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool) -> np.ndarray:
     """Where the motion asked for does not keep the constraints: Jc a + bias is not zero."""
     kept, bias = np.einsum("...mi,...i->...m", Jc, a), system.constraint_bias(q, v)
     left = kept + bias

@@ -10,9 +10,11 @@ import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, is_foreign
 from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, saddle, sharing
+from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.methods import method_name
 from psiphi.closed.programs import Programmed
+from psiphi.closed.torques import TORQUES, ClosedTorques
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need
@@ -29,9 +31,10 @@ class System(Programmed):
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
-    def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedFunction:
+    def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedCall:
         """ "forward_dynamics" or "contact_forces" as a function of (q, v, tau), with derivatives: those of what the method
-        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument.
+        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument. Or
+        "inverse_dynamics" as one of (q, v, a), without wrenches.
 
         >>> import psiphi as pp
         >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
@@ -39,8 +42,10 @@ class System(Programmed):
         >>> by_q.shape, by_v.shape
         ((2, 2), (2, 2))
         """
+        if name == TORQUES and not guard.names(self.robot._model, frames):
+            return self._torques
         if not isinstance(name, str) or name not in NAMES:
-            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, NAMES))
+            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES)))
         guard.check_axes(axes)
         if name == FORCES and not self.contacts:
             raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
@@ -52,6 +57,10 @@ class System(Programmed):
         if key not in self._doors:
             self._doors[key] = ClosedFunction(self, *key)
         return self._doors[key]
+
+    @cached_property
+    def _torques(self) -> ClosedTorques:
+        return ClosedTorques(self)
 
     @cached_property
     def _doors(self) -> dict[Any, ClosedFunction]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import Ready, code, frame, is_large, kept, trace, unrolled
+from psiphi.compiler.passes import Ready, code, frame, framed, is_large, kept, program, trace, unrolled
 from psiphi.compiler.recognised import derivatives
 from psiphi.emitters.one_tape import JoinedTape, joined
 from psiphi.emitters.rollout import Single
@@ -40,6 +40,7 @@ from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, Scalar, Tape
 
 Arguments = tuple[Argument, ...]
+WRITTEN = 256  # bodies up to which derivatives without loops are written out
 COUNTED = 20_000  # flops of composites up to which both ways are counted; trees of long code are deep, and there these win
 
 
@@ -80,16 +81,19 @@ class Derivative(Ready):
             return self._by_coordinates()
         return min(self._ways(), key=lambda way: way[1].count.flops)[1]
 
-    def _in_loops(self) -> Rolled:
-        """Of a large robot: sweeps of its own, as loops."""
+    def _in_loops(self) -> Straight | Rolled:
+        """Of a large robot: sweeps of its own, as loops; without such, written out as a small one's, if it is not too long."""
         if self.kind in TANGENT and ("q" not in self.names or self.model.manifold.is_flat):
-            whole = Derivative(self.of, TANGENT[self.kind], self.names)._in_loops()
-            return last_outputs(whole, len(self.arguments()[1]))
+            whole = Derivative(self.of, TANGENT[self.kind], self.names)._rolled()
+            if whole is not None:
+                return last_outputs(whole[1], len(self.arguments()[1]))
         made = self._rolled()
-        if made is None:
+        if made is not None:
+            return made[1]
+        if len(self.model.bodies) > WRITTEN:
             cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and {self.equation} has no loops over them"
-            raise StateError(cause, "take derivatives of forward or inverse dynamics, or a robot of up to 64 bodies")
-        return made[1]
+            raise StateError(cause, f"take derivatives of forward or inverse dynamics, or a robot of up to {WRITTEN} bodies")
+        return self._straight()
 
     def _rolled(self) -> tuple[Any, Rolled] | None:
         """(sweeps, loops) of a derivative of which every message has a fixed size."""
@@ -114,12 +118,8 @@ class Derivative(Ready):
 
     def _traced(self) -> Straight:
         """The code of what is differentiated, on one tape."""
-        traced = code(self.of)
-        traced = joined(traced) if isinstance(traced, Single) else traced
-        if not isinstance(traced, Straight):
-            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and its code runs in loops"
-            raise StateError(cause, "derivatives are written out for robots of up to 64 bodies")
-        return traced
+        traced = written(self.of) if is_large(self.model) else code(self.of)
+        return joined(traced) if isinstance(traced, Single) else traced
 
     @kept
     def _ways(self) -> list[tuple[Any, Straight]]:
@@ -148,8 +148,9 @@ class Derivative(Ready):
         text = [self.equation, *self._expressions(), ""]
         if is_large(self.model):
             lowered, lines = self._rolled() or (None, self._in_loops())
-            text += ["choose: sweeps of its own, in loops over the links", *(f"  {x}" for x in getattr(lowered, "loops", ()))]
-            return "\n".join([*text, "", _priced(lines.count)])
+            loops = [f"  {x}" for x in getattr(lowered, "loops", ())]
+            way = "sweeps of its own, in loops over the links" if isinstance(lines, Rolled) else "written out, body by body"
+            return "\n".join([*text, f"choose: {way}", *loops, "", _priced(lines.count)])
         lowered, lines = min(self._ways(), key=lambda way: way[1].count.flops)
         if lowered is None:
             text.append("choose: the traced code of the value, differentiated operation by operation")
@@ -183,6 +184,19 @@ class Derivative(Ready):
             return Straight(program, work.tape, stores, tree=traced.tree)
         inside = [i for i in work.tape.live(last) if work.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
         return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
+
+
+def written(asked: Any) -> Any:
+    """The code of a large robot as straight lines all the same."""
+    if isinstance(asked, Derivative):
+        return asked._straight()
+    if getattr(asked, "columns", ""):
+        cause = f"{asked.model.name} has {len(asked.model.bodies)} bodies: {asked.equation} is made of columns"
+        raise StateError(cause, f"take derivatives of {asked.columns}, which multiplies it with a vector")
+    if isinstance(asked, Ready):
+        return code(asked)
+    tree = framed(asked)
+    return unrolled(program(asked, tree), tree)
 
 
 def _priced(c: Count) -> str:

@@ -159,22 +159,28 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
     def derived(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         request = self.source.request
         named = Request(f"{request.name}: {kind} by {', '.join(names)}", request.frames, request.axes)
-        by = JacobianByColumns if kind == "jacobian" and is_large(self.source.model) else Differentiable
+        by = BY_COLUMNS.get(kind, Differentiable) if is_large(self.source.model) else Differentiable
         return by(named, Derivative(self.source.asked, kind, names), self.source.target)
 
 
-class JacobianByColumns(Differentiable):
-    """The matrices of a large robot, too large to write out in code: its jvp along every unit vector, in one batch."""
+class ByColumns(Differentiable):
+    """Matrices of a large robot, too large to write out in code: what they multiply, along every unit vector in one batch."""
 
     def _columns(self) -> list[Differentiable]:
         made = self.__dict__.setdefault("_along", [])
         if not made:
-            asked, target = self.source.asked, self.source.target
-            words = (Request(f"{self.name}, along {name}") for name in asked.names)
             made += [
-                Differentiable(x, Derivative(asked.of, "jvp", (n,)), target) for x, n in zip(words, asked.names, strict=True)
+                Differentiable(Request(f"{self.name}, along {', '.join(asked.names)}"), asked, self.source.target)
+                for asked in self._products()
             ]
         return made
+
+    def _products(self) -> list[Derivative]:
+        raise NotImplementedError
+
+    def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        """The results, of what every product gave along its unit vectors (..., n, *shape)."""
+        raise NotImplementedError
 
     def prepare(self, char: str = "d") -> None:
         for along in self._columns():
@@ -191,12 +197,46 @@ class JacobianByColumns(Differentiable):
         given = out if isinstance(out, tuple) else (out,) * len(self.outputs)
         kind = np.dtype(dtype or np.result_type(np.float32, *(x.dtype for x in arrays)))
         spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True)]
+        columns = []
+        for along in self._columns():
+            by = along.inputs[len(self.inputs) :]
+            n = sum(arg.size for arg in by)
+            parts = np.split(np.eye(n, dtype=kind), np.cumsum([arg.size for arg in by])[:-1], axis=-1)
+            units = [x.reshape(n, *arg.shape) for x, arg in zip(parts, by, strict=True)]
+            columns.append(along.run([*spread, *units], (None,) * len(along.outputs), kind))
         found = []
-        for along, to in zip(self._columns(), given, strict=True):
-            by = along.inputs[-1]
-            unit = np.eye(by.size, dtype=kind).reshape(by.size, *by.shape)
-            columns = along.run([*spread, unit], (None, None), kind)[1].swapaxes(-1, -2)
+        for x, to in zip(self._gathered(columns), given, strict=True):
             if to is not None:
-                np.copyto(to, columns, casting="same_kind")
-            found.append(columns if to is None else to)
+                np.copyto(to, x, casting="same_kind")
+            found.append(x if to is None else to)
         return tuple(found) if len(found) > 1 else found[0]
+
+
+class JacobianByColumns(ByColumns):
+    """Of a Jacobian, argument by argument: its jvp."""
+
+    def _products(self) -> list[Derivative]:
+        asked = self.source.asked
+        return [Derivative(asked.of, "jvp", (name,)) for name in asked.names]
+
+    def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        results = self.source.asked.of.arguments()[1]
+        n = len(results)
+        return [np.moveaxis(own[n + i], -1 - len(arg.shape), -1) for i, arg in enumerate(results) for own in columns]
+
+
+class HessianByColumns(ByColumns):
+    """Of a Hessian: the change of the gradient."""
+
+    def _products(self) -> list[Derivative]:
+        asked = self.source.asked
+        return [Derivative(Derivative(asked.of, "vjp", asked.names), "jvp", asked.names)]
+
+    def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        bars = self._columns()[0].outputs[-len(self.source.asked.names) :]
+        found = zip(columns[0][-len(bars) :], bars, strict=True)
+        rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], -1) for x, arg in found]
+        return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]
+
+
+BY_COLUMNS = {"jacobian": JacobianByColumns, "hessian": HessianByColumns}

@@ -217,6 +217,7 @@ class FreeRobot(Robot):
     centroidal_momentum: ClassVar[Taking] = taking(Robot.centroidal_momentum)
     centroidal_momentum_matrix: ClassVar[Taking] = taking(Robot.centroidal_momentum_matrix)
     regressor: ClassVar[Taking] = taking(Robot.regressor)
+    regressor_blocks: ClassVar[Taking] = taking(Robot.regressor_blocks)
     step: ClassVar[Taking] = taking(Robot.step)
 
 

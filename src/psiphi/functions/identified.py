@@ -13,6 +13,7 @@ from psiphi.editing.editable import Editable
 from psiphi.errors import StateError
 from psiphi.foreign.entering import full
 from psiphi.functions import guard, identification
+from psiphi.lowering.regression import places
 from psiphi.wording import nearest, shown
 
 
@@ -53,6 +54,32 @@ class Identified(Editable):
         guard.on_host("regressor, more columns", q, v, a)
         extra = identification.more_columns(words, np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype))
         return np.concatenate([Y, *(np.broadcast_to(x, (*Y.shape[:-1], self.nv)) for x in extra)], axis=-1)
+
+    def regressor_blocks(
+        self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """What of `regressor` is not zero for every motion: rows of ten, one a coordinate and a body that it carries, at
+        `regressor_places`. -> (..., blocks, 10)
+
+        Of a robot with limbs most of Y is zeros: of a G1 two thirds.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("ur5")
+        >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
+        >>> blocks, (rows, bodies) = robot.regressor_blocks(q, v, a), robot.regressor_places.T
+        >>> Y = np.zeros((6, 6, 10))
+        >>> Y[rows, bodies] = blocks
+        >>> blocks.shape, bool(np.array_equal(Y.reshape(6, 60), robot.regressor(q, v, a)))
+        ((21, 10), True)
+        """
+        return self._call("regressor_blocks", dict(q=q, v=v, a=a), out, dtype, check)
+
+    @cached_property
+    def regressor_places(self) -> np.ndarray:
+        """Where `regressor_blocks` stand in Y, (blocks, 2): the coordinate, and the body whose ten columns they are."""
+        found = np.array(places(self), dtype=int).reshape(-1, 2)
+        found.flags.writeable = False
+        return found
 
     def wrench_regressor(self, q: Numbers, v: Numbers, a: Numbers, link: str) -> Array:
         """W with W pi = the spatial force [moment; force] through the joint that carries `link`, as `joint_forces` gives it, at

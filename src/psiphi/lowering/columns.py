@@ -45,6 +45,7 @@ class LoweredColumns:
         return self._on({"column": ""}, self.lowered, name, tree, inputs, outputs)
 
     def _on(self, vectors: Mapping[str, str], lowered: Lowered, name: str, tree: Tree, inputs, outputs) -> Program:
+        # a vector over joints has a part at each body; one over frames is read where a frame sits
         place = "v" if self.cols == "joint" else ""
         given = tuple(Argument(vector, outputs[0].shape[-1:], place) for vector in vectors)
         results = tuple(Argument(arg.name + end, arg.shape[:1]) for end in vectors.values() for arg in outputs)
@@ -53,6 +54,7 @@ class LoweredColumns:
     def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         """The columns of the identity in stages, and the matrix they make."""
         count, names = outputs[0].shape[-1], [arg.name for arg in outputs]
+        # A = A I: column j of A is the expression on e_j
         unit = [[float(i == j) for i in range(count)] for j in range(count)]
         if self.cols == "frame":
             vectors = {f"column {j}": f" {j}" for j in range(count)}
@@ -65,6 +67,7 @@ class LoweredColumns:
             ]
 
         def side_by_side(places: dict) -> dict:
+            # columns came one after the other, matrices are written row by row
             return {
                 x: [value for row in zip(*(places[f"{x} {j}"] for j in range(count)), strict=True) for value in row]
                 for x in names

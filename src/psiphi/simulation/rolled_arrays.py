@@ -132,14 +132,14 @@ class RolledBending:
     def __call__(self, *arrays: np.ndarray) -> Any:
         motion, own = self.of.of, len(self.of.inputs)
         states = motion.states(arrays[: len(motion.inputs)])
-        weights = [np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(motion.inputs) : own], states, strict=True)]
+        w_q, w_v = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(motion.inputs) : own], states, strict=True))
         changes: dict[str, Any] = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
         for name, x in zip(self.of.names, arrays[own:], strict=True):
             shape = states.tau.shape if name == "tau" and states.tau is not None else changes[name].shape
             changes[name] = np.broadcast_to(x, (*states.q.shape[:-2], *_core(motion, name))).reshape(shape)
         placed, found = states.placed(changes), {}
         if {arg.name for arg in motion.inputs} & set(self.names):
-            found |= states.coordinate_turns(*weights, placed)
+            found |= states.coordinate_turns(w_q, w_v, placed)
         if {"q_weight", "v_weight"} & set(self.names):
             moved = zip(("q_weight", "v_weight"), states.ways.along(placed), states, strict=True)
             found |= {name: x.reshape(like.shape) for name, x, like in moved}
@@ -161,5 +161,5 @@ def _core(of: Any, name: str) -> tuple[int, ...]:
 def _found(of: Any, bars: dict[str, np.ndarray], arrays: tuple[np.ndarray, ...], states: RolledStates) -> Any:
     """What was asked for, by name, each in the batch of the motions and of their arrays' kind."""
     kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
-    found = tuple(bars[name].reshape(*lead, *_core(of, name)).astype(kind, copy=False) for name in of.names)
+    found: Any = tuple(bars[name].reshape(*lead, *_core(of, name)).astype(kind, copy=False) for name in of.names)
     return found if len(found) > 1 else found[0]

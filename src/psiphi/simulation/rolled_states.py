@@ -138,13 +138,14 @@ class RolledStates(tuple[Array, Array]):
         bar, moved = self.coordinate_gradients(q_weight, v_weight)["q"], changes["q"].reshape(first.shape)
         along = []
         for unit in np.eye(self.ways.plant.nv):  # of <rate(q, unit), bar>, both of which change
-            rate = manifold.rate(first + 1j * STEP * moved, np.broadcast_to(unit, self.v[..., 0, :].shape))
+            rate: Any = manifold.rate(first + 1j * STEP * moved, np.broadcast_to(unit, self.v[..., 0, :].shape))
             along.append((rate.real * turns["q"] + rate.imag / STEP * bar).sum(axis=-1))
         return turns | {"q": np.stack(along, axis=-1)}
 
     def coordinate_turns(self, q_weight: Any, v_weight: Any, changes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The same by the nq numbers of q, for changes by place (B, ...)."""
-        return self._by_name(self.ways.curve(*self._weights(q_weight, v_weight), changes))
+        w_q, w_v = self._weights(q_weight, v_weight)
+        return self._by_name(self.ways.curve(w_q, w_v, changes))
 
     def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, np.ndarray]:
         """Changes by place (B, ...), q by its numbers."""

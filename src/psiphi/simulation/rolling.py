@@ -14,6 +14,7 @@ from psiphi.control.stops import Stops
 from psiphi.control.torques import fits_steps, read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
+from psiphi.foreign.entering import is_traced
 from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Recipe
@@ -70,7 +71,7 @@ def rollout(
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
-    if any(map(on_card, (q0, v0, tau))):
+    if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
         return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     if any(map(is_foreign, (q0, v0, tau))):
         return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau}, how, out)

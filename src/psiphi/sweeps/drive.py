@@ -167,6 +167,7 @@ def unroll(program: Program, tree: Any, under: Run = ProgramRun, tape: Tape | No
     tape = Tape() if tape is None else tape
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
     written = drive(program, tree, inputs, under)
+    # outputs row by row, as they stand in memory
     stores = tuple(
         (number, index, tape.operand(written.get((arg.name, index), 0.0)))
         for number, arg in enumerate(program.outputs)

@@ -106,6 +106,7 @@ class _Roller:
         self.world = self._world()
 
     def run(self) -> Rolled:
+        # sweep by sweep: what the classes of one have kept is where the next begins
         stages, inboxes = [], {}
         for sweep in self.program.sweeps:
             stage, inboxes = self._stage(sweep)
@@ -114,6 +115,7 @@ class _Roller:
         classes = [c for stage in stages for c in stage.classes] + ([finish] if finish else [])
         record = _compact(classes)
         inbox = 1 + max((o for c in classes for b, o, *_ in c.stores if b == "up"), default=-1)
+        # one table of numbers, body after body; a step finds its own from `param_start` on
         flat, starts = [], []
         for k in range(len(self.tree.links)):
             starts.append(len(flat))
@@ -136,6 +138,7 @@ class _Roller:
         tape = Tape()
         site = Site(None, self._whole_inputs(tape), nv=self.tree.nv)
         self.program.world(site)
+        # what the world keeps of inputs is read from their places: roots see it as any child its parent
         place = lambda leaf: _absolute(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
         return {name: Template.of(value, place) for name, value in site.kept.items()}
 
@@ -274,6 +277,7 @@ def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, acc
         nonlocal slot
         if not isinstance(leaf, Scalar) and not constants:
             return leaf
+        # a value that is kept twice has one slot
         key = (leaf.index, leaf.negative) if isinstance(leaf, Scalar) and not constants else object()
         if key not in places:
             places[key] = slot
@@ -318,6 +322,7 @@ def _compact(classes: list[Class]) -> int:
             if op is Op.LEAF and space in (KEPT, "parent"):
                 read.add(index)
         read.update(slot for base, slot in c.given.values() if base == KEPT)
+    # slots are dense again: a record of a body is what someone reads, and no more
     new = {slot: i for i, slot in enumerate(sorted(read))}
     for c in classes:
         c.stores = [(base, new[o] if base == KEPT else o, n, acc) for base, o, n, acc in c.stores if base != KEPT or o in new]

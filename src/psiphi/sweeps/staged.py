@@ -52,6 +52,7 @@ def roll_stages(program: Program, tree: Any, many: int) -> Staged | None:
     if getattr(tree, "freed", None) is not None:
         return None
     tape = Tape()
+    # Leaves are (place, index): here of the inputs, in `loop` of what a loop gives.
     inputs = {arg.name: [tape.leaf(arg.name, j) for j in range(arg.size)] for arg in program.inputs}
     work = _Cut(program, tape, many, {arg.name: 0 for arg in program.inputs})
     try:
@@ -71,6 +72,7 @@ class _CutRun(ProgramRun):
 
     def stage(self, what: Program, inputs: Mapping[str, Any], under: Any) -> dict[tuple[str, int], Any]:
         bodies = len(self.tree.links) if what.bodies is None else len(what.bodies)
+        # few bodies are lines: a hub of one body among arms is no loop
         if what.stages or bodies <= self.work.many:
             return super().stage(what, inputs, under)
         if not what.local:
@@ -91,8 +93,10 @@ class _Cut:
 
     def loop(self, what: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
         """One more loop, or one of those again, on other numbers; whole inputs that are constants are part of it."""
+        # D + X for D: sweeps read X beside the rotors, whether they name it or not
         known = [*what.inputs, *([Argument(ADDED, (tree.nv,), "v")] if ADDED in inputs else [])]
         args = {arg.name: arg for arg in known}.values()
+        # unit vectors fold away where they are zero: a column climbs its own arm alone
         fixed = {arg.name: inputs[arg.name] for arg in args if not arg.per_joint and _is_constant(inputs[arg.name])}
         key = id(what), ADDED in inputs, repr(fixed)
         if key not in self.rolled:
@@ -114,10 +118,12 @@ class _Cut:
         wanted: list[Values] = []
         named: list[dict[str, str]] = []
         for number, (_, taken) in enumerate(self.loops, 1):
+            # what a loop takes whole from a place is not written once more
             whole = {name: self._whole(nodes) for name, nodes in taken.items()}
             named.append({name: place or f"{number} takes {name}" for name, place in whole.items()})
             wanted.append({f"{number} takes {name}": nodes for name, nodes in taken.items() if not whole[name]})
         wanted.append(results)
+        # The tape as it was traced, cut by what each number must wait for.
         level = self._levels({node for values in wanted for nodes in values.values() for node in nodes})
         kept = self._crossing(wanted, level)
         out: list[tuple[str, Straight | Rolled, dict[str, str]]] = []
@@ -149,6 +155,7 @@ class _Cut:
         level: dict[int, int] = {}
         for node in self.tape.live(outputs):
             op, place, _ = self.tape.nodes[node]
+            # leaves wait for their loop, all else for the last of its operands
             level[node] = self.after[place] if op is Op.LEAF else max((level[x] for x in operands(self.tape, node)), default=0)
         return level
 
@@ -158,6 +165,7 @@ class _Cut:
         reads = [(level[node], x) for node in level for x in operands(self.tape, node)]
         reads += [(number, x) for number, values in enumerate(wanted) for nodes in values.values() for x in nodes]
         for number, x in reads:
+            # places of arguments stand in the frame anyway, and constants cost nothing to say again
             if level[x] < number and self.tape.nodes[x][0] not in (Op.LEAF, Op.CONST):
                 found[level[x]][x] = None
         return [list(nodes) for nodes in found]
@@ -185,6 +193,7 @@ class _Cut:
                     new[node] = tape.node(op, *own)
             return new[node]
 
+        # operands come first on a tape, so that each finds its own made
         for node in sorted(node for node, at in level.items() if at == number and self.tape.nodes[node][0] is not Op.LEAF):
             made(node)
         outputs = tuple(Argument(place, (len(nodes),)) for place, nodes in stored.items())

@@ -7,12 +7,15 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import psiphi as pp
 from pages import ROOT
+from viewer.browser import SPOT
 from viewer.browser import page as browser
+from viewer.contrast import pale
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
@@ -21,13 +24,18 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 NAV = re.findall(r"^ +- [^:\n]+: (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def made() -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("made_docs", ROOT / "tools" / "docs.py")
+def program(path: str):
+    """A program of this repository as a module."""
+    spec = importlib.util.spec_from_file_location(f"program_{Path(path).stem}", ROOT / path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.pages()
+    return module
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return program("tools/docs.py").pages()
 
 
 def same(a: str, b: str) -> bool:
@@ -104,10 +112,52 @@ def test_robots_run_in_the_pages_of_the_site(site):
     """One live page for each bundled robot and scene, made by the hook; what pages show of them is there."""
     there = {path.stem: path for path in (site / "live").glob("*.html")}
     assert set(there) == {*pp.robots.bundled(), *pp.scenes.names()}
-    assert all(path.stat().st_size < 1_500_000 for path in there.values())
-    for name in ("index", "closed", "diagonalised", "live"):
+    assert all(path.stat().st_size < 1_500_000 for path in site.rglob("*.html"))
+    for name in EMBEDDED:
         shown = re.findall(r'(?:src|href)="(live/[^"#]+)', (site / f"{name}.html").read_text(encoding="utf-8"))
         assert shown and all((site / path).is_file() for path in shown), name
+    assert set(re.findall(r'href="live/([^"]+).html', (site / "live.html").read_text(encoding="utf-8"))) == set(there)
+
+
+EMBEDDED = {"index": ["panda"], "closed": ["two_arms", "four_bar"], "diagonalised": ["puma560"], "live": ["iiwa14"]}
+
+
+def test_robots_are_pulled_inside_the_pages(site):
+    """From file://, by the mouse: the last body (the box, of two arms) in each frame of each page."""
+    with browser(1100, 620) as opened:
+        for page, names in EMBEDDED.items():
+            opened.goto((site / f"{page}.html").as_uri())
+            frames = opened.locator("iframe.live")
+            assert [Path(x.get_attribute("src").partition("#")[0]).stem for x in frames.all()] == names
+            for frame in frames.all():
+                frame.scroll_into_view_if_needed()
+                inside = frame.element_handle().content_frame()
+                inside.wait_for_function("window.psiphi && psiphi.drawn !== null")
+                box, spot = frame.bounding_box(), inside.evaluate(SPOT, inside.evaluate("psiphi.scene.bodies.length - 1"))
+                x, y = box["x"] + spot[0], box["y"] + spot[1]
+                opened.mouse.move(x, y)
+                opened.mouse.down()
+                opened.mouse.move(x + 50, y - 30)
+                inside.wait_for_function("psiphi.held && Math.hypot(...psiphi.memory.pull) > 1")
+                opened.mouse.up()
+        assert not opened.complaints
+
+
+def test_words_of_the_site_stand_out(site):
+    """WCAG's 4.5 : 1, for prose, menus and code."""
+    with browser(1100, 620) as opened:
+        for page in ("index", "live"):
+            opened.goto((site / f"{page}.html").as_uri())
+            assert pale(opened) == []
+
+
+def test_every_live_page_is_pulled_in_real_time(site):
+    """By the mouse, in Chromium: a link moves, and a step of a millisecond takes far less."""
+    pulled = program("benchmarks/pulled_pages.py").pulled
+    with browser(640, 400) as opened:
+        for path in sorted((site / "live").glob("*.html")):
+            step, _, moved, _ = pulled(opened, path, seconds=0.1)
+            assert step < 500.0 and moved > 1e-4 and not opened.complaints, (path.stem, step, moved, opened.complaints)
 
 
 def test_the_reference_has_every_public_name_with_types_and_an_example():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ import psiphi as pp
 from psiphi.viewer import living
 
 
-def pages() -> dict[str, str]:
-    """{name: text} of every live page."""
-    made = {}
-    for name in pp.robots.bundled():
-        robot = pp.load(name)
-        load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
-        made[name] = living.of(robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load)
-    return made | {name: living.of(pp.scenes.load(name)) for name in pp.scenes.names()}
+def pages(names: Iterable[str] | None = None) -> dict[str, str]:
+    """{name: text} of every live page, or of these."""
+    return {name: page(name) for name in names or (*pp.robots.bundled(), *pp.scenes.names())}
+
+
+def page(name: str) -> str:
+    if name in pp.scenes.names():
+        return living.of(pp.scenes.load(name))
+    robot = pp.load(name)
+    load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
+    return living.of(robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load)
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:

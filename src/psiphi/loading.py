@@ -27,7 +27,9 @@ from psiphi.model.urdf_plus import LoopRow
 from psiphi.wording import nearest, shown
 
 PACKAGE = "package://"
-OPTIONS = tuple(name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes", "loops"))
+OPTIONS = tuple(
+    name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes", "loops", "moves")
+)
 
 
 def load(
@@ -57,7 +59,7 @@ def load(
     >>> load("panda", embed="mimic").nv
     8
     """
-    robot = _read(source, base, options)
+    robot = _read(source, base, options, moves=lock is None)
     if srdf is not None:
         robot = robot.with_postures(srdf)
     if lock is not None:
@@ -85,8 +87,8 @@ def _framed(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]
     return out
 
 
-def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
-    """The robot as it is described."""
+def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, Any], moves: bool) -> Robot:
+    """The robot as it is described; `moves`: whether all its joints must be such that they can be."""
     source = text = arguments.path(
         "the robot", source, "a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")', ModelError
     )
@@ -108,7 +110,7 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
         return _mjcf(source, base, options)
     shapes: list[Shape] = []
     loops: list[LoopRow] = []
-    model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, **options)
+    model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, moves=moves, **options)
     warn(model.report)
     own = tuple(Loop(row.kind, row.first, row.second, axis=row.axis, name=row.name) for row in loops)
     return replace(Robot.of(model, shapes), loops=own)

@@ -134,6 +134,77 @@ def check_motion(char: str) -> None:
         assert relative(found, host) <= (1e-9 if char == "d" else 1e-3), name
 
 
+def check_ended() -> None:
+    """Functions that end in the library's own algebra, and configurations moved, compared and scaled."""
+    robot = pp.load("panda", base="free")
+    given = state(robot, "d", 200)
+    q, v = given["q"], given["v"]
+    hand = list(robot.frames)[-1]
+    calls: dict[str, Any] = {
+        "operational_space_inertia": lambda q, v: robot.operational_space_inertia(q, hand),
+        "damped": lambda q, v: robot.operational_space_inertia(q, hand, policy="damped"),
+        "exact": lambda q, v: robot.operational_space_inertia(q, hand, policy="exact"),
+        "operational_space_bias": lambda q, v: robot.operational_space_bias(q, v, [hand]),
+        "mass_log_det": lambda q, v: robot.mass_log_det(q),
+        "integrate": lambda q, v: robot.integrate(q, v, 0.1),
+        "difference": lambda q, v: robot.difference(q, robot.integrate(q, v, 0.1)),
+        "rate": robot.rate,
+        "normalize": lambda q, v: robot.normalize(q),
+        "velocity_of": lambda q, v: robot.velocity_of(q, q),
+        "energy_regressor": robot.energy_regressor,
+        "coriolis": robot.diagonalised.coriolis,
+    }
+    wrong = {name: relative(call(WITH.put(q), WITH.put(v)), call(q, v)) for name, call in calls.items()}
+    assert all(error <= 1e-8 for error in wrong.values()), wrong
+
+
+def check_stops() -> None:
+    """Joints that end at their limits."""
+    robot, rng = pp.robots.puma560(), np.random.default_rng(0)
+    q, v = robot.random(rng, 1000), 5.0 * rng.standard_normal((1000, 6))
+    options: dict[str, Any] = dict(steps=100, every=20, dt=5e-3, limits="block")
+    assert relative(pp.rollout(robot, WITH.put(q), WITH.put(v), **options), pp.rollout(robot, q, v, **options)) <= 1e-9
+
+
+def check_closed_motion(name: str) -> None:
+    """Motions of closed chains."""
+    case = scenes.load(name)
+    cell, rng = case.system, np.random.default_rng(0)
+    tau = rng.standard_normal((200, cell.nv))
+    tau[:, cell.idle] = 0.0
+    given = np.tile(case.q0, (200, 1)), np.zeros((200, cell.nv)), tau
+    options: dict[str, Any] = dict(steps=50, every=10)
+    assert relative(pp.rollout(cell, *map(WITH.put, given), **options), pp.rollout(cell, *given, **options)) <= 1e-9
+
+
+def check_motion_gradients() -> None:
+    """vjp and jvp of motions, samples of every step and of some; a ball among the joints, a controller."""
+    for name, base in (("ur5", "fixed"), ("pelican", "free")):
+        robot, rng = pp.load(name, base=base), np.random.default_rng(0)
+        q, v, tau = robot.random(rng, 300), rng.standard_normal((300, robot.nv)), rng.standard_normal((300, 40, robot.nv))
+        for every in (1, 20):
+            host = pp.rollout(robot, q, v, tau, steps=40, every=every)
+            there: Any = pp.rollout(robot, *map(WITH.put, (q, v, tau)), steps=40, every=every)
+            weights = [rng.standard_normal(x.shape) for x in host]
+            found, truth = there.vjp(*map(WITH.put, weights)), host.vjp(*weights)
+            assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-9, (name, every)
+            assert relative(there.jvp(v=WITH.put(v)), host.jvp(v=v)) <= 1e-9, (name, every)
+
+
+def check_autograd() -> None:
+    """torch: loss.backward() through a motion on the card."""
+    import torch
+
+    robot, rng = pp.load("ur5"), np.random.default_rng(0)
+    q, tau = robot.random(rng, 500), rng.standard_normal(6)
+    at = [torch.from_numpy(x).cuda().requires_grad_() for x in (q, tau)]
+    Q, V = pp.rollout(robot, at[0], tau=at[1], steps=50, every=25)
+    (Q.square().sum() + V.sum()).backward()
+    host = pp.rollout(robot, q, tau=tau, steps=50, every=25)
+    truth = host.vjp(2 * host.q, np.ones_like(host.v))
+    assert relative(tuple(x.grad for x in at), (truth["q"], truth["tau"]), LIBRARIES["torch"]) <= 1e-9
+
+
 def check_library(name: str) -> None:
     """The same library's arrays come out; huge angles, one row for all, wrenches, empty batches."""
     library, robot = LIBRARIES[name], pp.load("panda")
@@ -198,6 +269,22 @@ def check_jit(char: str) -> None:
     assert relative(found, here, library) <= 100 * FLOAT[char]
 
 
+def check_jit_motion() -> None:
+    """Whole motions within JAX's programs, and their gradients outside of them."""
+    import jax
+
+    library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)
+    q, tau = robot.random(rng, 300), rng.standard_normal((300, 20, 6))
+    hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
+    found = jax.jit(lambda q: tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)))(library.put(q))
+    assert relative(found, tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)), library) <= 1e-9
+    found = jax.jit(lambda q, tau: tuple(pp.rollout(robot, q, tau=tau, steps=20)))(library.put(q), library.put(tau))
+    host = pp.rollout(robot, q, tau=tau, steps=20)
+    assert relative(found, tuple(host), library) <= 1e-9
+    slope = jax.grad(lambda q: (pp.rollout(robot, q, tau=library.put(tau), steps=20)[0] ** 2).sum())(library.put(q))
+    assert relative(slope, host.vjp(2 * host.q)["q"], library) <= 1e-9
+
+
 def check_closed() -> None:
     """Closed chains: accelerations, forces, derivatives, within jit of JAX as well."""
     for name in ("four_bar", "two_arms"):
@@ -226,7 +313,10 @@ def checks() -> dict[str, Any]:
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
-    found |= {"closed": check_closed}
+    found |= {"jit-motion": check_jit_motion} if "jax" in LIBRARIES else {}
+    found |= {"closed": check_closed, "ended": check_ended, "stops": check_stops, "motion-gradients": check_motion_gradients}
+    found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
+    found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}
     found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}

@@ -276,3 +276,64 @@ def test_parameters_one_set_an_element_in_every_derivative():
 
 def _stacked(each):
     return tuple(map(np.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else np.stack(each)
+
+
+@pytest.mark.parametrize("kind", ["hinge", "distance"])
+def test_derivatives_by_parameters(kind):
+    """Masses of a four-bar: by differences, each element of a batch with its own; a hinge has three rows too many."""
+    light = four_bar().robot.free("mass")
+    more = {"axis": (0, 0, 1)} if kind == "hinge" else {"length": 0.3}
+    system, p = pp.connect(light, [pp.Loop(kind, "coupler end", "rocker end", **more)]), light.parameters() + 0.1
+    q, v = system.at(p).project(system.at(p).assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
+    tau, h, rng = np.array([2.0, 0.0, 0.0]), 1e-5, np.random.default_rng(0)
+    for name in BOTH if kind == "hinge" else BOTH[:1]:
+        f = system.at(p).function(name)
+        near = [system.at(p + h * d).function(name)(q, v, tau) for d in (*np.eye(3), *-np.eye(3))]
+        slope = np.stack([(x - y) / (2.0 * h) for x, y in zip(near[:3], near[3:], strict=True)], axis=-1)
+        found = f.jacobian("parameters")(q, v, tau)
+        np.testing.assert_allclose(found, slope, rtol=1e-7, atol=1e-8)
+        change, w = rng.standard_normal(3), rng.standard_normal(found.shape[:-1])
+        np.testing.assert_allclose(f.jvp("parameters")(q, v, tau, change)[1], found @ change, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            f.vjp("tau", "parameters")(q, v, tau, w)[2], (w[..., None] * found).reshape(-1, 3).sum(0), rtol=1e-10, atol=1e-12
+        )
+    if kind == "distance":
+        return
+    both = system.at(np.stack([p, 2.0 * p])).function("forward_dynamics").jacobian("parameters")(q, v, tau)
+    assert both.shape == (2, 3, 3)
+    np.testing.assert_allclose(both[0], system.at(p).function("forward_dynamics").jacobian("parameters")(q, v, tau), rtol=1e-12)
+
+
+def test_parameters_that_have_no_derivative():
+    system = four_bar()
+    with pytest.raises(StateError, match="no argument"):
+        system.function("forward_dynamics").jacobian("parameters")
+    light = system.robot.free("offsets")
+    loop = pp.connect(light, [pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 0, 1))]).at(light.parameters())
+    q = loop.assemble([0.9, -0.4, 1.9], hold=["motor"])
+    with pytest.raises(SingularError, match="do not stay so"):
+        loop.function("forward_dynamics").jacobian("parameters")(q, np.zeros(3), np.zeros(3))
+
+
+def test_inverse_dynamics_has_derivatives():
+    """Beside differences of the method along the constraints, rows to spare and all; second ones of the gradient."""
+    closed = bar()
+    s, (q, v), rng = four_bar(), (closed.q, closed.v), np.random.default_rng(0)
+    a, w = s.complete(q, v, rng.standard_normal(3)), rng.standard_normal(3)
+    f = s.function("inverse_dynamics")
+    np.testing.assert_allclose(f(q, v, a), s.inverse_dynamics(q, v, a), rtol=1e-12, atol=1e-12)
+    states, _ = kept(closed)
+    near = [(x.q, x.v, s.complete(x.q, x.v, a)) for x in states]
+    change = [_slope([s.difference(q, x[0]) for x in near]), *(_slope([x[i] for x in near]) for i in (1, 2))]
+    moved = sum(J @ x for J, x in zip(f.jacobian()(q, v, a), change, strict=True))
+    np.testing.assert_allclose(moved, _slope([s.inverse_dynamics(*x) for x in near]), rtol=1e-8, atol=1e-8)
+    gradient = lambda *x: np.concatenate(f.vjp()(*x, w)[1:])  # noqa: E731
+    assert gradient(q, v, a) @ np.concatenate(change) == pytest.approx(w @ moved, rel=1e-9)
+    bend = f.hessian()(q, v, a, w) @ np.concatenate(change)
+    np.testing.assert_allclose(bend, _slope([gradient(*x) for x in near]), rtol=1e-7, atol=1e-7)
+    with pytest.raises(StateError, match="does not keep"):
+        f.jacobian("a")(q, v, a + 1.0)
+    both = f(np.stack([q, q]), v, np.stack([a, a + 1.0]))
+    assert np.isfinite(both[0]).all() and np.isnan(both[1]).all()
+    free = pp.connect(s.robot, [pp.Loop("ball", "coupler end", "rocker end")]).function("inverse_dynamics")
+    np.testing.assert_allclose(free(q, v, a), s.robot.inverse_dynamics(q, v, a), rtol=1e-12)

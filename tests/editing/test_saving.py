@@ -85,6 +85,22 @@ def test_an_edited_robot_comes_back_and_pinocchio_reads_it(tmp_path):
     np.testing.assert_allclose(layout.to_tau(robot.gravity(q)), theirs, rtol=0, atol=1e-11)
 
 
+def test_pinocchio_reads_capsules(tmp_path):
+    pin, robot = pytest.importorskip("pinocchio"), pp.load("ur5")
+    assert any(shape.kind == "capsule" for shape in robot.shapes)
+    robot.save(tmp_path / "robot.urdf")
+    peer = pin.buildModelFromUrdf(str(tmp_path / "robot.urdf"))
+    seen = pin.buildGeomFromUrdf(peer, str(tmp_path / "robot.urdf"), pin.GeometryType.VISUAL)
+    assert len(seen.geometryObjects) == len(robot.shapes)
+
+
+def test_what_flies_in_its_file_flies_once(tmp_path):
+    robot = pp.load("free_flyer")
+    robot.save(tmp_path / "robot.urdf")
+    for base in (None, "free"):
+        agree(robot, pp.load(tmp_path / "robot.urdf", base=base))
+
+
 def test_names_of_frames_and_joints_do_not_meet(tmp_path):
     robot = pp.load("ur5").with_frame("elbow", "forearm_link", (0, 0, 0.1)).with_frame("elbow_joint_", "tool")
     agree(robot, saved(robot, tmp_path))

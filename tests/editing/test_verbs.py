@@ -165,6 +165,24 @@ def test_builder_goes_on_from_a_robot():
     assert robot.mass == pytest.approx(pp.load("ur5").mass + 0.5) and robot.shapes == pp.load("ur5").shapes
 
 
+def test_what_cannot_be_moved_may_be_locked_as_it_is_read():
+    """A finger without mass: refused, unless it is fixed before anybody asks it to move."""
+    inertial = '<inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    hinges = (
+        '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><axis xyz="0 0 1"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    )
+    text = f"""<robot name="r"><link name="base"/><link name="hand">{inertial}</link><link name="finger"/>
+        {hinges.format("wrist", "base", "hand")}{hinges.format("grip", "hand", "finger")}</robot>"""
+    with pytest.raises(pp.SingularError, match=r"'grip'.*no force.*lock=joint"):
+        pp.load(text)
+    with pytest.raises(pp.SingularError, match="'grip'"):
+        pp.load(text, lock="wrist")
+    robot = pp.load(text, lock="grip")
+    assert robot.joint_names == ("wrist",) and "finger" in robot.frames
+    np.testing.assert_allclose(robot.mass_matrix([0.3]), [[0.1]])
+
+
 def test_load_takes_the_edits():
     robot = pp.load(
         "panda",

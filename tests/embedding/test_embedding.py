@@ -13,8 +13,17 @@ import psiphi as pp
 from embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
+from psiphi.operators import Operators
 from theorems.laws import LAWS, holds, of_single_bodies
-from theorems.words import WORDS, slope, sweeps_are_the_matrix, turns_as_its_rates_say
+from theorems.words import (
+    DIFFERENTIATED,
+    WORDS,
+    derivative_is_a_slope,
+    slope,
+    sweeps_are_the_matrix,
+    swept,
+    turns_as_its_rates_say,
+)
 
 OF_TREES = {  # what says where zeros are in a tree of single bodies, and the oracle that knows no other
     "M couples only joints on one path",
@@ -90,6 +99,38 @@ def test_compiled_as_interpreted(name):
 def test_every_letter_turns_as_its_rate_says(name):
     _, _, robot = embedded(name)
     turns_as_its_rates_say(robot, state(robot, 3), 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [*(("train", word) for word in DIFFERENTIATED), ("fourbar", "C v"), ("rotors", "M v")]
+)
+def test_derivatives_of_expressions_are_along_the_loop(name, word):
+    """By the rules of single bodies; rotors that a loop moves have no matrices."""
+    _, _, robot = embedded(name)
+    derivative_is_a_slope(robot, state(robot, 3), word, 1e-7, dense=name != "rotors")
+
+
+def test_derivatives_of_expressions_beside_multipliers():
+    """d/dq of M^-1 (tau - C), an expression, beside differences of what Lagrange's multipliers give on the spanning tree."""
+    tree, loops, robot = embedded("fourbar")
+    robot, tree = Interpreted.of(robot), Interpreted.of(tree)
+    s, o = state(robot, 4), Operators(robot._model)
+    e = o.mass.inv @ (o.vector("tau") - o.H @ o.phi @ (o.M @ o.phi.T @ o.a + o.b))
+    found = swept(robot, pp.derivative(e, "q"), {"q": s.q, "v": s.v, "tau": s.tau})
+
+    def accelerated(x: np.ndarray) -> np.ndarray:
+        return Spanning(tree, loops, robot, robot.integrate(s.q, x), s.v).acceleration(s.tau)
+
+    wanted = np.transpose([slope(lambda t, x=x: accelerated(t * x)) for x in np.eye(robot.nv)])
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * (1.0 + np.abs(wanted).max()))
+
+
+def test_derivatives_are_proved():
+    _, _, robot = embedded("fourbar")
+    s, x = robot.operators, pp.vector("x")
+    there = pp.derivative(s.mass.inv @ pp.vector("tau"), "q", along=x)
+    assert pp.prove(there, -s.mass.inv @ pp.derivative(s.mass, "q", along=x) @ s.mass.inv @ pp.vector("tau"))
+    assert "dH" in str(pp.derivative(s.mass, "q", along=x))  # a joint map that is constant has no such term
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -24,6 +24,11 @@ class Emulated:
     who do the same states wait at one barrier."""
 
     sync = sync_all = "call void %sync()"
+    processors = "%processors = add i64 0, 1"  # so that a few warps later there are states in a test
+
+    def fetch(self, pointer: str) -> str:
+        """Memory that is not there would be noticed."""
+        return f"{pointer}.seen = load volatile i8, ptr {pointer}"
 
     def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
         values = [*((f"{x}.array", "ptr") for x in pointers), *((x, "i64") for x in numbers)]

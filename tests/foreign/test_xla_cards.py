@@ -15,6 +15,7 @@ import psiphi as pp
 from functions.doors import gymnast
 from psiphi.emitters.staging import WARP
 from psiphi.foreign import xla_cards
+from psiphi.simulation.rolled_arrays import RolledFunction
 from runtime.cards import StandinDriver, cards
 
 jax = pytest.importorskip("jax")
@@ -142,8 +143,48 @@ def test_what_the_driver_refuses_is_an_error_of_xlas(cards):
         assert "refused a kernel" in called(block, [q], [out], stream=0) and len(machine.log) == 3  # of no card
 
 
-def test_whole_motions_are_refused_in_words(cards):
+def staged(f, *arrays) -> tuple[int, list[np.ndarray]]:
+    """The address, and the constants that XLA's program hands over with the arrays."""
+    made: list[list] = []
+    block = RolledFunction.block
+
+    def seen(self, *given):
+        found = block(self, *given)
+        made.append(found[1])
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RolledFunction, "block", seen)
+        address = lowered(f, *arrays)
+    return address, made[0]
+
+
+@pytest.mark.parametrize("char", "df")
+def test_whole_motions(cards, char):
+    """One launch; gains and dt are constants of the program; torques of every step are an argument."""
+    robot, rng = pp.load("pelican"), np.random.default_rng(2)
+    machine = XlaCards(cards)
+    q, v = (rng.standard_normal((3, 2)).astype(char) for _ in range(2))
+    tau = rng.standard_normal((3, 4, 2)).astype(char)
+    hold = pp.PD(robot, np.zeros(2), kp=np.array([30.0, 20.0]), kd=3.0)
+    motions = {
+        "gains": (lambda q, v: pp.rollout(robot, q, v, hold, steps=4, every=2), [q, v]),
+        "table": (lambda q, v, tau: pp.rollout(robot, q, v, tau, steps=4), [q, v, tau]),
+    }
+    with jax.enable_x64(True):
+        for f, given in motions.values():
+            address, order = staged(f, *map(jnp.asarray, given))
+            named = dict(zip(("q", "v", "tau"), given, strict=False))
+            host = f(*given)
+            out = [np.full(x.shape, np.nan, char) for x in host]
+            assert not called(address, [named[name] if x is None else x for name, x in order], out)
+            for x, y in zip(out, host, strict=True):
+                assert np.allclose(x, y, rtol=1e-4 if char == "f" else 1e-12, atol=1e-4 if char == "f" else 1e-13)
+        assert [x[0] for x in machine.log] == ["push", "launch", "pop"] * 2
+
+
+def test_derivatives_of_whole_motions_are_refused_in_words(cards):
     robot = gymnast()
     q = robot.random(seed=0, size=3)
-    with jax.enable_x64(True), pytest.raises(pp.Error, match=r"within jit on a graphics card.*a whole motion"):
-        lowered(lambda q: pp.rollout(robot, q, steps=3), jnp.asarray(q))
+    with jax.enable_x64(True), pytest.raises(pp.Error, match=r"within jit on a graphics card.*this is more"):
+        lowered(jax.grad(lambda q: pp.rollout(robot, q, steps=3)[0].sum()), jnp.asarray(q))

@@ -15,10 +15,18 @@ from psiphi.model.packages import descriptions
 from psiphi.sweeps.interpreter import interpret
 
 
-def interpreted(robot: pp.Robot, *state) -> np.ndarray:
-    source = robot.function("regressor").source
+def interpreted(robot: pp.Robot, *state, name: str = "regressor") -> np.ndarray:
+    source = robot.function(name).source
     (Y,) = interpret(source.program, source.tree, *state)
     return Y
+
+
+def spread(robot: pp.Robot, blocks: np.ndarray) -> np.ndarray:
+    """Y, with zeros where no block stands."""
+    rows, bodies = robot.regressor_places.T
+    Y = np.zeros((*blocks.shape[:-2], robot.nv, len(robot.bodies), 10))
+    Y[..., rows, bodies, :] = blocks
+    return Y.reshape(*Y.shape[:-2], -1)
 
 
 def states(robot: pp.Robot, size: int, seed: int = 0):
@@ -30,7 +38,9 @@ def states(robot: pp.Robot, size: int, seed: int = 0):
 def test_torques_are_linear_in_the_parameters(kind):
     robot = pp.Robot.of(zoo.random_tree(3, 5, [kind, "revolute"], armature=True))
     q, v, a = states(robot, 2)
-    tau = interpreted(robot, q, v, a) @ robot.inertial_parameters + robot.armature * a
+    Y = interpreted(robot, q, v, a)
+    np.testing.assert_array_equal(spread(robot, interpreted(robot, q, v, a, name="regressor_blocks")), Y)
+    tau = Y @ robot.inertial_parameters + robot.armature * a
     for i in range(2):
         np.testing.assert_allclose(tau[i], reference.inverse_dynamics(robot, q[i], v[i], a[i]), rtol=0, atol=1e-11)
 
@@ -41,6 +51,7 @@ def test_compiled_it_is_the_same_and_has_more_columns():
     Y = robot.regressor(q, v, a)
     np.testing.assert_allclose(Y, interpreted(robot, q, v, a), rtol=0, atol=1e-12)
     np.testing.assert_allclose(Y @ robot.inertial_parameters, robot.inverse_dynamics(q, v, a), rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(spread(robot, robot.regressor_blocks(q, v, a)), Y)
     wide = robot.regressor(q, v, a, more=("armature", "damping", "friction"))
     assert wide.shape == (20, 9, 90 + 27)
     np.testing.assert_array_equal(wide[..., :90], Y)

@@ -301,6 +301,7 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("select", robot.select, {"joints": "*", "of": "v"}),
         Call("save", robot.save, {"path": folder / "r.urdf"}),
         Call("regressor", robot.regressor, {"q": q, "v": v, "a": v}),
+        Call("regressor_blocks", robot.regressor_blocks, {"q": q, "v": v, "a": v}),
         Call("wrench_regressor", robot.wrench_regressor, {"q": q, "v": v, "a": v, "link": robot.bodies[-1].name}),
         Call("energy_regressor", robot.energy_regressor, {"q": q, "v": v}),
         Call("excitation", robot.excitation, {"q": np.ones((9, robot.nv)), "v": v, "a": v}),
@@ -372,6 +373,10 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
         Call("rollout().vjp", rolled.vjp, {"q_weight": np.ones_like(rolled.q), "v_weight": None}),
         Call("rollout().jvp", rolled.jvp, {"q": v, "v": None, "tau": rest}),
+        Call("rollout().hvp", lambda w, u, q, v: rolled.hvp(w, u, q, v), {
+            "w": np.ones_like(rolled.q), "u": None, "q": np.ones(rolled.v.shape[-1]), "v": None}),
+        Call("Trajectory.hvp", lambda w, u, q, v: driven.hvp(w, u, q, v), {
+            "w": np.ones_like(driven.q), "u": None, "q": None, "v": None}),
         Call("Trajectory.vjp", driven.vjp, {"q_weight": np.ones_like(driven.q), "v_weight": None}),
         Call("Trajectory.jvp", driven.jvp, {"q": v, "v": None, "tau": rest}),
         Call("step", robot.step, {"q": q, "v": v, "tau": rest, "dt": 1e-3, "method": "rk4"}),
@@ -450,6 +455,9 @@ def _chains(robot: pp.Robot) -> list[Call]:
         }),
         Call("System.function().vjp", lambda q, v, tau, weight: system.function("forward_dynamics").vjp("q")(q, v, tau, weight), {
             "q": q, "v": v, "tau": still, "weight": v,
+        }),
+        Call("System.function().jvp of torques", lambda q, v, a, da: system.function("inverse_dynamics").jvp("a")(q, v, a, da), {
+            "q": q, "v": v, "a": still, "da": v,
         }),
         Call("System.function().hessian", lambda q, v, tau, w: tied.function("forward_dynamics").hessian("v")(q, v, tau, w), {x: np.ones(2) for x in ("q", "v", "tau", "w")}),
         Call("System.function().vjp.jvp", lambda **o: tied.function("contact_forces").vjp("q").jvp("q")(*o.values()), {

@@ -207,3 +207,33 @@ def test_the_live_viewer_in_a_browser_runs_and_fetches_nothing():
         opened.wait_for_timeout(1000)
         assert opened.evaluate(f"window.{MARK}") is None
         assert not [url for url in asked if not url.startswith((shown.url, "data:", "blob:", shown.url.replace("http", "ws")))]
+
+
+def test_live_pages_run_and_fetch_nothing(tmp_path):
+    """A robot whose links and joints have the names that mean something in a page, a loop and a title likewise: all text."""
+    names = [name for name in NAMES.values() if re.search("[<&>]", name) and "#include" not in name]
+    assert len(names) > 5
+    b = pp.Builder(names[0])
+    for i, name in enumerate(names):
+        b.body(name, mass=1.0, com=(0.1, 0, 0), inertia=np.diag([0.01, 0.01, 0.01]))
+        b.joint(name, "revolute", parent=names[i - 1] if i else "world", child=name, axis=(0, 1, 0), xyz=(0.2, 0, 0))
+    bars, worst = pp.scenes.load("four_bar"), max(names, key=len)
+    closed = pp.connect(bars.system.robot, [pp.Loop("ball", "tip", "pivot", name=worst)])
+    with browser(500, 400) as opened:
+        asked = []
+        opened.on("request", lambda request: asked.append(request.url))
+        pages = [
+            viewer.html(pp.Robot.of(b.build()), tmp_path / "robot.html", live=True),
+            viewer.html(closed, tmp_path / "closed.html", live=True, q=bars.q0, title=worst),
+        ]
+        for path in pages:
+            opened.goto(path.as_uri())
+            opened.wait_for_function("window.psiphi && psiphi.drawn !== null")
+            opened.evaluate("psiphi.advance(1), look()")
+            assert opened.evaluate(f"window.{MARK}") is None and not opened.complaints
+            if path is pages[0]:
+                texts = opened.evaluate("[...document.querySelectorAll('#targets .row span')].map(x => x.textContent)")
+                assert texts == names
+        assert opened.evaluate("[document.querySelector('h1').textContent, document.title]") == [worst, worst]
+        assert opened.locator("#legend span").nth(1).text_content() == worst
+        assert {url for url in asked if not url.startswith("data:")} == {path.as_uri() for path in pages}

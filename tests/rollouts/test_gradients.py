@@ -100,6 +100,45 @@ def test_a_flying_base():
     agree(robot, q, v, lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 5), ["tau"])
 
 
+def bent(robot, q, v, run, names, rtol=1e-6, h=1e-6):
+    """hvp of a motion beside differences of its gradients, with random weights and changes."""
+    motion = run(q, v, {})
+    given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {name: motion.vjp()[name] for name in names}
+    changes = {name: RNG.standard_normal(x.shape) for name, x in given.items()}
+    weights = [RNG.standard_normal(x.shape) for x in motion]
+
+    def at(s):
+        own = {name: s * x for name, x in changes.items() if name not in "qv"}
+        return run(robot.integrate(q, s * changes["q"]), v + s * changes["v"], own).vjp(*weights)
+
+    there, back, found = at(h), at(-h), motion.hvp(*weights, **changes)
+    assert found.keys() == there.keys()
+    for name, x in found.items():
+        want = (there[name] - back[name]) / (2.0 * h)
+        np.testing.assert_allclose(x, want, rtol=rtol, atol=rtol * np.abs(want).max(), err_msg=name)
+    return motion, weights, changes, found
+
+
+def test_second_derivatives(monkeypatch):
+    """Torques of every step, and parameters that are losses; in pieces, from checkpoints, it is the same."""
+    tau = RNG.standard_normal((8, 2))
+    run = lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, "euler", every=2)  # noqa: E731
+    motion, weights, changes, whole = bent(ARM, Q, V, run, ["tau"])
+    monkeypatch.setattr(sensitivity, "ROOM", 4 * 3 * 4 * 3)  # three steps at a time
+    parts = motion.hvp(*weights, **changes)
+    assert all(np.allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12) for name in whole)
+    light = ARM.free("mass", "damping")
+    p = light.parameters() + 0.1
+    run = lambda q, v, d: pp.rollout(light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 5, "euler", damping=True)  # noqa: E731
+    bent(light, Q, V, run, ["parameters"])
+
+
+def test_second_derivatives_of_a_flying_base():
+    robot = flyer()
+    q, v = robot.random(seed=1), RNG.standard_normal(robot.nv)
+    bent(robot, q, v, lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"), [])
+
+
 def test_torques_that_are_cut_have_no_gradient():
     tau = np.array([[5.0, 0.1]] * 6)
     motion = pp.rollout(ARM, Q[0], V[0], tau, 0.01, 6, effort=1.0)
@@ -232,6 +271,15 @@ def test_closed_chains(kind, method):
     system = four_bar(kind)
     q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
     closed_agree(system, q, v, RNG.standard_normal((12, 3)), method=method, every=3)
+
+
+def test_redundant_constraints_have_no_second_derivatives():
+    system = four_bar()
+    motion = pp.rollout(system, system.assemble([0.9, -0.4, 1.9], hold=["motor"]), steps=2)
+    with pytest.raises(pp.SingularError, match="no second derivatives"):
+        motion.hvp(1.0)
+    with pytest.raises(pp.StateError, match="drives nothing here"):
+        motion.hvp(1.0, kp=1.0)
 
 
 def test_closed_chains_have_none_where_the_rank_changes():

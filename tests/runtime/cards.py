@@ -4,6 +4,7 @@ processor (`emitters/emulated.py`), parameter by parameter as the real one takes
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,11 +34,57 @@ class CardArray:
     def shape(self) -> tuple[int, ...]:
         return self.array.shape
 
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
     def __getitem__(self, key: Any) -> CardArray:
         return CardArray(self.array[key], self.device)
 
     def __array__(self, dtype=None, copy=None):
         raise AssertionError("numbers of a card were copied to the host")
+
+
+def there(function: Any) -> Any:
+    """A function of NumPy as one of this library."""
+
+    def call(*values: Any, **options: Any) -> Any:
+        result = function(*map(_array, values), **options)
+        if isinstance(result, tuple):
+            return tuple(map(CardArray, result))
+        return CardArray(result)
+
+    return call
+
+
+def _array(x: Any) -> Any:
+    return x.array if isinstance(x, CardArray) else [_array(y) for y in x] if isinstance(x, list) else x
+
+
+for word in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "lt", "gt"):
+    setattr(CardArray, f"__{word}__", there(getattr(np.ndarray, f"__{word}__")))
+for word in ("sum", "all", "reshape"):
+    setattr(CardArray, word, there(getattr(np.ndarray, word)))
+
+
+class StandinModule:
+    """Its functions, by NumPy's names."""
+
+    nan = np.nan
+
+    def __init__(self, of: Any = np):
+        self.of = of
+
+    @property
+    def linalg(self) -> StandinModule:
+        return StandinModule(np.linalg)
+
+    def __getattr__(self, name: str) -> Any:
+        return there(getattr(self.of, name))
 
 
 class Standin:
@@ -125,10 +172,15 @@ class StandinDriver:
     def read(self, pointer: int, array: np.ndarray, number: int) -> None:
         ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
 
+    def owner(self, stream: int) -> int:
+        return 0xC0 + stream - 7000
+
     def context(self, number: int) -> int:
         return 0xC0 + number
 
     def launch(self, kernel: Emulation, blocks: int, threads: int, parameters: ctypes.Array, stream: int, number: int) -> None:
+        if stream and stream != 7000 + number:
+            raise driver.DriverError("cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE")
         self.log.append(("launch", blocks, threads, stream, number))
         kernel.launch(parameters, blocks * threads // WARP // kernel.team)
 
@@ -140,4 +192,5 @@ def cards(monkeypatch) -> StandinDriver:
     monkeypatch.setattr(cuda, "CUDA", EmulatedCuda())
     monkeypatch.setattr(driver, "driver", lambda: here)
     monkeypatch.setitem(device_arrays.BY_MODULE, "standin", Standin())
+    monkeypatch.setitem(sys.modules, "standin", StandinModule())
     return here

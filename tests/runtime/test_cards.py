@@ -17,7 +17,7 @@ from psiphi import cli
 from psiphi.errors import StateError
 from psiphi.runtime import driver
 from psiphi.runtime.host import has_fma
-from runtime.cards import CardArray, StandinDriver, cards
+from runtime.cards import CardArray, Standin, StandinDriver, cards
 
 __all__ = ["cards"]  # a fixture
 N = 35
@@ -152,6 +152,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
     q, v = given["q"], given["v"]
     bias, on_two = robot.bias, CardArray(v, 1)
     wide = CardArray(np.zeros((4, 2 * robot.nv))[:, ::2])
+    odd = CardArray(np.frombuffer(bytes(8 * 4 * robot.nv + 4), np.uint8)[4:].view(float).reshape(4, robot.nv))
     f = robot.function("bias")
     return {
         "v is a ndarray on the host, and q is on a graphics card": lambda: bias(CardArray(q), v),
@@ -159,24 +160,22 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "v is on card 1, and q on card 0": lambda: bias(CardArray(q), on_two),
         "v is float32, and q float64": lambda: bias(CardArray(q), CardArray(v.astype("f"))),
         "v is of dtype int64": lambda: bias(CardArray(q), CardArray(v.astype(int))),
+        "v does not begin at a multiple of 8 bytes": lambda: bias(CardArray(q), odd),
         "v is not contiguous": lambda: bias(CardArray(q), wide),
         r"v has shape \(4, 10\), expected \(..., 11\)": lambda: bias(CardArray(q), CardArray(v[:, :10])),
         "batch axes do not fit together: q .4,., v .3,.": lambda: bias(CardArray(q), CardArray(v[:3])),
         "q has batch axes .4, 1. in a call of .4, 2.": lambda: bias(CardArray(q[:, None]), CardArray(np.zeros((4, 2, 11)))),
         "check=True looks at numbers": lambda: bias(CardArray(q), CardArray(v), check=True),
         "dtype is float32, and the arrays are float64": lambda: bias(CardArray(q), CardArray(v), dtype=np.float32),
+        "integrate: v is a ndarray on the host": lambda: robot.integrate(CardArray(q), v),
+        "linearize: q is on a graphics card": lambda: robot.linearize(CardArray(q), v, v),
         "out is a ndarray": lambda: bias(CardArray(q), CardArray(v), out=np.zeros((4, 11))),
         "out is d .4, 10. on card 0": lambda: bias(CardArray(q), CardArray(v), out=CardArray(np.zeros((4, 10)))),
         "out shares memory with v": lambda: bias(CardArray(q), CardArray(v), out=CardArray(v)),
-        "mass_log_det: an argument is on a graphics card": lambda: robot.mass_log_det(CardArray(q)),
-        "operational_space_inertia: an argument": lambda: robot.operational_space_inertia(CardArray(q), "tool"),
-        "normalised_kinetic_energy: an arg|kinetic_energy: an arg": lambda: robot.diagonalised.kinetic_energy(CardArray(q), v),
-        "on a graphics card": lambda: robot.integrate(CardArray(q), v),
         "v is a ndarray on the host, and q is": lambda: robot.step(CardArray(q), v, v, 1e-3),
         "dt is an array of NumPy": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
-        'limits="block" is not for graphics cards': lambda: pp.rollout(robot, CardArray(q), limits="block"),
         "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
         "where it is not cut": lambda: pp.rollout(robot, CardArray(q), tau=CardArray(v), effort=True),
         "dopri takes steps|takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="dop853"),
@@ -190,6 +189,37 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
 def test_what_does_not_fit_is_named(words, cards):
     with pytest.raises(StateError, match=words):
         wrong(gymnast())[words]()
+
+
+def test_where_there_is_no_room_the_array_is_named(cards, monkeypatch):
+    """Each library has an error of its own for that."""
+
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def full(self, *what):
+        raise OutOfMemoryError("tried to allocate")
+
+    q = CardArray(pp.load("pelican").random(0, 3))
+    monkeypatch.setattr(Standin, "empty", full)
+    with pytest.raises(
+        StateError, match=r"gravity: the result \w+: \(3, 2\) numbers of float64 take 4.8e-08 GB.*smaller batch"
+    ):
+        pp.load("pelican").gravity(q)
+    with pytest.raises(StateError, match=r"rollout: samples of 2 numbers: \(3, 5, 2\) numbers"):
+        pp.rollout(pp.load("pelican"), q, steps=4)
+    monkeypatch.setattr(Standin, "empty", lambda self, *what: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pp.load("pelican").gravity(q)
+
+
+def test_a_stream_of_another_card(cards, monkeypatch):
+    monkeypatch.setattr(Standin, "stream", lambda self, x: 7001)
+    q = CardArray(pp.load("pelican").random(0, 3))
+    with pytest.raises(StateError, match="gravity: q is on card 0, and the current stream is of another card"):
+        pp.load("pelican").gravity(q)
+    with pytest.raises(StateError, match="rollout: q0 is on card 0, and the current stream is of another card"):
+        pp.rollout(pp.load("pelican"), q, steps=2)
 
 
 def test_arrays_that_would_let_themselves_be_read(cards):
@@ -267,10 +297,10 @@ def test_few_states_are_shared_by_teams(cards):
     """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state; the bits are the same."""
     robot, arm = pp.load("anymal_c"), pp.load("pelican")
     cards.few = 2
-    for blocks, n in ((2, 40), (1, 70)):  # of 32 states, which four warps do, or of 128
+    for launched, n in (((2, 128), 40), ((2, 64), 70)):  # blocks and threads: four warps do 32 states, or two do 64
         q = robot.random(seed=n, size=n).astype("f")
         agree(robot.gravity(CardArray(q)), robot.gravity(q))
-        assert cards.log[-1][1:3] == (blocks, 128)
+        assert cards.log[-1][1:3] == launched
         q = arm.random(seed=n, size=n)
         agree(arm.gravity(CardArray(q)), arm.gravity(q))
     assert [row[0] for row in cards.log].count("load") == 3  # an arm has no limbs, and one kernel

@@ -16,6 +16,7 @@ from psiphi import cli
 from psiphi.runtime import driver
 from psiphi.studies import workers
 from psiphi.studies.counters import normal, philox, uniform
+from psiphi.studies.starting import Starter
 from runtime.cards import cards
 
 __all__ = ["cards"]  # a fixture
@@ -127,6 +128,20 @@ def test_scenes_and_closed_chains():
     assert np.abs(found.asked.system.constraint_residual(q)).max() < 1e-6
 
 
+def test_masses_of_closed_chains():
+    """Each motion is that of a chain whose bodies have these masses for good."""
+    arm, loops = pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)]
+    chain = pp.connect(arm, loops)
+    q0 = chain.assemble(np.array([0.5, 1.0]))
+    found = pp.study(chain, motions=3, duration=0.05, start={"q": q0.tolist()}, vary={"mass": MASSES})
+    starter = Starter(found.asked)
+    masses = starter.starts(np.array([1])).system.robot.given[0]
+    heavy = pp.connect(arm.free("mass", links=[body.name for body in arm.bodies]).baked(masses), loops)
+    q, v = pp.rollout(heavy, q0, steps=50)
+    assert np.allclose(found.final.q[1], q[-1], rtol=1e-9, atol=1e-9) and np.allclose(found.final.v[1], v[-1], atol=1e-9)
+    assert len(np.unique(found.final.q[:, 0])) == 3 and np.array_equal(found.motion(2).q[-1], found.final.q[2])
+
+
 KILLED = """
 import psiphi as pp
 pp.study({file!r}, out={out!r})
@@ -180,7 +195,7 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
         (toml("robot = 'ur5'\nmotions = 3\n[vary.mass]\nwrist_9_link = 1.0"), "vary.mass.wrist_9_link.*wrist_1_link"),
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nkp = 1.0"), "vary.kp: the controller is 'none'"),
         (toml("robot = 'ur5'\nscene = 'four_bar'\nmotions = 3"), "scene: stands beside robot"),
-        (toml("scene = 'four_bar'\nmotions = 3\n[vary]\nmass = 1.0"), "closed chain"),
+        (toml("scene = 'four_bar'\nmotions = 3\n[vary]\nq = 1.0"), "q of a closed chain has to keep its loops closed"),
         (toml("robot = \nmotions = 3"), "not TOML.*line 1"),
         (lambda: pp.study(tmp_path / "none.toml"), "no such study file"),
         (
@@ -251,8 +266,12 @@ def test_on_cards_the_bits_are_the_hosts(robot, cards):
     for one, other in ((plain.final, there.final), (plain.samples, there.samples)):
         assert np.array_equal(one.q[:], other.q[:], equal_nan=True) and np.array_equal(one.v[:], other.v[:], equal_nan=True)
     assert (np.abs(plain.final.q) > 1e4).any() and plain.failures == there.failures != []
-    with pytest.raises(pp.Error, match="not for graphics cards"):
-        pp.study(robot, **keys, limits="block", cards=True)
+    stopped = {**keys, "motions": 40, "vary": {"v": {"*": {"uniform": [-20.0, 20.0]}}, "mass": MASSES}, "limits": "block"}
+    plain, there = (pp.study(robot, **stopped, cards=on) for on in (False, True))
+    assert np.array_equal(plain.final.q, there.final.q)
+    chain = {"scene": "four_bar", "motions": 3, "duration": 0.02, "vary": {"mass": MASSES}}
+    plain, there = (pp.study(chain, cards=on) for on in (False, True))
+    assert np.array_equal(plain.final.q, there.final.q) and np.array_equal(plain.final.v, there.final.v)
 
 
 def test_cards_that_are_not_there(robot, cards, monkeypatch):

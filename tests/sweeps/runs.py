@@ -11,6 +11,7 @@ from psiphi.model.model import WORLD, Model
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Class, Rolled
+from psiphi.sweeps.staged import Staged
 from psiphi.tape.evaluation import MEANING, evaluate
 from psiphi.tape.ops import BINARY, Op
 
@@ -65,6 +66,19 @@ def run_rolled(rolled: Rolled, *arrays) -> tuple[np.ndarray, ...]:
     return _Machine(rolled, flat(rolled.program, arrays)).run()
 
 
+def run_staged(staged: Staged, *arrays) -> tuple[np.ndarray, ...]:
+    """The outputs of stages, block by block: each reads its places and leaves others."""
+    places = dict(zip((arg.name for arg in staged.program.inputs), flat(staged.program, arrays), strict=True))
+    for _, code, at in staged.blocks:
+        run = run_rolled if isinstance(code, Rolled) else run_tape
+        read = [shaped(arg, places[at.get(arg.name, arg.name)]) for arg in code.program.inputs]
+        for arg, value in zip(code.program.outputs, run(code, *read), strict=True):
+            name = at.get(arg.name, arg.name)
+            assert name not in places, f"{name} is written twice"
+            places[name] = value.reshape(*value.shape[: value.ndim - len(arg.shape)], arg.size)
+    return tuple(shaped(arg, places[arg.name]) for arg in staged.program.outputs)
+
+
 class _Machine:
     """Memory of a rolled program: the arguments' frame, a record and an inbox a body (and one of each for the world)."""
 
@@ -101,7 +115,8 @@ class _Machine:
             return {"frame": self.frame, "inbox": self.inboxes[-1]}
         joint, start = joints[k], self.rolled.param_start[k]
         bases = {"frame": self.frame, "here": self.records[k], "inbox": self.inboxes[k], "param": self.rolled.params[start:]}
-        bases |= {"parent": self.records[joint.parent], "up": self.inboxes[joint.parent]}  # -1: the world's, the last one
+        parent = self.rolled.parents[k]
+        bases |= {"parent": self.records[parent], "up": self.inboxes[parent]}  # -1: the world's, the last one
         firsts = {"q": joint.q_slice.start, "v": joint.v_slice.start}
         for word, starts, group in (("in", self.inputs, self.program.inputs), ("out", self.outputs, self.program.outputs)):
             for i, (first, arg) in enumerate(zip(starts, group, strict=True)):

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import framed, program
-from psiphi.operators import RATES, Operators
+from psiphi.operators import RATES, Operators, derivative
 from psiphi.sweeps.interpreter import interpret
 
 WORDS = {
@@ -47,6 +47,30 @@ def swept(robot: Any, expression: Any, given: Mapping[str, np.ndarray]) -> np.nd
     equation = Equation({"y": expression}, robot._model)
     over = framed(equation)
     return interpret(program(equation, over), over, *(given[arg.name] for arg in equation.arguments()[0]))[0]
+
+
+DIFFERENTIATED = {  # of every kind of letter: what is turned, what velocities make, the second derivative of H, an inverse
+    "M v": lambda s: s.mass @ s.vector("v"),
+    "J v": lambda s: s.J("tool", "elbow") @ s.vector("v"),
+    "C v": lambda s: s.coriolis @ s.vector("v"),
+    "inverse dynamics": lambda s: s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ s.vector("v") + s.a) + s.b),
+    "M^-1 v": lambda s: s.mass.inv @ s.vector("v"),
+}
+
+
+def derivative_is_a_slope(robot: Any, s: Any, word: str, within: float, *, dense: bool = True) -> None:
+    """pp.derivative(e, "q"), by sweeps and as a matrix, is the slope of e itself along every free velocity; the other road to
+    e is its matrix, or where there is none its own sweeps."""
+    e = DIFFERENTIATED[word](Operators(robot._model))
+    d = derivative(e, "q")
+
+    def value(x: np.ndarray) -> np.ndarray:
+        q = robot.integrate(s.q, x)
+        return e.dense(q, s.v) if dense else swept(robot, e, {"q": q, "v": s.v})
+
+    want = np.transpose([slope(lambda t, x=x: value(t * x)) for x in np.eye(robot.nv)])
+    for got in [swept(robot, d, {"q": s.q, "v": s.v}), *([d.dense(s.q, s.v)] if dense else [])]:
+        assert np.abs(got - want).max() <= within * (1.0 + np.abs(want).max())
 
 
 def sweeps_are_the_matrix(robot: Any, s: Any, word: str) -> None:

@@ -8,10 +8,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+SPOT = """k => {  // where link k is in the picture of a live page
+  const T = view().eyes, p = origin(bodies[k]);
+  const q = [0, 1, 3].map(r => T[r] * p[0] + T[4 + r] * p[1] + T[8 + r] * p[2] + T[12 + r]);
+  return [(q[0] / q[2] + 1) * canvas.clientWidth / 2, (1 - q[1] / q[2]) * canvas.clientHeight / 2];
+}"""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -30,14 +36,14 @@ def home() -> Iterator[None]:
 
 
 @contextmanager
-def page(width: int = 1000, height: int = 560) -> Iterator:
-    """A page of a browser; what it complains about is collected in `page.complaints`."""
+def page(width: int = 1000, height: int = 560, *more: str) -> Iterator:
+    """A page of a browser, started with some `more` switches; what it complains about is collected in `page.complaints`."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
     path = os.environ.get("PSIPHI_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium, or name it in PSIPHI_CHROMIUM")
     with home(), api.sync_playwright() as playwright:
-        options = ["--no-sandbox", "--enable-unsafe-swiftshader"]
+        options = ["--no-sandbox", "--enable-unsafe-swiftshader", *more]
         browser = playwright.chromium.launch(executable_path=path, args=options)
         context = browser.new_context(viewport={"width": width, "height": height}, offline=False)
         opened = context.new_page()
@@ -48,6 +54,14 @@ def page(width: int = 1000, height: int = 560) -> Iterator:
             yield opened
         finally:
             browser.close()
+
+
+def show(opened, path: Path, mode: str = "paused") -> None:
+    """A live page, once it is drawn."""
+    opened.goto("about:blank")
+    opened.complaints.clear()
+    opened.goto(f"{path.as_uri()}#{mode}")
+    opened.wait_for_function("window.psiphi && window.psiphi.drawn !== null", timeout=60_000)
 
 
 def picture(opened, box: tuple[int, int, int, int] | None = None) -> np.ndarray:

@@ -11,7 +11,8 @@ from psiphi import scenes, viewer
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.viewer import living
-from viewer.browser import differing, page, picture
+from viewer.browser import SPOT, differing, page, picture, show
+from viewer.contrast import pale
 
 STAGE = (0, 70, 510, 260)
 RUN = """([mode, values, aims, count]) => {
@@ -31,13 +32,6 @@ def opened():
     with page(900, 340) as opened:
         opened.context.set_offline(True)
         yield opened
-
-
-def show(opened, path, mode="paused"):
-    opened.goto("about:blank")
-    opened.complaints.clear()
-    opened.goto(f"{path.as_uri()}#{mode}")
-    opened.wait_for_function("window.psiphi && window.psiphi.drawn !== null", timeout=60_000)
 
 
 def ball_and_slide():
@@ -151,11 +145,7 @@ def test_a_link_is_pulled(opened, tmp_path):
     robot = pp.load("ur5")
     show(opened, robot.html(tmp_path / "ur5.html", live=True, q=[0, -1.2, 1.2, 0, 0, 0]))
     before = picture(opened, STAGE)
-    spot = opened.evaluate("""() => {
-      const T = view().eyes, p = origin(bodies[3]);
-      const q = [0, 1, 3].map(r => T[r] * p[0] + T[4 + r] * p[1] + T[8 + r] * p[2] + T[12 + r]);
-      return [(q[0] / q[2] + 1) * canvas.clientWidth / 2, (1 - q[1] / q[2]) * canvas.clientHeight / 2];
-    }""")
+    spot = opened.evaluate(SPOT, 3)
     opened.mouse.move(*spot)
     opened.mouse.down()
     opened.mouse.move(spot[0] + 40, spot[1] - 50, steps=3)
@@ -272,6 +262,42 @@ def test_without_webassembly_there_is_a_picture_and_words(opened, tmp_path):
     path.write_text(text, encoding="utf-8")
     show(opened, path)
     assert opened.locator("#still svg").is_visible() and "still picture" in opened.locator("#said").text_content()
+
+
+def test_fingers_pull_and_pinch(opened, tmp_path):
+    """One finger, even a little beside the link, pulls it; two zoom. The page does not scroll meanwhile."""
+    show(opened, pp.load("pelican").html(tmp_path / "p.html", live=True))
+    hand = opened.context.new_cdp_session(opened)
+
+    def touch(kind, *spots):
+        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(spots)]
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    x, y = opened.evaluate(SPOT, 1)
+    q = np.array(opened.evaluate("[...psiphi.memory.Q]"))
+    touch("touchStart", (x, y))
+    touch("touchMove", (x + 40, y - 30))
+    opened.wait_for_function("psiphi.held && psiphi.drawn > 0.2")
+    touch("touchEnd")
+    assert np.abs(np.array(opened.evaluate("[...psiphi.memory.Q]")) - q).max() > 1e-3 and opened.evaluate("psiphi.held") is None
+    far = opened.evaluate("psiphi.camera.far")
+    touch("touchStart", (60, 200))
+    touch("touchStart", (60, 200), (90, 220))
+    touch("touchMove", (60, 200), (160, 270))
+    touch("touchEnd")
+    assert opened.evaluate("psiphi.camera.far") < 0.6 * far and opened.evaluate("scrollY") == 0 and not opened.complaints
+
+
+def test_words_stand_out(opened, tmp_path):
+    """WCAG's 4.5 : 1 for every word on the page, whatever the motors do; on pages of motions, too."""
+    show(opened, scenes.load("four_bar").html(tmp_path / "b.html"))
+    for mode in ("hold", "fall"):
+        opened.evaluate(f"document.querySelector('#modes input[value={mode}]').click()")
+        assert pale(opened) == []
+    opened.goto(pp.load("pelican").html(tmp_path / "p.html").as_uri())
+    assert pale(opened) == []
+    opened.add_style_tag(content="header p { color: #aab }")
+    assert len(pale(opened)) == 1, "what is pale is found"
 
 
 def test_the_controls_fit_a_phone_and_work_by_keyboard(opened, tmp_path):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from psiphi.catalogue.frame_inertia import OperationalInertia
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
 from psiphi.compiler.equations import FORMS, Equation, unmade, with_parameters
 from psiphi.compiler.passes import framed, program
@@ -263,6 +264,10 @@ def _regressor(tree: Tree, frames: tuple[str, ...]) -> Program:
     return regression.program(tree)
 
 
+def _regressor_blocks(tree: Tree, frames: tuple[str, ...]) -> Program:
+    return regression.program(tree, blocks=True)
+
+
 def _mark(place: Pose) -> tuple:
     return tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
 
@@ -296,6 +301,11 @@ def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
 
 
+def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
+    """The program of a quantity of the catalogue over a framed tree."""
+    return program(EVERY[name].of(tree.model, frames, axes), tree)
+
+
 CATALOGUE: dict[str, Quantity | TreeSum] = {
     "forward_dynamics": Quantity("a = M^-1 (tau - C v - g + J* f_ext)", _forward_dynamics, ("tau",)),
     "inverse_dynamics": Quantity("tau = M a + C v + g - J* f_ext", _inverse_dynamics, ("a",)),
@@ -309,7 +319,9 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     "mass_product": Quantity("M a", lambda s, *_: {"tau": s.mass @ a}),
     "mass_solve": Quantity("M^-1 tau = (I - H psi K)* D^-1 (I - H psi K) tau", lambda s, *_: {"a": s.mass.inv @ tau}),
     "factor_product": Quantity("(I + H phi K) x, D x", _factor_product),
-    "coriolis": Quantity("C v = bias - gravity, dM/dt - 2 C skew", lambda s, *_: {"C": s.coriolis}, rods=None),
+    "coriolis": Quantity(
+        "C v = bias - gravity, dM/dt - 2 C skew", lambda s, *_: {"C": s.coriolis}, columns="coriolis_product", rods=None
+    ),
     "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
     "link_accelerations": Quantity("alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
@@ -353,7 +365,7 @@ def _alone(row: Quantity) -> Quantity:
 
 
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
-PARTS: dict[str, Quantity | TreeSum] = {
+PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
@@ -361,19 +373,17 @@ PARTS: dict[str, Quantity | TreeSum] = {
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
+    "regressor_blocks": TreeSum("tau = Y pi, where Y is not zero", _regressor_blocks, by_body=False),
     "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", _mass_pivots, by_body=False),
+    "frame_jacobians": Quantity("J = B* phi* H*, of several frames", _jacobian),
+    "operational_space_inertia": OperationalInertia(sweeps_of),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
     **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
 }
-EVERY: dict[str, Quantity | TreeSum | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
+EVERY: dict[str, Quantity | TreeSum | OperationalInertia | QuasiQuantity] = {**CATALOGUE, **METHODS, **PARTS, **DIAGONAL}
 
 
 def catalogued(model: Model, request: Request, lanes: int | None = None, kind: type[F] = Function) -> F:
     """The function of a quantity of the catalogue."""
     asked = EVERY[request.name].of(model, request.frames, request.axes)
     return kind(request, asked, HOST if lanes is None else Host(lanes))
-
-
-def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-    """The program of a quantity of the catalogue over a framed tree."""
-    return program(EVERY[name].of(tree.model, frames, axes), tree)

@@ -12,7 +12,8 @@ from psiphi.cli.simulate import writable
 from psiphi.cli.text import nearest
 from psiphi.errors import Error
 
-TARGET = "c, casadi, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
+TARGET = "c, casadi, acados, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
+OPTIMISERS = ("casadi", "acados")
 EXAMPLES = """\
 examples:
   psiphi emit ur5 forward_dynamics                    C99 on the screen
@@ -22,9 +23,10 @@ examples:
   psiphi emit ur5 forward_dynamics --files ctrl       forward_dynamics.h, .c, and a test program that knows the right numbers
   psiphi emit ur5 gravity --files ctrl --type float --trig own    floats; sines and cosines without a C library
   psiphi emit ur5 forward_dynamics --files ctrl --target cortex-m7    a static library; also aarch64, riscv64, x86-64
-  psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external and acados, with its Jacobian
+  psiphi emit panda forward_dynamics --target casadi -o fd.c      for casadi.external, with its Jacobian; also acados
   psiphi emit ur5 forward_dynamics --target wasm -o fd.js    JavaScript with WebAssembly in it, for pages
   psiphi emit ur5 gravity --free inertia:wrist_3_link the inertia of a link as an input, ten numbers
+  psiphi emit ur5 gravity --free mass --files ctrl --constant    all masses as a table that can be changed in the C file
   psiphi emit ur5 gravity --target llvm               the LLVM IR that psiphi itself runs
   psiphi emit ur5 gravity --target ptx                what it gives to graphics cards
 
@@ -41,6 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
     inputs = "numbers that become inputs: inertia, mass, com, armature, offsets, of all links or of one; may be repeated"
     parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
+    where = "with --files and --free: a static const table at the head of the C file, instead of an argument"
+    parser.add_argument("--constant", action="store_true", help=where)
     parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
     kinds = parser.add_mutually_exclusive_group()
@@ -76,6 +80,8 @@ def check(args: argparse.Namespace) -> None:
     if args.files is None and args.trig is not None:
         raise Error("--trig came without --files", "add --files FOLDER")
     machine = args.target in MACHINES
+    if args.constant and (args.files is None or not args.free or machine):
+        raise Error("--constant writes free numbers into a C file", "add --files FOLDER and --free WORD, without --target")
     if args.files is not None and (not (machine or args.target == "c") or args.output is not None):
         raise Error("--files writes C or a library into a folder", f"leave out -o, and take --target c, {', '.join(MACHINES)}")
     if machine and (args.files is None or args.trig is not None):
@@ -117,17 +123,18 @@ def asked(robot, args: argparse.Namespace):
 
 def code(robot, function, args: argparse.Namespace) -> str:
     """The text of one function."""
-    from psiphi.emitters.casadi_c import casadi_source
+    from psiphi.functions.by_columns import written
     from psiphi.runtime.target import TARGETS
 
     about = f"{function.source.text} of {robot.name}"
-    given = (function.source.code, args.type[0], args.name or args.function, about)
-    if args.target != "casadi" or args.type != "double":
+    lines = written(robot, function) if args.target in ("c", *OPTIMISERS) else function.source.code
+    given = (lines, args.type[0], args.name or args.function, about)
+    if args.target not in OPTIMISERS or args.type != "double":
         return TARGETS[args.target].emit(*given)
     slopes, why = slopes_of(robot, function)
     if why:
         print(f"without a Jacobian: {why}", file=sys.stderr)
-    return casadi_source(given[0], slopes, *given[2:])
+    return TARGETS[args.target].emit(*given, slopes)
 
 
 def slopes_of(robot, function) -> tuple[Any, str]:
@@ -146,16 +153,17 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
 
     from psiphi.emitters.c import known_code
     from psiphi.emitters.c_files import c_files
+    from psiphi.functions.by_columns import answers, written
     from psiphi.runtime.objects import MACHINES, object_code, static_library
 
     folder, name, rng, cases = Path(args.files), args.name or args.function, np.random.default_rng(0), []
-    code = known_code(function.source.code)
+    code = known_code(written(robot, function))
     for _ in range(3):
         given = [_state(robot, arg, rng) for arg in function.inputs]
-        answers = function.ufunc(*given)
-        cases.append((given, answers if isinstance(answers, tuple) else (answers,)))
+        cases.append((given, answers(robot, function, given)))
     about = f"{function.source.text} of {robot.name}"
-    made: dict[str, str | bytes] = {**c_files(code, name, about, cases, args.type[0], args.trig or "libm")}
+    constants = {"parameters": robot.parameters()} if args.constant else {}
+    made: dict[str, str | bytes] = {**c_files(code, name, about, cases, args.type[0], args.trig or "libm", constants)}
     built, how = f"{name}.c", f"cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out"
     if args.target in MACHINES:
         del made[built]

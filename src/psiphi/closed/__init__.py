@@ -14,6 +14,7 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
     carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closed_function.py, implicit.py     functions with derivatives: the door, and the theorem
     closed_derivatives.py, closed_tape.py   first derivatives by it; further ones, of the traced code
+    torques.py                          inverse dynamics as such a function
     closed_call.py                      what all of these have: arrays of any library, derivatives again
     closing.py, contacts.py             loops that are assembled or drifted; contacts by themselves
     coulomb.py                          which contacts push, hold and slide, and with what forces

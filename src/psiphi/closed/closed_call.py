@@ -12,17 +12,20 @@ from psiphi.errors import StateError
 from psiphi.foreign.entering import enter
 from psiphi.foreign.numbering import numbered
 from psiphi.functions import guard
-from psiphi.sweeps.program import Argument
-from psiphi.wording import nearest, shown
+from psiphi.functions.differentiable import HasDerivatives
+from psiphi.sweeps.program import PARAMETERS, Argument
+
+BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
 
 
-class ClosedCall:
+class ClosedCall(HasDerivatives["ClosedCall"]):
     """A function of arrays (..., *shape), batch axes broadcast: `answers` for NumPy's, `derived` for its derivatives."""
+
+    system: Any
 
     def __init__(self, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument]):
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
         self.number = numbered(self)
-        self._made: dict[Any, ClosedCall] = {}
 
     def __call__(self, *values: Any) -> Any:
         if len(values) != len(self.inputs):
@@ -48,43 +51,14 @@ class ClosedCall:
     def answers(self, values: Sequence[Any]) -> Sequence[np.ndarray]:
         raise NotImplementedError
 
-    # -- its derivatives ---------------------------------------------------------------------------------------------------
+    @property
+    def free(self) -> int:
+        """How many numbers of its mechanisms are free: derivatives by "parameters" are taken at those of `system.at`."""
+        freed = self.system.robot.freed
+        return 0 if freed is None else freed.size
 
-    def jacobian(self, *names: str) -> ClosedCall:
-        """f(arguments) -> d result / d argument, (..., *shape, n) each; of q n = nv, in its tangent space."""
-        return self._derivative("jacobian", names)
-
-    def jvp(self, *names: str) -> ClosedCall:
-        """f(arguments, changes) -> (results, their changes)."""
-        return self._derivative("jvp", names)
-
-    def vjp(self, *names: str) -> ClosedCall:
-        """f(arguments, weights) -> (results, gradients of their weighted sum, one a name)."""
-        return self._derivative("vjp", names)
-
-    def hessian(self, *names: str) -> ClosedCall:
-        """f(arguments, weights) -> (..., n, n): the derivative of the gradient that `vjp` gives, all names in a row."""
-        return self._derivative("hessian", names)
-
-    def pushforward(self, *names: str) -> ClosedCall:
-        """f(arguments, changes) -> changes of the results: as `jvp`, but by the nq numbers of q, and without the values."""
-        return self._derivative("pushforward", names)
-
-    def pullback(self, *names: str) -> ClosedCall:
-        """f(arguments, weights) -> gradients, one a name: as `vjp`, but by the nq numbers of q, and without the values."""
-        return self._derivative("pullback", names)
+    def beside(self, kind: str) -> tuple[str, ...]:
+        return (PARAMETERS,) if self.free and kind in BY_PARAMETERS else ()
 
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         raise StateError(f"{self.name} has no {kind} of its own", "take vjp or jvp, which have derivatives of every order")
-
-    def _derivative(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
-        known = [arg.name for arg in self.inputs]
-        for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise StateError(f"{self.name}: {kind} by {shown(name)}, which is no argument", nearest(name, known))
-        if len(set(names)) < len(names):
-            raise StateError(f"{self.name}: {kind} by {shown(names)}, one of them twice", "name every argument once")
-        key = kind, names or tuple(dict.fromkeys(known))
-        if key not in self._made:
-            self._made[key] = self.derived(*key)
-        return self._made[key]

@@ -20,7 +20,7 @@ from psiphi.closed.closed_tape import TapeDerivative
 from psiphi.closed.singular import STRAIN
 from psiphi.errors import SingularError
 from psiphi.functions.differentiable import Differentiable
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 
 if TYPE_CHECKING:
     from psiphi.closed.closed_function import ClosedFunction
@@ -46,8 +46,8 @@ class ClosedDerivative(ClosedCall):
 
     def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
         self.of, self.names, self.system = of, names, of.system
-        own = {arg.name: arg for arg in of.inputs}
-        sizes = {name: (of.system.nv,) if name == "q" else own[name].shape for name in names}  # of changes
+        own = {arg.name: arg.shape for arg in of.inputs} | {"q": (of.system.nv,), PARAMETERS: (of.free,)}  # of changes
+        sizes = {name: own[name] for name in names}
         more, outputs = self.signature(of.outputs[0], sizes)
         super().__init__(f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *more), outputs)
         self.more = more
@@ -144,6 +144,8 @@ class ClosedDerivative(ClosedCall):
             good = np.ones(here.sum(), dtype=bool)
             if {"q", "v"} & set(self.names):
                 good = point.smooth(by_q[here], by_v[here])
+            if PARAMETERS in self.names and any(block.word == "offsets" for block in system.robot.freed.blocks):
+                good[:] = False  # a redundant row is kept by these places alone, not beside them
             if dr2 is not None:
                 change = dr2[rest][here][..., None]
                 good &= parts.keeps(change, np.abs(change).max(axis=(-2, -1)))

@@ -110,7 +110,7 @@ class ClosedHessian(ClosedCall):
     """Second derivatives of the weighted sum of the results: the change of its gradient, along unit vectors in one batch."""
 
     def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
-        self.of, self.names = of, names
+        self.of, self.names, self.system = of, names, of.system
         self.change = TapeDerivative(of, (("vjp", names), ("jvp", names)))
         self.sizes = [arg.shape for arg in self.change.inputs[len(of.inputs) + 1 :]]
         n = sum(map(prod, self.sizes))

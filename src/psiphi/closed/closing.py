@@ -13,6 +13,7 @@ from psiphi.closed.reading import names
 from psiphi.closed.singular import CLOSE, STRAIN, direction, element, least_norm
 from psiphi.errors import StateError
 from psiphi.spatial.choices import stays
+from psiphi.spatial.entries import largest
 
 STEPS = 300  # damped Gauss-Newton steps before giving up
 LONGEST = 0.5  # the most a coordinate moves in one step: radians, metres
@@ -49,7 +50,7 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = system._batch(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = np.broadcast_to(system.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
+        guess = np.broadcast_to(system.robot._model.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
     move = np.ones(system.nv)
     for name in names("hold", hold):
         own = system.robot.joint(name).v_slice
@@ -79,17 +80,17 @@ def close(
     q, e, tries = np.array(guess), np.full((len(guess), system.nc), np.inf), np.zeros(len(guess), dtype=int)
     rng = np.random.default_rng(0)
     for far in np.concatenate([[0.0], np.linspace(*SHAKEN, max(starts - 1, 0))]):
-        todo = np.flatnonzero(~(_worst(e) <= tolerance))
+        todo = np.flatnonzero(~(largest(e) <= tolerance))
         if not len(todo):
             break
         start = guess[todo]
         if far:
             start = room.inside(system.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
         new, left = _descend(gap.of(todo), room, start, tolerance)
-        better = _worst(left) < _worst(e[todo])
+        better = largest(left) < largest(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
         tries[todo] += 1
-    return system.normalize(q), e, tries
+    return system.robot._model.normalize(q), e, tries
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,7 @@ def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.
     q, e = _off_half_turns(gap, q, room.move)
     mu = np.full(len(q), 1e-3)
     for _ in range(STEPS):
-        at = np.flatnonzero((_worst(e) > 0.1 * tolerance) & (mu < STUCK))
+        at = np.flatnonzero((largest(e) > 0.1 * tolerance) & (mu < STUCK))
         if not len(at):
             break
         there = gap.of(at)
@@ -142,10 +143,6 @@ def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.
     return q, e
 
 
-def _worst(e: np.ndarray) -> np.ndarray:
-    return np.abs(e).max(axis=-1, initial=0.0)
-
-
 def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
     """Where the first lost element of a flat batch stands."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
@@ -157,7 +154,7 @@ def _off_half_turns(gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarr
     for _ in range(10):
         with np.errstate(all="ignore"):
             e = gap.open(q)
-        lost = ~(_worst(e) < 1e3)
+        lost = ~(largest(e) < 1e3)
         if not lost.any():
             break
         q[lost] = gap.system.integrate(q[lost], 0.1 * move * rng.standard_normal(gap.system.nv))
@@ -175,13 +172,13 @@ def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np
 
 
 def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]) -> None:
-    lost = ~(_worst(e) <= tolerance)
+    lost = ~(largest(e) <= tolerance)
     if not lost.any():
         return
     i, place = int(np.argmax(lost)), _place(lost, lead)
     what = direction(system._of(lead, place), q[i], e[i])
     raise StateError(
-        f"the loops do not close{element(place)}: {what}, stays open by {_worst(e[i]):.3g}",
+        f"the loops do not close{element(place)}: {what}, stays open by {largest(e[i]):.3g}",
         "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
     )
 
@@ -193,7 +190,7 @@ def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray
     lead = system._batch(q.shape[:-1])
     q = np.broadcast_to(q, (*lead, system.nq))
     for _ in range(NEWTON):
-        todo = _worst(system.constraint_residual(q)) > tolerance
+        todo = largest(system.constraint_residual(q)) > tolerance
         if not np.any(todo):
             break
         q = np.array(q)
@@ -205,7 +202,7 @@ def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.
     """v without what opens the constraints."""
     v = v + _newton(system, q, v)[1]
     for _ in range(NEWTON - 1):
-        todo = _worst(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, _worst(v))
+        todo = largest(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, largest(v))
         if not np.any(todo):
             break
         there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
@@ -231,7 +228,7 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
             continue
         least = least_norm(Omega, right, dust=saddle.is_dust(system.constraint_jacobian(q)))
         mended = system._corrected(q, least.multipliers)[0]
-        unsure = _worst(least.left) > CLOSE * _worst(right)
+        unsure = largest(least.left) > CLOSE * largest(right)
         if unsure.any():
             mended[unsure] = saddle.least_motion(system._of(unsure.shape, unsure), q[unsure], right[unsure])
         step[bad] = mended

@@ -36,6 +36,7 @@ def configuration_rate(system: Any, q, v, contact: int | str) -> np.ndarray:
 def configuration(system: Any, q, contact: int | str) -> np.ndarray:
     """The quaternion of R2* R1."""
     c = system.contacts[_numbered(system, contact)]
+    (q,) = system._state(q=q)
     return quaternions(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
 
 

@@ -9,8 +9,9 @@ from psiphi.closed.wiring import Circuit
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import inverses
 from psiphi.compiler.explained import loops as loops_of
-from psiphi.compiler.passes import choose
+from psiphi.compiler.passes import choose, code
 from psiphi.operators.printing import show_poly
+from psiphi.sweeps.staged import Staged
 
 FREE = {"a": "a_f"}  # accelerations before the constraints act
 
@@ -27,7 +28,8 @@ def text(algebra: Algebra, circuit: Circuit, why: str = "") -> str:
     lines += ["", "a = a_f + Δa"] if method in CORRECTED else []
     c = circuit.count
     growth = "the sweeps are O(N), the solve is O(m³)" if method != HUB else "the sweeps are O(N), the solve is O(m)"
-    lines += ["", f"What stages share is computed once; {growth}.", *([f"Taken: {why}."] if why else [])]
+    shared = "Stages are loops over the links" if isinstance(code(circuit), Staged) else "What stages share is computed once"
+    lines += ["", f"{shared}; {growth}.", *([f"Taken: {why}."] if why else [])]
     lines += [f"{c.flops} flops ({method}): {c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos"]
     return "\n".join(lines)
 

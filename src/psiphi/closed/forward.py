@@ -17,6 +17,7 @@ from psiphi.errors import SingularError
 from psiphi.functions import guard
 from psiphi.model.skeleton import joint_at
 from psiphi.model.states import check_states
+from psiphi.spatial.entries import largest
 
 Found = dict[str, Any]
 
@@ -66,7 +67,7 @@ def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
     free, Omega, gap = system._call(system._terms(frames, axes), values)
     Jc = system.constraint_jacobian(values[0])
     dust = saddle.is_dust(Jc)
-    least = least_norm(Omega, -gap, np.abs(free).max(axis=-1, initial=0.0), dust)
+    least = least_norm(Omega, -gap, largest(free), dust)
     extra, _ = system._corrected(values[0], least.multipliers)
     # what light bodies do freely may be far more than what they do held: once more, with what the answer itself leaves open
     left = -gap - np.einsum("...ij,...j->...i", Jc, extra)

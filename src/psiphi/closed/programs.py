@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.closed import carrying, choosing, circuits, driving, sharing
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.forest import Forest
 from psiphi.closed.wiring import Circuit
 from psiphi.compiler.source import Function
 from psiphi.errors import Error, StateError
+from psiphi.foreign.entering import full
 from psiphi.functions import guard
 from psiphi.functions.robot import Robot
 
@@ -133,6 +135,16 @@ class Programmed(Forest):
 
     def _call(self, function: Function, values) -> Any:
         return self._run(function, (*values, *self.robot._more))
+
+    def _alone(self, function: Function, **arrays: Any) -> Any:
+        """A compiled function of the state and nothing behind it: arrays of a graphics card stay there."""
+        if any(map(on_card, arrays.values())):
+            return function.run((*arrays.values(), *self.robot._more))
+        return self._call(function, self._state(**arrays))
+
+    def _at_rest(self, q: Any) -> Any:
+        """No velocity, where q is."""
+        return full(q, self.nv, 0.0) if on_card(q) else np.zeros(self.nv)
 
     def _run(self, function: Function, values) -> Any:
         try:

@@ -66,11 +66,12 @@ def sweep_to_frames(closure: Closure) -> Callable[[Tree, tuple[Argument, ...]], 
 
 def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -> Program:
     outputs = tuple(Argument(f"at {spot.name}", (NUMBERS,)) for spot in spots)
-    marks: dict[int, dict[str, tuple]] = {}
+    marks: dict[int, tuple] = {}
     for spot in spots:
         if spot.body != WORLD:
             place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
-            marks.setdefault(home, {})[f"at {spot.name}"] = place.rotation.tolist(), place.translation.tolist(), at
+            axes, origin = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
+            marks[home] = (*marks.get(home, ()), (f"at {spot.name}", axes, origin, at))
 
     def world(site: Site) -> None:
         site.keep(R=EYE3, p=ZERO3, V=ZERO6, motion=world_at_rest(tree.gravity))
@@ -79,7 +80,7 @@ def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -
         world_pose(site)
         spatial_velocity(site)
         accelerate(site, site.of("a"), "motion")
-        for name, (R, r, at) in (site.mark or {}).items():
+        for name, R, r, at in site.mark:
             site.write(name, 0, _at(site, R, r, at).flat)
 
     def finish(site: Site) -> None:

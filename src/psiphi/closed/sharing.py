@@ -24,6 +24,7 @@ from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
+from psiphi.spatial.entries import largest
 from psiphi.wording import shown
 
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
@@ -36,7 +37,7 @@ def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext,
     Jc, weights = system.constraint_jacobian(q), _weights(system, share)
     Jp, T = Jc[..., system.idle], torque[..., system.idle]
     lam = _particular(Jp, weights, T)
-    wrong = _broken(system, q, v, a, Jc, check) | _undriven(system, Jp, lam, T, check)
+    wrong = broken(system, q, v, a, Jc, check) | _undriven(system, Jp, lam, T, check)
     if internal is not None:
         squeeze = multipliers(system, q, internal)
         lam = lam + squeeze - _particular(Jp, weights, np.einsum("...mi,...m->...i", Jp, squeeze))
@@ -78,7 +79,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
         cause = f"no motors drive this: {worst} has none, and nothing that may move gives it the force it needs"
         return StateError(f"{cause}{missing}", remedy)
 
-    wrong = _refused(_most(left) > UNMET * (1.0 + _most(opened)), check, error)
+    wrong = _refused(largest(left) > UNMET * (1.0 + largest(opened)), check, error)
     return np.where(wrong[..., None], np.nan, a + x)
 
 
@@ -190,7 +191,7 @@ def _weights(system: Any, share) -> np.ndarray:
     return out
 
 
-def _broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool) -> np.ndarray:
+def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool) -> np.ndarray:
     """Where the motion asked for does not keep the constraints: Jc a + bias is not zero."""
     kept, bias = np.einsum("...mi,...i->...m", Jc, a), system.constraint_bias(q, v)
     left = kept + bias
@@ -203,7 +204,7 @@ def _broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.nda
             "a = cell.complete(q, v, a) is the nearest one that keeps the constraints",
         )
 
-    return _refused(_most(left) > UNMET * (1.0 + _most(kept) + _most(bias)), check, error)
+    return _refused(largest(left) > UNMET * (1.0 + largest(kept) + largest(bias)), check, error)
 
 
 def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check: bool) -> np.ndarray:
@@ -218,7 +219,7 @@ def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check
             "a = cell.complete(q, v, a) is the nearest motion that motors and contacts can drive; or add a contact",
         )
 
-    return _refused(_most(left) > UNMET * np.maximum(_most(T), 1.0), check, error)
+    return _refused(largest(left) > UNMET * np.maximum(largest(T), 1.0), check, error)
 
 
 def _refused(wrong: Any, check: bool, error: Callable[[tuple[int, ...]], StateError]) -> np.ndarray:
@@ -227,10 +228,6 @@ def _refused(wrong: Any, check: bool, error: Callable[[tuple[int, ...]], StateEr
     if wrong.any() and (check or not wrong.ndim):
         raise error(tuple(int(i) for i in np.argwhere(wrong)[0]))
     return wrong
-
-
-def _most(rows: np.ndarray) -> np.ndarray:
-    return np.abs(rows).max(axis=-1, initial=0.0)
 
 
 def _at(q: np.ndarray, rows: np.ndarray, place: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.constraints import Constraint
+from psiphi.spatial.entries import largest
 
 STRAIN = 1e14  # a pivot of Omega below 1e-7 of its diagonal counts as singular, and is looked at with eigenvalues
 RANK = 1e-10  # eigenvalues of the scaled Omega below this, relative to the largest, are zeros
@@ -43,7 +44,7 @@ class Least:
     @property
     def open(self) -> np.ndarray:
         """Where these multipliers do not meet the right side."""
-        return np.abs(self.left).max(axis=-1, initial=0.0) > CLOSE * self.scale
+        return largest(self.left) > CLOSE * self.scale
 
 
 def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float = 0.0, dust: np.ndarray | bool = False) -> Least:
@@ -69,7 +70,7 @@ def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float =
     slack = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
     answer = basic - np.einsum("...ij,...j->...i", null, slack)
     left = right - np.einsum("...ij,...j->...i", Omega, answer)
-    wanted = np.maximum(1.0, np.abs(right).max(axis=-1, initial=0.0))
+    wanted = np.maximum(1.0, largest(right))
     scale = np.maximum(wanted, asked)
     left = np.where(dust, CLOSE / OFF * (scale / wanted)[..., None], 1.0) * left  # rows that are none may be off by more
     return Least(np.where(finite[..., None], answer, np.nan), kept.sum(axis=-1), np.where(finite[..., None], left, 0.0), scale)

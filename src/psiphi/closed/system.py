@@ -10,9 +10,11 @@ import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, is_foreign
 from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, saddle, sharing
+from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.methods import method_name
 from psiphi.closed.programs import Programmed
+from psiphi.closed.torques import TORQUES, ClosedTorques
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need
@@ -29,9 +31,10 @@ class System(Programmed):
 
     # -- dynamics ----------------------------------------------------------------------------------------------------------
 
-    def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedFunction:
+    def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedCall:
         """ "forward_dynamics" or "contact_forces" as a function of (q, v, tau), with derivatives: those of what the method
-        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument.
+        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument. Or
+        "inverse_dynamics" as one of (q, v, a), without wrenches.
 
         >>> import psiphi as pp
         >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
@@ -39,8 +42,10 @@ class System(Programmed):
         >>> by_q.shape, by_v.shape
         ((2, 2), (2, 2))
         """
+        if name == TORQUES and not guard.names(self.robot._model, frames):
+            return self._torques
         if not isinstance(name, str) or name not in NAMES:
-            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, NAMES))
+            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES)))
         guard.check_axes(axes)
         if name == FORCES and not self.contacts:
             raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
@@ -52,6 +57,10 @@ class System(Programmed):
         if key not in self._doors:
             self._doors[key] = ClosedFunction(self, *key)
         return self._doors[key]
+
+    @cached_property
+    def _torques(self) -> ClosedTorques:
+        return ClosedTorques(self)
 
     @cached_property
     def _doors(self) -> dict[Any, ClosedFunction]:
@@ -209,12 +218,12 @@ class System(Programmed):
     def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
         """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
         rest = v is None
-        found = self._call(self._residual, self._state(q=q, v=np.zeros(self.nv) if rest else v))
+        found = self._alone(self._residual, q=q, v=self._at_rest(q) if rest else v)
         return found[..., 0, :] if rest else found
 
     def constraint_jacobian(self, q: Numbers) -> np.ndarray:
         """Jc (..., m, nv): c = Jc v."""
-        return self._call(self._jacobian, self._state(q=q))
+        return self._alone(self._jacobian, q=q)
 
     def assemble(self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11) -> np.ndarray:
         """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
@@ -226,7 +235,7 @@ class System(Programmed):
 
     def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dJc/dt v (..., m): c' = Jc a + this."""
-        return self._call(self._function("bias", lambda: circuits.bias(self.algebra)), self._state(q=q, v=v))
+        return self._alone(self._function("bias", lambda: circuits.bias(self.algebra)), q=q, v=v)
 
     # -- contacts ----------------------------------------------------------------------------------------------------------
 
@@ -251,7 +260,7 @@ class System(Programmed):
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
         """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the object) as the first (the
         arm's tip) sees it pass, at the contact, in axes of the second."""
-        return self._motions(q, v, np.zeros(self.nv))[0]
+        return self._motions(q, v, self._at_rest(q))[0]
 
     def contact_accelerations(self, q: Numbers, v: Numbers, a: Numbers) -> np.ndarray:
         """(..., l, 6): [w'; v'], the derivative of `contact_rates` in those axes (W' of S4)."""
@@ -259,7 +268,7 @@ class System(Programmed):
 
     def _motions(self, q, v, a) -> tuple[np.ndarray, ...]:
         function = self._function("motions", lambda: circuits.motions(self.algebra))
-        return tuple(x[..., : len(self.contacts), :] for x in self._call(function, self._state(q=q, v=v, a=a)))
+        return tuple(x[..., : len(self.contacts), :] for x in self._alone(function, q=q, v=v, a=a))
 
     # -- what it costs, and other numbers -------------------------------------------------------------------------------------
 

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import Ready, code, frame, is_large, kept, trace, unrolled
+from psiphi.compiler.passes import Ready, code, frame, framed, is_large, kept, program, trace, unrolled
 from psiphi.compiler.recognised import derivatives
 from psiphi.emitters.one_tape import JoinedTape, joined
 from psiphi.emitters.rollout import Single
 from psiphi.emitters.segments import riders
 from psiphi.errors import StateError
+from psiphi.model.hinged import hinged
 from psiphi.model.model import Model
 from psiphi.operators.variations import derivative
 from psiphi.sweeps.drive import Straight
@@ -39,6 +40,7 @@ from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, Scalar, Tape
 
 Arguments = tuple[Argument, ...]
+WRITTEN = 256  # bodies up to which derivatives without loops are written out
 COUNTED = 20_000  # flops of composites up to which both ways are counted; trees of long code are deep, and there these win
 
 
@@ -79,22 +81,25 @@ class Derivative(Ready):
             return self._by_coordinates()
         return min(self._ways(), key=lambda way: way[1].count.flops)[1]
 
-    def _in_loops(self) -> Rolled:
-        """Of a large robot: sweeps of its own, as loops."""
+    def _in_loops(self) -> Straight | Rolled:
+        """Of a large robot: sweeps of its own, as loops; without such, written out as a small one's, if it is not too long."""
         if self.kind in TANGENT and ("q" not in self.names or self.model.manifold.is_flat):
-            whole = Derivative(self.of, TANGENT[self.kind], self.names)._in_loops()
-            return last_outputs(whole, len(self.arguments()[1]))
+            whole = Derivative(self.of, TANGENT[self.kind], self.names)._rolled()
+            if whole is not None:
+                return last_outputs(whole[1], len(self.arguments()[1]))
         made = self._rolled()
-        if made is None:
+        if made is not None:
+            return made[1]
+        if len(self.model.bodies) > WRITTEN:
             cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and {self.equation} has no loops over them"
-            raise StateError(cause, "take derivatives of forward or inverse dynamics, or a robot of up to 64 bodies")
-        return made[1]
+            raise StateError(cause, f"take derivatives of forward or inverse dynamics, or a robot of up to {WRITTEN} bodies")
+        return self._straight()
 
     def _rolled(self) -> tuple[Any, Rolled] | None:
         """(sweeps, loops) of a derivative of which every message has a fixed size."""
         inputs, outputs = self.arguments()
         for lowered in derivatives(self.of, self.kind):
-            tree = frame(self.model, lowered.rods)
+            tree = frame(hinged(self.model), lowered.rods)
             if set(self.names) <= set(lowered.names):
                 loops = trace(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)
                 if isinstance(loops, Rolled):
@@ -113,12 +118,8 @@ class Derivative(Ready):
 
     def _traced(self) -> Straight:
         """The code of what is differentiated, on one tape."""
-        traced = code(self.of)
-        traced = joined(traced) if isinstance(traced, Single) else traced
-        if not isinstance(traced, Straight):
-            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and its code runs in loops"
-            raise StateError(cause, "derivatives are written out for robots of up to 64 bodies")
-        return traced
+        traced = written(self.of) if is_large(self.model) else code(self.of)
+        return joined(traced) if isinstance(traced, Single) else traced
 
     @kept
     def _ways(self) -> list[tuple[Any, Straight]]:
@@ -138,7 +139,7 @@ class Derivative(Ready):
         made = []
         for lowered in derivatives(self.of, self.kind):
             if set(self.names) <= set(lowered.names):
-                tree = frame(self.model, lowered.rods)
+                tree = frame(hinged(self.model), lowered.rods)
                 made.append((lowered, unrolled(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)))
         return made
 
@@ -147,8 +148,9 @@ class Derivative(Ready):
         text = [self.equation, *self._expressions(), ""]
         if is_large(self.model):
             lowered, lines = self._rolled() or (None, self._in_loops())
-            text += ["choose: sweeps of its own, in loops over the links", *(f"  {x}" for x in getattr(lowered, "loops", ()))]
-            return "\n".join([*text, "", _priced(lines.count)])
+            loops = [f"  {x}" for x in getattr(lowered, "loops", ())]
+            way = "sweeps of its own, in loops over the links" if isinstance(lines, Rolled) else "written out, body by body"
+            return "\n".join([*text, f"choose: {way}", *loops, "", _priced(lines.count)])
         lowered, lines = min(self._ways(), key=lambda way: way[1].count.flops)
         if lowered is None:
             text.append("choose: the traced code of the value, differentiated operation by operation")
@@ -184,6 +186,19 @@ class Derivative(Ready):
         return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
 
 
+def written(asked: Any) -> Any:
+    """The code of a large robot as straight lines all the same."""
+    if isinstance(asked, Derivative):
+        return asked._straight()
+    if getattr(asked, "columns", ""):
+        cause = f"{asked.model.name} has {len(asked.model.bodies)} bodies: {asked.equation} is made of columns"
+        raise StateError(cause, f"take derivatives of {asked.columns}, which multiplies it with a vector")
+    if isinstance(asked, Ready):
+        return code(asked)
+    tree = framed(asked)
+    return unrolled(program(asked, tree), tree)
+
+
 def _priced(c: Count) -> str:
     return f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos)"
 
@@ -205,11 +220,7 @@ def _vjp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, 
 
 def _jacobian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
     columns = [tangent(model, arg, arg.name) for arg in _chosen(inputs, names)]
-    made = [Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns]
-    if any(len(arg.shape) > 2 for arg in made):
-        wide = ", ".join(arg.name for arg in outputs if len(arg.shape) > 1)
-        raise StateError(f"the Jacobian of the matrix {wide} has three axes", "take jvp or vjp, which have two")
-    return inputs, tuple(made)
+    return inputs, tuple(Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns)
 
 
 def _hessian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
@@ -286,12 +297,15 @@ class Work:
     def _size(self, name: str) -> int:
         return self.model.nv if name == "q" and not self.flat else self.program.inputs[self.numbers[name]].size
 
-    def _seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
+    def seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
         """What the leaves of an input change by, for a change of it."""
         if name == "q" and not self.flat:
             change = self.model.manifold.rate(self.q, change)
-        leaves = self._leaves(self.numbers[name], len(change))
-        return {leaf.index: x for leaf, x in zip(leaves, change, strict=True)}
+        return self.leaf_seeds(self.numbers[name], change)
+
+    def leaf_seeds(self, number: int, change: Any) -> dict[int, Any]:
+        """The same of the input with that number, a new one perhaps."""
+        return {leaf.index: x for leaf, x in zip(self._leaves(number, len(change)), change, strict=True)}
 
     def _units(self, name: str) -> list[np.ndarray]:
         return list(np.eye(self._size(name)).astype(object))
@@ -303,7 +317,7 @@ class Work:
         """The changes of the results."""
         seeds: dict[int, Any] = {}
         for name in self.names:
-            seeds |= self._seeds(name, self.given(self._size(name)))
+            seeds |= self.seeds(name, self.given(self._size(name)))
         changes = iter(push(self.tape, self.every, seeds))
         return [[next(changes) for _ in row] for row in self.nodes.values()]
 
@@ -331,7 +345,7 @@ class Work:
 
     def jacobian(self) -> list[list[Any]]:
         columns = {
-            name: [push(self.tape, self.every, self._seeds(name, unit)) for unit in self._units(name)] for name in self.names
+            name: [push(self.tape, self.every, self.seeds(name, unit)) for unit in self._units(name)] for name in self.names
         }
         rows, start = [], 0
         for row in self.nodes.values():
@@ -350,7 +364,7 @@ class Work:
 
     def hessian(self) -> list[list[Any]]:
         gradient = [self.tape.operand(x) for row in self.pullback() for x in row]
-        columns = [push(self.tape, gradient, self._seeds(name, unit)) for name in self.names for unit in self._units(name)]
+        columns = [push(self.tape, gradient, self.seeds(name, unit)) for name in self.names for unit in self._units(name)]
         return [[column[i] for i in range(len(gradient)) for column in columns]]
 
 

@@ -52,6 +52,7 @@ from psiphi.sweeps.drive import Straight, unroll
 from psiphi.sweeps.legal import CheckedRun, check_loops
 from psiphi.sweeps.program import Program
 from psiphi.sweeps.roll import Rolled, roll
+from psiphi.sweeps.staged import Staged, roll_stages
 from psiphi.tape.tape import Count
 from psiphi.tape.valid import check_tape
 
@@ -60,7 +61,7 @@ CHECKED = False  # whether what passes hand on is looked at; tests say so
 COMPOSITES = "by composites"  # the form of the Coriolis matrix
 LONG = 200  # letters of a word beyond which it is not factored
 
-Code = Straight | Rolled
+Code = Straight | Rolled | Staged
 
 
 class Ready:
@@ -213,11 +214,13 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
+    if is_large(tree.model) and sweeps.stages and (staged := roll_stages(sweeps, tree, UNROLLED)) is not None:
+        _check(*(code for _, code, _ in staged.blocks))
+        return staged
     if not (is_large(tree.model) and sweeps.local):
         return unrolled(sweeps, tree)
     loops = roll(sweeps, tree)
-    if CHECKED:
-        check_loops(loops)
+    _check(loops)
     return loops
 
 
@@ -228,10 +231,17 @@ def unrolled(sweeps: Program, tree: Tree) -> Straight:
     except ZeroDivisionError as error:  # bodies without inertia fly in forests of closed chains alone
         cause = f"{sweeps.name} of {tree.model.name} divides by the inertia of a body that has none"
         raise SingularError(cause, "ask the closed system that holds it, or give it mass and inertia") from error
-    if not CHECKED:
-        return lines
-    check_tape(lines.tape, (node for *_, node in lines.stores), [arg.size for arg in sweeps.inputs])
+    _check(lines)
     return lines
+
+
+def _check(*made: Straight | Rolled) -> None:
+    """What a pass hands on, where it is looked at."""
+    for code in made if CHECKED else ():
+        if isinstance(code, Rolled):
+            check_loops(code)
+        else:
+            check_tape(code.tape, (node for *_, node in code.stores), [arg.size for arg in code.program.inputs])
 
 
 # -- what the passes ask ------------------------------------------------------------------------------------------------------
@@ -242,9 +252,15 @@ def is_large(model: Model) -> bool:
     return len(model.joints) > UNROLLED and model.embedding is None
 
 
+def _has_long_arms(equation: Equation) -> bool:
+    """Whether columns of frames are better loops over links than straight lines: a robot is large, and frames on it are few."""
+    frames = equation.arguments()[1][0].shape[-1] // 6
+    return is_large(equation.model) and 4 * len(equation.model.joints) >= UNROLLED * frames
+
+
 def in_loops(asked: Any) -> bool:
-    """Whether the code needs tables beside it."""
-    return is_large(asked.model) or (isinstance(asked, Ready) and asked.rolled)
+    """Whether the code may need tables beside it; stages have theirs in it."""
+    return (is_large(asked.model) and not getattr(asked, "stages", ())) or (isinstance(asked, Ready) and asked.rolled)
 
 
 def moves_inertia(asked: Any) -> bool:
@@ -333,7 +349,7 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
         return None
     lowered = LoweredMatrix(polys, (rows, cols))
-    if lowered.complete:
+    if lowered.complete and not (cols == "frame" and _has_long_arms(equation)):
         return lowered
     return LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
 

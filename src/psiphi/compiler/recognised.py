@@ -4,7 +4,8 @@
     (H φ M φ* H* + J_m)⁻¹ (u - H φ (M φ* a + b - B f))       forward dynamics, with wrenches f on frames or without
     H φ (M φ* (V× H* + Ḣ*) + B_V φ* H*)     the Coriolis matrix
 
-for robots whose joint maps are constant in body axes. Others have the derivatives of their tape.
+for robots whose joint maps are constant in body axes, or are once universal joints are two hinges each. Others have the
+derivatives of their tape.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from psiphi.lowering.forward_slopes import ForwardSlopes
 from psiphi.lowering.inverse_changes import InverseChange, InverseGradient
 from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import InverseSlopes
+from psiphi.model.hinged import hinged
 from psiphi.model.model import Model
 from psiphi.operators import vector
 from psiphi.operators.expression import Expression
@@ -56,7 +58,7 @@ def _loads(e: Expression) -> Loads:
 
 def coriolis(equation: Equation) -> InverseSlopes | None:
     """The Coriolis matrix by composites, where an equation asks for it."""
-    if len(equation.results) != 1 or not _plain(equation):
+    if len(equation.results) != 1 or not _plain(equation) or not has_constant_maps(equation.model):
         return None
     (e,) = equation.results.values()
     return InverseSlopes(coriolis=True) if _same(e, Operators(equation.model).coriolis) else None
@@ -77,7 +79,8 @@ def forward_dynamics(model: Model, u: Expression, loads: Loads = NO_LOADS) -> Ex
 
 
 def _plain(equation: Equation) -> bool:
-    return has_constant_maps(equation.model) and bool(equation.model.joints) and not equation.added and not equation.velocities
+    model = equation.model
+    return has_constant_maps(hinged(model)) and bool(model.joints) and not equation.added and not equation.velocities
 
 
 def _word(u: Expression) -> str:

@@ -32,7 +32,10 @@ from psiphi.runtime.launching import few_states, launch, loaded
 from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.runtime.quickcall import on_the_host, quickcall
 from psiphi.runtime.threads import run
+from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.roll import Rolled
+from psiphi.sweeps.staged import Staged
 from psiphi.tape.tape import Count
 
 ROOMS = (  # whose code decides what comes out
@@ -64,6 +67,7 @@ class Request:
     axes: str = "world"
 
 
+AXES = 24 if np.__version__.startswith("1.") else 56  # of all results of a function; NumPy has eight more for batches
 KEPT = 64  # functions from other processes that one holds on to
 _unpickled: dict[str, Function] = {}
 
@@ -102,9 +106,10 @@ class Source:
         return passes.program(self.asked, self.tree)
 
     @property
-    def code(self) -> passes.Code:
+    def code(self) -> Straight | Rolled:
         """One tape, or loops over classes of links."""
-        return passes.code(self.asked)
+        code = passes.code(self.asked)
+        return code.straight if isinstance(code, Staged) else code
 
     @property
     def written_out(self) -> bool:
@@ -114,7 +119,12 @@ class Source:
     @property
     def count(self) -> Count:
         """Exact operation count of one evaluation."""
-        return self._count or self.code.count
+        return self._count or passes.code(self.asked).count
+
+    @property
+    def flops(self) -> int:
+        """Multiplications, additions, divisions and square roots of one evaluation."""
+        return self.count.flops
 
     def explain(self) -> str:
         """How the equation became sweeps, and what they cost."""
@@ -124,7 +134,7 @@ class Source:
 
     def ir(self, char: str = "d") -> str:
         """The LLVM IR of the loop for one dtype."""
-        return self.target.emit(self.code, char)
+        return self.target.emit(passes.code(self.asked), char)
 
     def compile(self, char: str) -> int:
         """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""
@@ -243,6 +253,9 @@ def _char(values: Any, dtype: Any) -> str:
 
 def _gufunc(source: Source) -> np.ufunc:
     inputs, outputs = source.arguments
+    if sum(len(arg.shape) for arg in outputs) > AXES:
+        cause = f"{source.request.name} has {len(outputs)} results, more than a function of NumPy's takes"
+        raise StateError(cause, "name fewer arguments, or take jvp or vjp")
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     doc = c_string(f"{source.text} of {source.model.name}")

@@ -26,6 +26,7 @@ from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model import motors
 from psiphi.model.model import Model
+from psiphi.spatial.entries import largest
 from psiphi.wording import shown
 
 ASKED = ("nq", "nv", "forward_dynamics")
@@ -173,7 +174,7 @@ class Plant:
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         """(..., 2): the largest position and velocity error of the constraints; None where there are none."""
         own = getattr(self.given, "constraint_residual", None)
-        return None if own is None else np.abs(np.asarray(own(q, v), dtype=float)).max(axis=-1, initial=0.0)
+        return None if own is None else largest(np.asarray(own(q, v), dtype=float))
 
     def changes(self) -> list[Any]:
         """Contacts made and lost since this was asked: (name, what, value, ago) each."""

@@ -43,6 +43,8 @@ def text(robot: Model, file: Path) -> str:
     for shape in getattr(robot, "shapes", ()):
         shapes.setdefault(shape.link, []).append(shape)
     words = {"name": robot.name, "order": "given"}
+    if any(shape.kind == "capsule" for shape in getattr(robot, "shapes", ())):
+        words["version"] = "1.2"  # of URDF: with which other readers know capsules
     lines = ['<?xml version="1.0" encoding="utf-8"?>', tag("robot", words, end=">")]
     if tuple(robot.gravity_vector.tolist()) != EARTH:
         lines.append(tag("  gravity", {"xyz": numbers(robot.gravity_vector)}))

@@ -3,7 +3,7 @@
 Comes in: straight-line code, or loops of it. Goes out: text. What a target is, and which of them run here: `runtime/target.py`.
 
     c.py           C99, for other people's programs, of lines in c_lines.py; c_loops.py writes what is long: pieces, and loops
-                   over links; c_files.py puts a header and a test program beside it
+                   over links; c_columns.py matrices of large robots; c_files.py puts a header and a test program beside it
     casadi_c.py    C with CasADi's interface, Jacobian included
     plain.py       LLVM IR of one C function that calls nothing, for object code of other machines
     wasm.py        WebAssembly in a JavaScript module, for pages

@@ -3,16 +3,17 @@
     void forward_dynamics(const double *q, const double *v, const double *tau, double *a)
 
 takes the inputs of the quantity in their order, then its outputs; matrices are row by row. Results are stored last, so
-that an output may be one of the inputs' arrays. Long tapes and large robots are several functions, and loops (`c_loops.py`);
-`c_files.py` puts a header and a test program beside it.
+that an output may be one of the inputs' arrays. Long tapes and large robots are several functions, and loops (`c_loops.py`,
+`c_columns.py`); `c_files.py` puts a header and a test program beside it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from psiphi.emitters.c_columns import Columns, ColumnsCode
 from psiphi.emitters.c_lines import REAL, Dialect, alive
 from psiphi.emitters.c_loops import CutCode, LoopedCode, framed_function
 from psiphi.errors import StateError
@@ -32,7 +33,7 @@ TAKEN = """\
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while sin cos sqrt sinf cosf sqrtf
 """  # C99's own words, and what a robot's function calls
-Code = Straight | Rolled
+Code = Straight | Rolled | Columns
 
 
 class C99:
@@ -66,25 +67,29 @@ def function(code: Code, name: str, char: str = "d", trig: dict[Op, str] | None 
     """The lines of the function; `trig` names other sines and cosines than the library's."""
     head = f"{'static ' * static}void {name}({', '.join(parameters(code, name, char))})"
     dialect, made = Dialect.of(char, trig), in_frame(code)
+    if isinstance(made, ColumnsCode):
+        return list(made.function(head, name, dialect))
     if made is not None:
         return list(framed_function(made, head, name, dialect))
     assert isinstance(code, Straight)
     return [head, "{", *(f"    {line}" for line in _body(code, dialect)), "}"]
 
 
-def in_frame(code: Code) -> CutCode | LoopedCode | None:
+def in_frame(code: Code) -> CutCode | LoopedCode | ColumnsCode | None:
     """Code that is too long for one function; None for the others."""
+    if isinstance(code, Columns):
+        return ColumnsCode(code)
     if isinstance(code, Rolled):
         return LoopedCode(code)
     size = len(_computed(code))
     if size > MOST:
         cause = f"{code.program.name} would be {size} lines of C: over so many bodies it is no sweep, and fits no loop"
-        raise StateError(cause, "emit what it is made of, such as inverse_dynamics or forward_dynamics, which is loops")
+        raise StateError(cause, "emit what it is made of, such as inverse_dynamics or forward_dynamics, which are loops")
     return CutCode(code) if size > LONG else None
 
 
-def parameters(code: Code, name: str, char: str = "d") -> list[str]:
-    """Its arguments, as C declares them."""
+def parameters(code: Code, name: str, char: str = "d", known: Collection[str] = ()) -> list[str]:
+    """Its arguments, as C declares them; none for those that are `known`."""
     check_name(name)
     real, _ = REAL[char]
     inputs, outputs = code.program.inputs, code.program.outputs
@@ -92,7 +97,8 @@ def parameters(code: Code, name: str, char: str = "d") -> list[str]:
         check_name(word)
         if LOCAL.fullmatch(word):
             raise StateError(f"{shown(word)} is the name of one of the function's own numbers", "call the vector otherwise")
-    return [f"const {real} *{arg.name}" for arg in inputs] + [f"{real} *{arg.name}" for arg in outputs]
+    taken = [f"const {real} *{arg.name}" for arg in inputs if arg.name not in known]
+    return taken + [f"{real} *{arg.name}" for arg in outputs]
 
 
 def known_code(code: Any) -> Code:
@@ -108,13 +114,16 @@ def check_name(name: object) -> None:
         raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
 
 
-def comment(code: Code, about: str, char: str = "d") -> Iterator[str]:
+def comment(code: Code, about: str, char: str = "d", known: Collection[str] = ()) -> Iterator[str]:
     """What the function is, takes and costs."""
     count, size, made = code.count, 8 if char == "d" else 4, in_frame(code)
     yield f"/* {c_comment(about or code.program.name)}"
     for kind, group in (("in", code.program.inputs), ("out", code.program.outputs)):
         for arg in group:
-            yield f" *   {kind:<4}{arg.name:<6} {_shape(arg)}"
+            if arg.name in known:
+                yield f" * {arg.name}: {_shape(arg)}, at the head of the source file."
+            else:
+                yield f" *   {kind:<4}{arg.name:<6} {_shape(arg)}"
     yield f" * {count.mul} *, {count.add} + or -, {count.div} /, {count.sqrt} sqrt, {count.trig} sin or cos. SI units."
     waiting = most_alive(code)
     if made is not None:

@@ -3,12 +3,13 @@
     void NAME(const double *q, ..., double *a);                       one state
     void NAME_batch(size_t n, const double *restrict q, ...);         n states, one after the other
 
+Where numbers of the robot are inputs (`robot.free`), they can be `static const` tables instead, to be changed by hand.
 `trig="own"` brings sines and cosines along: nothing of a C library is called but sqrt, an instruction on most machines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -46,12 +47,15 @@ def c_files(
     cases: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
     char: str = "d",
     trig: str = "libm",
+    constants: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, str]:
-    """{file name: text}; `cases` are (inputs, right results), which the test program compares."""
+    """{file name: text}; `cases` are (inputs, right results), which the test program compares. Inputs among the `constants` are
+    no arguments, but `static const` tables at the head of the source file."""
     check_name(name)
+    known = constants or {}
     if trig not in TRIG:
         raise StateError(f"trig is {shown(trig)}, expected 'libm' or 'own'", "libm is the C library's")
-    given = parameters(code, name, char)
+    given = parameters(code, name, char, known)
     each = ", ".join(given)
     many = ", ".join(["size_t n", *(word.replace("*", "*restrict ") for word in given)])
     guard = f"PSIPHI_{name.upper()}_H"
@@ -63,7 +67,7 @@ def c_files(
         'extern "C" {',
         "#endif",
         "",
-        *comment(code, about, char),
+        *comment(code, about, char, known),
         f"void {name}({each});",
         "",
         "/* The same of n states, one after the other in every array; arrays do not overlap. */",
@@ -81,19 +85,45 @@ def c_files(
         "#include <math.h>",
         "",
         *(_own_trig(name, char) if own and code.count.trig else ()),
-        *function(code, name, char, own),
+        *(function(code, name, char, own) if not known else _with_constants(code, name, each, char, own, known)),
         "",
-        *_batch(code, name, many),
+        *_batch(code, name, many, known),
     ]
-    files = {f"{name}.h": header, f"{name}.c": source, f"{name}_test.c": list(_test(code, name, cases, char))}
+    files = {f"{name}.h": header, f"{name}.c": source, f"{name}_test.c": list(_test(code, name, cases, char, known))}
     return {file: "\n".join([*lines, ""]) for file, lines in files.items()}
 
 
-def _batch(code: Code, name: str, many: str) -> Iterator[str]:
+def _with_constants(
+    code: Code, name: str, each: str, char: str, own: dict[Op, str], known: Mapping[str, np.ndarray]
+) -> Iterator[str]:
+    """Tables of numbers that somebody may change by hand, and the function that reads them."""
+    for arg in code.program.inputs:
+        if arg.name in known:
+            yield from _table(f"{name}_{arg.name}", arg.size, [known[arg.name]], char)
+    yield ""
+    yield from function(code, f"{name}_of", char, own, static=True)
+    yield ""
+    yield f"void {name}({each})"
+    yield "{"
+    words = [f"{name}_{arg.name}" if arg.name in known else arg.name for arg in (*code.program.inputs, *code.program.outputs)]
+    yield f"    {name}_of({', '.join(words)});"
+    yield "}"
+
+
+def _table(name: str, size: int | str, rows: Sequence[np.ndarray], char: str) -> Iterator[str]:
+    """static const double NAME[size] = {...}, a line for each row."""
+    real, suffix = REAL[char]
+    numbers = (np.ravel(np.asarray(row, dtype=float)).tolist() for row in rows)
+    lines = ",\n".join("    " + ", ".join(f"{x!r}{suffix}" for x in row) for row in numbers)
+    yield f"static const {real} {name}[{size}] = {{\n{lines}}};"
+
+
+def _batch(code: Code, name: str, many: str, known: Collection[str]) -> Iterator[str]:
     yield f"void {name}_batch({many})"
     yield "{"
     yield "    for (size_t i = 0; i < n; ++i) {"
-    places = [f"&{arg.name}[{arg.size}u * i]" for arg in (*code.program.inputs, *code.program.outputs)]
+    taken = [arg for arg in (*code.program.inputs, *code.program.outputs) if arg.name not in known]
+    places = [f"&{arg.name}[{arg.size}u * i]" for arg in taken]
     yield f"        {name}({', '.join(places)});"
     yield "    }"
     yield "}"
@@ -136,7 +166,7 @@ def _polynomial(words: str) -> str:
     return text
 
 
-def _test(code: Code, name: str, cases: Sequence, char: str) -> Iterator[str]:
+def _test(code: Code, name: str, cases: Sequence, char: str, known: Collection[str]) -> Iterator[str]:
     real, suffix = REAL[char]
     inputs, outputs = code.program.inputs, code.program.outputs
     yield f"/* Right numbers for {name}: prints the largest error of each result, and returns 0 where all are small. */"
@@ -147,9 +177,9 @@ def _test(code: Code, name: str, cases: Sequence, char: str) -> Iterator[str]:
     yield f"#define CASES {len(cases)}"
     for place, group in ((0, inputs), (1, outputs)):
         for i, arg in enumerate(group):
-            rows = [np.ravel(np.asarray(case[place][i], dtype=float)).tolist() for case in cases]
-            numbers = ",\n".join("    " + ", ".join(f"{x!r}{suffix}" for x in row) for row in rows)
-            yield f"static const {real} {'right_' * place}{arg.name}[CASES * {max(1, arg.size)}] = {{\n{numbers}}};"
+            if place or arg.name not in known:
+                size = f"CASES * {max(1, arg.size)}"
+                yield from _table(f"{'right_' * place}{arg.name}", size, [case[place][i] for case in cases], char)
     yield ""
     yield f"static int close_to(const char *what, const {real} *x, const {real} *y, int n)"
     yield "{"
@@ -168,7 +198,8 @@ def _test(code: Code, name: str, cases: Sequence, char: str) -> Iterator[str]:
     for arg in outputs:
         yield f"    static {real} {arg.name}[CASES * {arg.size}];"
     yield "    int good = 1;"
-    yield f"    {name}_batch(CASES, {', '.join(arg.name for arg in (*inputs, *outputs))});"
+    taken = [arg.name for arg in (*inputs, *outputs) if arg.name not in known]
+    yield f"    {name}_batch(CASES, {', '.join(taken)});"
     for arg in outputs:
         yield f'    good &= close_to("{arg.name}", {arg.name}, right_{arg.name}, CASES * {arg.size});'
     yield "    return good ? 0 : 1;"

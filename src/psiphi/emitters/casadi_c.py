@@ -1,4 +1,5 @@
-"""A C file with CasADi's own interface: `casadi.external("f", "./f.so")` takes it as it is, and so does acados.
+"""A C file with CasADi's own interface: `casadi.external("f", "./f.so")` takes it as it is. acados takes the same with `int`
+where CasADi has `long long int`: the target acados.
 
     f(arg, res, iw, w, mem)      the function; f_n_in, f_name_in, f_sparsity_in, f_work, ... say what it is
     jac_f                        its Jacobian, blocks d result / d argument, where q is a vector space
@@ -22,7 +23,7 @@ HEAD = """\
 #define casadi_real double
 #endif
 #ifndef casadi_int
-#define casadi_int long long int
+#define casadi_int {integer}
 #endif
 #if defined(_WIN32)
 #define PSIPHI_EXPORT __declspec(dllexport)
@@ -33,7 +34,10 @@ HEAD = """\
 
 
 class CasADiC:
-    """C with CasADi's interface, for optimisers."""
+    """C with CasADi's interface, for optimisers; `integer` is what they count with."""
+
+    def __init__(self, integer: str = "long long int"):
+        self.integer = integer
 
     def lanes(self, char: str) -> int:
         return 1
@@ -44,14 +48,14 @@ class CasADiC:
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "", slopes: Any = None) -> str:
         if char != "d":
             raise StateError("CasADi computes in double", "leave out --type float")
-        return casadi_source(code, slopes, name, about)
+        return casadi_source(code, slopes, name, about, self.integer)
 
 
-def casadi_source(code: Any, slopes: Any, name: str, about: str = "") -> str:
+def casadi_source(code: Any, slopes: Any, name: str, about: str = "", integer: str = "long long int") -> str:
     """The text of the file; `slopes` is the code of all Jacobians, results by arguments, or None."""
     own = known_code(code)
     inputs, outputs = own.program.inputs, own.program.outputs
-    lines = [*comment(own, about), HEAD, *function(own, f"{name}_run", static=True), ""]
+    lines = [*comment(own, about), HEAD.format(integer=integer), *function(own, f"{name}_run", static=True), ""]
     lines += _function(name, f"{name}_run", inputs, outputs, inputs, [(_columns(arg), _shape(arg)) for arg in outputs])
     if slopes is not None:
         made = known_code(slopes)
@@ -85,7 +89,7 @@ def _function(
     yield "    return 0;"
     yield "}"
     for side, group, shapes in (
-        ("in", given, [(arg.size, 1) for arg in given]),
+        ("in", given, [(arg.size, 1) if arg in used else _shape(arg) for arg in given]),  # a Jacobian is told the results
         ("out", results, [shape for _, shape in blocks]),
     ):
         yield f"PSIPHI_EXPORT casadi_int {name}_n_{side}(void) {{ return {len(group)}; }}"

@@ -34,7 +34,7 @@ def deliver(w: Width, streams: bool) -> str:
         "%found = load i32, ptr %where",
         "%at = zext i32 %found to i64",
     ]
-    tile = [*_tile(w, "t"), *rows_out(w, [f"%t.x{i}" for i in range(w.lanes)])] if w.lanes > 1 else []
+    tile = lambda mask: [*_tile(w, "t"), *rows_out(w, [f"%t.x{i}" for i in range(w.lanes)], mask)]  # noqa: E731
     other = _Stream(w).text() if streams and w.bytes == LINE else ""
     seams = [f"%seams = alloca [{4 * w.lanes * LINE} x i8], align {LINE}"] if other else []
     text = grid("deliver", w, *cells(w), tile, ", ptr %places, ptr %blank, i1 %past", place, other, seams)

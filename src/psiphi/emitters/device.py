@@ -21,7 +21,7 @@ from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import BASE, Parking
 from psiphi.emitters.reduction import fewer_turns, sincos_of_any
 from psiphi.emitters.segments import Places, Segment, Store, angles_first, riders
-from psiphi.emitters.staging import SHARED, STAGE, Block, Staging, brought_out, moved, own_row, places
+from psiphi.emitters.staging import SHARED, STAGE, Block, Staging, brought_out, fetched, moved, own_row, places
 from psiphi.emitters.team import CELLS, LANES, Role, Sharing, Team, TeamParking
 from psiphi.emitters.trig import tame_sincos
 from psiphi.sweeps.drive import Straight
@@ -41,6 +41,11 @@ class Shell(Protocol):
 
     sync: str  # the line at which the threads of a warp wait for each other
     sync_all: str  # those of a block
+    processors: str  # the line that says how many multiprocessors there are, as %processors (i64)
+
+    def fetch(self, pointer: str) -> str:
+        """The line that asks for the memory at a pointer, without waiting for it."""
+        ...
 
     def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
         """The function of pointers (%<name>.array; those called in... are only read) and whole numbers (%<name>, i64), in which
@@ -78,10 +83,12 @@ class _Kernel:
         cells = team.cells * LANES * w.bytes if team else 0
         room = min(STAGE, SHARED - cells)
         self.staging = Staging.of(code.program.inputs, code.program.outputs, w, room, team is not None)
-        self.block = Block(len(team.roles), self.staging.stage + cells, len(team.roles), TEAMS) if team else self.staging.block
         self.parts: list[tuple[_Angles, Parking]] = []
         for role in team.roles if team else (None,):
             self.parts.append(self._part(role, self.parts[-1][1].count if self.parts else 0))
+        words = max(parking.most for _, parking in self.parts) * w.bytes // 4
+        roles, stage = len(self.parts), self.staging.stage + cells
+        self.block = Block(roles, stage, roles, TEAMS) if team else self.staging.block.holding(words)
 
     @property
     def parks(self) -> int:
@@ -112,7 +119,7 @@ class _Kernel:
     def body(self) -> list[str]:
         rows, w, last = (*self.staging.inputs, *self.staging.outputs), self.w, len(self.parts) - 1
         lines = [f"%{BASE} = alloca [{self.parks * w.bytes} x i8], align {w.bytes}"] if self.parks else []
-        lines += [*places(), *(line for row in rows for line in own_row(row, w))]
+        lines += [*places(), *(line for row in rows for line in own_row(row, w)), *self._ahead()]
         if self.team:
             cases = " ".join(f"i32 {r}, label %role{r}" for r in range(last))
             lines += [
@@ -137,6 +144,13 @@ class _Kernel:
         sync = [self.shell.sync_all if self.team else self.shell.sync] if rows else []
         lines = moved(rows, self.w, inwards, r, len(self.parts)) if rows else []
         return [*lines, *sync] if inwards else [*sync, *lines]
+
+    def _ahead(self) -> list[str]:
+        """What will be read half a turn of the card's warps from now."""
+        busy = self.block.least * self.block.groups
+        rows = [row for row in self.staging.inputs if row.arg.size]
+        turn = [self.shell.processors, f"%turn = mul i64 %processors, {busy // 2}"]
+        return [*turn, *fetched(rows, self.w, "turn", self.shell.fetch)]
 
 
 class _Angles(Emitter):

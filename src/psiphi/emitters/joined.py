@@ -79,9 +79,11 @@ class Several:
 
 @dataclass(frozen=True)
 class Looped:
-    """A block in loops: where its own frame begins, and what is copied before and after."""
+    """A block in loops: where its own frame begins, and what is copied before and after. `text` is the first of the blocks that
+    are the same loops, which has their code."""
 
     name: str
+    text: str
     rolled: Rolled
     start: int
     before: tuple[Move, ...]
@@ -159,4 +161,5 @@ class BlockFrame:
             [(self.places[at.get(arg.name, arg.name)], start + places[0], arg.size) for arg, places in group]
             for group in (kernel.inputs, kernel.outputs)
         )
-        return Looped(name, rolled, start, tuple(inputs), tuple((b, a, n) for a, b, n in outputs), kernel.frame)
+        text = next(other for other, (code, _) in self.named.items() if code is rolled)
+        return Looped(name, text, rolled, start, tuple(inputs), tuple((b, a, n) for a, b, n in outputs), kernel.frame)

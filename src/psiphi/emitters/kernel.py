@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from numpy import ndindex
+
 from psiphi.emitters import quick
 from psiphi.emitters.delivery import deliver, place_tables
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
-from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
 ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
@@ -119,8 +120,6 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
     core = len(arguments)
     load, before, after = [], [], []
     for i, (arg, places) in enumerate(arguments):
-        if len(arg.shape) > (3 if _is_run(places) else 2):
-            raise StateError(f"{arg.name} has the shape {arg.shape}: too many axes for a kernel", "make it a matrix")
         strides = [core + d for d in range(len(arg.shape))]
         core += len(arg.shape)
         row, column = (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
@@ -140,12 +139,11 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
             before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
             verb, lines = ("pack", before) if i < len(kernel.inputs) else ("unpack", after)
             lines.append(f"call void @{verb}.{w.suffix}({given})")
-            if len(arg.shape) == 3:  # matrices one after the other: the first was above
-                load += _stride(f"lead{i}", strides[0])
-                for k in range(1, arg.shape[0]):
-                    lines.append(f"%way{i}.{k} = mul i64 %lead{i}, {k}")
-                    lines.append(f"%at{i}.{k} = getelementptr i8, ptr %at{i}, i64 %way{i}.{k}")
-                    lines.append(f"%frame{i}.{k} = getelementptr i8, ptr %frame{i}, i64 {k * rows * columns * w.bytes}")
+            for axis in range(len(arg.shape) - 2):
+                load += _stride(f"lead{i}.{axis}", strides[axis])
+            for k, at in enumerate(ndindex(arg.shape[:-2])):  # matrices one after the other: the first was above
+                if k:
+                    lines += _matrix_at(i, k, at, rows * columns * w.bytes)
                     own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(f"%frame{i},", f"%frame{i}.{k},")
                     lines.append(f"call void @{verb}.{w.suffix}({own})")
         else:
@@ -178,6 +176,17 @@ done:
   ret void
 }}
 """
+
+
+def _matrix_at(i: int, k: int, at: tuple[int, ...], size: int) -> list[str]:
+    """Where the matrix `at` of a stack, the k-th one, stands in NumPy's array, and in the frame."""
+    lines, here = [], f"%at{i}"
+    for axis, index in enumerate(at):
+        lines.append(f"%way{i}.{k}.{axis} = mul i64 %lead{i}.{axis}, {index}")
+        there = f"%at{i}.{k}" if axis == len(at) - 1 else f"%by{i}.{k}.{axis}"
+        lines.append(f"{there} = getelementptr i8, ptr {here}, i64 %way{i}.{k}.{axis}")
+        here = there
+    return [*lines, f"%frame{i}.{k} = getelementptr i8, ptr %frame{i}, i64 {k * size}"]
 
 
 def behind(frame: int, w: Width) -> int:

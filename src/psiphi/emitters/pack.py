@@ -6,13 +6,16 @@ lanes x lanes numbers are transposed in registers, the last tile under a mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from psiphi.emitters.llvm import Width
 
 ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count"
 
 
+Tile = Callable[[str], list[str]]  # the lines of a tile: of all its cells (""), or of those that a mask names
 SIDE_BY_SIDE = ["%at = add i64 %cell, 0"]
 
 
@@ -21,7 +24,7 @@ def grid(
     w: Width,
     full: list[str],
     part: list[str],
-    tile: list[str],
+    tile: Tile,
     more: str = "",
     place: list[str] = SIDE_BY_SIDE,
     other: str = "",
@@ -124,11 +127,11 @@ def pack(w: Width) -> str:
         f"%fl = getelementptr {w.fp}, ptr %f, i64 %lane",
         f"store {w.fp} %x, ptr %fl",
     ]
-    return grid("pack", w, full, part, _pack_tile(w))
+    return grid("pack", w, full, part, partial(_pack_tile, w))
 
 
 def unpack(w: Width) -> str:
-    return grid("unpack", w, *cells(w), _unpack_tile(w))
+    return grid("unpack", w, *cells(w), partial(_unpack_tile, w))
 
 
 def cells(w: Width) -> tuple[list[str], list[str]]:
@@ -152,27 +155,43 @@ def cells(w: Width) -> tuple[list[str], list[str]]:
     return full, part
 
 
-def _tiles(w: Width, tile: list[str]) -> str:
-    """The loop over tiles of `lanes` cells, for contiguous elements."""
+def _tiles(w: Width, tile: Tile) -> str:
+    """The loop over tiles of `lanes` cells, for contiguous elements: whole ones, and the last one under a mask."""
     if w.lanes == 1:
         return "tile:\n  br label %done"
     newline = "\n  "
     steps = ", ".join(f"i64 {i}" for i in range(w.lanes))
+    place = [
+        f"%t.bytes = mul i64 %t, {w.scalar_bytes}",
+        f"%t.slot = mul i64 %t, {w.bytes}",
+        "%t.f = getelementptr i8, ptr %frame, i64 %t.slot",
+    ]
+    last = _renamed([*place, *tile("%t.mask")], "last.")
     return f"""tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
-  %t.more = icmp slt i64 %t, %cells
-  br i1 %t.more, label %tile.body, label %done
+  %t.next = add i64 %t, {w.lanes}
+  %t.more = icmp sle i64 %t.next, %cells
+  br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
+  {newline.join([*place, *tile("")])}
+  br label %tile
+tile.rest:
   %t.left = sub i64 %cells, %t
+  %t.some = icmp sgt i64 %t.left, 0
+  br i1 %t.some, label %tile.last, label %done
+tile.last:
   %t.left.1 = insertelement <{w.lanes} x i64> poison, i64 %t.left, i32 0
   %t.left.n = shufflevector <{w.lanes} x i64> %t.left.1, <{w.lanes} x i64> poison, <{w.lanes} x i32> zeroinitializer
   %t.mask = icmp slt <{w.lanes} x i64> <{steps}>, %t.left.n
-  %t.bytes = mul i64 %t, {w.scalar_bytes}
-  %t.slot = mul i64 %t, {w.bytes}
-  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
-  {newline.join(tile)}
-  %t.next = add i64 %t, {w.lanes}
-  br label %tile"""
+  {newline.join(last)}
+  br label %done"""
+
+
+def _renamed(lines: list[str], prefix: str) -> list[str]:
+    """The same lines with names of their own."""
+    names = {line.split(" = ")[0][1:] for line in lines if " = " in line}
+    other = lambda found: f"%{prefix}{found[1]}" if found[1] in names else found[0]  # noqa: E731
+    return [re.sub(r"%([\w.]+)", other, line) for line in lines]
 
 
 def pack_declarations(w: Width) -> list[str]:
@@ -185,11 +204,12 @@ def pack_declarations(w: Width) -> list[str]:
     ]
 
 
-def transpose(w: Width, rows: list[str]) -> tuple[list[str], list[str]]:
-    """Instructions that transpose lanes x lanes registers, and the names of the results: log2(lanes) rounds of swaps."""
+def transpose(w: Width, rows: list[str], rounds: int | None = None) -> tuple[list[str], list[str]]:
+    """Instructions that transpose lanes x lanes registers, and the names of the results: log2(lanes) rounds of swaps, of which
+    the first so many, where the others have been made."""
     lines: list[str] = []
     step = 1
-    while step < w.lanes:
+    while step < (w.lanes if rounds is None else 1 << rounds):
         new = list(rows)
         for i in range(w.lanes):
             if i & step:
@@ -206,42 +226,58 @@ def transpose(w: Width, rows: list[str]) -> tuple[list[str], list[str]]:
     return lines, rows
 
 
-def _pack_tile(w: Width) -> list[str]:
-    if w.lanes == 1:
-        return []
-    T, lines = w.type, []
-    for lane in range(w.lanes):
-        lines.append(f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes")
-        lines.append(
-            f"%tr{lane} = call {T} @llvm.masked.load.{w.suffix}.p0(ptr %ta{lane}, i32 {w.scalar_bytes}, "
-            f"<{w.lanes} x i1> %t.mask, {T} zeroinitializer)"
-        )
-    swaps, columns = transpose(w, [f"%tr{lane}" for lane in range(w.lanes)])
+def _pack_tile(w: Width, mask: str) -> list[str]:
+    lines = [f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes" for lane in range(w.lanes)]
+    rounds = None if mask else w.lanes.bit_length() - 2
+    lines += _masked_rows(w, mask) if mask else _halves(w)
+    swaps, columns = transpose(w, [f"%tr{lane}" for lane in range(w.lanes)], rounds)
     lines += swaps
     for i, column in enumerate(columns):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
-        lines.append(f"store {T} {column}, ptr %tf{i}, align {w.bytes}")
+        lines.append(f"store {w.type} {column}, ptr %tf{i}, align {w.bytes}")
     return lines
 
 
-def _unpack_tile(w: Width) -> list[str]:
-    if w.lanes == 1:
-        return []
+def _masked_rows(w: Width, mask: str) -> list[str]:
+    """The rows of a tile that ends with the arrays."""
+    T, given = w.type, f"i32 {w.scalar_bytes}, <{w.lanes} x i1> {mask}, {w.type} zeroinitializer"
+    return [f"%tr{k} = call {T} @llvm.masked.load.{w.suffix}.p0(ptr %ta{k}, {given})" for k in range(w.lanes)]
+
+
+def _halves(w: Width) -> list[str]:
+    """The rows of a tile after the last of its rounds: halves of rows are swapped as they are loaded, by where they go."""
+    half, T = w.lanes // 2, f"<{w.lanes // 2} x {w.fp}>"
+    lines, both = [], ", ".join(f"i32 {i}" for i in range(w.lanes))
+    for k in range(w.lanes):
+        lines += [
+            f"%tb{k} = getelementptr i8, ptr %ta{k}, i64 {half * w.scalar_bytes}",
+            f"%tl{k} = load {T}, ptr %ta{k}, align {w.scalar_bytes}",
+            f"%th{k} = load {T}, ptr %tb{k}, align {w.scalar_bytes}",
+        ]
+    for k in range(half):
+        for side, at in (("l", k), ("h", k + half)):
+            given = f"{T} %t{side}{k}, {T} %t{side}{k + half}"
+            lines.append(f"%tr{at} = shufflevector {given}, <{w.lanes} x i32> <{both}>")
+    return lines
+
+
+def _unpack_tile(w: Width, mask: str) -> list[str]:
     lines = []
     for i in range(w.lanes):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
         lines.append(f"%tr{i} = load {w.type}, ptr %tf{i}, align {w.bytes}")
-    return [*lines, *rows_out(w, [f"%tr{i}" for i in range(w.lanes)])]
+    return [*lines, *rows_out(w, [f"%tr{i}" for i in range(w.lanes)], mask)]
 
 
-def rows_out(w: Width, cells: list[str]) -> list[str]:
-    """A tile's cells, to each lane's array."""
+def rows_out(w: Width, cells: list[str], mask: str) -> list[str]:
+    """A tile's cells, to each lane's array; those that a mask names, if one is given."""
     T = w.type
     lines, rows = transpose(w, cells)
     for lane, row in enumerate(rows):
         lines.append(f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes")
-        lines.append(
-            f"call void @llvm.masked.store.{w.suffix}.p0({T} {row}, ptr %ta{lane}, i32 {w.scalar_bytes}, "
-            f"<{w.lanes} x i1> %t.mask)"
-        )
+        if mask:
+            given = f"{T} {row}, ptr %ta{lane}, i32 {w.scalar_bytes}, <{w.lanes} x i1> {mask}"
+            lines.append(f"call void @llvm.masked.store.{w.suffix}.p0({given})")
+        else:
+            lines.append(f"store {T} {row}, ptr %ta{lane}, align {w.scalar_bytes}")
     return lines

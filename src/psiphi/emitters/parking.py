@@ -36,6 +36,7 @@ class Parking(Emitter):
         own = Segment(segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given))  # parked numbers join it
         super().__init__(own, width)
         self.registers, self.places = registers, 0
+        self.most = 0  # numbers held at once
         self.idle: list[int] = []  # places
         self.names.update(known or {})
         self.held: set[int] = set(self.names)
@@ -60,6 +61,7 @@ class Parking(Emitter):
                 self.readers[read].pop()
             for number in (*its, node):
                 self._keep(number)
+            self.most = max(self.most, min(len(self.held), self.registers))
             while len(self.held) > self.registers:
                 self._park(max(self.held, key=lambda number: self.readers[number][-1]))
         for stores in waiting.values():

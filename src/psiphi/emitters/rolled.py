@@ -55,7 +55,7 @@ class Tables:
 
     def __init__(self, rolled: Rolled, dtype: str):
         tree, n = rolled.tree, len(rolled.tree.links)
-        columns = [[n if parent == WORLD else parent for parent in tree.parent], rolled.param_start]
+        columns = [[n if parent == WORLD else parent for parent in rolled.parents], rolled.param_start]
         columns += [[tree.slices(k)[place].start for k in range(n)] for place in places(rolled)]
         for stage in rolled.stages:
             columns += [stage.order, stage.ids]

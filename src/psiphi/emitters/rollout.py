@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from psiphi.emitters.joined import PAD, BlockFrame, Looped, Move, PlacedBlock, Several
+from psiphi.emitters.joined import PAD, BlockFrame, Looped, Move, Named, PlacedBlock, Several
 from psiphi.emitters.kernel import Kernel, declarations, frame_memory, side_by_side
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
@@ -19,6 +19,7 @@ from psiphi.emitters.rolled import rolled_text, tables
 from psiphi.emitters.straight import angles
 from psiphi.emitters.trig import sincos, sincos_loop
 from psiphi.sweeps.program import Argument
+from psiphi.sweeps.staged import Staged
 from psiphi.tape.tape import Count
 
 WORDS = 4  # of an array in `call`
@@ -55,13 +56,15 @@ class Rollout:
     sample: tuple[str, ...]
     repeats: tuple[Repeat, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)  # blocks that run only where a place is not 0 in some lane
+    first: tuple[str, ...] = ("start",)  # blocks that run once, before the first step
+    starts: bool = False  # whether the first sample is where it began (on cards)
 
 
 def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
     """The IR of one rollout for single elements and for `lanes` at a time."""
     widths = [Width("double", 1)] + ([Width("double", lanes)] if lanes > 1 else [])
     blocks = rollout.frame.blocks.values()
-    loops = [block for block in blocks if isinstance(block, Looped)]
+    loops = [block for block in blocks if isinstance(block, Looped) and block.text == block.name]
     parts = [declarations(widths), COPY, *(tables(block.rolled, block.name, "double") for block in loops)]
     for w in widths:
         parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
@@ -86,10 +89,17 @@ class Single:
         return sum((self.frame.named[name][0].count for name in self.order), Count())
 
 
+def staged_kernel(staged: Staged, fma: bool) -> Kernel:
+    """The gufunc loop of stages, loops over links among them."""
+    named: Named = {name: (code, at) for name, code, at in staged.blocks}
+    program = staged.program
+    return single_kernel(Single(BlockFrame(named), tuple(named), program.inputs, program.outputs), fma)
+
+
 def single_kernel(single: Single, fma: bool) -> Kernel:
     """Its gufunc loop."""
     blocks = single.frame.blocks.values()
-    loops = [block for block in blocks if isinstance(block, Looped)]
+    loops = [block for block in blocks if isinstance(block, Looped) and block.text == block.name]
 
     def text(w: Width) -> str:
         shared = [COPY, *(tables(block.rolled, block.name, w.fp) for block in loops)] if loops and w.lanes == 1 else []
@@ -170,12 +180,12 @@ def _loops(block: Looped, w: Width, fma: bool) -> str:
     copies = [copy(move, i) for i, move in enumerate((*block.before, *block.after))]
     inside = [
         f"%own = getelementptr i8, ptr %frame, i64 {block.start * w.bytes}",
-        f"call void @{block.name}.block.{w.suffix}(ptr %own, ptr @{block.name}.tables)",
+        f"call void @{block.text}.block.{w.suffix}(ptr %own, ptr @{block.text}.tables)",
     ]
     before, after = copies[: len(block.before)], copies[len(block.before) :]
     lines = [*(x for lines in before for x in lines), *inside, *(x for lines in after for x in lines)]
-    text = rolled_text(block.rolled, w, fma, f"{block.name}.")
-    return "\n".join([text, function(f"{block.name}.{w.suffix}", ["frame"], lines)])
+    text = [rolled_text(block.rolled, w, fma, f"{block.name}.")] if block.text == block.name else []
+    return "\n".join([*text, function(f"{block.name}.{w.suffix}", ["frame"], lines)])
 
 
 def _repeat(repeat: Repeat, frame: BlockFrame, w: Width) -> str:
@@ -292,6 +302,7 @@ def _range(rollout: Rollout, w: Width) -> str:
         "once": n.join(line for array in once for line in array.move("pack", "0")),
         "each": n.join(line for array in each for line in array.move("pack", "%s")),
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
+        "first": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.first),
         "step": n.join(
             f"call void @{name}{'.where' * (name in rollout.where)}.{w.suffix}(ptr %frame)" for name in rollout.order
         ),
@@ -317,7 +328,7 @@ group:
   %full = icmp sge i64 %left, {lanes}
   %count = select i1 %full, i64 {lanes}, i64 %left
   {once}
-  call void @start.{suffix}(ptr %frame)
+  {first}
   br label %steps.test
 steps.test:
   %s = phi i64 [ 0, %group ], [ %s.next, %step.done ]

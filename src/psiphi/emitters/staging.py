@@ -1,23 +1,29 @@
 """Rows of arrays on a graphics card, (n, size): how the 32 threads of a warp find theirs.
 
-Narrow rows are read and written by the threads they belong to. Wide ones go through memory that the warp shares, so that
-neighbours read neighbours: all threads bring all rows in, then each takes its own; results the other way. Rows stand there an
-odd number of words apart: 32 threads then find 32 different banks. Threads beyond n do the last state once more, and write the
-same numbers once more.
+Rows go through memory that the warp shares, so that neighbours read neighbours: all threads bring all rows in, 16 bytes at a
+time, then each takes its own; results the other way. All loads are on their way before the first number is needed, and results
+leave together. Rows stand there as in their array where this is an odd number of units apart, of one, two or four numbers that
+a thread takes at once: 32 threads then find 32 different banks. Others are a number farther apart, and move one by one. Threads
+beyond n do the last state once more, and write the same numbers once more.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from psiphi.emitters.llvm import Width
 from psiphi.sweeps.program import Argument
 
 WARP = 32  # threads that run in step
-WARPS = 4  # of a block, at most
-NARROW = 8  # numbers a row, up to which a thread reads and writes its own
+WARPS = 2  # of a block, at most: small ones fill the last corner of a card
+BLOCKS = 16  # that every card's multiprocessor has room for
+SCHEDULERS = 4  # of a multiprocessor
+FILE = 512  # registers of a scheduler, for each of 32 threads
+AHEAD = 16  # registers of a thread beside the numbers that it holds: addresses, and numbers on their way
+VECTOR = 16  # bytes that a thread moves at once,
+LINE = 128  # and that memory does
 SHARED = 48 * 1024  # bytes a block may share without being asked for
 STAGE = 24 * 1024  # of them a warp: what is shared is missing in the cache, where parked numbers stand
 AT_ONCE = 16  # loads under way before the first is stored
@@ -36,6 +42,12 @@ class Block:
     def groups(self) -> int:
         """Of 32 states."""
         return self.warps // self.roles
+
+    def holding(self, words: int) -> Block:
+        """The same, with as many blocks at a time as have room for that many words a thread: an assembler that is not told
+        takes more registers than it needs, and fewer threads hide each other's waiting."""
+        registers = min(-(-(words + AHEAD) // 8) * 8, FILE // 2)
+        return replace(self, least=min(BLOCKS, FILE // registers * SCHEDULERS // self.warps))
 
     @property
     def states(self) -> int:
@@ -71,10 +83,13 @@ class ArrayRow:
     offset: int | None
     kept: bool = False
 
-    @property
-    def stride(self) -> int:
-        """Numbers from row to row in shared memory: odd."""
-        return self.arg.size | 1
+    def dense(self, w: Width) -> bool:
+        """Whether rows stand in shared memory as in their array: an odd number of units, which a thread takes at once."""
+        return any(self.arg.size % (2 * unit) == unit and unit * w.bytes <= VECTOR for unit in (1, 2, 4))
+
+    def stride(self, w: Width) -> int:
+        """Numbers from row to row in shared memory."""
+        return self.arg.size + (not self.dense(w))
 
 
 @dataclass(frozen=True)
@@ -94,7 +109,7 @@ class Staging:
     def of(
         inputs: Iterable[Argument], outputs: Iterable[Argument], width: Width, room: int = STAGE, team: bool = False
     ) -> Staging:
-        """Wide rows are staged while they fit: results first, since a thread writes them one by one. A team reads its inputs
+        """Rows are staged while they fit: results first, since a thread writes them one by one. A team reads its inputs
         where they are: who needs the numbers of one limb does not wait for all."""
         named = [(arg, f"out{i}") for i, arg in enumerate(outputs)]
         named += [(arg, f"in{i}") for i, arg in enumerate(inputs)]
@@ -103,7 +118,7 @@ class Staging:
             rows, stage, found = {}, square * bool(wide), []
             for arg, name in named:
                 size, out = WARP * (arg.size | 1) * width.bytes, name.startswith("out")
-                staged = arg.size > NARROW and stage + size <= room and (out or not team)
+                staged = arg.size > 0 and stage + size <= room and (out or not team)
                 if out and not team and not staged and arg.size >= WARP:
                     found.append(name)
                 rows[name] = ArrayRow(arg, name, stage if staged else None, name in found)
@@ -152,7 +167,7 @@ def own_row(row: ArrayRow, w: Width) -> list[str]:
     return [
         f"%{n}.rows = getelementptr i8, ptr %stage, i64 {row.offset}",
         f"%{n}.lane = zext i32 %lane to i64",
-        *_moved_by(f"{n}", f"{n}.rows", f"%{n}.lane", str(row.stride * w.bytes)),
+        *_moved_by(f"{n}", f"{n}.rows", f"%{n}.lane", str(row.stride(w) * w.bytes)),
     ]
 
 
@@ -163,70 +178,135 @@ def _moved_by(name: str, base: str, times: str, step: str) -> list[str]:
 
 def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: int = 1) -> list[str]:
     """All rows of 32 states between their arrays and shared memory; of several warps each does its share. 32 rows that follow
-    each other are one run of numbers, of which the warp takes 32 at a time; others each thread moves by itself."""
+    each other are one run, of which the warp takes 32 numbers or vectors at a time; others each thread moves by itself."""
     mark = f"{'in' if inwards else 'out'}.{first}"
     lines, whole = [], "%full"
-    for row in (row for row in rows if inwards):
-        size, both = row.arg.size * w.bytes, f"%{row.name}.whole.{first}"
-        lines += [f"{both}.row = icmp eq i64 {_step(row, w)}, {size}", f"{both} = and i1 {whole}, {both}.row"]
-        whole = both
+    for row in rows:
+        both, asked = f"%{row.name}.whole.{first}", []
+        if inwards:
+            asked.append([f"icmp eq i64 {_step(row, w)}, {row.arg.size * w.bytes}"])
+        if row.dense(w):
+            address = [f"ptrtoint ptr %{row.name}.array to i64", f"and i64 {both}.0, {VECTOR - 1}", f"icmp eq i64 {both}.1, 0"]
+            asked.append(address)
+        for i, words in enumerate(asked):
+            lines += [f"{both}.{k} = {word}" for k, word in enumerate(words[:-1])]
+            lines += [f"{both}.yes{i} = {words[-1]}", f"{both}.all{i} = and i1 {whole}, {both}.yes{i}"]
+            whole = f"{both}.all{i}"
     run, own = [], []
     for row in rows:
-        turns, mine, line = range(first, row.arg.size, step), f"{row.name}.far.{first}", f"{row.name}.line.{first}"
-        run += _moved_by(f"{line}.first", f"{row.name}.array", "%first", str(row.arg.size * w.bytes))
-        run += [f"%{line}.lane = zext i32 %lane to i64", *_moved_by(line, f"{line}.first", f"%{line}.lane", str(w.bytes))]
-        run += _copied(f"{row.name}.r", turns, [_in_run(row, w, k, line) for k in turns], w, inwards)
-        own += _moved_by(mine, f"{row.name}.array", "%state", _step(row, w))
-        own += _copied(f"{row.name}.o", turns, [_in_row(row, w, k, mine) for k in turns], w, inwards)
+        mine, line = f"{row.name}.far.{first}", f"{row.name}.line.{first}"
+        begin = _moved_by(line, f"{row.name}.array", "%first", str(row.arg.size * w.bytes))
+        many, taken = (VECTOR // w.bytes, _in_vectors) if row.dense(w) else (1, _in_run)
+        run.append((begin, [taken(row, w, k, line) for k in range(first, -(-row.arg.size // many), step)]))
+        begin = _moved_by(mine, f"{row.name}.array", "%state", _step(row, w))
+        own.append((begin, [_in_row(row, w, k, mine) for k in range(first, row.arg.size, step)]))
     return [
         *lines,
         f"br i1 {whole}, label %run.{mark}, label %own.{mark}",
         f"run.{mark}:",
-        *run,
+        *_copied(run, inwards),
         f"br label %moved.{mark}",
         f"own.{mark}:",
-        *own,
+        *_copied(own, inwards),
         f"br label %moved.{mark}",
         f"moved.{mark}:",
     ]
 
 
-Place = tuple[list[str], str, str]  # lines, after which these are a number's addresses in the array and in shared memory
-
-
-def _in_run(row: ArrayRow, w: Width, k: int, line: str) -> Place:
-    """Number 32 k + lane of all rows."""
-    n, far, e = row.name, f"%{row.name}.run{k}", f"%{row.name}.e{k}"
-    lines = [f"{far} = getelementptr i8, ptr %{line}, i64 {WARP * k * w.bytes}"]
-    lines += [f"{e} = add i32 %lane, {WARP * k}"]
-    if row.stride > row.arg.size:
-        lines += [f"{e}.row = udiv i32 {e}, {row.arg.size}", f"{e}.cell = add i32 {e}, {e}.row"]
-        e = f"{e}.cell"
-    lines += [
-        f"{e}.way = mul i32 {e}, {w.bytes}",
-        f"{e}.long = zext i32 {e}.way to i64",
-        f"{e}.near = getelementptr i8, ptr %{n}.rows, i64 {e}.long",
+def fetched(rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str], str]) -> list[str]:
+    """The rows of the states that many warps (%<warps>) later, asked for now: they are near when their turn comes."""
+    lines = [
+        f"%fetch.way = mul i64 %{warps}, {WARP}",
+        "%fetch.first = add i64 %first, %fetch.way",
+        f"%fetch.end = add i64 %fetch.first, {WARP}",
+        "%fetch.there = icmp sle i64 %fetch.end, %n",
     ]
-    return lines, far, f"{e}.near"
+    there, asked = "%fetch.there", []
+    for row in rows:
+        name, size = f"{row.name}.fetch", row.arg.size * w.bytes
+        lines += [f"%{name}.row = icmp eq i64 {_step(row, w)}, {size}", f"%{name}.too = and i1 {there}, %{name}.row"]
+        there, last = f"%{name}.too", (WARP * size - 1) // LINE
+        asked += _moved_by(f"{name}.run", f"{row.name}.array", "%fetch.first", str(size))
+        for k in range(0, last + 1, WARP):
+            line = f"{name}{k}"
+            asked += [
+                f"%{line}.own = add i32 %lane, {k}",
+                f"%{line}.over = icmp sgt i32 %{line}.own, {last}",
+                f"%{line}.in = select i1 %{line}.over, i32 {last}, i32 %{line}.own",
+                f"%{line}.long = zext i32 %{line}.in to i64",
+                *_moved_by(line, f"{name}.run", f"%{line}.long", str(LINE)),
+                fetch(f"%{line}"),
+            ]
+    return [*lines, f"br i1 {there}, label %fetch, label %fetched", "fetch:", *asked, "br label %fetched", "fetched:"]
 
 
-def _in_row(row: ArrayRow, w: Width, k: int, mine: str) -> Place:
+@dataclass(frozen=True)
+class Move:
+    """What one thread moves at once: after these lines, the addresses in the array and in shared memory, and its type."""
+
+    lines: list[str]
+    far: str
+    near: str
+    kind: str
+    align: int
+
+
+def _at(row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, kind: str = "") -> Move:
+    """From `number` of the run at %<base> to `cell` of the rows in shared memory (i32, of numbers)."""
+    lines = []
+    for what, index, start in (("far", number, base), ("near", cell, f"{row.name}.rows")):
+        lines += [
+            f"{name}.{what}.way = mul i32 {index}, {w.bytes}",
+            f"{name}.{what}.long = zext i32 {name}.{what}.way to i64",
+            f"{name}.{what} = getelementptr i8, ptr %{start}, i64 {name}.{what}.long",
+        ]
+    return Move(lines, f"{name}.far", f"{name}.near", kind or w.fp, VECTOR if kind else w.bytes)
+
+
+def _in_vectors(row: ArrayRow, w: Width, k: int, line: str) -> Move:
+    """Vector 32 k + lane of all rows; threads beyond the last take it once more."""
+    name, many = f"%{row.name}.v{k}", VECTOR // w.bytes
+    last = WARP * row.arg.size // many - 1
+    index = [
+        f"{name}.own = add i32 %lane, {WARP * k}",
+        f"{name}.over = icmp sgt i32 {name}.own, {last}",
+        f"{name}.in = select i1 {name}.over, i32 {last}, i32 {name}.own",
+        f"{name}.cell = mul i32 {name}.in, {many}",
+    ]
+    at = _at(row, name, line, f"{name}.cell", f"{name}.cell", w, f"<{many} x {w.fp}>")
+    return replace(at, lines=[*index, *at.lines])
+
+
+def _in_run(row: ArrayRow, w: Width, k: int, line: str) -> Move:
+    """Number 32 k + lane of all rows, which stand a number farther apart in shared memory."""
+    name = f"%{row.name}.e{k}"
+    index = [
+        f"{name}.own = add i32 %lane, {WARP * k}",
+        f"{name}.row = udiv i32 {name}.own, {row.arg.size}",
+        f"{name}.cell = add i32 {name}.own, {name}.row",
+    ]
+    at = _at(row, name, line, f"{name}.own", f"{name}.cell", w)
+    return replace(at, lines=[*index, *at.lines])
+
+
+def _in_row(row: ArrayRow, w: Width, k: int, mine: str) -> Move:
     """Number k of this thread's row."""
     n = row.name
-    at = [f"%{n}.own{k} = getelementptr i8, ptr %{mine}, i64 {k * w.bytes}"]
-    at += [f"%{n}.cell{k} = getelementptr i8, ptr %{n}, i64 {k * w.bytes}"]
-    return at, f"%{n}.own{k}", f"%{n}.cell{k}"
+    lines = [f"%{n}.own{k} = getelementptr i8, ptr %{mine}, i64 {k * w.bytes}"]
+    lines += [f"%{n}.cell{k} = getelementptr i8, ptr %{n}, i64 {k * w.bytes}"]
+    return Move(lines, f"%{n}.own{k}", f"%{n}.cell{k}", w.fp, w.bytes)
 
 
-def _copied(name: str, turns: range, cells: list[Place], w: Width, inwards: bool) -> list[str]:
+def _copied(rows: list[tuple[list[str], list[Move]]], inwards: bool) -> list[str]:
     """One way or the other; some loads are under way before the first is stored."""
-    lines = []
-    for start in range(0, len(turns), AT_ONCE):
+    lines = [line for begin, _ in rows for line in begin]
+    moves = [move for _, row in rows for move in row]
+    for start in range(0, len(moves), AT_ONCE):
         stores = []
-        for k, (at, far, near) in zip(turns[start : start + AT_ONCE], cells[start : start + AT_ONCE], strict=True):
-            here, there = (far, near) if inwards else (near, far)
-            lines += [*at, f"%{name}.value{k} = load {w.fp}, ptr {here}, align {w.bytes}"]
-            stores.append(f"store {w.fp} %{name}.value{k}, ptr {there}, align {w.bytes}")
+        for move in moves[start : start + AT_ONCE]:
+            here, there = (move.far, move.near) if inwards else (move.near, move.far)
+            lines += [*move.lines, f"{move.far}.value = load {move.kind}, ptr {here}, align {move.align}"]
+            stores.append(f"store {move.kind} {move.far}.value, ptr {there}, align {move.align}")
         lines += stores
     return lines
 

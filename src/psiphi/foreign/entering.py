@@ -28,7 +28,7 @@ def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = No
         raise StateError(f"{name}: check=True looks at numbers, and these are {where}", "check NumPy arrays on the host")
     if library == "torch" and out is None and dtype is None and (all(there) or not any(there)):
         return _import("torch") and _entered["torch"](function, values)
-    plain = out is None and dtype is None and hasattr(function, "source")
+    plain = out is None and dtype is None and (hasattr(function, "source") or any(map(is_traced, values)))
     if any(there) and not (library == "jax" and plain and all(owner(value) == library for value in values)):
         return function.run(values, out, dtype)
     if out is not None or dtype is not None:
@@ -67,10 +67,30 @@ def full(like: Any, size: int, value: float) -> Any:
     return (BY_MODULE[name] if name else library_of("like", like)).full(like, size, value)
 
 
+def constant(like: Any, array: np.ndarray) -> Any:
+    """Numbers of ours in the library of `like`, where it lies, in its type."""
+    name = owner(like)
+    if not name and not on_card(like):
+        return array.astype(like.dtype, copy=False)
+    kind = str(like.dtype).removeprefix("torch.")
+    return (BY_MODULE[name] if name else library_of("like", like)).put(like, array.astype(kind))
+
+
 def mathematics(like: Any) -> Any:
     """The module that has the functions (log, linalg) of an array's library."""
-    name = owner(like)
+    name = owner(like) or (library_of("an argument", like).name if on_card(like) else "")
     return np if not name else need({"jax": "jax.numpy"}.get(name, name), f"an array of {name}", f"psiphi[{name}]")
+
+
+def is_traced(x: Any) -> bool:
+    """Whether it stands for an array of JAX: where its numbers are is not known."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.core.Tracer)
+
+
+def is_followed(x: Any) -> bool:
+    """Whether a library follows what is done with an array, for its derivatives: a tensor that wants a gradient, a tracer."""
+    return bool(getattr(x, "requires_grad", False)) or is_traced(x)
 
 
 def numbers(function: Any, index: int, value: Any) -> Any:

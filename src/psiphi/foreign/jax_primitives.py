@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import on_card
 from psiphi.errors import StateError
 from psiphi.foreign import xla_cards, xla_handlers
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
@@ -83,7 +84,7 @@ def _evaluate(*arrays: Any, function: Any) -> list[Any]:
         if "jax_program" not in known:
             known["jax_program"] = jax.jit(partial(value_p.bind, function=function))
         return known["jax_program"](*arrays)
-    results = function(*map(np.asarray, arrays))
+    results = function.run(arrays) if any(map(on_card, arrays)) else function(*map(np.asarray, arrays))
     return [jnp.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
 
 
@@ -96,11 +97,22 @@ def _lower(ctx: Any, *operands: Any, function: Any) -> Any:
 
 def _lower_on_cards(ctx: Any, *operands: Any, function: Any) -> Any:
     """XLA sends the kernel."""
-    if not hasattr(function, "source"):
-        cause = f"{function.name}: within jit on a graphics card, functions of one kernel run, and this is a whole motion"
+    if not hasattr(function, "source") and getattr(function, "staged", None) is None:
+        cause = f"{function.name}: within jit on a graphics card, functions of one kernel run, and this is more"
         raise StateError(cause, 'call it outside of jit, which runs on the card, or jit it under jax.default_device of "cpu"')
     _register_cards()
+    if not hasattr(function, "source"):
+        return mlir.lower_fun(partial(_whole_motion, function), multiple_results=True)(ctx, *operands)
     return _lowered(xla_cards, ctx, operands, function)
+
+
+def _whole_motion(function: Any, *arrays: Any) -> Any:
+    """A rollout: its numbers of the host are constants of XLA's program."""
+    given = {arg.name: x for arg, x in zip(function.inputs, arrays, strict=True)}
+    block, order, key = function.block(CHARS[str(arrays[0].dtype)], leads(function, [x.shape for x in arrays]))
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shapes(function, arrays, function.outputs)]
+    values = [given[name] if x is None else jnp.asarray(x) for name, x in order]
+    return jax.ffi.ffi_call(xla_cards.TARGET, shapes)(*values, block=np.int64(block), key=key)
 
 
 def _lowered(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:

@@ -13,7 +13,7 @@ XLA says which stream the call is on, the stream which context it belongs to, an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -149,13 +149,18 @@ def handler() -> Any:
 
 def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) -> int:
     """The address of what the handler needs for n states; an argument with one row has it for all of them."""
-    cards = driver.driver()
-    kernels = [function.source.kernel(char, card, n) for card in range(cards.count)]
-    table = [word for card, kernel in enumerate(kernels) for word in (cards.context(card), kernel.loaded.handle)]
     each = zip(function.inputs, leads, strict=True)
     numbers = [*(arg.size * SIZE[char] if math.prod(lead) > 1 else 0 for arg, lead in each), n]
     empty = not any(arg.size for arg in function.outputs)
-    blocks = 0 if empty else math.ceil(n / kernels[0].grid.states)
+    return block_of(lambda card: function.source.kernel(char, card, n), numbers, 0 if empty else n)
+
+
+def block_of(kernel: Callable[[int], Any], numbers: list[int], n: int) -> int:
+    """The same of the kernel of each card, with these numbers behind its arrays."""
+    cards = driver.driver()
+    kernels = [kernel(card) for card in range(cards.count)]
+    table = [word for card, kernel in enumerate(kernels) for word in (cards.context(card), kernel.loaded.handle)]
+    blocks = math.ceil(n / kernels[0].grid.states)
     words = [*map(cards.address, FUNCTIONS), len(kernels), kept(table), blocks, kernels[0].grid.threads]
     words += [len(numbers), kept(numbers)]
     assert len(words) == len(WORDS)

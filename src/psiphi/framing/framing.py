@@ -24,10 +24,10 @@ import numpy as np
 from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
-from psiphi.model.model import WORLD, Joint, Model, Pose
+from psiphi.model.model import WORLD, Body, Joint, Model, Pose
 from psiphi.model.skeleton import Axes, canonical_axes, second_moments
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cosine, sine
+from psiphi.spatial.screws import Screw, Turn, add, cosine, rotate, second_moment, sine, vanishes
 
 NOTHING = [[0.0] * 3] * 3
 ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
@@ -85,16 +85,33 @@ class Tree:
         if self.freed is None:
             return self
         links = [replace(link, moment=list(link.moment), pseudo=[list(row) for row in link.pseudo]) for link in self.links]
+        heights = [0.0] * len(links)
         for k, link in enumerate(links):
             parts = self.freed.parts(k, parameters)
             link.armature = list(parts.get("armature", link.armature))
             if "offsets" in parts:
                 self._put(link, *parts["offsets"])
-            if {"inertia", "mass", "com"} & parts.keys():
-                link.mass, link.moment, link.pseudo = _in_axes(self.gauge[k].inv, *moments(self.model.bodies[k], parts))
+            if "mass" in parts and "com" not in parts:  # what is multiplied by it is known, in whatever axes
+                link.mass, link.moment, link.pseudo = moments(_in_axes(self.model.bodies[k], self.gauge[k].inv), parts)
+            elif {"inertia", "com"} & parts.keys():
+                m, mc, J = moments(self.model.bodies[k], parts)
+                turn, t = self._turn(k), self.gauge[k].inv.translation.tolist()
+                link.mass, link.moment, link.pseudo = m, rotate(turn, mc), second_moment(turn, J)
+                if self.moves and self.model.joints[k].row.blind == "rod" and t[:2] == [0.0, 0.0]:
+                    heights[k] = t[2]  # what stays with the link is raised when the rest has gone
+                else:
+                    _raise(link, t)
         if self.moves:
-            _move_blind_inertia(links, self.model.joints)
+            _move_blind_inertia(links, self.model.joints, heights)
         return replace(self, links=tuple(links), freed=None)
+
+    def _turn(self, k: int) -> list:
+        """From link k's public axes to its working ones: turned as its joint's axis is, and then about it."""
+        R, after = self.gauge[k].rotation, canonical_axes(self.model.joints[k]).after
+        (c, _, _), (s, _, _), _ = (after.T @ R).tolist()
+        if c * s == 0.0:
+            return [Turn(R.T.tolist())]
+        return [Screw("z", (c, -s), 0.0), Turn(after.T.tolist())]
 
     def _put(self, link: Link, x: Any, y: Any, z: Any, roll: Any, pitch: Any, yaw: Any) -> None:
         """A joint whose place in its parent is given: parent's axes -> parent's link frame -> joint frame -> joint's axes."""
@@ -125,7 +142,7 @@ def frame_tree(model: Model, rods: bool = True) -> Tree:
     links = [_link(model, k, placed[k], canonical[k].twist, gauge[k]) for k in range(len(model.joints))]
     moves = rods and _depth(model) <= ROD_DEPTH
     if moves and model.freed is None:
-        _move_blind_inertia(links, model.joints)
+        _move_blind_inertia(links, model.joints, [0.0] * len(links))
     return Tree(model, tuple(links), tuple(map(tuple, children)), gauge, model.freed, moves)
 
 
@@ -159,11 +176,8 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
 
 
 def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float], gauge: Pose) -> Link:
-    body, joint = model.bodies[k], model.joints[k]
-    to_axes = gauge.inv
-    com = to_axes.rotation @ body.com + to_axes.translation
-    inertia = to_axes.rotation @ body.inertia @ to_axes.rotation.T
-    pseudo = second_moments(inertia) + body.mass * np.outer(com, com)
+    body, joint = _in_axes(model.bodies[k], gauge.inv), model.joints[k]
+    pseudo = second_moments(body.inertia) + body.mass * np.outer(body.com, body.com)
     return Link(
         index=k,
         parent=joint.parent,
@@ -173,23 +187,23 @@ def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float]
         offset=[math.atan2(placement.offset[1], placement.offset[0]), placement.offset[2]],
         shape=[joint.pitch, *twist],
         mass=body.mass,
-        moment=[body.mass * x for x in com.tolist()],
+        moment=[body.mass * x for x in body.com.tolist()],
         pseudo=pseudo.tolist(),
         armature=joint.armature.tolist(),
         modes=joint.modes,
     )
 
 
-def _in_axes(to: Pose, m: Any, mc: list, J: list) -> tuple[Any, list, list]:
-    """Mass, first and second moment about other axes: R mc + m t,  R J R* + t (R mc)* + (R mc) t* + m t t*."""
-    R, t = to.rotation.tolist(), to.translation.tolist()
-    first = small.apply(R, mc)
-    return m, [x + m * y for x, y in zip(first, t, strict=True)], small.steiner(_turned(R, J), m, first, t)
+def _in_axes(body: Body, to: Pose) -> Body:
+    """The body in its working axes."""
+    R = to.rotation
+    return replace(body, com=R @ body.com + to.translation, inertia=R @ body.inertia @ R.T)
 
 
-def _turned(R: list, J: list) -> list:
-    """R J R*."""
-    return small.transpose([small.apply(R, row) for row in small.transpose([small.apply(R, row) for row in J])])
+def _raise(link: Link, t: list) -> None:
+    """First and second moment from where the origin is at t: m c + m t,  J + t (m c)* + (m c) t* + m t t*."""
+    m, first = link.mass, link.moment
+    link.moment, link.pseudo = [x + m * y for x, y in zip(first, t, strict=True)], small.steiner(link.pseudo, m, first, t)
 
 
 def _depth(model: Model) -> int:
@@ -199,29 +213,49 @@ def _depth(model: Model) -> int:
     return max(depth, default=0)
 
 
-def _move_blind_inertia(links: list[Link], joints: Sequence[Joint]) -> None:
-    """Tip to base: what joint k does not feel goes to its parent (or into the ground)."""
+def _move_blind_inertia(links: list[Link], joints: Sequence[Joint], heights: Sequence[float]) -> None:
+    """Tip to base: what joint k does not feel goes to its parent (or into the ground).
+
+    The numbers of link k are those about a point at `heights[k]` on its joint's axis: what goes need not come to its origin."""
     for link in reversed(links):
-        blind = joints[link.index].row.blind
+        blind, h = joints[link.index].row.blind, heights[link.index]
         if not blind:
             continue
         m, mz, J = link.mass, link.moment[2], link.pseudo  # floats, or tape scalars
         R, l = link.rest_pose()
         u = small.apply(R, [0.0, 0.0, 1.0])  # the joint's axis, as the parent sees it
+        l = [x + h * y for x, y in zip(l, u, strict=True)]
+        if link.parent != WORLD:
+            l[2] = l[2] - heights[link.parent]
         if blind == "rod":
-            pairs = [[(l[i] * u[j] + u[i] * l[j], u[i] * u[j], l[i] * l[j]) for j in range(3)] for i in range(3)]
-            second = [[J[2][2] * uu + mz * lu + m * ll for lu, uu, ll in row] for row in pairs]
             first = [m * x + mz * y for x, y in zip(l, u, strict=True)]
+            second = _of_rod(l, u, first, mz, J[2][2])
             link.mass, link.moment[2] = 0.0, 0.0
-            link.pseudo = [J[0], J[1], [J[2][0], J[2][1], 0.0]]
+            xz, yz = (J[2][i] + h * link.moment[i] for i in range(2))
+            link.pseudo = [[*J[0][:2], xz], [*J[1][:2], yz], [xz, yz, 0.0]]
         elif blind == "point":
             second, first = [[m * (x * y) for y in l] for x in l], [m * x for x in l]
             link.mass = 0.0
         else:
-            m, second, first = 0.0, _turned(R, J), [0.0] * 3
+            m, second, first = 0.0, Turn(R).turned(J), [0.0] * 3
             link.pseudo = NOTHING
         if link.parent != WORLD:
             target = links[link.parent]
             target.mass = target.mass + m
             target.moment = add(target.moment, first)
             target.pseudo = [add(x, y) for x, y in zip(target.pseudo, second, strict=True)]
+
+
+def _of_rod(l: list, u: list, first: list, mz: Any, zz: Any) -> list:
+    """l first* + u (mz l + zz u)*, first = m l + mz u: the second moment of a rod along u from l on.
+
+    It is symmetric: a row where u has nothing is the shorter way to an entry."""
+
+    def entry(i: int, j: int) -> Any:
+        if vanishes(u[i]) or vanishes(u[j]):
+            return l[i] * first[j] if vanishes(u[i]) else l[j] * first[i]
+        if i == j:
+            return l[i] * (first[i] + mz * u[i]) + zz * (u[i] * u[i])
+        return l[i] * first[j] + u[i] * (mz * l[j] + zz * u[j])
+
+    return [[entry(min(i, j), max(i, j)) for j in range(3)] for i in range(3)]

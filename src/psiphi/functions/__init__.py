@@ -5,6 +5,7 @@ Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays,
     robot.py          a robot's functions; read it first        diagonalised.py   the same in quasi-velocities
     framed.py         those of frames, and momenta              called.py         how each is found, called, explained
     expressions.py    `pp.function`                              typed.py          expressions typed as text
+    coordinated.py    configurations of other libraries, moved and compared where they are
     differentiable.py a compiled function to be called, and its derivatives
     guard.py          reads arguments                            check.py          `check=True`
     identification.py inertial parameters, and which of them torques tell; identified.py is its door

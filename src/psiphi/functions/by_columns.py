@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import flag, is_lazy
 from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.emitters.c_columns import Columns
 from psiphi.errors import StateError
 from psiphi.functions import check as checked
 from psiphi.functions import guard
 from psiphi.model.states import check_states
 from psiphi.runtime.lazy_arrays import in_blocks, refuse_lazy
 from psiphi.runtime.memory import free_memory
+from psiphi.sweeps.program import Program
 
 LARGE = 100_000_000  # bytes that are asked for without looking
 
@@ -49,6 +52,26 @@ def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any
     if not isinstance(columns, tuple):  # M and its inverse are symmetric, to the last bit
         return _into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
     return tuple(_into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))
+
+
+def written(robot: Any, function: Any) -> Any:
+    """The code of a function for other people's programs: of a large robot's matrix, the loops of its operator."""
+    if function.written_out:
+        return function.source.code
+    asked = function.source.asked
+    one = robot.function(asked.columns).source.code
+    return Columns(Program(asked.columns, function.inputs, function.outputs, ()), one)
+
+
+def answers(robot: Any, function: Any, given: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """What it answers at one state."""
+    if function.written_out:
+        result = function.ufunc(*given)
+        return result if isinstance(result, tuple) else (result,)
+    operator = robot.function(function.source.asked.columns)
+    named = dict(zip((arg.name for arg in function.inputs), given, strict=True))
+    columns = operator.ufunc(*(named.get(arg.name, np.eye(arg.size)) for arg in operator.inputs))
+    return tuple(x.T for x in (columns if isinstance(columns, tuple) else (columns,)))
 
 
 def _fits(robot: Any, name: str, needed: int) -> None:

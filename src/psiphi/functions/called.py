@@ -92,7 +92,7 @@ class WithFunctions(Identified):
 
     def flops(self, name: str, **options: Any) -> int:
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
-        return self.function(name, **options).count.flops
+        return self.function(name, **options).flops
 
     def _heavy(self, name: str, remedy: str) -> None:
         """Refuse what needs a centre of mass on a robot that has none."""

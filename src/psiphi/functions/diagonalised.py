@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, real
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, flag, is_foreign, real
 from psiphi.catalogue.quasi_velocities import DIAGONAL, NAMES
 from psiphi.errors import StateError
+from psiphi.foreign.entering import constant, full, mathematics
 from psiphi.functions import guard
 from psiphi.model.states import check_states
 from psiphi.sweeps.program import Argument
@@ -180,6 +181,9 @@ class Diagonalised:
 
     def coriolis(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
+        if is_foreign(q) or is_foreign(nu):  # linear in x: its derivative, in one kernel
+            function, x = self.robot.function(self.name("coriolis_product")), full(q if is_foreign(q) else nu, self.nv, 0.0)
+            return function.jacobian("x")(q, nu, x, *self.robot._more)
         each = [value[..., None, :] for value in self._state("coriolis", q, nu, check)]
         state = dict(q=each[0], nu=each[1], x=np.eye(self.nv))
         columns = self._over_samples()._call("coriolis_product", state, None, dtype, False)
@@ -187,14 +191,13 @@ class Diagonalised:
 
     def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q), block diagonal, in xi. -> (..., nv, nv)"""
-        guard.on_host("diagonalised.mass_matrix", q)
         _, D = self.robot.mass_matrix_factors(q, dtype=dtype, check=check)
-        return np.broadcast_to(np.eye(self.nv, dtype=D.dtype), D.shape).copy() if self.normalised else D
+        return mathematics(D).zeros_like(D) + constant(D, np.eye(self.nv)) if self.normalised else D
 
     def mass_matrix_inverse(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q)^-1, block diagonal, in xi. -> (..., nv, nv)"""
         D = self.mass_matrix(q, dtype=dtype, check=check)
-        return D if self.normalised else np.linalg.inv(D)
+        return D if self.normalised else mathematics(D).linalg.inv(D)
 
     def link_accelerations(
         self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, dtype: DType = None, check: bool = False
@@ -221,6 +224,8 @@ class Diagonalised:
 
     def kinetic_energy(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
+        if is_foreign(q) or is_foreign(nu):
+            return self.robot.kinetic_energy(q, self.rates(q, nu, dtype=dtype), dtype=dtype, check=check)
         at, speeds = self._state("kinetic_energy", q, nu, check)
         if not self.normalised:
             return self.robot.kinetic_energy(at, self.rates(at, speeds, dtype=dtype), dtype=dtype)

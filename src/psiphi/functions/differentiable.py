@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -32,12 +32,69 @@ from psiphi.optional import need
 from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.wording import nearest, shown
 
+Made = TypeVar("Made")
+
 
 def _is_plain_vector(value: Any) -> bool:
     return type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64
 
 
-class Differentiable(Function):
+class HasDerivatives(Generic[Made]):
+    """A function of named arguments that makes its derivatives by `derived`, each once; they are such functions again."""
+
+    name: str
+    inputs: Any
+
+    def jacobian(self, *names: str) -> Made:
+        """d result / d argument, (..., *shape, n) each: by result, then by name; of q n = nv, in its tangent space."""
+        return self._derivative("jacobian", names)
+
+    def jvp(self, *names: str) -> Made:
+        """f(arguments, changes) -> (results, their changes): a directional derivative."""
+        return self._derivative("jvp", names)
+
+    def vjp(self, *names: str) -> Made:
+        """f(arguments, weights) -> (results, gradients of the weighted sum of the results, one a name)."""
+        return self._derivative("vjp", names)
+
+    def hessian(self, *names: str) -> Made:
+        """f(arguments, weights) -> (..., n, n): the derivative of the gradient that `vjp` gives, all names in a row."""
+        return self._derivative("hessian", names)
+
+    def pushforward(self, *names: str) -> Made:
+        """f(arguments, changes) -> changes of the results: as `jvp`, but by the nq numbers of q, and without the values."""
+        return self._derivative("pushforward", names)
+
+    def pullback(self, *names: str) -> Made:
+        """f(arguments, weights) -> gradients, one a name: as `vjp`, but by the nq numbers of q, and without the values."""
+        return self._derivative("pullback", names)
+
+    def derived(self, kind: str, names: tuple[str, ...]) -> Made:
+        """A derivative by some arguments, made anew."""
+        raise NotImplementedError
+
+    def beside(self, kind: str) -> tuple[str, ...]:
+        """What else a derivative may be taken by, that is no argument."""
+        return ()
+
+    def _derivative(self, kind: str, names: tuple[str, ...]) -> Made:
+        made = self.__dict__.setdefault("_derivatives", {})
+        with suppress(KeyError, TypeError):  # the first time, or what is no name
+            return made[kind, names]
+        inputs = [arg.name for arg in self.inputs]
+        known = [*inputs, *self.beside(kind)]
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                raise StateError(f"{self.name}: {kind} by {shown(name)}, which is no argument", nearest(name, known))
+        if len(set(names)) < len(names):
+            raise StateError(f"{self.name}: {kind} by {shown(names)}, one of them twice", "name every argument once")
+        key = kind, names or tuple(dict.fromkeys(inputs))
+        if key not in made:
+            made[key] = self.derived(*key)
+        return made[key]
+
+
+class Differentiable(HasDerivatives["Differentiable"], Function):
     """A function of arrays (..., *shape), batch axes broadcast; changes of q are tangent vectors, as v is."""
 
     _one: Any = None  # one state of plain vectors at once, after the first such call
@@ -83,30 +140,6 @@ class Differentiable(Function):
         """Whether arrays of the right kinds and shapes need no further look, as for quaternions of zeros."""
         return not self.source.model.quaternions
 
-    def jacobian(self, *names: str) -> Differentiable:
-        """d result / d argument, (..., *shape, n) each: by result, then by name; of q n = nv, in its tangent space."""
-        return self._derivative("jacobian", names)
-
-    def jvp(self, *names: str) -> Differentiable:
-        """f(arguments, changes) -> (results, their changes): a directional derivative."""
-        return self._derivative("jvp", names)
-
-    def vjp(self, *names: str) -> Differentiable:
-        """f(arguments, weights) -> (results, gradients of the weighted sum of the results, one a name)."""
-        return self._derivative("vjp", names)
-
-    def hessian(self, *names: str) -> Differentiable:
-        """f(arguments, weights) -> (..., n, n): the derivative of the gradient that `vjp` gives, all names in a row."""
-        return self._derivative("hessian", names)
-
-    def pushforward(self, *names: str) -> Differentiable:
-        """f(arguments, changes) -> changes of the results: as `jvp`, but by the nq numbers of q, and without the values."""
-        return self._derivative("pushforward", names)
-
-    def pullback(self, *names: str) -> Differentiable:
-        """f(arguments, weights) -> gradients, one a name: as `vjp`, but by the nq numbers of q, and without the values."""
-        return self._derivative("pullback", names)
-
     def symbolic(self, parameters: bool = False) -> Any:
         """This function as SymPy expressions: `Robot.symbolic`."""
         return need("psiphi.symbols.symbolic", "symbolic", "psiphi").symbolic(self, flag("parameters", parameters))
@@ -123,38 +156,31 @@ class Differentiable(Function):
         """This function in torch's own operations: `Robot.to_torch`."""
         return need("psiphi.symbols.array_bridges", "to_torch", "psiphi").to_torch(self)
 
-    def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
-        made = self.__dict__.setdefault("_derivatives", {})
-        with suppress(KeyError, TypeError):  # the first time, or what is no name
-            return made[kind, names]
-        known = [arg.name for arg in self.source.inputs]
-        for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise StateError(f"{kind} by {shown(name)}, which is no argument", nearest(name, known))
-        if len(set(names)) < len(names):
-            raise StateError(f"{kind} by {shown(names)}, one of them twice", "name every argument once")
-        chosen = names or tuple(known)
-        key = kind, chosen
-        if key not in made:
-            request = self.source.request
-            named = Request(f"{request.name}: {kind} by {', '.join(chosen)}", request.frames, request.axes)
-            by = JacobianByColumns if kind == "jacobian" and is_large(self.source.model) else Differentiable
-            made[key] = by(named, Derivative(self.source.asked, kind, chosen), self.source.target)
-        return made[key]
+    def derived(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+        request = self.source.request
+        named = Request(f"{request.name}: {kind} by {', '.join(names)}", request.frames, request.axes)
+        by = BY_COLUMNS.get(kind, Differentiable) if is_large(self.source.model) else Differentiable
+        return by(named, Derivative(self.source.asked, kind, names), self.source.target)
 
 
-class JacobianByColumns(Differentiable):
-    """The matrices of a large robot, too large to write out in code: its jvp along every unit vector, in one batch."""
+class ByColumns(Differentiable):
+    """Matrices of a large robot, too large to write out in code: what they multiply, along every unit vector in one batch."""
 
     def _columns(self) -> list[Differentiable]:
         made = self.__dict__.setdefault("_along", [])
         if not made:
-            asked, target = self.source.asked, self.source.target
-            words = (Request(f"{self.name}, along {name}") for name in asked.names)
             made += [
-                Differentiable(x, Derivative(asked.of, "jvp", (n,)), target) for x, n in zip(words, asked.names, strict=True)
+                Differentiable(Request(f"{self.name}, along {', '.join(asked.names)}"), asked, self.source.target)
+                for asked in self._products()
             ]
         return made
+
+    def _products(self) -> list[Derivative]:
+        raise NotImplementedError
+
+    def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        """The results, of what every product gave along its unit vectors (..., n, *shape)."""
+        raise NotImplementedError
 
     def prepare(self, char: str = "d") -> None:
         for along in self._columns():
@@ -171,12 +197,46 @@ class JacobianByColumns(Differentiable):
         given = out if isinstance(out, tuple) else (out,) * len(self.outputs)
         kind = np.dtype(dtype or np.result_type(np.float32, *(x.dtype for x in arrays)))
         spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True)]
+        columns = []
+        for along in self._columns():
+            by = along.inputs[len(self.inputs) :]
+            n = sum(arg.size for arg in by)
+            parts = np.split(np.eye(n, dtype=kind), np.cumsum([arg.size for arg in by])[:-1], axis=-1)
+            units = [x.reshape(n, *arg.shape) for x, arg in zip(parts, by, strict=True)]
+            columns.append(along.run([*spread, *units], (None,) * len(along.outputs), kind))
         found = []
-        for along, to in zip(self._columns(), given, strict=True):
-            by = along.inputs[-1]
-            unit = np.eye(by.size, dtype=kind).reshape(by.size, *by.shape)
-            columns = along.run([*spread, unit], (None, None), kind)[1].swapaxes(-1, -2)
+        for x, to in zip(self._gathered(columns), given, strict=True):
             if to is not None:
-                np.copyto(to, columns, casting="same_kind")
-            found.append(columns if to is None else to)
+                np.copyto(to, x, casting="same_kind")
+            found.append(x if to is None else to)
         return tuple(found) if len(found) > 1 else found[0]
+
+
+class JacobianByColumns(ByColumns):
+    """Of a Jacobian, argument by argument: its jvp."""
+
+    def _products(self) -> list[Derivative]:
+        asked = self.source.asked
+        return [Derivative(asked.of, "jvp", (name,)) for name in asked.names]
+
+    def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        results = self.source.asked.of.arguments()[1]
+        n = len(results)
+        return [np.moveaxis(own[n + i], -1 - len(arg.shape), -1) for i, arg in enumerate(results) for own in columns]
+
+
+class HessianByColumns(ByColumns):
+    """Of a Hessian: the change of the gradient."""
+
+    def _products(self) -> list[Derivative]:
+        asked = self.source.asked
+        return [Derivative(Derivative(asked.of, "vjp", asked.names), "jvp", asked.names)]
+
+    def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        bars = self._columns()[0].outputs[-len(self.source.asked.names) :]
+        found = zip(columns[0][-len(bars) :], bars, strict=True)
+        rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], -1) for x, arg in found]
+        return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]
+
+
+BY_COLUMNS = {"jacobian": JacobianByColumns, "hessian": HessianByColumns}

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, on_card
+from psiphi.arguments import Array, DType, Numbers, Out, is_foreign
 from psiphi.errors import StateError
+from psiphi.foreign.entering import full, mathematics
 from psiphi.functions import guard, operational
-from psiphi.functions.called import WithFunctions
+from psiphi.functions.coordinated import WithCoordinates
 
 
-class WithFrames(WithFunctions):
+class WithFrames(WithCoordinates):
     """A robot that says where its frames are, how they move, what wrenches on them do, and with what momentum."""
 
     forward_dynamics: Any
@@ -52,11 +53,9 @@ class WithFrames(WithFunctions):
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
         (least norm), "damped", or "exact" (NaN there, and only there).
         """
-        if on_card(q):
-            guard.on_host("operational_space_inertia", q)
         X = self.operational_compliance(q, frames, axes=axes, check=check)
         if is_foreign(q):
-            return operational.inverse_in_their_library(X, policy, rcond)
+            return operational.inverse_in_their_library(X, policy, rcond, damping)
         return operational.inverse(X, policy, rcond, damping)
 
     def operational_compliance(
@@ -84,14 +83,14 @@ class WithFrames(WithFunctions):
         check: bool = False,
     ) -> Array:
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
-        guard.on_host("operational_space_bias", q, v)
         names = guard.names(self, frames)
         if not names:
             raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
-        free = self.forward_dynamics(q, v, np.zeros(self.nv), check=check)
-        drift = np.concatenate([self.frame_acceleration(q, v, free, frame) for frame in names], axis=-1)
+        rest = full(q, self.nv, 0.0) if is_foreign(q) else np.zeros(self.nv)
+        free = self.forward_dynamics(q, v, rest, check=check)
+        m, each = mathematics(free), [self.frame_acceleration(q, v, free, frame) for frame in names]
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
-        return -np.einsum("...ij,...j->...i", Lam, drift)
+        return -m.einsum("...ij,...j->...i", Lam, m.concatenate(each, -1))
 
     def frame_acceleration(
         self, q: Numbers, v: Numbers, a: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False

@@ -150,6 +150,8 @@ class FreeRobot(Robot):
         return self.freed
 
     def _read(self, parameters: Any) -> np.ndarray:
+        if type(parameters) is np.ndarray and parameters.dtype.kind == "f" and parameters.shape[-1:] == (self._free.size,):
+            return parameters
         array, fault = read(parameters, (self._free.size,))
         if fault:
             cause = f"parameters {fault}"
@@ -158,9 +160,12 @@ class FreeRobot(Robot):
 
     def _given(self, parameters: Any) -> FreeRobot:
         """The same robot, compiled functions included, with parameters."""
-        made, known = object.__new__(type(self)), dict(self.__dict__, _functions=self._functions, _model=self._model)
-        known["given"] = parameters if is_foreign(parameters) or is_lazy(parameters) else self._read(parameters)
-        made.__dict__.update({name: x for name, x in known.items() if name not in FORGOTTEN})
+        made, _ = object.__new__(type(self)), (self._functions, self._model, self.quaternions)  # known from now on
+        own = made.__dict__
+        own.update(self.__dict__)
+        for name in FORGOTTEN:
+            own.pop(name, None)
+        own["given"] = parameters if is_foreign(parameters) or is_lazy(parameters) else self._read(parameters)
         return made
 
     def _over_samples(self) -> FreeRobot:
@@ -212,6 +217,7 @@ class FreeRobot(Robot):
     centroidal_momentum: ClassVar[Taking] = taking(Robot.centroidal_momentum)
     centroidal_momentum_matrix: ClassVar[Taking] = taking(Robot.centroidal_momentum_matrix)
     regressor: ClassVar[Taking] = taking(Robot.regressor)
+    regressor_blocks: ClassVar[Taking] = taking(Robot.regressor_blocks)
     step: ClassVar[Taking] = taking(Robot.step)
 
 

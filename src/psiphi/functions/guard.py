@@ -27,6 +27,8 @@ ON_FRAMES = {  # how many; 0: as many as you like
     "frame_acceleration": 1,
     "jacobian": 1,
     "operational_compliance": 0,
+    "operational_space_inertia": 0,
+    "frame_jacobians": 0,
     "frame_velocities": 0,
     "borne": 0,
     **{name: 1 for name, quantity in DIAGONAL.items() if quantity.on_frame},

@@ -16,16 +16,16 @@ import numpy as np
 
 from psiphi.arguments import not_negative
 from psiphi.errors import StateError
-from psiphi.foreign.entering import mathematics
-from psiphi.spatial.entries import entries, stacked
+from psiphi.foreign.entering import constant, is_followed, mathematics
+from psiphi.spatial.entries import entries
 from psiphi.spatial.policies import POLICIES
 from psiphi.wording import shown
 
 NAMES = ("exact", "pseudo", "damped")
 
 
-def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3) -> np.ndarray:
-    """X^-1 of symmetric non-negative matrices (..., n, n), by the policy.
+def inverse(X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3) -> Any:
+    """X^-1 of symmetric non-negative matrices (..., n, n) of any library, by the policy.
 
     >>> inverse(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
@@ -33,20 +33,23 @@ def inverse(X: np.ndarray, policy: str = "pseudo", rcond: float = 1e-9, damping:
     if not isinstance(policy, str) or policy not in NAMES:
         raise StateError(f"policy is {shown(policy)}, expected one of {', '.join(NAMES)}", 'the default is "pseudo"')
     rcond, damping = not_negative("rcond", rcond), not_negative("damping", damping)
-    finite = np.isfinite(X).all(axis=(-2, -1), keepdims=True)
-    w, Q = np.linalg.eigh(np.where(finite, X, np.eye(X.shape[-1], dtype=X.dtype)))
+    m = mathematics(X)
+    finite = m.isfinite(X).all(-1).all(-1)[..., None, None]
+    w, Q = m.linalg.eigh(m.where(finite, X, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = stacked(POLICIES[policy](entries(w.astype(float)), damping if policy == "damped" else rcond)).astype(X.dtype)
-    result = np.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
-    return np.where(finite, result, np.nan)
+        scale = m.stack(POLICIES[policy](entries(w), damping if policy == "damped" else rcond), -1)
+    result = m.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
+    return m.where(finite, result, m.nan)
 
 
-def inverse_in_their_library(X: Any, policy: str, rcond: float) -> Any:
-    """The "exact" inverse of arrays of torch or JAX, with their gradients: NaN where there is none."""
+def inverse_in_their_library(X: Any, policy: str, rcond: float, damping: float) -> Any:
+    """The inverse of arrays of torch or JAX, or of a card; the "exact" one with their gradients: NaN where there is none."""
     if not isinstance(policy, str) or policy != "exact":
-        cause = f"operational_space_inertia: policy is {shown(policy)}, a part of which is computed by NumPy"
-        raise StateError(cause, 'give policy="exact", or NumPy arrays')
-    m, eye = mathematics(X), mathematics(X).eye(X.shape[-1], dtype=X.dtype)
+        if not is_followed(X):
+            return inverse(X, policy, rcond, damping)
+        cause = f"operational_space_inertia: policy is {shown(policy)}, whose eigenvectors have no gradients"
+        raise StateError(cause, 'give policy="exact", or arrays without gradients and outside of jit')
+    m, eye = mathematics(X), constant(X, np.eye(X.shape[-1]))
     w = m.linalg.eigvalsh(X.detach() if hasattr(X, "detach") else X)
     good = (w[..., :1] > not_negative("rcond", rcond) * w[..., -1:])[..., None]
     return m.where(good, m.linalg.inv(m.where(good, X, eye)), m.nan)

@@ -120,7 +120,7 @@ class Robot(WithFrames):
             a = self._loaded(BY_METHOD[self._method(method)], dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
             return a if out is None else guard.put("forward_dynamics", a, out)
         result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
-        if self.nv and "_one_step" not in self.__dict__ and self.freed is None:
+        if self.freed is None and self.nv and "_one_step" not in self.__dict__:
             self.__dict__["_one_step"] = guard.upright(self._model, self.function("forward_dynamics").single())
         return result
 
@@ -292,9 +292,7 @@ class Robot(WithFrames):
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k): of the pivots of D, which have derivatives (`function("mass_pivots")`). -> (...)"""
-        if on_card(q):
-            guard.on_host("mass_log_det", q)
-        if not self.joints:
+        if not self.joints and not on_card(q):
             return np.zeros(np.asarray(q).shape[:-1])
         d = self._call("mass_pivots", dict(q=q), None, dtype, check)
         with np.errstate(divide="ignore", invalid="ignore"):

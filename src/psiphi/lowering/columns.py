@@ -1,7 +1,8 @@
 """Matrices whose words have no shape of their own: the expression on the columns of the identity, all in one tape.
 
 The sweeps are those of the vector expression; unit vectors fold most of each column away, and what the columns share (P,
-gains, sines and cosines) is computed once.
+gains, sines and cosines) is computed once. Columns of joints are a stage each; those of frames are few, and climb together in
+the same sweeps, so that loops over the links of a large robot run once for all of them.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ class LoweredColumns:
     """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
 
     def __init__(self, polys: dict[str, Poly], rows: str, cols: str, made_of: Mapping[Term, Poly] | None = None):
-        self.vector = vector_letter("column", cols)
-        results = [Result(name, {(*word, self.vector): c for word, c in p.items()}, rows) for name, p in polys.items()]
-        self.lowered = Lowered(results, made_of=made_of or {})
+        self.polys, self.rows, self.cols, self.made_of = polys, rows, cols, made_of or {}
+        self.lowered = self._along({"column": ""})
+
+    def _along(self, vectors: Mapping[str, str]) -> Lowered:
+        """The expressions on some vectors, {name: what is put behind the names of the results}."""
+        results = [
+            Result(name + end, {(*word, vector_letter(vector, self.cols)): c for word, c in poly.items()}, self.rows)
+            for vector, end in vectors.items()
+            for name, poly in self.polys.items()
+        ]
+        return Lowered(results, made_of=self.made_of)
 
     @property
     def rods(self) -> bool:
@@ -33,20 +42,32 @@ class LoweredColumns:
 
     def column(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         """One column, that of a vector given last: what all of them cost is a multiple of it."""
-        given = Argument("column", outputs[0].shape[-1:], "v" if self.vector.space == "joint" else "")
-        vectors = tuple(Argument(arg.name, arg.shape[:1]) for arg in outputs)
-        return self.lowered.program(name, tree, (*inputs, given), vectors)
+        return self._on({"column": ""}, self.lowered, name, tree, inputs, outputs)
+
+    def _on(self, vectors: Mapping[str, str], lowered: Lowered, name: str, tree: Tree, inputs, outputs) -> Program:
+        # a vector over joints has a part at each body; one over frames is read where a frame sits
+        place = "v" if self.cols == "joint" else ""
+        given = tuple(Argument(vector, outputs[0].shape[-1:], place) for vector in vectors)
+        results = tuple(Argument(arg.name + end, arg.shape[:1]) for end in vectors.values() for arg in outputs)
+        return lowered.program(name, tree, (*inputs, *given), results)
 
     def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
-        """A stage for each column of the identity, and the matrix they make."""
-        one, count = self.column(name, tree, inputs, outputs), outputs[0].shape[-1]
-        names = [arg.name for arg in outputs]
-        columns = [
-            ProgramStage(f"column {j}", one, {x: f"{x} {j}" for x in names}, {"column": [float(i == j) for i in range(count)]})
-            for j in range(count)
-        ]
+        """The columns of the identity in stages, and the matrix they make."""
+        count, names = outputs[0].shape[-1], [arg.name for arg in outputs]
+        # A = A I: column j of A is the expression on e_j
+        unit = [[float(i == j) for i in range(count)] for j in range(count)]
+        if self.cols == "frame":
+            vectors = {f"column {j}": f" {j}" for j in range(count)}
+            every = self._on(vectors, self._along(vectors), name, tree, inputs, outputs)
+            columns = [ProgramStage("columns", every, given=dict(zip(vectors, unit, strict=True)))]
+        else:
+            one = self.column(name, tree, inputs, outputs)
+            columns = [
+                ProgramStage(f"column {j}", one, {x: f"{x} {j}" for x in names}, {"column": e}) for j, e in enumerate(unit)
+            ]
 
         def side_by_side(places: dict) -> dict:
+            # columns came one after the other, matrices are written row by row
             return {
                 x: [value for row in zip(*(places[f"{x} {j}"] for j in range(count)), strict=True) for value in row]
                 for x in names

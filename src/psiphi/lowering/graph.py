@@ -130,6 +130,7 @@ class Graph:
 
     def of(self, poly: Poly) -> Node | None:
         """The node of a polynomial whose words all end in a vector; None for zero."""
+        # Horner: words with one first letter share its sweep, and so on inward
         terms = self._terms({word: c for word, c in poly.items() if c})
         return self._sum(terms)
 
@@ -145,6 +146,7 @@ class Graph:
             # v* H phi M phi* H* v: cut before M, both halves are V = phi* H* v, and one sweep makes both.
             cut = len(word) // 2 if starred(word) == word else 1
             groups.setdefault(starred(word[:cut]), {})[word[cut:]] = c
+        # x* A y + x* B z = x* (A y + B z): one dot a left side
         for left, inner in groups.items():
             factor = inner[min(inner, key=_order)]
             x, y = self.of({left: Fraction(1)}), self.of({word: c / factor for word, c in inner.items()})
@@ -153,6 +155,7 @@ class Graph:
         return found
 
     def _make(self, kind, *parts) -> Node:
+        # equal parts, one node: a sweep that two results need runs once
         key = (kind, *(_identity(p) for p in parts))
         if kind is Sum:
             key = (Sum, frozenset((c, id(n)) for c, n in parts[0]))
@@ -204,6 +207,7 @@ class Graph:
             y = self.of({word[1:]: c for word, c in inner.items() if word[0] == "E_phi"})
             return None if w is x is y is None else self._make(Causal, letter, w, x, y)
         if letter in ANTICAUSAL:
+            # phi* H* u needs no vector over links: H* u(k) joins what the parent hands on
             u, w = self._split(inner, "H*")
             return None if u is w is None else self._make(Anticausal, letter, w, u)
         argument = self.of(inner)
@@ -223,6 +227,7 @@ class Graph:
     def _body_force(self, groups: Mapping[Letter, Poly]) -> Node | None:
         """M phi* (H* u + a) + b, when the words of M and b say exactly that."""
         motion, force = groups.get(M), groups.get(B)
+        # The words of Newton and Euler, and no other factor before any of them:
         if motion is None or force != {(): 1} or any(word[0] != "phi*" for word in motion):
             return None
         inside = {word[1:]: c for word, c in motion.items()}
@@ -233,6 +238,7 @@ class Graph:
     def _frame_motion(self, at: FrameLetter, groups: Mapping[Letter, Poly]) -> tuple[Fraction, Node] | None:
         """B* phi* (H* u + a_local) + B_dot* phi* H* v, when the words of B* and B_dot* say exactly that, up to a factor."""
         turning, motion = groups.get(rate_letter(at), {}), groups[at]
+        # d/dt (B* V) = B_dot* V + B* dV/dt, V = phi* H* v: without the first there is no frame that moves
         if set(turning) != {PHI_H_V}:
             return None
         c = turning[PHI_H_V]

@@ -33,6 +33,7 @@ class MixedComposite:
     def moved(self, path: list, through: Any = lambda x: x) -> MixedComposite:
         """φ X φ*: forces move, of motions [w; 0] only the spin is left, so that rows only turn. By ψ what passes the joint is
         `through`."""
+        # columns are forces at the body, f(p) = φ(p,k) f(k); rows then turn into the axes of the parent
         columns = [force(path, through(list(column))) for column in zip(*self.rows, strict=True)]
         return MixedComposite([rotate(path, list(row)) for row in zip(*columns, strict=True)])
 
@@ -62,9 +63,11 @@ class Loads:
 
     def less(self, site: Site) -> None:
         """Base to tip, when what the body needs is known."""
+        # wrenches in world axes need R(k): base to tip, with the motions
         if self.is_world:
             frames.locate(site)
         if self.letter:
+            # needs(k) = M α + b - B f: what the joints below must bring
             own = frames.spread(site, self.letter, frames.inputs_here(site, self.word))
             site.keep(needs=subtract(site.kept["needs"], own))
 
@@ -74,6 +77,8 @@ class Loads:
         if self.letter and is_changed:
             own = frames.spread(site, self.letter, frames.inputs_here(site, f"d{self.word}"))
         if self.is_world:
+            # A body that turns by θ under a wrench that stays in the world sees it turn by -θ:
+            # d(R* F) = F × θ, θ(k) = φ*(p,k) θ(p) + chi
             spin = add(unrotate(site.path, site.parent["turned"]), chi[:3])
             site.keep(turned=spin)
             for p, n, F in self._here(site):
@@ -87,6 +92,7 @@ class Loads:
             return None
         total, (turn, move) = site.children.get("couple"), (site.kept["weighed"][:3], site.kept["weighed"][3:])
         for p, n, F in self._here(site):
+            # X* Λ of one wrench: n turns with the body, F with the point p that it acts on
             own = add(cross(turn, n), cross(add(move, cross(turn, p)), F))
             total = own if total is None else add(total, own)
         if total is not None:
@@ -96,6 +102,7 @@ class Loads:
     def pull(self, site: Site, name: str, sign: float) -> None:
         """The gradient by the wrenches, B* Λ."""
         assert self.letter is not None
+        # the adjoint of B f is B* Λ: the motion of the frames that the weights are
         for number, value in frames.sense(site, self.letter, site.kept["weighed"]).items():
             site.write(name, 6 * number, [sign * x for x in value])
 
@@ -105,6 +112,7 @@ class Loads:
             return None
         total = site.children.get("X")
         for p, n, F in self._here(site):
+            # one column a unit spin: what d(R* F) = F × θ is linear in
             columns = [_wrench(p, cross(n, unit), cross(F, unit)) for unit in EYE3]
             own = MixedComposite([list(row) for row in zip(*columns, strict=True)])
             total = own if total is None else total + own

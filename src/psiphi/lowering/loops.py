@@ -22,6 +22,7 @@ class Names:
 
     def __init__(self, lowered: Lowered):
         self._names: dict[int, str] = {}
+        # a name once given to an input or a result is nobody else's
         taken = {spell(node.letter) for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
         called = result_names({result.name: result.poly for result in lowered.results})
         taken |= set(called.values())
@@ -34,6 +35,7 @@ class Names:
             stem = "f" if isinstance(node, BodyForce) else stem
             self._names[node.number] = self._next(stem, counts, taken)
         self._names |= {node.number: name for node, name in lowered.motion.items()}
+        # a number that is one dot bears the name of its result
         for name, terms in lowered.sums.items():
             if len(terms) == 1 and isinstance(terms[0][1], Dot):
                 self._names[terms[0][1].number] = called[name]
@@ -61,6 +63,7 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
     name, lines = Names(lowered), []
     for stage, direction in enumerate(lowered.schedule.directions):
         lines.append("for k = base .. tips:" if direction is BASE_TO_TIP else "for k = tips .. base:")
+        # what every node of the sweep may read comes first in it: P, its rate, masses, velocities
         if stage == lowered.schedule.articulate:
             lines += ARTICULATE
         if stage == lowered.schedule.differentiate:
@@ -118,6 +121,7 @@ def _lines(node: Node, name: Names) -> list[str]:
         inside += [] if node.w is None else [f"{name(node.w)}(k)"]
         return [f"{me}(k) = {spell(node.kind)}(p,k) {me}(p)" + "".join(f" + {x}" for x in inside)]
     assert isinstance(node, Apply)
+    # shifted letters: what is written at k is of its parent, or of its children
     if node.letter in ("K*", "E_phi*", "E_psi*"):
         op = {"K*": "G* φ*(p,k)", "E_phi*": "φ*(p,k)", "E_psi*": "ψ*(p,k)"}[node.letter]
         return [f"{me}(k) = {op} {name(node.argument)}(p)"]
@@ -160,6 +164,7 @@ def _sum(node: Sum, name: Names) -> str:
 
 def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     lines = []
+    # outward, for axes; inward, where columns climb and meet rows; outward again, for compliances
     if lowered.placed:
         lines += ["for k = base .. tips:", "    R(k), p(k): the body's axes in the world"]
     lines.append("for k = tips .. base:")

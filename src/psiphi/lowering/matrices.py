@@ -46,6 +46,7 @@ class LoweredMatrix:
             self.weighed or any(f.composite for f in self.families) or any(isinstance(x, WholeMatrix) for x in shapes)
         )
         self.grounded = bool(letters & {*ground.GROUND, *ground.SPREAD})
+        # Om of each middle letter and kind of path is made once, whatever words have it
         self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
 
     @property
@@ -73,6 +74,7 @@ class LoweredMatrix:
                 for i, j, value in frames.levers(site, shape.family.letters[0], shape.left):
                     site.write_joint(result, [float(c) * value], j * site.nv + i - start)
 
+        # outward where bodies are, inward each joint's own columns: H(k) phi(k, frame) B in closed form
         sweeps = (Sweep(BASE_TO_TIP, frames.locate), Sweep(TIP_TO_BASE, step))
         return Program(name, inputs, outputs, sweeps, _start, marks=frames.marks(tree, self.frames))
 
@@ -162,6 +164,7 @@ class _Fill:
         if not self.whole:  # there is no body
             return
         inertia = self.body.inertia
+        # E φ M φ* E*: columns first, then rows, each moved to where the letter gathers
         rows = [self._at(shape.left, [inertia.entry(i, j) for i in range(6)]) for j in range(6)]  # by columns
         for i, row in enumerate(zip(*rows, strict=True)):
             for j, value in enumerate(self._at(shape.right, list(row))):
@@ -279,6 +282,7 @@ class _Fill:
             done.add(j)
 
     def _pairs(self, name: str, c: Fraction, Om: Inertia, near: Climbing, far: Climbing, transposed: bool) -> None:
+        # Om acts on the side with fewer columns
         for j, x in near.items():
             partners = [(i, y) for i, y in far.items() if _apart(x, y)]
             z = Om @ x.value if partners else []
@@ -329,6 +333,7 @@ def _rows(site: Site, value) -> list[tuple[int, Any]]:
 def compliance(site: Site, above: Any, middle: Word, kind: str) -> Any:
     """X + c* Om(p) c: with psi, tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G* LamP G) H."""
     size = site.link.size
+    # what the joint itself yields, H* D^-1 H; its transpose is read below the diagonal
     X = [apply(site, middle, [1.0 if i == j else 0.0 for j in range(size)]) for i in range(size)]
     entry = {(r, c): X[min(r, c)][max(r, c)] for r in range(size) for c in range(size)}
     if above is None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from psiphi.model.model import WORLD, Model
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, motion
 from psiphi.spatial.small import part
@@ -26,38 +27,55 @@ PARAMETERS = 10  # of a body
 PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
-def program(tree: Any) -> Program:
-    """Y (nv, 10 bodies) in one sweep: messages grow along the tree, so that it is written out."""
+def program(tree: Any, blocks: bool = False) -> Program:
+    """Y (nv, 10 bodies) in one sweep: messages grow along the tree, so that it is written out.
+
+    `blocks`: those at `places` alone, (blocks, 10)."""
     model, width = tree.model, PARAMETERS * len(tree.model.bodies)
     inputs = Argument("q", (model.nq,), "q"), Argument("v", (model.nv,), "v"), Argument("a", (model.nv,), "v")
-    sweep = Sweep(BASE_TO_TIP, partial(regress, width=width))
+    at = {pair: PARAMETERS * n for n, pair in enumerate(places(model))} if blocks else None
+    shape = (len(at), PARAMETERS) if at is not None else (model.nv, width)
+    sweep = Sweep(BASE_TO_TIP, partial(regress, width=width, at=at))
     rest = partial(Site.keep, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
-    return Program("regressor", inputs, (Argument("Y", (model.nv, width)),), (sweep,), rest, local=False)
+    return Program("regressor", inputs, (Argument("Y", shape),), (sweep,), rest, local=False)
 
 
-def regress(site: Site, width: int) -> None:
+def places(model: Model) -> list[tuple[int, int]]:
+    """(coordinate, body), by rows: where Y has anything, since a joint feels what it carries (embedded loops: all)."""
+    if model.embedding is not None:
+        return [(i, k) for i in range(model.nv) for k in range(len(model.bodies))]
+    found: list[tuple[int, int]] = []
+    for k, joint in enumerate(model.joints):
+        while joint is not None:
+            found += [(i, k) for i in range(joint.v_slice.start, joint.v_slice.stop)]
+            joint = model.joints[joint.parent] if joint.parent != WORLD else None
+    return sorted(found)
+
+
+def regress(site: Site, width: int, at: dict[tuple[int, int], int] | None) -> None:
     """Base to tip: the screws of all joints inboard, carried along, and their rows for this body's parameters.
 
-    `width` is that of Y."""
+    `width` is that of Y; `at` says where blocks of it go instead."""
     moved = move(site, site.of("a"), "moved")
     first, body = site.slices["v"].start, site.slices["x"].start // 6
     # phi* H* e_i of every joint on the way here: the rows of Y that this body has a part in
     screws = {i: motion(site.path, screw) for i, screw in site.parent["screws"].items()}
     screws |= {first + i: row for i, row in enumerate(site.H)}
     site.keep(screws=ScrewStack(screws))
-    for at, gauge in enumerate(gauges(site)):
+    for n, gauge in enumerate(gauges(site)):
         R, r = EYE3, [0.0, 0.0, 0.0]
         if gauge is not None:
             R, r = gauge.rotation.tolist(), gauge.inv.translation.tolist()  # r: the public origin in working axes
         # parameters are about the public origin, in public axes: there the body has v' + U r, and U turned
-        w, wd, vd, U = (part(x, at, 3) for x in moved)
+        w, wd, vd, U = (part(x, n, 3) for x in moved)
         vd = small.apply(R, add(vd, small.apply(U, r)))
         w, wd = small.apply(R, w), small.apply(R, wd)
         U = tensor(w, wd)
         for i, screw in screws.items():
-            own = part(screw, at)
+            own = part(screw, n)
             s, t = small.apply(R, own[:3]), small.apply(R, add(own[3:], cross(own[:3], r)))
-            site.write("Y", i * width + (body + at) * PARAMETERS, _row(s, t, w, wd, vd, U))
+            there = i * width + (body + n) * PARAMETERS if at is None else at[i, body + n]
+            site.write("Y", there, _row(s, t, w, wd, vd, U))
 
 
 class ScrewStack(dict):

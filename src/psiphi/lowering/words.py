@@ -93,6 +93,7 @@ def is_local(x: Letter) -> bool:
 
 def shape_of(word: Word) -> Any:
     """The word's shape, or None when it has to be applied column by column."""
+    # six rows at the world, or their transpose, before anything that climbs
     if word[:1] and word[0] in GROUND:
         return _at_world(word)
     if word[-1:] and word[-1] in SPREAD:

@@ -14,6 +14,7 @@ what a model is
     nonlinear.py, elastic.py            springs that are more than a number; joints whose motor drives through one
     motors.py                           which joints have motors
     freed.py                            numbers that are inputs: which, and where they stand
+    hinged.py                           universal joints as two hinges each
     kinds.py                            what two frames that are held together may still do
     clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them
     mode_shapes.py, modal_laws.py       places on a body that bends, their laws; bending.py: how a builder hangs it on a link

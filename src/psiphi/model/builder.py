@@ -59,6 +59,7 @@ class Builder:
         self.loops: list = []  # of a file, between its frames
         self.file = None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
         self.forest, self.order = forest, "given"
+        self.moves = not isinstance(name, Model)  # whether `build` asks that all joints can be moved
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}
         self.frames: dict[str, FrameRecord] = {}
@@ -84,7 +85,8 @@ class Builder:
         self.postures, self.notes = postures_by_joint(model), Log(self.file, model.report)
         x, y, z = model.gravity_vector.tolist()
         self.gravity = (x, y, z)
-        if Builder.build(self).digest != model.digest:
+        built, self.moves = Builder.build(self), True
+        if built.digest != model.digest:
             raise ModelError(
                 f"{self.name} is not what it was built as: its fields were replaced by hand",
                 "change robots by their own verbs (robot.lock, robot.attach, robot.with_inertia, ...), or by a pp.Builder",
@@ -285,7 +287,7 @@ class Builder:
         joints = check_joints(self.joints, repairs, log)
         walk = walk_tree(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
-        check_model(model, links, {joint.name: joint for joint in walk.joints}, log)
+        check_model(model, links, {joint.name: joint for joint in walk.joints}, log, self.moves)
         return replace(
             model,
             report=tuple(dict.fromkeys(log.notes)),

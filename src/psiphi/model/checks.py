@@ -202,14 +202,19 @@ def _mimic_cycle(joint: JointRecord, joints: dict[str, JointRecord], followed: s
     return None
 
 
-def check_model(model: Model, links: dict[str, LinkRecord], joints: dict[str, JointRecord], log: Log) -> None:
-    """What can be judged only when welded links are merged: moving bodies have inertias that move."""
-    check_massless(model, joints, log)
+def check_model(
+    model: Model, links: dict[str, LinkRecord], joints: dict[str, JointRecord], log: Log, moves: bool = True
+) -> None:
+    """What can be judged only when welded links are merged: moving bodies have inertias that move (unless `moves` is left for
+    later)."""
+    if moves:
+        check_massless(model, joints, log)
     for body in model.bodies:
         if not links[body.name].has_mass:
             log.note(links[body.name], "moves but has neither mass nor inertia of its own")
     check_bodies(model, links, log)
-    check_movable(model, joints, log)
+    if moves:
+        check_movable(model, joints, log)
 
 
 def check_bodies(model: Model, links: dict[str, LinkRecord], log: Log) -> None:

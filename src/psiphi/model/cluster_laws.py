@@ -166,6 +166,29 @@ class ClusterLaws:
         parts = zip(self.members, self.of_q(q), self.of_v(beta), strict=True)
         return [x for member, own, rates in parts for x in member.row.rate(own, rates)]
 
+    def risen(self, rule: Callable[[list], list], q: list, x: list, *more: list) -> list:
+        """The derivative of rule(q) along free velocities x; along z too where it is given, x the same numbers everywhere."""
+        if more:
+            return self.risen(lambda at: self.risen(rule, at, x), q, *more)
+        return rate_of_change(rule, q, self.rate(q, self.rates(q, x)))
+
+    def maps(self, q: list) -> list:
+        """H(S), one row a free coordinate: [w; v] of every body as its unit rate moves it against the outside, in link axes."""
+        at, screws, X = self.places(q), self._joint_screws(q), self.X(q)
+        rows = []
+        for i in range(len(self.cluster.free)):
+            row: list = []
+            for k, way in enumerate(self.ways[:-1]):
+                turn, move = ZERO3, ZERO3
+                for c in (c for j in way for c in range(self.starts[j], self.starts[j + 1])):
+                    w, v, origin = screws[c]
+                    turn = add(turn, [X[c][i] * y for y in w])
+                    move = add(move, [X[c][i] * y for y in add(v, cross(w, subtract(at[k][1], origin)))])
+                back = small.transpose(at[k][0])
+                row += [*small.apply(back, turn), *small.apply(back, move)]
+            rows.append(row)
+        return rows
+
     def _slopes(self, q: list, gear: Any) -> dict[int, Any]:
         return {l: _horner([k * c for k, c in enumerate(cs, 1)], q[self._q_of[l]] - at) for l, at, cs in gear.terms}
 

@@ -181,8 +181,8 @@ def moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
     """(m, m c, J) about the link's origin, of any scalars: the free numbers in place of the body's. J = tr(I) 1 / 2 - I."""
     if "inertia" in parts:
         m, mx, my, mz, xx, xy, xz, yy, yz, zz = parts["inertia"]
-        half = 0.5 * (xx + yy + zz)
-        return m, [mx, my, mz], [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
+        jz = 0.5 * (xx + yy - zz)
+        return m, [mx, my, mz], [[yy - jz, -xy, -xz], [-xy, xx - jz, -yz], [-xz, -yz, jz]]
     (m,) = parts.get("mass", [body.mass])
     c = list(parts.get("com", body.com.tolist()))
     about = second_moments(body.inertia).tolist()

@@ -59,6 +59,12 @@ class Manifold:
             out[..., joint.q_slice] = along(joint.row.rate, q[..., joint.q_slice], v[..., joint.v_slice])
         return out
 
+    def velocity(self, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
+        """The undoing of `rate`, whose columns are orthogonal."""
+        columns = [self.rate(q, np.broadcast_to(unit, (*q.shape[:-1], self.nv))) for unit in np.eye(self.nv)]
+        felt = [(x * q_dot).sum(-1) / (x * x).sum(-1) for x in columns]
+        return np.stack(felt, axis=-1) if felt else np.zeros((*q.shape[:-1], 0))
+
     def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if self.is_flat:
             return q + v

@@ -278,10 +278,10 @@ class Model(Immutable):
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
         lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
+        if self.embedding is None:
+            return self.manifold.velocity(self.manifold.unit(q), rate)
         columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq)
         felt = (columns @ rate[..., None])[..., 0]
-        if self.embedding is None:  # they are orthogonal
-            return felt / (columns**2).sum(-1)
         return np.linalg.solve(columns @ np.swapaxes(columns, -1, -2), felt[..., None])[..., 0]
 
     def normalize(self, q: Numbers) -> np.ndarray:

@@ -25,7 +25,10 @@ from psiphi.model.records import JointRecord, Whole
 TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
 FULL = 1e-9  # a body is full when its smallest principal moment is this share of the largest
-REMEDY = "give the link mass and inertia (in kg and metres), weld the joint (fixed), or give the joint armature"
+REMEDY = (
+    "give the link mass and inertia (in kg and metres), weld the joint (fixed, or pp.load(..., lock=joint)), or give the joint "
+    "armature"
+)
 
 
 def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None, log: Log | None = None) -> None:

@@ -53,7 +53,7 @@ def walk_tree(
     roots = [link for name, link in links.items() if name not in carriers]
     _check_roots(roots, links, forest, "world" in children and "world" not in links, base, log)
     walk = Walk()
-    stack = _starts(roots, children.get("world", []) if "world" not in links else [], joints, links, base, log)
+    stack = _starts(roots, children, joints, links, base, log)
     while stack:
         joint, link = stack.pop()
         body, place = walk.links[joint.parent] if joint and joint.parent in walk.links else (WORLD, HERE)
@@ -109,12 +109,12 @@ def _check_roots(roots: list[LinkRecord], links: dict[str, LinkRecord], forest: 
             log.note(root, 'has no joint: welded to the world (base="fixed")')
 
 
-def _starts(roots, hung, joints, links, base: str, log: Log) -> list[tuple[JointRecord | None, LinkRecord]]:
+def _starts(roots, children, joints, links, base: str, log: Log) -> list[tuple[JointRecord | None, LinkRecord]]:
     """Where the walk starts, last first: root links, on a free joint when the base is free, and joints on the world."""
     starts: list[tuple[JointRecord | None, LinkRecord]] = []
     for root in roots:
         joint = None
-        if base == "free":
+        if base == "free" and not _flies(root, children.get(root.name, [])):
             name = ROOT_JOINT if len(roots) == 1 and ROOT_JOINT not in joints else f"{ROOT_JOINT}_{root.name}"
             while name in joints:
                 name += "_"
@@ -122,8 +122,14 @@ def _starts(roots, hung, joints, links, base: str, log: Log) -> list[tuple[Joint
             if root.name == "world":
                 log.note(root, 'is called "world" but floats (base="free")')
         starts.append((joint, root))
+    hung = children.get("world", []) if "world" not in links else []
     starts.extend((joint, links[joint.child]) for joint in hung)
     return starts[::-1]
+
+
+def _flies(root: LinkRecord, carried: list[JointRecord]) -> bool:
+    """Whether a root is but a name for the world, off which all the rest flies, as files of floating robots have it."""
+    return not root.has_mass and bool(carried) and all(joint.kind == "free" for joint in carried)
 
 
 def free_joint(name: str, root: LinkRecord) -> JointRecord:

@@ -66,13 +66,15 @@ def load_urdf(
     max_bodies: int = CAPS.max_bodies,
     shapes: list[Shape] | None = None,
     loops: list[LoopRow] | None = None,
+    moves: bool = True,
 ) -> Model:
     """The robot of a URDF file, or of URDF text that starts with '<'.
 
     base "fixed" or "free"; `repair` names faults to mend (checks.py); `packages` maps package names to folders, or lists
     folders that hold packages; `allow_outside` accepts meshes outside them; `armature` is rotor inertia, for all moving
     joints or by name. A file larger, deeper or longer than the caps is refused. A list given as `shapes` is filled with what
-    viewers draw, one given as `loops` with the loops of the file (`urdf_plus.py`).
+    viewers draw, one given as `loops` with the loops of the file (`urdf_plus.py`). `moves=False`: whether every joint can be
+    moved is asked when the robot has been edited.
 
     >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
     0
@@ -84,6 +86,7 @@ def load_urdf(
         whole("max_bodies", max_bodies),
     )
     builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
+    builder.moves = moves
     model = builder.build(base, repair, builder.order)
     found = _confine(builder, found, packages, allow_outside)
     if shapes is not None:

@@ -178,6 +178,17 @@ class Trajectory:
         """
         return self._derived().jvp(q, v, **others)
 
+    def hvp(self, q_weight: Any = None, v_weight: Any = None, /, q: Any = None, v: Any = None, **others: Any) -> dict:
+        """What those gradients change by, for changes as `jvp` takes them: second derivatives times a vector.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("pelican")
+        >>> motion = pp.simulate(robot, np.zeros(2), duration=0.05, compiled=True)
+        >>> motion.hvp(np.ones_like(motion.q), q=np.ones(2))["v"].shape
+        (2,)
+        """
+        return self._derived().hvp(q_weight, v_weight, q, v, **others)
+
     def _derived(self) -> Any:
         found = vars(self).get("_rolled")
         if found is None:

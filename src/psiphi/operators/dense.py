@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.model.compound_joints import CompoundJoint
 from psiphi.model.definitions import joint_map_rate, stacked
-from psiphi.model.model import Joint, Model
+from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.inverting import inverse_or_error
@@ -20,6 +21,7 @@ from psiphi.operators.moving import t
 from psiphi.operators.printing import UNICODE
 from psiphi.operators.spaces import FRAME, JOINT, LINK, ONE, size
 from psiphi.operators.terms import Term
+from psiphi.spatial.entries import entries
 from psiphi.wording import nearest
 
 Value = Any  # a matrix (..., r, c), or a Fraction: that multiple of an identity whose size is still open
@@ -69,37 +71,39 @@ def _letter(x: Letter, atoms: Atoms, given: Mapping[str, Any]) -> Value:
 
 
 def _form(x: FormLetter, atoms: Atoms, given: Mapping[str, Any], inverse: Callable) -> np.ndarray:
-    """Block diagonal: at each body (or frame) what the letter makes of the unit vectors."""
+    """Block diagonal: at each body, joint or frame what the letter makes of the unit vectors."""
     filled = {slot: _value(inner, atoms, given, inverse)[..., 0] for slot, inner in x.filled}
     takes, gives = x.ends
-    spots: Sequence[Any] = atoms.model.joints
-    if x.form.slots[takes].space.name == "frame":
-        spots = [None] * (next(iter(filled.values())).shape[-1] // 6)
     lead = np.broadcast_shapes(atoms.lead, *(value.shape[:-1] for value in filled.values()))
     blocks = []
-    for k, joint in enumerate(spots):
-        own = {slot: list(np.moveaxis(value[..., _part(x, slot, k, joint)], -1, 0)) for slot, value in filled.items()}
-        width = joint.row.nv if x.form.slots[takes].space == JOINT else 6
-        place = DensePlace(joint, atoms.q)
-        columns = [x.form.value(place, x, own, row) for row in np.eye(width).tolist()]
-        height = joint.row.nv if x.form.slots[gives].space == JOINT else 6
+    for joint, rows in _spots(x, atoms, next(iter(filled.values())).shape[-1]):
+        part = lambda slot, joint=joint, rows=rows: joint.v_slice if x.form.slots[slot].space == JOINT else rows  # noqa: E731
+        own = {slot: list(np.moveaxis(value[..., part(slot)], -1, 0)) for slot, value in filled.items()}
+        width, height = (part(slot).stop - part(slot).start for slot in (takes, gives))
+        columns = [x.form.value(DensePlace(joint, atoms.q), x, own, row) for row in np.eye(width).tolist()]
         blocks.append(np.swapaxes(stacked(columns, lead), -1, -2) if columns else np.zeros((*lead, height, 0)))
     return atoms.diagonal(blocks, lead)
 
 
-def _part(x: FormLetter, slot: str, k: int, joint: Joint) -> slice:
-    """What belongs to one body of a vector."""
-    return joint.v_slice if x.form.slots[slot].space == JOINT else slice(6 * k, 6 * k + 6)
+def _spots(x: FormLetter, atoms: Atoms, size: int) -> list[tuple[Any, slice]]:
+    """Where a form acts: a joint, of one body or of a cluster, and its rows over links; where no joint is asked, every body."""
+    if any(slot.space == JOINT for slot in x.form.slots.values()):
+        return [(joint, unit.rows) for joint, unit in zip(atoms.model.units, atoms.units, strict=True)]
+    return [(None, slice(i, i + 6)) for i in range(0, size, 6)]
 
 
 class DensePlace(NamedTuple):
     """A body in its public axes, as `forms` see it."""
 
-    joint: Joint
+    joint: Any
     q: np.ndarray
     origin: list = [0.0, 0.0, 0.0]  # noqa: RUF012
 
     def risen(self, *along: list) -> list | None:
+        if isinstance(self.joint, CompoundJoint):
+            laws, q = self.joint.laws, entries(self.q[..., self.joint.q_slice])
+            flat, n = laws.risen(lambda q: [y for row in laws.maps(q) for y in row], q, *along), 6 * len(laws.members)
+            return [flat[i : i + n] for i in range(0, len(flat), n)]
         shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
         vectors = [stacked(values, shape) for values in along]
         changed = joint_map_rate(self.joint, self.q[..., self.joint.q_read], *vectors)

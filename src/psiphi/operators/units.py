@@ -3,7 +3,8 @@
 A cluster S of bodies that hang on body p (docs/embedding.md), with H_S, ℰ_S and φ_S = (I - ℰ_S)⁻¹ of its bodies:
 
     H*(S) = φ_S* H_S* X      φ(p, S) = C φ_S      a(S) = φ_S* (a_S + H_S* (dX/dt) β)
-    dℰ_φ/dt = ℰ_φ Ω_δ with Ω_δ(S) = diag(Ω_δ(j)) φ_S;   dH*/dt = φ_S* ((ℰ_S Ω_δS)* φ_S* H_S* X + dH_S*/dt X + H_S* dX/dt)
+    dℰ_φ/dt = ℰ_φ Ω_δ with Ω_δ = (H* v) ×*, as of single bodies;
+    dH*/dt = φ_S* ((ℰ_S Ω_S)* φ_S* H_S* X + dH_S*/dt X + H_S* dX/dt), Ω_S of the joints one by one
 """
 
 from __future__ import annotations
@@ -106,8 +107,13 @@ def _body(atoms: Any, k: int, home: dict[int, tuple[int, int]], found: list[Unit
 
 
 def _turned(atoms: Any, k: int) -> Matrix:
-    """Ω_δ = V_d ×*."""
-    return -t(motion_cross((atoms.motions[k].S @ atoms.rates[k][..., None])[..., 0]))
+    """Ω_δ of a body by its own joint."""
+    return _along((atoms.motions[k].S @ atoms.rates[k][..., None])[..., 0])
+
+
+def _along(V: Matrix) -> Matrix:
+    """V ×*."""
+    return -t(motion_cross(V))
 
 
 def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]], found: list[Unit]) -> Unit:
@@ -136,7 +142,9 @@ def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]],
     M = atoms.diagonal([np.broadcast_to(atoms.inertias[k], (*lead, 6, 6)) for k in bodies])
     rows = slice(6 * bodies[0], 6 * bodies[-1] + 6)
     own = (H @ drift[..., None])[..., 0]
-    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, turn @ within, M, rotor, within, own)
+    moved = (S @ atoms.v[..., joint.v_slice, None])[..., 0]
+    Omega_d = atoms.diagonal([_along(moved[..., i : i + 6]) for i in range(0, n, 6)])
+    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, within, own)
 
 
 def _maps(atoms: Any, joint: CompoundJoint) -> tuple[Matrix, Matrix, Matrix]:

@@ -4,6 +4,8 @@ With χ = H* x in the joints and δ = φ* H* x of the links, in body axes (the r
 
     dφ = φ ℰ_φ (χ×*) φ      dH = dH[x]      dM = 0      dg = g× δ      dB = -B turn(B* δ) in world axes
 
+Of clusters (docs/embedding.md) χ = H*(S) x is what the bodies do against the body outside: dφ(p, j) = φ(p, j) χ_j×* for each.
+
 What velocities make is written out before: V× as the cross product with φ* H* v, the bias vectors a and b as what they are. A
 letter that is turned by χ on a known vector is a letter of that vector, u× χ = -χ× u and χ ×* f = ⟦f⟧ χ, which puts x last:
 so the derivative of a vector is a matrix, that of a number a row. Differentiating comes before rewriting: φ, M and H are
@@ -83,11 +85,6 @@ def derivative(expression: Expression, by: str, along: str | Expression | None =
     """
     if not isinstance(expression, Expression):
         raise StateError(f"derivative of a {type(expression).__name__}", "give an operator expression")
-    if isinstance(by, str) and by == "q" and expression.model is not None and expression.model.embedding is not None:
-        raise StateError(
-            f"{expression.model.embedding.words(expression.model.name)}: the rules for d/dq speak of single bodies",
-            "pp.function(...).jacobian('q') differentiates its code",
-        )
     change = _change(expression, by)
     if along is None and (expression.cols != ONE):
         shape = "row" if expression.rows == ONE else "matrix"

@@ -74,11 +74,7 @@ def reach(
     if not 1 <= starts <= MOST:
         raise StateError(f"starts is {starts}, expected 1 to {MOST}", "32 is the default")
     tolerance = positive("tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0)
-    try:
-        lead = np.broadcast_shapes(*(goal.shape[:-1] for _, goal in asked), *(x.shape[:-1] for x in given.values()))
-    except ValueError:
-        cause = ", ".join(str(x.shape[:-1]) for x in (*(goal for _, goal in asked), *given.values()))
-        raise StateError(f"reach: the batch axes do not fit together: {cause}", "make them equal or 1") from None
+    lead = _batch([*(goal for _, goal in asked), *given.values()])
     free = asking.moving_joints(robot, moving)
     if system and alone:
         return loops_alone(system, given.get("near", robot.neutral()), free, tolerance, limits, starts)
@@ -108,6 +104,16 @@ def reach(
         hunt = in_order([*levels, hunt], starts, bool(given))
     hunt.settle()
     return _answer(hunt, lead, solutions)
+
+
+def _batch(arrays: list[np.ndarray]) -> tuple[int, ...]:
+    """The batch axes of all that is given."""
+    leads = [x.shape[:-1] for x in arrays]
+    try:
+        return np.broadcast_shapes(*leads)
+    except ValueError:
+        cause = f"reach: the batch axes do not fit together: {', '.join(map(str, leads))}"
+        raise StateError(cause, "make them equal or 1") from None
 
 
 def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> Reached:

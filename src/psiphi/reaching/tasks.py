@@ -19,7 +19,7 @@ import numpy as np
 
 from psiphi.functions.robot import Robot
 from psiphi.model.kinds import KINDS as LOOPS
-from psiphi.model.kinds import Constants, Relative
+from psiphi.model.kinds import Constants, Relative, across
 from psiphi.spatial.choices import less
 from psiphi.spatial.rotations import logarithm, quaternion
 from psiphi.spatial.screws import cross, dot, root
@@ -115,11 +115,11 @@ def _point(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
 
 def _direction(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
     R, _, turning, _ = _place(task, robot, q)
-    d, *across = (apply(R, x) for x in (task.axis, *_across(task.axis)))
+    d, *sides = (apply(R, x) for x in (task.axis, *(x.tolist() for x in across(task.axis))))
     towards, cosine = cross(d, goal), dot(d, goal)
     stuck = less(cosine, OPPOSITE)
-    turn = logarithm([*(x + stuck * y for x, y in zip(towards, across[0], strict=True)), 1.0 + cosine])[0]
-    return [Residual([dot(u, turn) for u in across], [apply(transpose(turning), u) for u in across], TURN)]
+    turn = logarithm([*(x + stuck * y for x, y in zip(towards, sides[0], strict=True)), 1.0 + cosine])[0]
+    return [Residual([dot(u, turn) for u in sides], [apply(transpose(turning), u) for u in sides], TURN)]
 
 
 def _mass(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
@@ -163,13 +163,6 @@ def _follow(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
 def _closed(task: Wish, robot: Robot, q: Any) -> np.ndarray:
     """A number that says nothing: every configuration wants its loops closed."""
     return np.zeros((*np.shape(q)[:-1], 1))
-
-
-def _across(axis: tuple[float, ...]) -> tuple[list, list]:
-    """Two unit vectors at right angles to a unit vector and to each other."""
-    first = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
-    first = first / np.linalg.norm(first)
-    return first.tolist(), np.cross(axis, first).tolist()
 
 
 def _pose_now(task: Wish, robot: Robot, q: Any) -> np.ndarray:

@@ -12,8 +12,11 @@ first (what a step is), then
     on_cards.py      the same on a graphics card
     mending.py       what a kernel could not solve, again in Python
     differentiated.py   the derivatives of a rollout as rollouts: alongside, and backwards
-    sensitivity.py   both of them run: gradients of a motion, and the effect of changes
+    curving.py       second ones: the changes of gradients
+    sensitivity.py   all of them run: gradients of a motion, and the effect of changes
+    card_gradients.py   first ones on a graphics card
     stepping.py      one step alone, as a function: `robot.step`
+    compiled_coordinates.py   configurations moved and compared, as functions for arrays that are not NumPy's
     handled.py       a step with everything a hand can change as an input: what runs in a live page
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
 """

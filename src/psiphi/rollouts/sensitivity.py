@@ -6,13 +6,16 @@ the next run again, as many at once as fit into ROOM, from checkpoints in betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from psiphi.closed.closed_function import lasting
+from psiphi.closed.implicit import ranks
 from psiphi.control.plant import Plant
 from psiphi.errors import SingularError
+from psiphi.rollouts.curving import Curving
 from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import Careful
@@ -77,34 +80,68 @@ class Sensitivity:
             bar = ends
         bar["q"] = bar["q"] + q_weight[:, :1]
         bar["v"] = bar["v"] + v_weight[:, :1]
+        return self._sound(self._gathered({name: x[:, 0] for name, x in bar.items()}) | table)
+
+    def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
+        """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
+        changes = self._spread(changes)
+        beside = Beside(self, self._with_places(tuple(name for name in self.names if name in changes)), changes)
+        found = tuple(np.empty_like(x) for x in (self.q, self.v))
+        for room, name in zip(found, STATE, strict=True):
+            room[:, 0] = changes[name]
+        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in (self.q, self.v)]
+        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
+        if self.steps and self.runner.count:
+            beside.run([x[:, :1] for x in (self.q, self.v, *found)], 0, self.steps, self.every, out)
+        return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
+
+    def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
+        if (
+            self.plan.closure
+            and (ranks(self.plant.given._over_samples().constraint_jacobian(self.q)) < self.plant.given.nc).any()
+        ):
+            cause = "this motion has no second derivatives: constraints follow from others"
+            raise SingularError(cause, "use a kind of loop without rows to spare, or take differences of gradients")
+        names, changes = self._with_places(self.names), self._spread(changes)
+        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
+        rows, count = [name for name in names if name in self.plan.tables], self.runner.count
+        for name in (*STATE, *names):
+            shape = (count, self.steps, sizes[name]) if name in rows else (count, sizes[name])
+            changes[name] = np.broadcast_to(changes.get(name, 0.0), shape)
+        beside, code = Beside(self, names, changes), compiled(self.plant.given, self.plan, Curving, names)
+        state = {name: np.zeros((count, 1, sizes[name])) for name in STATE}  # gradients that go on; what they change by:
+        turn = {name: np.zeros((count, 1, n)) for name, n in sizes.items() if name not in rows}
+        table = {name: np.empty((count, self.steps, sizes[name])) for name in rows}
+        for a, b, *states in beside.pieces(ROOM):
+            tables = self.drive.tables(self.plan, a, b - a, self.runner.dt)
+            each = [*states[:2], *(self.runner.table(tables[name]) for name in self.plan.tables)]
+            each += [self._weights(w, a, b) for w in (q_weight, v_weight)]
+            each += [*states[2:], *(changes[name][:, a:b] for name in rows)]
+            ends = [np.empty_like(x) for x in (*state.values(), *turn.values())]
+            out = [_in_place(x, b - a) for x in ends] + [x[:, a:b][:, ::-1] for x in table.values()]
+            given = [self.runner.given[name] for name in self.plan.given if name not in STATE]
+            given += [changes[name][:, None] for name in names if name not in rows]
+            code.run([*given, *state.values(), *turn.values(), *(x[:, ::-1] for x in each), *out], b - a, 1)
+            state, turn = dict(zip(state, ends[:2], strict=True)), dict(zip(turn, ends[2:], strict=True))
+        return self._sound(self._gathered({name: x[:, 0] for name, x in turn.items()}) | table)
+
+    def _spread(self, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """And those of the places whose numbers are parameters."""
+        found = dict(changes)
+        for place in self.within if PARAMETERS in changes else ():
+            found[place] = np.zeros((self.runner.count, self.plant.nv))
+            for own, among in self.within[place]:
+                found[place][:, own] = changes[PARAMETERS][:, among]
+        return found
+
+    def _gathered(self, bar: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Gradients by places whose numbers are parameters, among the parameters'."""
         for place, shares in self.within.items():
             part = bar.pop(place)
             for own, among in shares:
                 bar[PARAMETERS][..., among] += part[..., own]
-        return self._sound({name: x[:, 0] for name, x in bar.items()} | table)
-
-    def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
-        """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        names, changes = self._with_places(tuple(name for name in self.names if name in changes)), dict(changes)
-        for place in self.within if PARAMETERS in changes else ():
-            changes[place] = np.zeros((self.runner.count, self.plant.nv))
-            for own, among in self.within[place]:
-                changes[place][:, own] = changes[PARAMETERS][:, among]
-        code = compiled(self.plant.given, self.plan, Along, names)
-        found = tuple(np.empty_like(x) for x in (self.q, self.v))
-        for room, name in zip(found, STATE, strict=True):
-            room[:, 0] = changes[name]
-        tables = self.drive.tables(self.plan, 0, self.steps, self.runner.dt)
-        given = [self.q[:, :1], self.v[:, :1], *(x[:, :1] for x in found)]
-        given += [self.runner.given[name] for name in self.plan.given if name not in STATE]
-        given += [changes[name][:, None] for name in names if name not in self.plan.tables]
-        each = [self.runner.table(tables[name]) for name in self.plan.tables]
-        each += [changes[name] for name in names if name in self.plan.tables]
-        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in (self.q, self.v)]
-        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
-        if self.steps and self.runner.count:
-            code.run([*given, *each, *out], self.steps, self.every)
-        return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
+        return bar
 
     def _with_places(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """And, for the parameters, where else their numbers stand: in the order of what is given."""
@@ -150,6 +187,44 @@ class Sensitivity:
             return
         for i in reversed(range(len(starts))):
             yield from self._again(Q[:, i], V[:, i], starts[i], min(b, starts[i] + stride), room)
+
+
+class Beside:
+    """Motions run once more, with what they change by for changes of places, (B, n) or (B, steps, n)."""
+
+    def __init__(self, of: Sensitivity, names: tuple[str, ...], changes: Mapping[str, np.ndarray]):
+        self.of, self.names, self.changes = of, names, changes
+        self.code = compiled(of.plant.given, of.plan, Along, names)
+
+    def run(self, first: Sequence[np.ndarray], start: int, steps: int, every: int, out: list[np.ndarray]) -> None:
+        """From (q, v, dq, dv) (B, 1, n) each at step `start`, every `every`-th of them into out (B, steps // every, n)."""
+        of, plan = self.of, self.of.plan
+        tables = of.drive.tables(plan, start, steps, of.runner.dt)
+        given = [*first, *(of.runner.given[name] for name in plan.given if name not in STATE)]
+        given += [self.changes[name][:, None] for name in self.names if name not in plan.tables]
+        each = [of.runner.table(tables[name]) for name in plan.tables]
+        each += [self.changes[name][:, start : start + steps] for name in self.names if name in plan.tables]
+        self.code.run([*given, *each, *out], steps, every)
+
+    def pieces(self, room: int) -> Iterator[tuple[Any, ...]]:
+        """(a, b, q, v, dq, dv) of the steps a ... b, the last first: all that they begin with, from checkpoints."""
+        of = self.of
+        length = max(1, room // max(1, 4 * of.runner.count * of.runner.width))
+        starts = range(0, of.steps if of.runner.count else 0, length)
+        first = [of.q[:, :1], of.v[:, :1], *(self.changes[name][:, None] for name in STATE)]
+        marks = self._states(first, 0, len(starts), length) if len(starts) else []
+        for i in reversed(range(len(starts))):
+            a, b = starts[i], min(of.steps, starts[i] + length)
+            yield a, b, *self._states([x[:, i : i + 1] for x in marks], a, b - a, 1)
+
+    def _states(self, first: Sequence[np.ndarray], start: int, rows: int, every: int) -> list[np.ndarray]:
+        """`rows` states, `every` steps apart, the first among them."""
+        out = [np.empty((x.shape[0], rows, x.shape[2])) for x in first]
+        for x, own in zip(out, first, strict=True):
+            x[:, :1] = own
+        if rows > 1:
+            self.run(first, start, (rows - 1) * every, every, [x[:, 1:] for x in out])
+        return out
 
 
 def _in_place(x: np.ndarray, rows: int) -> np.ndarray:

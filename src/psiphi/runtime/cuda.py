@@ -13,6 +13,7 @@ from psiphi.errors import StateError
 from psiphi.runtime import nvptx
 from psiphi.runtime.host import FP
 from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.staged import Staged
 
 
 class Cuda:
@@ -43,7 +44,7 @@ class Cuda:
         """The kernel as LLVM IR."""
         if isinstance(code, Rollout):
             return device_rollout(code, FP[char], self.shell)
-        code = joined(code) if isinstance(code, Single) else code
+        code = joined(code) if isinstance(code, Single) else code.straight if isinstance(code, Staged) else code
         if not isinstance(code, Straight):
             cause = "code that runs in loops over links has no kernel for graphics cards"
             raise StateError(cause, "pass arrays of the host (robots of up to 64 bodies have functions on cards)")

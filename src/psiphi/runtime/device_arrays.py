@@ -85,7 +85,7 @@ class Torch:
         return made, made.data_ptr()
 
     def put(self, x: Any, array: np.ndarray) -> Any:
-        return sys.modules["torch"].from_numpy(array).to(x.device)
+        return sys.modules["torch"].tensor(array, device=x.device)
 
     def full(self, x: Any, size: int, value: float) -> Any:
         return x.new_full((size,), value)

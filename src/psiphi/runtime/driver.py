@@ -125,6 +125,12 @@ class Driver:
             self.contexts[number] = context
         return self.contexts[number].value
 
+    def owner(self, stream: int) -> int:
+        """The context that a stream belongs to."""
+        context = ctypes.c_void_p()
+        self.call("cuStreamGetCtx", ctypes.c_void_p(stream), ctypes.byref(context))
+        return context.value or 0
+
     @contextmanager
     def on(self, number: int):
         """The card's primary context, as long as the block lasts."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from psiphi.emitters.kernel import module
 from psiphi.emitters.rolled import rolled_kernel
-from psiphi.emitters.rollout import Rollout, Single, rollout_module, single_kernel
+from psiphi.emitters.rollout import Rollout, Single, rollout_module, single_kernel, staged_kernel
 from psiphi.emitters.straight import straight_kernel
 from psiphi.runtime import jit
-from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.roll import Rolled
+from psiphi.sweeps.staged import Staged
 
 EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # what others may call or set
 FP = {"d": "double", "f": "float"}
@@ -30,12 +30,12 @@ class Host:
     def check_name(self, name: str) -> None:
         """Its functions are called @loop and @rollout, whatever they compute."""
 
-    def emit(self, code: Straight | Rolled | Single | Rollout, char: str = "d", name: str = "", about: str = "") -> str:
+    def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
         """LLVM IR: a gufunc loop @loop, or @rollout."""
         lanes, fma = self.lanes(char), has_fma()
         if isinstance(code, Rollout):
             return rollout_module(code, lanes, fma)
-        make = {Rolled: rolled_kernel, Single: single_kernel}.get(type(code), straight_kernel)
+        make = {Rolled: rolled_kernel, Single: single_kernel, Staged: staged_kernel}.get(type(code), straight_kernel)
         kernel = make(code, fma)
         return module(kernel, "loop", FP[char], lanes, streams=has_wide_shuffles())
 

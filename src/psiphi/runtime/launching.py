@@ -47,7 +47,8 @@ def launch(
         _check_apart(name, inputs, views, outputs, [pointer for _, pointer in made], n * SIZE[char])
     if n and any(arg.size for arg in outputs):
         pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
-        send(kernel(char, device, n), pointers, [*steps, n], n, stream, device)
+        whose = f"{name}: {inputs[0].name}"
+        send(kernel(char, device, n), pointers, [*steps, n], n, stream, device, whose)
     results = tuple(library.ready(like, array, stream) for array, _ in made)
     return results[0] if len(results) == 1 else results
 
@@ -72,12 +73,33 @@ def few_states(card: int) -> int:
     return WARP * driver.driver().processors(card)
 
 
-def send(kernel: CardKernel, pointers: list[int], numbers: list[int], n: int, stream: int, device: int) -> None:
-    """Put a kernel for n states on a stream."""
+def send(kernel: CardKernel, pointers: list[int], numbers: list[int], n: int, stream: int, device: int, whose: str) -> None:
+    """Put a kernel for n states on a stream; `whose` names the array that it comes from."""
     words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
     parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
     blocks = math.ceil(n / kernel.grid.states)
-    driver.driver().launch(kernel.loaded, blocks, kernel.grid.threads, parameters, stream, device)
+    cards = driver.driver()
+    try:
+        cards.launch(kernel.loaded, blocks, kernel.grid.threads, parameters, stream, device)
+    except driver.DriverError as error:
+        if stream and cards.owner(stream) != cards.context(device):
+            cause = f"{whose} is on card {device}, and the current stream is of another card"
+            raise StateError(
+                cause, f"make card {device} current: torch.cuda.device({device}), cupy.cuda.Device({device})"
+            ) from error
+        raise
+
+
+def room(words: str, library: Any, like: Any, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
+    """A new array beside another, and its pointer; where there is no room, words that name it."""
+    try:
+        return library.empty(like, shape, char)
+    except Exception as error:  # each library has its own
+        if "memory" not in f"{type(error).__name__} {error}".lower():
+            raise
+        size = math.prod(shape) * SIZE[char] / 1e9
+        cause = f"{words}: {shape} numbers of {NAMES[char]} take {size:.3g} GB, and the card has not so much left"
+        raise StateError(cause, "use a smaller batch, or free arrays (torch.cuda.empty_cache())") from error
 
 
 def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[View]:
@@ -164,7 +186,7 @@ def _results(
     for arg, array in zip(outputs, given, strict=True):
         shape = batch + arg.shape
         if array is None:
-            made.append(library.empty(like, shape, char))
+            made.append(room(f"{name}: the result {arg.name}", library, like, shape, char))
             continue
         if not on_card(array) or library.name == "jax":
             raise StateError(

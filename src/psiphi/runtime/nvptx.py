@@ -26,6 +26,10 @@ class Card:
 
     sync = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
     sync_all = "call void @llvm.nvvm.barrier0()"
+    processors = '%processors.few = call i32 asm "mov.u32 $0, %nsmid;", "=r"()\n  %processors = zext i32 %processors.few to i64'
+
+    def fetch(self, pointer: str) -> str:
+        return f'call void asm sideeffect "prefetch.L2 [$0];", "l"(ptr {pointer})'
 
     def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
         given = [f"ptr addrspace(1) noalias {'readonly ' * x.startswith('in')}%{x}.global" for x in pointers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,16 @@ from psiphi.arguments import batch_axes
 from psiphi.control.plant import Plant
 from psiphi.control.torques import fits_steps
 from psiphi.errors import StateError
+from psiphi.foreign import xla_cards
 from psiphi.foreign.entering import enter, full
 from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
 
-def rolled(run: Callable[..., RolledStates], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
+def rolled(
+    run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int, staged: Any = None
+) -> Any:
     """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array."""
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
@@ -30,7 +33,9 @@ def rolled(run: Callable[..., RolledStates], plant: Plant, given: dict[str, Any]
         shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
         inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
         values.append(tau)
-    return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every), values)
+    function = RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every)
+    function.staged = staged
+    return enter(function, values)
 
 
 class RolledFunction:
@@ -42,6 +47,7 @@ class RolledFunction:
         self.run_states, self.inputs, self.law = run, inputs, law
         self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
         self.number = numbered(self)
+        self.staged: Any = None  # what a kernel of a card is given, from the batch axes of what it is not
         self.last: Any = None  # what ran, on which arrays: gradients need not run it again
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -58,6 +64,20 @@ class RolledFunction:
             torque = self.law if not tau else tau[0] if len(self.inputs[2].shape) == 2 else tau[0][..., None, :]
             self.last = which, self.run_states(q, v, torque)
         return self.last[1]
+
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        """The same for arrays of a graphics card."""
+        which = [id(x) for x in arrays]
+        if self.last is None or self.last[0] != which:
+            self.last = which, self.run_states(*arrays[:2], arrays[2] if len(arrays) > 2 else self.law), arrays
+        return self.last[1]
+
+    def block(self, char: str, leads: Sequence[tuple[int, ...]]) -> tuple[int, list[tuple[str, Any]], str]:
+        """For XLA on a graphics card: the address of what its handler needs, what arrays it takes, and what the code is."""
+        made, steps, every = self.staged(char, {arg.name: lead for arg, lead in zip(self.inputs, leads, strict=True)})
+        sizes = self.outputs[0].shape[-1], self.outputs[1].shape[-1]
+        numbers = made.numbers(1 + steps // every, sizes, steps, every)
+        return xla_cards.block_of(made.kernel, numbers, made.count), made.arrays, str(made.plan.key)
 
     def pullback(self, *names: str) -> RolledPullback:
         return RolledPullback(self, names)
@@ -80,14 +100,66 @@ class RolledPullback:
         states = self.of.states(arrays[: len(self.of.inputs)])
         weights = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(self.of.inputs) :], states, strict=True))
         bars = states.coordinate_gradients(*weights)
-        kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
-        shapes = {arg.name: arg.shape for arg in self.of.inputs}
-        found: Any = tuple(bars[name].reshape(*lead, *shapes[name]).astype(kind, copy=False) for name in self.names)
+        return _found(self, bars, arrays, states)
+
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        """The same for arrays of a graphics card."""
+        states, weights = self.of.run(arrays[: len(self.of.inputs)]), arrays[len(self.of.inputs) :]
+        bars = states.coordinate_gradients(tuple(name for name in self.names if name == "tau"), *weights)
+        found: Any = tuple(bars[name] for name in self.names)
         return found if len(found) > 1 else found[0]
 
-    def pullback(self, *names: str) -> Any:
+    def pullback(self, *names: str) -> RolledBending:
+        return RolledBending(self, names)
+
+    def pushforward(self, *names: str) -> Any:
         raise StateError(
-            "rollout: second derivatives of a motion are not there", "take first ones, or robot.step, which has both"
+            "rollout: forward mode is not there for arrays of other libraries", "take motion.jvp or motion.hvp of NumPy arrays"
         )
 
+
+class RolledBending:
+    """The gradients of a weighted sum of those gradients. Second derivatives are symmetric in the numbers of q, v and tau: they
+    are what the gradients change by when these change by the weights; by the motion's weights it is the motion's change."""
+
+    name = "rollout: second pullback"
+
+    def __init__(self, of: RolledPullback, names: tuple[str, ...]):
+        self.of, self.names, self.number = of, names, numbered(self)
+        self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
+        self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        motion, own = self.of.of, len(self.of.inputs)
+        states = motion.states(arrays[: len(motion.inputs)])
+        w_q, w_v = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(motion.inputs) : own], states, strict=True))
+        changes: dict[str, Any] = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
+        for name, x in zip(self.of.names, arrays[own:], strict=True):
+            shape = states.tau.shape if name == "tau" and states.tau is not None else changes[name].shape
+            changes[name] = np.broadcast_to(x, (*states.q.shape[:-2], *_core(motion, name))).reshape(shape)
+        placed, found = states.placed(changes), {}
+        if {arg.name for arg in motion.inputs} & set(self.names):
+            found |= states.coordinate_turns(w_q, w_v, placed)
+        if {"q_weight", "v_weight"} & set(self.names):
+            moved = zip(("q_weight", "v_weight"), states.ways.along(placed), states, strict=True)
+            found |= {name: x.reshape(like.shape) for name, x, like in moved}
+        return _found(self, found, arrays, states)
+
+    def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+        raise StateError("rollout: second derivatives of motions are not there on graphics cards", "give arrays of the host")
+
+    def pullback(self, *names: str) -> Any:
+        raise StateError("rollout: third derivatives of a motion are not there", "take second ones, or differences of them")
+
     pushforward = pullback
+
+
+def _core(of: Any, name: str) -> tuple[int, ...]:
+    return next(arg.shape for arg in of.inputs if arg.name == name)
+
+
+def _found(of: Any, bars: dict[str, np.ndarray], arrays: tuple[np.ndarray, ...], states: RolledStates) -> Any:
+    """What was asked for, by name, each in the batch of the motions and of their arrays' kind."""
+    kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
+    found: Any = tuple(bars[name].reshape(*lead, *_core(of, name)).astype(kind, copy=False) for name in of.names)
+    return found if len(found) > 1 else found[0]

@@ -19,6 +19,7 @@ from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest
 
 SEEN = 64  # states that are looked at again
+STEP = 1e-30  # of a complex step
 
 
 class RolledStates(tuple[Array, Array]):
@@ -88,8 +89,14 @@ class RolledStates(tuple[Array, Array]):
 
     def coordinate_gradients(self, q_weight: Any, v_weight: Any) -> dict[str, np.ndarray]:
         """The same by the nq numbers of q."""
+        return self._by_name(self.ways.back(*self._weights(q_weight, v_weight)))
+
+    def _weights(self, q_weight: Any, v_weight: Any) -> list[np.ndarray]:
         weights = _shaped("q_weight", q_weight, self.q), _shaped("v_weight", v_weight, self.v)
-        bars = self.ways.back(*(x.reshape(-1, *x.shape[-2:]) for x in weights))
+        return [x.reshape(-1, *x.shape[-2:]) for x in weights]
+
+    def _by_name(self, bars: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Gradients by place (B, ...) as those of what was given."""
         lead = self.q.shape[:-2]
         bars = {name: x.reshape(*lead, *x.shape[1:]) for name, x in bars.items()}
         found = {name: bars[name] for name in ("q", "v")}
@@ -108,20 +115,57 @@ class RolledStates(tuple[Array, Array]):
         >>> dq.shape
         (51, 6)
         """
+        dq, dv = self.ways.along(self._changes("jvp", q, v, others))
+        return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
+
+    def hvp(self, q_weight: Any = None, v_weight: Any = None, /, q: Any = None, v: Any = None, **others: Any) -> dict:
+        """What the gradients that `vjp` gives change by, for changes of the beginning and of what drove it, as `jvp` has them:
+        second derivatives of the weighted sum times a vector, exact, at a few times the cost of the gradient.
+
+        >>> import numpy as np, psiphi as pp
+        >>> robot = pp.load("pelican")
+        >>> motion = pp.rollout(robot, robot.neutral(), tau=np.zeros((20, 2)), steps=20)
+        >>> motion.hvp(np.ones_like(motion.q), tau=np.ones((20, 2)))["tau"].shape
+        (20, 2)
+        """
+        if self.ways.plant.manifold.compound:
+            raise StateError("hvp: embedded loops have no second derivatives of motions", "take differences of motion.vjp")
+        changes = self._changes("hvp", q, v, others)
+        turns = self.coordinate_turns(q_weight, v_weight, changes)
+        manifold, first = self.ways.plant.manifold, self.q[..., 0, :]
+        if manifold.is_flat:
+            return turns
+        bar, moved = self.coordinate_gradients(q_weight, v_weight)["q"], changes["q"].reshape(first.shape)
+        along = []
+        for unit in np.eye(self.ways.plant.nv):  # of <rate(q, unit), bar>, both of which change
+            rate: Any = manifold.rate(first + 1j * STEP * moved, np.broadcast_to(unit, self.v[..., 0, :].shape))
+            along.append((rate.real * turns["q"] + rate.imag / STEP * bar).sum(axis=-1))
+        return turns | {"q": np.stack(along, axis=-1)}
+
+    def coordinate_turns(self, q_weight: Any, v_weight: Any, changes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The same by the nq numbers of q, for changes by place (B, ...)."""
+        w_q, w_v = self._weights(q_weight, v_weight)
+        return self._by_name(self.ways.curve(w_q, w_v, changes))
+
+    def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Changes by place (B, ...), q by its numbers."""
         for name in others:
             if name not in self.places:
-                raise StateError(f"jvp by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
-        first, lead = self.v[..., 0, :], self.q.shape[:-2]
-        changes = {"q": self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first)), "v": _shaped("v", v, first)}
-        for name, given in others.items():
+                raise StateError(f"{what} by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
+        first = self.v[..., 0, :]
+        rate = self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first))
+        return self.placed(others | {"q": rate, "v": _shaped("v", v, first)})
+
+    def placed(self, given: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Changes by place (B, ...), of such by name; those of q are of its numbers."""
+        lead, changes = self.q.shape[:-2], {name: given[name] for name in ("q", "v")}
+        for name in given.keys() - changes.keys():
             table = self.tau if name == "tau" else None
-            row = table.change(given) if table else _shaped(name, given, self._numbers(name))
+            row = table.change(given[name]) if table else _shaped(name, given[name], self._numbers(name))
             core = 2 if self.places[name] in self.ways.plan.tables else 1
             row = row[..., 0, :] if table and core == 1 else row
             changes[self.places[name]] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
-        flat = {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
-        dq, dv = self.ways.along(flat)
-        return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
+        return {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
 
     def _numbers(self, name: str) -> np.ndarray:
         """A controller's, what it follows where that does not change, or parameters of the robot."""

@@ -11,16 +11,18 @@ from psiphi.arguments import flag, is_foreign, is_lazy, on_card, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
-from psiphi.control.torques import read_effort, read_torque
+from psiphi.control.torques import fits_steps, read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
-from psiphi.functions.robot import Robot
-from psiphi.rollouts import on_cards
+from psiphi.foreign.entering import is_traced
 from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.integrators import METHODS
+from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
+from psiphi.rollouts.on_cards import CardRunner, StagedRollout
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.simulation.card_states import CardStates
 from psiphi.simulation.rolled_arrays import rolled
 from psiphi.simulation.rolled_blocks import rolled_later
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
@@ -52,8 +54,8 @@ def rollout(
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
-    `control/traced.py`). `out` takes the results. The answer's `vjp` and `jvp` are the motion's derivatives; tensors of
-    torch have gradients.
+    `control/traced.py`). `out` takes the results. The answer's `vjp`, `jvp` and `hvp` are the motion's derivatives;
+    tensors of torch have gradients.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -69,8 +71,8 @@ def rollout(
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
-    if any(map(on_card, (q0, v0, tau))):
-        return _on_card(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
+    if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
+        return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     if any(map(is_foreign, (q0, v0, tau))):
         return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     return _on_host(plant, q0, v0, tau, how, out)
@@ -149,22 +151,53 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
     def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
         return rollout(robot, q, v, tau, **how._asdict())
 
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
+    def staged(char: str, leads: dict[str, tuple[int, ...]]) -> tuple[StagedRollout, int, int]:
+        batch = tuple(np.broadcast_shapes(*leads.values()))
+        drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in leads, batch, how)
+        return StagedRollout(plant, drive, plan, dt, leads, char, steps), steps, every
+
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), staged)
 
 
-def _on_card(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
-    """The same on a graphics card; the torque is nothing, a constant array of the card, or what it may be on the host."""
-    if not isinstance(plant.given, Robot) or how.blocks or out is not None:
-        what = "out= is" if out is not None else 'limits="block" is' if how.blocks else f"{plant.name} is a closed chain:"
-        raise StateError(f"rollout: {what} not for graphics cards", "give arrays of the host")
+def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
+    """Arrays of a graphics card: tensors of torch with their gradients."""
+    if out is not None:
+        raise StateError("rollout: out= is not for graphics cards", "leave it out, or give arrays of the host")
+    if not any(getattr(x, "requires_grad", False) for x in state.values()):
+        return _on_card(plant, state, how)
+    if how.blocks:
+        raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+    on_host = None if on_card(state["tau"]) else state["tau"]
+
+    def run(q: Any, v: Any, tau: Any) -> CardStates:
+        return _on_card(plant, {"q": q, "v": v, "tau": on_host if tau is None else tau}, how)
+
+    like = next(x for x in state.values() if on_card(x))
+    given = {**state, "tau": None if not on_card(state["tau"]) else state["tau"]}
+    return rolled(run, plant, given, like, whole("steps", how.steps), step_stride(how.every))
+
+
+def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:
+    """The same on a graphics card; the torque is nothing, an array of the card, or what it may be on the host."""
     there = {name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)}
-    if "tau" in there and how.effort is not False:
+    batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for name, x in there.items() if name != "tau")))
+    drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in there, batch, how)
+    return CardStates.of(CardRunner(plant, drive, plan, dt, there, steps), every)
+
+
+def _planned(
+    plant: Plant, tau: Any, is_there: bool, batch: tuple[int, ...], how: Rolling
+) -> tuple[Drive, Recipe, float, int, int]:
+    """What a kernel of a card does; torques that are there take the place of zeros."""
+    if is_there and how.effort is not False:
         raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
     steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
-    batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for x in there.values())))
-    tau = None if "tau" in there else lawful(plant.given, state["tau"], len(batch) > 0)
-    drive = how.drive(plant, tau, batch, steps, dt)
-    return on_cards.run(plant, drive, drive.plan(plant, how.method, flag("hold", how.hold)), dt, there, steps, every)
+    own: Any = None if is_there else lawful(plant.given, tau, len(batch) > 0)
+    if is_there and steps > 1 and fits_steps(tuple(np.shape(tau)), batch, steps):
+        own = np.zeros((steps, plant.nv))
+    drive = how.drive(plant, own, batch, steps, dt)
+    plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)
+    return drive, plan, dt, steps, every
 
 
 def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:

@@ -84,7 +84,12 @@ def rate_of_change(rule: Callable[[list], list], at: Sequence[Any], along: Seque
     >>> rate_of_change(lambda x: [x[0] * x[1]], [2.0, 3.0], [1.0, 10.0])
     [23.0]
     """
-    return [rate(y) for y in rule([Dual(x, dx) for x, dx in zip(at, along, strict=True)])]
+    return [rate(y) for y in rule([Dual(x, _as_moving(dx, x)) for x, dx in zip(at, along, strict=True)])]
+
+
+def _as_moving(dx: Any, x: Any) -> Any:
+    """A rate beside a number that moves itself (second derivatives): a number that moves, too, if only by nothing."""
+    return Dual(dx) if isinstance(x, Dual) and not isinstance(dx, Dual | float) else dx
 
 
 def rate(y: Any) -> Any:

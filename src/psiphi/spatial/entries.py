@@ -33,3 +33,12 @@ def along(rule: Callable[..., list[Any]], *arrays: Any) -> np.ndarray:
            [0.]])
     """
     return stacked(rule(*(entries(np.asarray(x)) for x in arrays)))
+
+
+def largest(x: np.ndarray) -> np.ndarray:
+    """The largest entry of vectors (..., n), by size; 0 of none.
+
+    >>> largest(np.array([[1.0, -3.0], [0.5, 0.0]]))
+    array([3. , 0.5])
+    """
+    return np.abs(x).max(axis=-1, initial=0.0)

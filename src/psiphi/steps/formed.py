@@ -6,22 +6,34 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from psiphi.errors import StateError
-from psiphi.operators.forms import FormPlace
 from psiphi.operators.letters import FormLetter
+from psiphi.operators.spaces import LINK
+from psiphi.spatial.small import part
+from psiphi.steps import together
+from psiphi.steps.local import gauges
 from psiphi.sweeps.program import Site
 
 
 class SitePlace(NamedTuple):
-    """A body in its working axes, as forms see it."""
+    """A body in its working axes, as forms see it; of a cluster body number `at`, whose joint is that of all."""
 
     site: Site
+    at: int = 0
 
     @property
     def origin(self) -> list:
-        gauge = self.site.gauge
+        own = gauges(self.site)
+        gauge = own[self.at] if self.at < len(own) else None  # rotors stand behind the bodies
         return [0.0, 0.0, 0.0] if gauge is None else gauge.inv.translation.tolist()
 
+    @property
+    def bodies(self) -> list[SitePlace]:
+        """A cluster's, one by one."""
+        return [SitePlace(self.site, at) for at in range(len(self.site.link.parts))] if self.site.is_cluster else [self]
+
     def risen(self, *along: list) -> list | None:
+        if self.site.is_cluster:
+            return together.risen(self.site, *along)
         row = self.site.link.row
         if row.Hdot is None:
             return None
@@ -33,11 +45,15 @@ class SitePlace(NamedTuple):
         return rule(self.site.of("q"), *along, self.site.link)
 
 
-def formed(x: FormLetter, place: FormPlace, filled: Sequence[Any], argument: Any) -> Any:
-    """The letter on a value; over frames, frame by frame, and what is missing is zero."""
+def formed(x: FormLetter, place: SitePlace, filled: Sequence[Any], argument: Any) -> Any:
+    """The letter on a value; over links and frames one by one, and what is missing is zero."""
     slots = [slot for slot, _ in x.filled]
     if not isinstance(argument, dict):
-        return x.form.value(place, x, dict(zip(slots, filled, strict=True)), argument)
+        if any(slot.space != LINK for slot in x.form.slots.values()):
+            return x.form.value(place, x, dict(zip(slots, filled, strict=True)), argument)
+        own = lambda at: {slot: part(values, at) for slot, values in zip(slots, filled, strict=True)}  # noqa: E731
+        each = (x.form.value(body, x, own(at), part(argument, at)) for at, body in enumerate(place.bodies))
+        return [y for values in each for y in values]
     # a frame without a value in some slot has zero there, and so has the product: it is not written
     numbers = [i for i in argument if all(i in values for values in filled)]
     return {

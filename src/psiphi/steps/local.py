@@ -242,15 +242,11 @@ def _turning(site: Site) -> list:
 
 
 def _omega_d(site: Site, x) -> list:
-    """V_d ×* x; of a cluster diag(V_d ×*) φ_S x."""
-    if site.is_cluster:
-        return together.turn(site, x)
+    """V_d ×* x, V_d = H* v: of a cluster what its bodies do against the body outside."""
     return force_cross(adjoint_map(site.H, site.kept["v"]), x)
 
 
 def _omega_d_adjoint(site: Site, x) -> list:
-    if site.is_cluster:
-        return together.turn_adjoint(site, x)
     return motion_cross(x, adjoint_map(site.H, site.kept["v"]))
 
 
@@ -258,7 +254,7 @@ def _turned(site: Site, x) -> list:
     """(Omega_d P + P Omega_d*) x."""
     P = site.kept["P"]
     if site.is_cluster:
-        return add(together.turn(site, P @ x), P @ together.turn_adjoint(site, x))
+        return add(_omega_d(site, P @ x), P @ _omega_d_adjoint(site, x))
     return rate_of(P, adjoint_map(site.H, site.kept["v"])) @ x
 
 

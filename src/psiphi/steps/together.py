@@ -1,17 +1,16 @@
 """What a cluster of bodies does that one body does not: its joints move together (`framing/compound.py`, docs/embedding.md).
 
-a(S) = φ_S* (a_S + H_S* (dX/dt) β)      Ω_δ(S) = diag(V_d(j) ×*) φ_S      dH/dt, dP/dt by the rules for H and P themselves,
-                                                                          run on numbers that move
+a(S) = φ_S* (a_S + H_S* (dX/dt) β)      dH/dt, d²H, dP/dt by the rules for H and P themselves, run on numbers that move
 """
 
 from __future__ import annotations
 
 from psiphi.spatial import small
-from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.duals import Dual, rate, rate_of_change
+from psiphi.spatial.crosses import motion_cross
+from psiphi.spatial.duals import Dual, rate
 from psiphi.spatial.screws import Inertia, add, subtract
 from psiphi.spatial.small import adjoint_map, part
-from psiphi.spatial.stacks import NOTHING, StackedInertia, by_body
+from psiphi.spatial.stacks import NOTHING, StackedInertia
 from psiphi.sweeps.program import Site
 
 
@@ -34,31 +33,16 @@ def _moving(site: Site) -> list:
     return laws.rate(q, laws.rates(q, site.kept["v"]))
 
 
-def joint_rates(site: Site) -> list:
-    """d/dt of H(S) = X* H_S φ_S in body axes, by rows."""
+def risen(site: Site, *along: list) -> list:
+    """dH[x], or d²H[x, z] (x the same numbers wherever z leads), of H(S) = X* H_S φ_S in body axes, by rows."""
     link = site.link
-    flat = rate_of_change(lambda x: [y for row in link.H(x) for y in row], site.of("q"), _moving(site))
+    flat = link.laws.risen(lambda q: [y for row in link.H(q) for y in row], site.of("q"), *along)
     return [flat[i : i + link.size] for i in range(0, len(flat), link.size)]
 
 
-def _joint_motions(site: Site) -> list:
-    """V_d = H* β of every body's own joint."""
-    link, q = site.link, site.of("q")
-    rates = link.laws.of_v(link.laws.rates(q, site.kept["v"]))
-    own = [x for H, b in zip(link.maps(q), rates, strict=True) for x in adjoint_map(H, b)]
-    return own + [0.0] * (link.size - len(own))
-
-
-def turn(site: Site, x: list) -> list:
-    """Ω_δ x = diag(V_d ×*) φ_S x."""
-    return by_body(force_cross, _joint_motions(site), site.link.gathered(site.path[0], x))
-
-
-def turn_adjoint(site: Site, x: list) -> list:
-    """Ω_δ* x = φ_S* diag(V_d ×*)* x."""
-    back = by_body(motion_cross, x, _joint_motions(site))
-    n = len(site.link.links)
-    return site.link.spread(site.path[0], [part(back, at) for at in range(n)]) + back[6 * n :]
+def joint_rates(site: Site) -> list:
+    """dH/dt, by rows."""
+    return risen(site, site.kept["v"])
 
 
 def differentiate(site: Site) -> None:
@@ -89,7 +73,8 @@ def split(site: Site, rows: type[list]) -> None:
         x = junction.motion([1.0 if i == c else 0.0 for i in range(6)])
         felt = [-y for y in adjoint_map(H_dot, joint.adjoint(x))]
         through = subtract(x, adjoint_map(site.H, joint.adjoint(x)))  # τ̄* x
-        y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turn_adjoint(site, x), felt))
+        turned = motion_cross(x, adjoint_map(site.H, site.kept["v"]))  # Ω_δ* x
+        y = add(joint.through(site.H, small.apply(Pi, through)), P_plus @ add(turned, felt))
         columns.append(junction.force(y))
     site.send(Pi=rows(small.transpose(columns)))
 

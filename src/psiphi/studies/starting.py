@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.closed.system import System
 from psiphi.control.controllers import PD, ComputedTorque
 from psiphi.functions.free import FreeRobot
@@ -37,8 +38,17 @@ class Starter:
         self.by_word = varied
         words = [word for word in (*OF_LINKS, *OF_JOINTS) if word in varied]
         self.light: FreeRobot | None = self.robot.free(*words, links=self._links(words)) if words else None
+        self.free_system: Any = self._freed(self.light) if self.light is not None else None
         if self.light is not None:
             self.light.at(self.light.parameters())
+
+    def _freed(self, light: FreeRobot) -> Any:
+        """The system with these free numbers: the robot itself, or the same constraints on it."""
+        system = self.asked.system
+        if not isinstance(system, System):
+            return light
+        kind, (_, *rest) = system.__reduce__()
+        return kind(light, *rest)
 
     def _links(self, words: list[str]) -> list[str]:
         """The links that anything is free of: joints' words are of the links they carry."""
@@ -57,8 +67,8 @@ class Starter:
         q, v = self._state(drawn, len(numbers))
         system, sound = self.asked.system, np.ones(len(numbers), dtype=bool)
         if self.light is not None:
-            system = self.light.at(self._parameters(drawn, len(numbers)))
-            sound = np.asarray(np.isfinite(np.asarray(system.given)).all(axis=-1))
+            system = self.free_system.at(self._parameters(drawn, len(numbers)))
+            sound = np.asarray(np.isfinite(np.asarray(beneath(system).given)).all(axis=-1))
         return Starts(system, q, v, self._law(system, drawn), sound)
 
     def alone(self, number: int) -> Starts:
@@ -66,7 +76,7 @@ class Starter:
         many = self.starts(np.array([number]))
         system, tau = many.system, many.tau
         if self.light is not None and many.sound[0]:
-            system = self.light.at(system.given[0])
+            system = self.free_system.at(beneath(system).given[0])
             tau = self._law(system, self.drawn(np.array([number])))
         if tau is not None and any(x.ndim == 2 for x in getattr(tau, "numbers", {}).values()):
             tau.numbers = {name: x[0] if x.ndim == 2 else x for name, x in tau.numbers.items()}

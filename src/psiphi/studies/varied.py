@@ -84,8 +84,6 @@ def _strided(each: list[Variation]) -> Iterator[Variation]:
 
 
 def _check_word(table: Table, word: str, system: Any, law: str) -> None:
-    if isinstance(system, System) and word in (*OF_LINKS, *OF_JOINTS):
-        table.fail(word, "a closed chain takes one set of masses for all motions", "vary offset and v, or take the open robot")
     if word in GAINS and law not in ("pd", "computed"):
         table.fail(word, f"the controller is {law!r}, which has no gains", 'add [controller] with kind = "pd" or "computed"')
     if word == "q" and isinstance(system, System):

@@ -5,7 +5,7 @@ On a tape it leaves straight-line code for this robot alone (`unroll`): that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,8 +57,15 @@ class ProgramRun:
         kept, seat = self.kept.get(above, {}), None if above == WORLD else seat_of(self.tree, k)
         return kept if seat is None else SeatView(kept, *seat)
 
+    def stage(self, what: Program, inputs: Mapping[str, Any], under: Run) -> dict[tuple[str, int], Any]:
+        """What a stage of this program gives."""
+        return drive(what, self.tree, inputs, under)
+
     def collect(self, site: Site) -> None:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
+
+
+Run = Callable[[Program, Any, Mapping[str, Any]], ProgramRun]
 
 
 def seat_of(tree: Any, k: int) -> tuple[int, int] | None:
@@ -82,9 +89,7 @@ class SeatView(Mapping):
         return len(self.kept)
 
 
-def drive(
-    program: Program, tree: Any, inputs: Mapping[str, Any], under: type[ProgramRun] = ProgramRun
-) -> dict[tuple[str, int], Any]:
+def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: Run = ProgramRun) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     if getattr(tree, "freed", None) is not None:  # once: stages run on the tree with its numbers
         if PARAMETERS not in inputs:
@@ -109,7 +114,7 @@ def drive(
     return run.outputs
 
 
-def _staged(run: ProgramRun, under: type[ProgramRun]) -> dict[tuple[str, int], Any]:
+def _staged(run: ProgramRun, under: Run) -> dict[tuple[str, int], Any]:
     """ProgramStage by stage, on the places they fill; each a run of its own."""
     # Sweeps of a stage see nothing of another's records: stages meet in places alone, lists of scalars by name.
     places: dict[str, Any] = dict(run.inputs)
@@ -119,7 +124,7 @@ def _staged(run: ProgramRun, under: type[ProgramRun]) -> dict[tuple[str, int], A
             continue
         names = [arg.name for arg in stage.what.inputs] + [ADDED]
         read = {name: places[place] for name in names if (place := stage.at.get(name, name)) in places}
-        written = drive(stage.what, run.tree, {**read, **stage.given}, under)
+        written = run.stage(stage.what, {**read, **stage.given}, under)
         for arg in stage.what.outputs:
             places[stage.at.get(arg.name, arg.name)] = [written.get((arg.name, i), 0.0) for i in range(arg.size)]
     return {(arg.name, i): x for arg in run.program.outputs for i, x in zip(range(arg.size), places[arg.name], strict=True)}
@@ -156,12 +161,13 @@ class Straight:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any, under: type[ProgramRun] = ProgramRun, tape: Tape | None = None) -> Straight:
+def unroll(program: Program, tree: Any, under: Run = ProgramRun, tape: Tape | None = None) -> Straight:
     """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
     sizes = {arg.name: arg.size for arg in program.inputs}
     tape = Tape() if tape is None else tape
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
     written = drive(program, tree, inputs, under)
+    # outputs row by row, as they stand in memory
     stores = tuple(
         (number, index, tape.operand(written.get((arg.name, index), 0.0)))
         for number, arg in enumerate(program.outputs)

@@ -60,6 +60,7 @@ class CheckedRun(ProgramRun):
     def collect(self, site: Site) -> None:
         if site.link is not None and site.sent and self.direction is BASE_TO_TIP:
             raise IllegalProgram(f"{self.program.name}: an outward step sends {', '.join(map(str, site.sent))}")
+        # two bodies that write one place would be a race in a loop
         for name, index, _ in site.written:
             if not 0 <= index < self.places.get(name, 0):
                 raise IllegalProgram(f"{self.program.name}: {name}[{index}] is no place of its outputs")
@@ -74,6 +75,7 @@ def check_arguments(program: Program) -> None:
     outputs = [arg.name for arg in program.outputs]
     if len(set(names)) < len(names) or len(set(outputs)) < len(outputs):
         raise IllegalProgram(f"{program.name}: arguments share a name: {names} -> {outputs}")
+    # a mark that no step sees is a frame or a load forgotten
     if program.bodies is not None and not set(program.marks) <= set(program.bodies) | {WORLD}:
         raise IllegalProgram(f"{program.name}: a mark stands on a body that no sweep visits")
 

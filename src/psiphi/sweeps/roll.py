@@ -7,7 +7,8 @@ and their numbers are tables. Compile time and code size then depend on the numb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,6 +68,7 @@ class Rolled:
     inbox: int
     params: np.ndarray
     param_start: list[int]
+    parents: list[int]  # the bodies that others hang on: the world, where these are not swept
 
     @property
     def count(self) -> Count:
@@ -77,9 +79,9 @@ class Rolled:
         return total if self.finish is None else total + self.finish.count
 
 
-def roll(program: Program, tree: Any) -> Rolled:
-    """The program as loops; `program.local` must hold."""
-    return _Roller(program, tree).run()
+def roll(program: Program, tree: Any, given: Mapping[str, list] | None = None) -> Rolled:
+    """The program as loops; `program.local` must hold. `given` are numbers beside its inputs, the same in every state."""
+    return _Roller(program, tree, given or {}).run()
 
 
 def last_outputs(rolled: Rolled, count: int) -> Rolled:
@@ -93,15 +95,18 @@ def last_outputs(rolled: Rolled, count: int) -> Rolled:
 
 
 class _Roller:
-    def __init__(self, program: Program, tree: Any):
-        self.program, self.tree = program, tree
+    def __init__(self, program: Program, tree: Any, given: Mapping[str, list]):
+        self.program, self.tree, self.given = program, tree, given
         self.offsets = _argument_offsets(program)
         self.bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
+        swept = set(self.bodies)
+        self.parents = [parent if parent in swept else WORLD for parent in tree.parent]
         self.numbers, self.pattern = self._numbers()
         self.state: dict[int, Class] = {}  # each body's class so far
         self.world = self._world()
 
     def run(self) -> Rolled:
+        # sweep by sweep: what the classes of one have kept is where the next begins
         stages, inboxes = [], {}
         for sweep in self.program.sweeps:
             stage, inboxes = self._stage(sweep)
@@ -110,11 +115,12 @@ class _Roller:
         classes = [c for stage in stages for c in stage.classes] + ([finish] if finish else [])
         record = _compact(classes)
         inbox = 1 + max((o for c in classes for b, o, *_ in c.stores if b == "up"), default=-1)
+        # one table of numbers, body after body; a step finds its own from `param_start` on
         flat, starts = [], []
         for k in range(len(self.tree.links)):
             starts.append(len(flat))
             flat.extend(self.numbers.get(k, ()))
-        return Rolled(self.program, self.tree, stages, finish, record, inbox, np.array(flat), starts)
+        return Rolled(self.program, self.tree, stages, finish, record, inbox, np.array(flat), starts, self.parents)
 
     def _numbers(self):
         """Each link's numbers that are not special, and the pattern of those that are."""
@@ -132,23 +138,25 @@ class _Roller:
         tape = Tape()
         site = Site(None, self._whole_inputs(tape), nv=self.tree.nv)
         self.program.world(site)
+        # what the world keeps of inputs is read from their places: roots see it as any child its parent
         place = lambda leaf: _absolute(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
         return {name: Template.of(value, place) for name, value in site.kept.items()}
 
     def _whole_inputs(self, tape: Tape) -> dict[str, Any]:
-        return {
+        whole = {
             arg.name: [tape.leaf("frame", self.offsets[arg.name] + j) for j in range(arg.size)]
             for arg in self.program.inputs
             if not arg.per_joint
         }
+        return {**whole, **self.given}
 
     def _stage(self, sweep: Sweep) -> tuple[SweepLoop, dict]:
         outward = sweep.direction is BASE_TO_TIP
         order = self.bodies if outward else self.bodies[::-1]
         stage, known, inboxes = SweepLoop(order), {}, {}
-        siblings = _sibling_counts(self.tree, self.bodies)
+        siblings = Counter(self.parents[k] for k in self.bodies)
         for k in order:
-            parent = self.tree.parent[k]
+            parent = self.parents[k]
             several = siblings[parent] > 1
             first = parent not in inboxes
             # What a step sees: outward what the parent has kept, inward what the children sent, and what was kept here before.
@@ -251,13 +259,6 @@ def _argument_offsets(program: Program) -> dict[str, int]:
     return offsets
 
 
-def _sibling_counts(tree: Any, bodies: Iterable[int]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for k in bodies:
-        counts[tree.parent[k]] = counts.get(tree.parent[k], 0) + 1
-    return counts
-
-
 def _form(templates: dict[str, Template]) -> tuple:
     return tuple((name, t.key) for name, t in templates.items())
 
@@ -276,6 +277,7 @@ def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, acc
         nonlocal slot
         if not isinstance(leaf, Scalar) and not constants:
             return leaf
+        # a value that is kept twice has one slot
         key = (leaf.index, leaf.negative) if isinstance(leaf, Scalar) and not constants else object()
         if key not in places:
             places[key] = slot
@@ -320,6 +322,7 @@ def _compact(classes: list[Class]) -> int:
             if op is Op.LEAF and space in (KEPT, "parent"):
                 read.add(index)
         read.update(slot for base, slot in c.given.values() if base == KEPT)
+    # slots are dense again: a record of a body is what someone reads, and no more
     new = {slot: i for i, slot in enumerate(sorted(read))}
     for c in classes:
         c.stores = [(base, new[o] if base == KEPT else o, n, acc) for base, o, n, acc in c.stores if base != KEPT or o in new]

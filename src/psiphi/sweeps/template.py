@@ -45,6 +45,7 @@ def _map(value, function) -> Any:
     """`function` on every number; symmetric blocks of an Inertia stay symmetric."""
     if isinstance(value, (float, Scalar, _Leaf)):
         return function(value)
+    # [[I, H], [H*, M]]: I and M by their upper triangles
     if isinstance(value, Inertia):
         return Inertia(_map_symmetric(value.I, function), _map(value.H, function), _map_symmetric(value.M, function))
     if isinstance(value, (list, tuple)):

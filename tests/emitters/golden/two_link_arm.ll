@@ -567,42 +567,82 @@ tiles:
   br label %tile
 tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
-  %t.more = icmp slt i64 %t, %cells
-  br i1 %t.more, label %tile.body, label %done
+  %t.next = add i64 %t, 4
+  %t.more = icmp sle i64 %t.next, %cells
+  br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  %t.left = sub i64 %cells, %t
-  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
-  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
   %t.bytes = mul i64 %t, 8
   %t.slot = mul i64 %t, 32
   %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
-  %tr0 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %ta0, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
   %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
-  %tr1 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %ta1, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
   %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
-  %tr2 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %ta2, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
   %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  %tr3 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %ta3, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
+  %tb0 = getelementptr i8, ptr %ta0, i64 16
+  %tl0 = load <2 x double>, ptr %ta0, align 8
+  %th0 = load <2 x double>, ptr %tb0, align 8
+  %tb1 = getelementptr i8, ptr %ta1, i64 16
+  %tl1 = load <2 x double>, ptr %ta1, align 8
+  %th1 = load <2 x double>, ptr %tb1, align 8
+  %tb2 = getelementptr i8, ptr %ta2, i64 16
+  %tl2 = load <2 x double>, ptr %ta2, align 8
+  %th2 = load <2 x double>, ptr %tb2, align 8
+  %tb3 = getelementptr i8, ptr %ta3, i64 16
+  %tl3 = load <2 x double>, ptr %ta3, align 8
+  %th3 = load <2 x double>, ptr %tb3, align 8
+  %tr0 = shufflevector <2 x double> %tl0, <2 x double> %tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tr2 = shufflevector <2 x double> %th0, <2 x double> %th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tr1 = shufflevector <2 x double> %tl1, <2 x double> %tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tr3 = shufflevector <2 x double> %th1, <2 x double> %th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
   %x1.0 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
   %x1.1 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %x1.2 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
   %x1.3 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x2.0 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %x2.2 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %x2.1 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %x2.3 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
   %tf0 = getelementptr i8, ptr %t.f, i64 0
-  store <4 x double> %x2.0, ptr %tf0, align 32
+  store <4 x double> %x1.0, ptr %tf0, align 32
   %tf1 = getelementptr i8, ptr %t.f, i64 32
-  store <4 x double> %x2.1, ptr %tf1, align 32
+  store <4 x double> %x1.1, ptr %tf1, align 32
   %tf2 = getelementptr i8, ptr %t.f, i64 64
-  store <4 x double> %x2.2, ptr %tf2, align 32
+  store <4 x double> %x1.2, ptr %tf2, align 32
   %tf3 = getelementptr i8, ptr %t.f, i64 96
-  store <4 x double> %x2.3, ptr %tf3, align 32
-  %t.next = add i64 %t, 4
+  store <4 x double> %x1.3, ptr %tf3, align 32
   br label %tile
+tile.rest:
+  %t.left = sub i64 %cells, %t
+  %t.some = icmp sgt i64 %t.left, 0
+  br i1 %t.some, label %tile.last, label %done
+tile.last:
+  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
+  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
+  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
+  %last.t.bytes = mul i64 %t, 8
+  %last.t.slot = mul i64 %t, 32
+  %last.t.f = getelementptr i8, ptr %frame, i64 %last.t.slot
+  %last.ta0 = getelementptr i8, ptr %l0, i64 %last.t.bytes
+  %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
+  %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
+  %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
+  %last.tr0 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta0, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
+  %last.tr1 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta1, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
+  %last.tr2 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta2, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
+  %last.tr3 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta3, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
+  %last.x1.0 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %last.x1.1 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %last.x1.2 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %last.x1.3 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %last.x2.0 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %last.x2.2 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %last.x2.1 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %last.x2.3 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %last.tf0 = getelementptr i8, ptr %last.t.f, i64 0
+  store <4 x double> %last.x2.0, ptr %last.tf0, align 32
+  %last.tf1 = getelementptr i8, ptr %last.t.f, i64 32
+  store <4 x double> %last.x2.1, ptr %last.tf1, align 32
+  %last.tf2 = getelementptr i8, ptr %last.t.f, i64 64
+  store <4 x double> %last.x2.2, ptr %last.tf2, align 32
+  %last.tf3 = getelementptr i8, ptr %last.t.f, i64 96
+  store <4 x double> %last.x2.3, ptr %last.tf3, align 32
+  br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
   %r = phi i64 [ 0, %entry ], [ %r.next, %step ]
@@ -749,13 +789,10 @@ tiles:
   br label %tile
 tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
-  %t.more = icmp slt i64 %t, %cells
-  br i1 %t.more, label %tile.body, label %done
+  %t.next = add i64 %t, 4
+  %t.more = icmp sle i64 %t.next, %cells
+  br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  %t.left = sub i64 %cells, %t
-  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
-  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
   %t.bytes = mul i64 %t, 8
   %t.slot = mul i64 %t, 32
   %t.f = getelementptr i8, ptr %frame, i64 %t.slot
@@ -793,15 +830,67 @@ tile.body:
   %x2.1 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
   %x2.3 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
   %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %x2.0, ptr %ta0, i32 8, <4 x i1> %t.mask)
+  store <4 x double> %x2.0, ptr %ta0, align 8
   %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %x2.1, ptr %ta1, i32 8, <4 x i1> %t.mask)
+  store <4 x double> %x2.1, ptr %ta1, align 8
   %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %x2.2, ptr %ta2, i32 8, <4 x i1> %t.mask)
+  store <4 x double> %x2.2, ptr %ta2, align 8
   %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %x2.3, ptr %ta3, i32 8, <4 x i1> %t.mask)
-  %t.next = add i64 %t, 4
+  store <4 x double> %x2.3, ptr %ta3, align 8
   br label %tile
+tile.rest:
+  %t.left = sub i64 %cells, %t
+  %t.some = icmp sgt i64 %t.left, 0
+  br i1 %t.some, label %tile.last, label %done
+tile.last:
+  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
+  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
+  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
+  %last.t.bytes = mul i64 %t, 8
+  %last.t.slot = mul i64 %t, 32
+  %last.t.f = getelementptr i8, ptr %frame, i64 %last.t.slot
+  %last.t.p = getelementptr i32, ptr %places, i64 %t
+  %last.t.p0 = getelementptr i32, ptr %last.t.p, i64 0
+  %last.t.i0 = load i32, ptr %last.t.p0
+  %last.t.c0 = zext i32 %last.t.i0 to i64
+  %last.t.b0 = mul i64 %last.t.c0, 32
+  %last.t.f0 = getelementptr i8, ptr %frame, i64 %last.t.b0
+  %last.t.x0 = load <4 x double>, ptr %last.t.f0, align 32
+  %last.t.p1 = getelementptr i32, ptr %last.t.p, i64 1
+  %last.t.i1 = load i32, ptr %last.t.p1
+  %last.t.c1 = zext i32 %last.t.i1 to i64
+  %last.t.b1 = mul i64 %last.t.c1, 32
+  %last.t.f1 = getelementptr i8, ptr %frame, i64 %last.t.b1
+  %last.t.x1 = load <4 x double>, ptr %last.t.f1, align 32
+  %last.t.p2 = getelementptr i32, ptr %last.t.p, i64 2
+  %last.t.i2 = load i32, ptr %last.t.p2
+  %last.t.c2 = zext i32 %last.t.i2 to i64
+  %last.t.b2 = mul i64 %last.t.c2, 32
+  %last.t.f2 = getelementptr i8, ptr %frame, i64 %last.t.b2
+  %last.t.x2 = load <4 x double>, ptr %last.t.f2, align 32
+  %last.t.p3 = getelementptr i32, ptr %last.t.p, i64 3
+  %last.t.i3 = load i32, ptr %last.t.p3
+  %last.t.c3 = zext i32 %last.t.i3 to i64
+  %last.t.b3 = mul i64 %last.t.c3, 32
+  %last.t.f3 = getelementptr i8, ptr %frame, i64 %last.t.b3
+  %last.t.x3 = load <4 x double>, ptr %last.t.f3, align 32
+  %last.x1.0 = shufflevector <4 x double> %last.t.x0, <4 x double> %last.t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %last.x1.1 = shufflevector <4 x double> %last.t.x0, <4 x double> %last.t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %last.x1.2 = shufflevector <4 x double> %last.t.x2, <4 x double> %last.t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %last.x1.3 = shufflevector <4 x double> %last.t.x2, <4 x double> %last.t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %last.x2.0 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %last.x2.2 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %last.x2.1 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %last.x2.3 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %last.ta0 = getelementptr i8, ptr %l0, i64 %last.t.bytes
+  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.0, ptr %last.ta0, i32 8, <4 x i1> %t.mask)
+  %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
+  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.1, ptr %last.ta1, i32 8, <4 x i1> %t.mask)
+  %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
+  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.2, ptr %last.ta2, i32 8, <4 x i1> %t.mask)
+  %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
+  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.3, ptr %last.ta3, i32 8, <4 x i1> %t.mask)
+  br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
   %r = phi i64 [ 0, %entry ], [ %r.next, %step ]

@@ -92,24 +92,25 @@ function painter(canvas) {  // for browsers without WebGL 2
     pen.clearRect(0, 0, w, h);
     for (const { solid: g, matrix: M, paint, floor } of items) {
       if (floor) continue;
-      const T = times(view.eyes, M), at = [], n = g.p.length / 3;
+      const T = times(view.eyes, M), n = g.p.length / 3, X = new Float64Array(n), Y = new Float64Array(n), Z = new Float64Array(n);
       for (let i = 0; i < n; i++) {
-        const [x, y, z] = g.p.slice(3 * i, 3 * i + 3), q = [0, 1, 2, 3].map(r => T[r] * x + T[4 + r] * y + T[8 + r] * z + T[12 + r]);
-        at.push([(q[0] / q[3] + 1) * w / 2, (1 - q[1] / q[3]) * h / 2, q[3]]);
+        const x = g.p[3 * i], y = g.p[3 * i + 1], z = g.p[3 * i + 2], far = T[3] * x + T[7] * y + T[11] * z + T[15];
+        X[i] = ((T[0] * x + T[4] * y + T[8] * z + T[12]) / far + 1) * w / 2;
+        Y[i] = (1 - (T[1] * x + T[5] * y + T[9] * z + T[13]) / far) * h / 2; Z[i] = far;
       }
       for (let t = 0; t < g.i.length; t += 3) {
-        const [i, j, k] = g.i.slice(t, t + 3), a = at[i], b = at[j], c = at[k];
-        if (a[2] <= 0 || b[2] <= 0 || c[2] <= 0) continue;
-        const m = g.n.slice(3 * i, 3 * i + 3), N = unit([0, 1, 2].map(r => M[r] * m[0] + M[4 + r] * m[1] + M[8 + r] * m[2]));
-        if ((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0) continue;
+        const i = g.i[t], j = g.i[t + 1], k = g.i[t + 2];
+        if (Z[i] <= 0 || Z[j] <= 0 || Z[k] <= 0 || (X[j] - X[i]) * (Y[k] - Y[i]) - (Y[j] - Y[i]) * (X[k] - X[i]) > 0) continue;
+        const a = g.n[3 * i], b = g.n[3 * i + 1], c = g.n[3 * i + 2];
+        const N = unit([M[0] * a + M[4] * b + M[8] * c, M[1] * a + M[5] * b + M[9] * c, M[2] * a + M[6] * b + M[10] * c]);
         const s = 0.45 + 0.2 * N[2] + 0.6 * Math.max(0, dot(N, SUN));
-        faces.push([a[2] + b[2] + c[2], a, b, c, paint.map(x => Math.round(255 * Math.pow(Math.min(1, x * s), 1 / 2.2)))]);
+        faces.push([Z[i] + Z[j] + Z[k], X[i], Y[i], X[j], Y[j], X[k], Y[k], paint, s]);
       }
     }
     faces.sort((a, b) => b[0] - a[0]);
-    for (const [, a, b, c, rgb] of faces) {
-      pen.fillStyle = pen.strokeStyle = `rgb(${rgb})`;
-      pen.beginPath(); pen.moveTo(a[0], a[1]); pen.lineTo(b[0], b[1]); pen.lineTo(c[0], c[1]); pen.closePath(); pen.fill(); pen.stroke();
+    for (const [, ax, ay, bx, by, cx, cy, paint, s] of faces) {
+      pen.fillStyle = pen.strokeStyle = `rgb(${paint.map(x => Math.round(255 * Math.pow(Math.min(1, x * s), 1 / 2.2)))})`;
+      pen.beginPath(); pen.moveTo(ax, ay); pen.lineTo(bx, by); pen.lineTo(cx, cy); pen.closePath(); pen.fill(); pen.stroke();
     }
   };
 }

@@ -1,0 +1,107 @@
+"""The operational-space inertia Λ of frames, as a program in stages: X = J M⁻¹ J* by sweeps, and its small dense inverse.
+
+    Λ = X⁻¹                                     where at least as many coordinates move the frames as they have rows
+    Λ = X⁺ = (J₁⁺)* ((M⁻¹)₁₁)⁻¹ J₁⁺             where fewer do: the least-norm one; J₁ are the columns of those that do
+
+Both are of full rank, 6 rows a frame or all of those coordinates; NaN, as their derivatives, where the rank is less. What other
+policies do there is in `functions/operational.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from psiphi.compiler.equations import unmade, with_parameters
+from psiphi.framing.framing import Tree
+from psiphi.model.model import WORLD, Model
+from psiphi.spatial.choices import choose, less
+from psiphi.spatial.small import factor, flat, product, solve, transpose
+from psiphi.sweeps.program import Argument, Program, ProgramStage
+
+RCOND = 1e-9  # of the least eigenvalue to the sum of all: less is none
+
+
+def moving(model: Model, frames: tuple[str, ...]) -> list[int]:
+    """The coordinates of v that may move one of the frames."""
+    if model.embedding is not None:
+        return list(range(model.nv))
+    found: set[int] = set()
+    for name in frames:
+        body = model.frame(name).body
+        while body != WORLD:
+            found |= set(range(model.nv)[model.joints[body].v_slice])
+            body = model.parent[body]
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class OperationalInertia:
+    """The quantity; `part(name, tree, frames, axes)` is the program of another one."""
+
+    part: Callable[..., Program]
+    equation: str = "Lambda = (J M^-1 J*)^-1, of full rank"
+    columns: str = ""
+
+    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> OperationalInertiaOf:
+        return OperationalInertiaOf(self.equation, model, self.part, frames, axes)
+
+
+@dataclass(frozen=True, eq=False)
+class OperationalInertiaOf:
+    """It on one robot: sweeps already, for the compiler to frame and trace."""
+
+    equation: str
+    model: Model
+    part: Callable[..., Program]
+    frames: tuple[str, ...]
+    axes: str
+    columns: str = ""
+    rods: bool = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return unmade(self)
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        size = 6 * len(self.frames)
+        return with_parameters((Argument("q", (self.model.nq,), "q"),), self.model), (Argument("Lambda", (size, size)),)
+
+    def program(self, tree: Tree) -> Program:
+        size, own = 6 * len(self.frames), moving(self.model, self.frames)
+        names = ("operational_compliance",) if len(own) >= size else ("frame_jacobians", "mass_matrix_inverse")
+
+        def invert(places: dict[str, Any]) -> dict[str, Any]:
+            if len(own) >= size:
+                return {"Lambda": flat(_inverse(_rows(places["X"], size)))}
+            J = [[row[k] for k in own] for row in _rows(places["J"], size)]
+            Y = _rows(places["M_inv"], self.model.nv)
+            pseudo = product(_inverse(product(transpose(J), J)), transpose(J))
+            felt = _inverse([[Y[i][k] for k in own] for i in own])
+            return {"Lambda": flat(product(transpose(pseudo), product(felt, pseudo)))}
+
+        parts = [ProgramStage(name, self.part(name, tree, self.frames, self.axes)) for name in names]
+        stages = (*parts, ProgramStage("invert", invert))
+        return Program("operational_space_inertia", *self.arguments(), (), stages=stages, local=False)
+
+
+def _rows(entries: Any, count: int) -> list[list]:
+    width = len(entries) // count if count else 0
+    return [list(entries[i * width : (i + 1) * width]) for i in range(count)]
+
+
+def _inverse(X: list[list]) -> list[list]:
+    """Of a symmetric matrix, positive with RCOND to spare as the pivots of L D L* tell; else NaN."""
+    bound = RCOND * sum((row[k] for k, row in enumerate(X)), 0.0)
+    sure: Any = 1.0
+
+    def judged(d: Any, _: Any) -> Any:
+        nonlocal sure
+        good = less(0.0, d)
+        sure = sure * good
+        return 1.0 / choose(good, d, 1.0)
+
+    factor([[x - bound if i == j else x for j, x in enumerate(row)] for i, row in enumerate(X)], judged)
+    known, sound = factor(X, lambda d, _: 1.0 / choose(sure, d, 1.0)), sure / sure  # 1, or 0 / 0
+    columns = [solve(known, [sound if i == j else 0.0 for j in range(len(X))]) for i in range(len(X))]
+    return [[columns[min(i, j)][max(i, j)] for j in range(len(X))] for i in range(len(X))]

@@ -1,0 +1,104 @@
+"""Inverse dynamics of a closed chain as a function with derivatives: (q, v, a) -> tau, zero where there is no motor.
+
+    T = M a + C v + g        Jp* λ = T_p, λ of least norm: λ = Jp (Jp* Jp)⁻¹ T_p        tau = T - Jc* λ
+
+Jp are the columns of Jc of coordinates without motors (`sharing.py`). The factors of Jp* Jp are on the tape with all the rest,
+and so have derivatives of every order, also where rows of Jc follow from others: only what no motor drives must be held in
+every direction. Where it is not, and where `a` does not keep the constraints, there is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.arguments import real
+from psiphi.closed import sharing
+from psiphi.closed.circuits import motion_rows
+from psiphi.closed.closed_call import ClosedCall
+from psiphi.closed.coupling import Algebra
+from psiphi.closed.implicit import a
+from psiphi.closed.singular import STRAIN
+from psiphi.closed.wiring import Circuit, Places, arguments
+from psiphi.errors import SingularError
+from psiphi.functions import guard
+from psiphi.functions.differentiable import Differentiable
+from psiphi.spatial import small
+from psiphi.spatial.choices import less
+from psiphi.spatial.screws import dot
+from psiphi.sweeps.program import PARAMETERS, Argument
+
+TORQUES = "inverse_dynamics"
+
+
+def shared_torques(algebra: Algebra, idle: tuple[int, ...]) -> Circuit:
+    """q, v, a -> tau; NaN where the coordinates `idle`, which nothing drives, are not all held."""
+    s, nv = algebra.s, algebra.closure.model.nv
+
+    def share(places: Places) -> Places:
+        Jc, T = places["Jc"], places["T"]
+        if not idle:  # nothing need be carried
+            return {"tau": list(T)}
+        columns = [[row[i] for row in Jc] for i in range(nv)]
+        own = [columns[i] for i in idle]
+        A = [[dot(x, y) for y in own] for x in own]
+        factors, strain = small.factor(A), 0.0
+        for j, d_inv in enumerate(factors[1]):
+            strain = strain + (A[j][j] * d_inv) * (A[j][j] * d_inv)
+        good = less(strain, STRAIN)
+        weights = small.solve(factors, [T[i] * (good / good) for i in idle])  # 1, or 0 / 0
+        lam = [dot([column[r] for column in own], weights) for r in range(len(Jc))]
+        return {"tau": [0.0 * weights[0] if i in idle else T[i] - dot(columns[i], lam) for i in range(nv)]}
+
+    torque = s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a
+    stages = {"T": algebra.equation(T=torque), **motion_rows(algebra), "share": share}
+    outputs, name = (Argument("tau", (nv,), "v"),), f"closed torques {idle}"
+    return Circuit(name, "T - Jc* Jp (Jp* Jp)^-1 T_p", arguments(algebra, "q", "v", "a"), outputs, algebra, stages, {})
+
+
+class ClosedTorques(ClosedCall):
+    """tau (q, v, a) of a closed system, differentiated step by step: ((kind, names), ...)."""
+
+    def __init__(self, system: Any, steps: tuple[tuple[str, tuple[str, ...]], ...] = ()):
+        self.system, self.steps = system, steps
+        inputs = [arg for arg in self.code.inputs if arg.name != PARAMETERS]
+        words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
+        super().__init__(": ".join([TORQUES, *([", ".join(words)] if words else [])]), inputs, self.code.outputs)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self.system.name!r}>"
+
+    @cached_property
+    def code(self) -> Differentiable:
+        system, idle = self.system, tuple(int(i) for i in self.system.idle)
+        made = system._function((TORQUES, idle), lambda: shared_torques(system.algebra, idle), Differentiable)
+        for kind, names in self.steps:
+            made = made._derivative(kind, names)
+        return made
+
+    def taking(self, tau: tuple[int, ...]) -> ClosedCall:
+        return self
+
+    def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
+        return ClosedTorques(self.system, (*self.steps, (kind, names)))
+
+    def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
+        system, arrays = self.system, []
+        guard.on_host(self.name, *values)
+        for arg, value in zip(self.inputs, values, strict=True):
+            arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"))
+        leads = [(arg.name, x.shape[: x.ndim - len(arg.shape)]) for arg, x in zip(self.inputs, arrays, strict=True)]
+        lead = system._batch(guard.batch_axes(self.name, {f"{name} ({i})": shape for i, (name, shape) in enumerate(leads)}))
+        q, v, wanted = system._state(q=arrays[0], v=arrays[1], a=arrays[2])
+        wrong = np.broadcast_to(sharing.broken(system, q, v, wanted, system.constraint_jacobian(q), False), lead)
+        found = system._run(self.code, (*arrays[:3], *system.robot._more, *arrays[3:]))
+        results = [np.array(x) for x in (found if isinstance(found, tuple) else (found,))]
+        if not lead and not all(np.isfinite(x).all() for x in results) and all(np.isfinite(x).all() for x in arrays):
+            cause = f"{self.name}: what no motor drives is not held in every direction here"
+            raise SingularError(cause, "cell.inverse_dynamics(q, v, a) answers where this motion needs no force there")
+        for x in results:
+            x[wrong] = np.nan
+        return results

@@ -1,0 +1,200 @@
+"""Derivatives of motions that ran on a graphics card, taken there: by the kernels of `differentiated.py`.
+
+Backwards every step needs the state it began with. Samples of every step have them; otherwise the steps from one sample to the
+next run again, from checkpoints in between where they do not fit into ROOM. Between samples weights are one row of zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.closed.system import System
+from psiphi.emitters.joined import BlockFrame
+from psiphi.emitters.rollout import Rollout
+from psiphi.errors import StateError
+from psiphi.rollouts.differentiated import STATE, Along, Backwards
+from psiphi.rollouts.machine import Machine
+from psiphi.rollouts.on_cards import CardPlace, CardRunner
+from psiphi.rollouts.parts import trace
+from psiphi.runtime.launching import SIZE, one_kind, views_of
+from psiphi.sweeps.program import PARAMETERS, Argument
+
+ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
+Places = dict[str, CardPlace]
+Piece = tuple[int, int, CardPlace, CardPlace]  # steps a ... b, and where the states that they begin with are
+
+
+class CardSensitivity:
+    """The derivatives of the motions (*batch, samples, n) that a runner made, every `every` steps."""
+
+    def __init__(self, runner: CardRunner, states: tuple[Any, Any], every: int):
+        self.runner, self.plan, self.every = runner, runner.plan, every
+        self.steps = every * (states[0].shape[-2] - 1)
+        self.sizes = {"q": runner.plant.nq, "v": runner.plant.nv}
+        self.q, self.v = (self._sampled(x, f"the motion's {name}", name) for name, x in zip(STATE, states, strict=True))
+        system, own = runner.plant.given, Machine(runner.plant.given, self.plan)
+        if isinstance(system, System) and system._has_spare_rows:
+            cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
+            raise StateError(cause, "give arrays of the host")
+        self.machine = own
+
+    def _place(self, x: Any, called: str, shape: tuple[int, ...], whole: bool = True) -> CardPlace:
+        """Where numbers (*batch, *shape) of the card are; those that are not `whole` may be one row (table) for all motions."""
+        r, own = self.runner, Argument(called, shape)
+        inputs = Argument("q0", (r.plant.nq,)), own
+        views = views_of("rollout", inputs, (r.like, x))
+        one_kind("rollout", inputs, views, None)
+        lead = views[1].shape[: len(views[1].shape) - len(shape)]
+        if lead != r.batch and (whole or math.prod(lead) != 1):
+            cause = f"rollout: {called} has batch axes {lead}, the motion {r.batch}"
+            raise StateError(cause, f"give it the shape {(*r.batch, *shape)}")
+        return CardPlace(views[1].pointer, own.size * SIZE[r.char] * (lead == r.batch), shape[-1] * SIZE[r.char])
+
+    def _sampled(self, x: Any, called: str, name: str) -> CardPlace:
+        return self._place(x, called, (1 + self.steps // self.every, self.sizes[name]))
+
+    def size(self, name: str) -> int:
+        """How many numbers a place has."""
+        return self.runner.plant.nv if name == "tau" else np.shape(self.runner.numbers[name])[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
+        fixed = (name for name in self.plan.given if name in ("tau", PARAMETERS) or name.startswith("law."))
+        return (*fixed, *(name for name in self.plan.tables if name == "tau"))
+
+    def back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, Any]:
+        """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none."""
+        r, machine = self.runner, Backwards(self.machine, names)
+        held = {**self.sizes, **{name: self.size(name) for name in machine.once}}
+        rooms = [{name: r.empty(1, size) for name, size in held.items()} for _ in range(2)]
+        table = {name: r.empty(self.steps, self.size(name)) for name in machine.anew}
+        given = {name: self._sampled(x, f"{name}_weight", name) for name, x in weights.items() if x is not None}
+        nothing = {name: r.zeros(size) for name, size in held.items()}
+        bar, turn = nothing, 0
+        fixed = [r.places[name] for name in self.plan.given if name not in STATE]
+        for a, b, q, v in self._pieces():
+            for low, high, weight in self._weighed(a, b, nothing | given, nothing):
+                each = [q.at(low - a), v.at(low - a), *(r.places[name].at(low) for name in self.plan.tables)]
+                ends = {name: place for name, (_, place) in rooms[turn].items()}
+                out = [*(place.held for place in ends.values()), *(place.back(high - 1) for _, place in table.values())]
+                rows = [*(place.back(high - low - 1) for place in each), *weight]
+                r.launch(machine, names, [*fixed, *bar.values(), *rows, *out], high - low, 1)
+                bar, turn = ends, 1 - turn
+        found = {name: r.ready(x) for name, (x, _) in table.items()}
+        for name, size in held.items():
+            none = bar is nothing or not r.count
+            found[name] = self._zeros(size) if none else r.ready(rooms[1 - turn][name][0])[..., 0, :]
+        for name in STATE:
+            if weights.get(name) is not None:
+                found[name] = found[name] + weights[name][..., 0, :]
+        return found
+
+    def _zeros(self, size: int) -> Any:
+        r = self.runner
+        return r.library.full(r.like, r.count * size, 0.0).reshape(*r.batch, size)
+
+    def tangent(self, q_bar: Any) -> Any:
+        """The gradient by a tangent vector of the first q (*batch, nv), from that by its nq numbers."""
+        return self._turned(q_bar, "q_bar", "nq", "slope")
+
+    def rate(self, change: Any) -> Any:
+        """The change of the numbers of the first q (*batch, nq) along a tangent vector."""
+        return self._turned(change, "the change of q", "nv", "rate")
+
+    def _turned(self, x: Any, called: str, size: str, wanted: str) -> Any:
+        r = self.runner
+        if r.plant.manifold.is_flat:
+            return x
+        place = self._place(x, called, (getattr(r.plant, size),), whole=False)
+        array, out = r.empty(1, r.plant.nv if wanted == "slope" else r.plant.nq)
+        r.launch(TangentStep(self.machine, wanted), (wanted,), [self.q, place, out], 1, 1)
+        return r.ready(array)[..., 0, :]
+
+    def along(self, changes: Mapping[str, Any]) -> tuple[Any, Any]:
+        """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
+        r, sizes = self.runner, self.sizes
+        machine = CardAlong(self.machine, names := tuple(name for name in self.names if name in changes))
+        row = {name: r.zeros(size) for name, size in sizes.items()}
+        for name, x in changes.items():
+            size = sizes.get(name) or self.size(name)
+            shape = (self.steps, size) if name in self.plan.tables else (size,)
+            row[name] = self._place(x, f"the change of {name}", shape, whole=False)
+        made = [r.empty(1 + self.steps // self.every, size) for size in sizes.values()]
+        values = [r.empty(1, size) for size in sizes.values()]  # of the motion itself, once more
+        once = [self.q, self.v, row["q"], row["v"], *(r.places[name] for name in self.plan.given if name not in STATE)]
+        once += [row[name] for name in machine.once]
+        each = [*(r.places[name] for name in self.plan.tables), *(row[name] for name in machine.anew)]
+        out = [*(place.held for _, place in values), *(place for _, place in made)]
+        r.launch(machine, names, [*once, *each, *out], self.steps, self.every)
+        dq, dv = (r.ready(array) for array, _ in made)
+        return dq, dv
+
+    def _weighed(
+        self, a: int, b: int, given: dict[str, CardPlace], nothing: dict[str, CardPlace]
+    ) -> Iterator[tuple[int, int, list[CardPlace]]]:
+        """Steps low ... high, the last first, and the weights of the states that they end with."""
+        if self.every == 1:
+            yield a, b, [given[name].back(b) for name in STATE]
+            return
+        if b % self.every == 0:
+            yield b - 1, b, [given[name].at(b // self.every) for name in STATE]
+            b -= 1
+        if a < b:
+            yield a, b, [nothing[name] for name in STATE]
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The last first."""
+        if self.every == 1:
+            yield from [(0, self.steps, self.q, self.v)] if self.steps else []
+            return
+        for k in reversed(range(self.steps // self.every)):
+            yield from self._again(self.q.at(k), self.v.at(k), k * self.every, (k + 1) * self.every)
+
+    def _again(self, q: CardPlace, v: CardPlace, a: int, b: int) -> Iterator[Piece]:
+        """The steps a ... b once more from (q, v): all of them, or some checkpoints and then what lies between."""
+        r = self.runner
+        stride = -(-(b - a) // max(2, ROOM // max(1, r.count * sum(self.sizes.values()))))
+        starts = range(a, b, stride)
+        made = [r.empty(len(starts), size) for size in self.sizes.values()]
+        Q, V = (place for _, place in made)
+        r.advance(q, v, a, stride * (len(starts) - 1), stride, [Q, V])
+        if stride == 1:
+            yield a, b, Q, V
+            return
+        for i in reversed(range(len(starts))):
+            yield from self._again(Q.at(i), V.at(i), starts[i], min(b, starts[i] + stride))
+
+
+class CardAlong(Along):
+    """The changes where the motion begins are a sample, too."""
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        return replace(super().rollout, starts=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TangentStep:
+    """Tangent vectors of q and its nq numbers, in a step of one block: the `rate` of these along a vector, or the `slope` along
+    all vectors, from that by the numbers."""
+
+    machine: Machine
+    wanted: str
+    flops = 0
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        m = self.machine.manifold
+        rules = {
+            "rate": lambda q, x: {"rate": m.rate(q, x)},
+            "slope": lambda q, x: {"slope": [(m.rate(q, unit) * x).sum() for unit in np.eye(m.nv)]},
+        }
+        code = trace(self.wanted, {"q": m.nq, "x": m.nv if self.wanted == "rate" else m.nq}, rules[self.wanted])
+        return Rollout(BlockFrame({self.wanted: (code, {})}), (self.wanted,), ("q", "x"), (), (self.wanted,), first=())

@@ -1,0 +1,68 @@
+"""Second derivatives of a rollout as a rollout: the reversed steps of `differentiated.py`, and what they change by.
+
+    λ_k = f_x*(x_k, p_k) (λ_k+1 + w_k+1)          p̄_k = f_p*(x_k, p_k) (λ_k+1 + w_k+1)
+    dλ_k, dp̄_k: the changes of both when x_k, p_k and λ_k+1 change by dx_k, dp_k and dλ_k+1          dx as `Along` has it
+
+Forward over backward: for one change of everything the change of all gradients, in as many steps as one gradient takes.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from psiphi.emitters.joined import BlockFrame, Named
+from psiphi.emitters.rollout import Rollout
+from psiphi.rollouts.differentiated import STATE, DifferentiatedMachine
+from psiphi.rollouts.parts import trace
+from psiphi.spatial.screws import add
+from psiphi.tape.differentiate import push
+
+
+class Curving(DifferentiatedMachine):
+    """Steps in reverse with the changes of their gradients: arrays are given last row first."""
+
+    @cached_property
+    def rollout(self) -> Rollout:
+        plan, sizes, work = self.machine.plan, self.sized(STATE), self.work
+        names, weights = (*STATE, *self.names), work.more
+        bars = work.pullback()
+        seeds: dict[int, Any] = {}
+        for name in names:
+            seeds |= work.seeds(name, work.given(self.sized((name,))[name]))
+        for number, name in enumerate(STATE):
+            seeds |= work.leaf_seeds(weights + number, work.given(sizes[name]))
+        turned = iter(push(work.tape, [work.tape.operand(x) for row in bars for x in row], seeds))
+        turns = {name: [next(turned) for _ in row] for name, row in zip(names, bars, strict=True)}
+        before = {name: work.given(size) for name, size in self.sized(self.once).items()}
+        results = {f"{name}_new": bar for name, bar in zip(STATE, bars, strict=False)}
+        results |= {f"{name}_turned": turns[name] for name in STATE}
+        results |= {f"{name}_turn": turns[name] for name in self.anew}
+        results |= {f"{name}_turned": add(before[name], turns[name]) for name in self.once}
+        added = self.sized(STATE, "{}_sum") | self.sized(names, "{}_dot") | self.sized(STATE, "{}_sum_dot")
+        parts, order = self.block(added | self.sized(self.once, "{}_turn"), results)
+        turning = (*STATE, *self.once)  # whose changes go on from step to step
+
+        def start(**at: Any) -> dict[str, Any]:
+            return {x: at[f"{x}_first"] for x in (*(f"{n}_bar" for n in STATE), *(f"{n}_turn" for n in turning))}
+
+        def meet(**at: Any) -> dict[str, Any]:
+            sums = {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
+            return sums | {f"{name}_sum_dot": at[f"{name}_turn"] for name in STATE}
+
+        def hand(**at: Any) -> dict[str, Any]:
+            return {f"{name}_bar": at[f"{name}_new"] for name in STATE} | {
+                f"{name}_turn": at[f"{name}_turned"] for name in turning
+            }
+
+        firsts = self.sized(STATE, "{}_bar_first") | self.sized(turning, "{}_turn_first")
+        met = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight") | self.sized(STATE, "{}_turn")
+        blocks: Named = parts | {
+            "start": (trace("start", firsts, start), {}),
+            "meet": (trace("meet", met, meet), {}),
+            "hand": (trace("hand", self.sized(STATE, "{}_new") | self.sized(turning, "{}_turned"), hand), {}),
+        }
+        once = (*(name for name in plan.given if name not in STATE), *(f"{name}_dot" for name in self.once), *firsts)
+        each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE), *(f"{name}_dot" for name in (*STATE, *self.anew)))
+        sample = (*(f"{name}_bar" for name in STATE), *(f"{name}_turn" for name in (*turning, *self.anew)))
+        return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)

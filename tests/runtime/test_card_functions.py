@@ -1,0 +1,134 @@
+"""Every function of a robot, of its diagonalised form and of a closed chain that takes a state, on a graphics card: found by
+their signatures, so that a new one is tried as soon as it is there. Each answers as on the host, or is in a table that says why
+not, and refuses in words."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from functions.doors import DOORS, arguments
+from psiphi.errors import StateError
+from psiphi.functions.diagonalised import Diagonalised
+from runtime.cards import CardArray, StandinDriver, cards
+
+__all__ = ["cards"]  # a fixture
+N = 3
+OTHERS: dict[str, Any] = {"contact": 0, "frame": "tool", "frames": ("tool",), "link": "hand"}
+HOST = {  # what stays on the host, and why
+    "linearize": "written in NumPy: function(...).jacobian has its parts",
+    "excitation": "one number about all data, for a person",
+    "wrench_regressor": "an axis of bodies, of forces and of numbers: no function has so many",
+    "at_energy": "refuses what no motion can have: it looks at the numbers",
+}
+ON_CARDS = {  # of closed chains
+    *("forward_dynamics", "energy", "frame_pose", "difference", "integrate", "normalize", "constraint_bias"),
+    *("constraint_jacobian", "constraint_residual", "contact_rates", "contact_accelerations"),
+}
+
+
+@cache
+def spun() -> pp.Robot:
+    """A ball and a hinge: nq = 5, nv = 4."""
+    b = pp.Builder("spun, with a tool")
+    b.body("top", 1.0, com=(0, 0, 0.2), inertia=np.diag([0.1, 0.2, 0.15]))
+    b.body("hand", 0.5, com=(0.1, 0, 0), inertia=0.02 * np.eye(3))
+    b.joint("ball", "spherical", "world", "top")
+    b.joint("hinge", "revolute", "top", "hand", xyz=(0, 0, 0.4), axis=(0, 1, 0))
+    b.frame("tool", "hand", xyz=(0.1, 0, 0))
+    return b.build()
+
+
+def given() -> dict[str, np.ndarray]:
+    robot = spun()
+    made = arguments(robot, (N,))
+    rest = {"q0": made["q"], "q1": made["q"][::-1].copy(), "q_dot": made["q"], "energy": np.full(N, 1e3)}
+    named = {"nu": made["v"], "nu_dot": made["a"], "eps": made["tau"], "v_ref": made["x"], "a_ref": made["a"]}
+    return made | rest | named
+
+
+def functions(owner: Any) -> list[str]:
+    """Methods whose first argument is a configuration."""
+    found = []
+    for name in dir(owner):
+        member = inspect.getattr_static(owner, name)
+        if not name.startswith("_") and inspect.isfunction(member):
+            first = list(inspect.signature(member).parameters)[1:2]
+            found += [name] if first and first[0] in ("q", "q0") else []
+    return found
+
+
+def called(owner: Any, name: str, state: dict[str, Any]) -> Any:
+    """The function with every argument it must have."""
+    taken = list(inspect.signature(getattr(type(owner), name)).parameters.values())[1:]
+    needed = [p.name for p in taken if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    values = {p: 1e-3 if p == "dt" else state[p] if p in state else OTHERS[p] for p in needed}
+    return getattr(owner, name)(**values)
+
+
+def parts(result: Any) -> list[Any]:
+    return list(result.values() if isinstance(result, dict) else result if isinstance(result, tuple) else [result])
+
+
+def cases() -> list[tuple[str, str]]:
+    """But for those that `test_cards.py` tries on a larger robot."""
+    known = {door.name for door in DOORS}
+    own = [("robot", name) for name in functions(pp.Robot) if name not in known]
+    return own + [("diagonalised", name) for name in functions(Diagonalised)]
+
+
+@pytest.mark.parametrize(("kind", "name"), cases())
+def test_a_function_on_a_card(kind: str, name: str, cards: StandinDriver):
+    robot, state = spun(), given()
+    at = {key: CardArray(x) for key, x in state.items()}
+    owner = robot if kind == "robot" else robot.diagonalised
+    if name in HOST:
+        with pytest.raises(StateError, match="on a graphics card"):
+            called(owner, name, at)
+        return
+    host = called(owner, name, state)
+    for x, y in zip(parts(called(owner, name, at)), map(np.asarray, parts(host)), strict=True):
+        assert isinstance(x, CardArray) and x.shape == y.shape
+        assert np.allclose(x.array, y, rtol=1e-9, atol=1e-9 * np.abs(y).max()), name
+
+
+def test_the_list_is_long_and_nothing_is_refused_twice():
+    found = {name for _, name in cases()}
+    assert len(cases()) > 30 and found >= set(HOST)
+
+
+def test_every_policy_of_operational_space(cards):
+    """Of an arm; one that is stretched out is singular, and by "exact" NaN."""
+    robot = pp.robots.puma560()
+    q = np.array([robot.random(seed=0), robot.neutral()])
+    for policy in ("exact", "pseudo", "damped"):
+        found, host = (robot.operational_space_inertia(x, "tool", policy=policy) for x in (CardArray(q), q))
+        lost = np.isnan(found.array).all(axis=(1, 2))
+        assert np.array_equal(np.isnan(found.array), np.isnan(host)) and lost.tolist() == [False, policy == "exact"]
+        assert np.allclose(found.array[~lost], host[~lost], rtol=1e-7, atol=1e-7 * np.nanmax(np.abs(host))), policy
+
+
+def test_the_kalman_form_is_the_hosts(cards):
+    robot, state = spun(), given()
+    with pytest.raises(StateError, match="on a graphics card"):
+        robot.forward_dynamics_details(*(CardArray(state[x]) for x in ("q", "v", "tau")), method="kalman")
+
+
+def test_closed_chains(cards):
+    """What a closed chain answers on a card; everything else is refused in words."""
+    chain = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+    q = chain.assemble(np.tile([0.5, 1.0], (N, 1)))
+    state = {"q": q, "q0": q, "q1": q + 0.1, "v": 0 * q, "a": 0 * q, "tau": 0 * q + 1.0, "forces": np.zeros((N, 1, 6))}
+    at = {key: CardArray(x) for key, x in state.items()}
+    for name in functions(type(chain)):
+        if name in ON_CARDS:
+            host = called(chain, name, state)
+            assert np.allclose(called(chain, name, at).array, host), name
+            continue
+        with pytest.raises(StateError):
+            called(chain, name, at)

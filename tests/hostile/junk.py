@@ -372,10 +372,8 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
         Call("rollout().vjp", rolled.vjp, {"q_weight": np.ones_like(rolled.q), "v_weight": None}),
         Call("rollout().jvp", rolled.jvp, {"q": v, "v": None, "tau": rest}),
-        Call("rollout().hvp", lambda w, u, q, v: rolled.hvp(w, u, q, v), {
-            "w": np.ones_like(rolled.q), "u": None, "q": np.ones(rolled.v.shape[-1]), "v": None}),
-        Call("Trajectory.hvp", lambda w, u, q, v: driven.hvp(w, u, q, v), {
-            "w": np.ones_like(driven.q), "u": None, "q": None, "v": None}),
+        Call("rollout().hvp", rolled.hvp, {"q_weight": np.ones_like(rolled.q), "v_weight": None, "q": v, "v": None, "tau": rest}),
+        Call("Trajectory.hvp", driven.hvp, {"q_weight": np.ones_like(driven.q), "v_weight": None, "q": v, "v": None}),
         Call("Trajectory.vjp", driven.vjp, {"q_weight": np.ones_like(driven.q), "v_weight": None}),
         Call("Trajectory.jvp", driven.jvp, {"q": v, "v": None, "tau": rest}),
         Call("step", robot.step, {"q": q, "v": v, "tau": rest, "dt": 1e-3, "method": "rk4"}),

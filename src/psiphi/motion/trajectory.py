@@ -178,7 +178,9 @@ class Trajectory:
         """
         return self._derived().jvp(q, v, **others)
 
-    def hvp(self, q_weight: Any = None, v_weight: Any = None, /, q: Any = None, v: Any = None, **others: Any) -> dict:
+    def hvp(
+        self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any
+    ) -> dict[str, np.ndarray]:
         """What those gradients change by, for changes as `jvp` takes them: second derivatives times a vector.
 
         >>> import numpy as np, psiphi as pp

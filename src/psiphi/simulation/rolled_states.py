@@ -118,7 +118,9 @@ class RolledStates(tuple[Array, Array]):
         dq, dv = self.ways.along(self._changes("jvp", q, v, others))
         return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
 
-    def hvp(self, q_weight: Any = None, v_weight: Any = None, /, q: Any = None, v: Any = None, **others: Any) -> dict:
+    def hvp(
+        self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any
+    ) -> dict[str, np.ndarray]:
         """What the gradients that `vjp` gives change by, for changes of the beginning and of what drove it, as `jvp` has them:
         second derivatives of the weighted sum times a vector, exact, at a few times the cost of the gradient.
 

@@ -13,7 +13,6 @@ from psiphi.cli.text import nearest
 from psiphi.errors import Error
 
 TARGET = "c, casadi, acados, wasm, llvm, ptx; with --files also aarch64, riscv64, cortex-m7, x86-64"
-OPTIMISERS = ("casadi", "acados")
 EXAMPLES = """\
 examples:
   psiphi emit ur5 forward_dynamics                    C99 on the screen
@@ -123,18 +122,19 @@ def asked(robot, args: argparse.Namespace):
 
 def code(robot, function, args: argparse.Namespace) -> str:
     """The text of one function."""
+    from psiphi.emitters.casadi_c import INTEGERS, casadi_source
     from psiphi.functions.by_columns import written
     from psiphi.runtime.target import TARGETS
 
     about = f"{function.source.text} of {robot.name}"
-    lines = written(robot, function) if args.target in ("c", *OPTIMISERS) else function.source.code
+    lines = written(robot, function) if args.target in ("c", *INTEGERS) else function.source.code
     given = (lines, args.type[0], args.name or args.function, about)
-    if args.target not in OPTIMISERS or args.type != "double":
+    if args.target not in INTEGERS or args.type != "double":
         return TARGETS[args.target].emit(*given)
     slopes, why = slopes_of(robot, function)
     if why:
         print(f"without a Jacobian: {why}", file=sys.stderr)
-    return TARGETS[args.target].emit(*given, slopes)
+    return casadi_source(lines, slopes, *given[2:], args.target)
 
 
 def slopes_of(robot, function) -> tuple[Any, str]:

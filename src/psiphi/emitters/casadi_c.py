@@ -33,11 +33,14 @@ HEAD = """\
 """
 
 
-class CasADiC:
-    """C with CasADi's interface, for optimisers; `integer` is what they count with."""
+INTEGERS = {"casadi": "long long int", "acados": "int"}  # what they count with
 
-    def __init__(self, integer: str = "long long int"):
-        self.integer = integer
+
+class CasADiC:
+    """C with CasADi's interface, for optimisers."""
+
+    def __init__(self, optimiser: str = "casadi"):
+        self.optimiser = optimiser
 
     def lanes(self, char: str) -> int:
         return 1
@@ -48,14 +51,14 @@ class CasADiC:
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "", slopes: Any = None) -> str:
         if char != "d":
             raise StateError("CasADi computes in double", "leave out --type float")
-        return casadi_source(code, slopes, name, about, self.integer)
+        return casadi_source(code, slopes, name, about, self.optimiser)
 
 
-def casadi_source(code: Any, slopes: Any, name: str, about: str = "", integer: str = "long long int") -> str:
+def casadi_source(code: Any, slopes: Any, name: str, about: str = "", optimiser: str = "casadi") -> str:
     """The text of the file; `slopes` is the code of all Jacobians, results by arguments, or None."""
     own = known_code(code)
     inputs, outputs = own.program.inputs, own.program.outputs
-    lines = [*comment(own, about), HEAD.format(integer=integer), *function(own, f"{name}_run", static=True), ""]
+    lines = [*comment(own, about), HEAD.format(integer=INTEGERS[optimiser]), *function(own, f"{name}_run", static=True), ""]
     lines += _function(name, f"{name}_run", inputs, outputs, inputs, [(_columns(arg), _shape(arg)) for arg in outputs])
     if slopes is not None:
         made = known_code(slopes)

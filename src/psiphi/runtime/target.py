@@ -46,7 +46,7 @@ class RunningTarget(Target, Protocol):
 TARGETS: dict[str, Target] = {
     "c": C99(),
     "casadi": CasADiC(),
-    "acados": CasADiC("int"),
+    "acados": CasADiC("acados"),
     "llvm": HOST,
     "wasm": WebAssembly(),
     "ptx": CUDA,

@@ -20,6 +20,7 @@ FEW = 3  # bodies: whatever has more is large here
 @pytest.fixture
 def small_is_large(monkeypatch, tmp_path):
     monkeypatch.setattr(passes, "UNROLLED", FEW)
+    monkeypatch.setattr(passes, "IN_LINES", FEW)
     monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path))  # names of code do not tell how large is large
 
 

@@ -56,7 +56,8 @@ from psiphi.sweeps.staged import Staged, roll_stages
 from psiphi.tape.tape import Count
 from psiphi.tape.valid import check_tape
 
-UNROLLED = 64  # up to so many bodies are written out as straight-line code
+UNROLLED = 64  # up to so many bodies are written out as straight-line code,
+IN_LINES = 256  # and up to so many those in stages: loops share nothing between stages, straight lines do
 CHECKED = False  # whether what passes hand on is looked at; tests say so
 COMPOSITES = "by composites"  # the form of the Coriolis matrix
 LONG = 200  # letters of a word beyond which it is not factored
@@ -214,7 +215,7 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
-    if is_large(tree.model) and sweeps.stages and (staged := roll_stages(sweeps, tree, UNROLLED)) is not None:
+    if sweeps.stages and _is_long(tree.model) and (staged := roll_stages(sweeps, tree, UNROLLED)) is not None:
         _check(*(code for _, code, _ in staged.blocks))
         return staged
     if not (is_large(tree.model) and sweeps.local):
@@ -255,7 +256,12 @@ def is_large(model: Model) -> bool:
 def _has_long_arms(equation: Equation) -> bool:
     """Whether columns of frames are better loops over links than straight lines: a robot is large, and frames on it are few."""
     frames = equation.arguments()[1][0].shape[-1] // 6
-    return is_large(equation.model) and 4 * len(equation.model.joints) >= UNROLLED * frames
+    return _is_long(equation.model) and 4 * len(equation.model.joints) >= UNROLLED * frames
+
+
+def _is_long(model: Model) -> bool:
+    """Whether stages are loops over links."""
+    return is_large(model) and len(model.joints) > IN_LINES
 
 
 def in_loops(asked: Any) -> bool:

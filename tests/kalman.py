@@ -92,7 +92,7 @@ def spd(rng, n):
 
 def random_model(rng, count, noisy=True):
     """Stages without outputs are among them."""
-    sizes, widths = rng.integers(1, 5, count), rng.integers(0, 3, count)
+    sizes, widths = rng.integers(1, 9, count), rng.integers(0, 3, count)  # more than six, too, as a body has
     widths = np.minimum(widths, sizes)
     parents = [-1] + [int(rng.integers(-1 if rng.random() < 0.2 else 0, k)) for k in range(1, count)]
     stages = []

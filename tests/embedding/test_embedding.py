@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism
+from embedding.mechanisms import MECHANISMS, Spanning, Y, cassie, random_mechanism
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from psiphi.operators import Operators
@@ -202,12 +202,43 @@ def test_doors_that_know_single_bodies_say_so():
     _, _, robot = embedded("fourbar")
     s = state(robot, 9)
     for call in (
-        lambda: robot.lock("to hand"),
         lambda: robot.save("x.urdf"),
         *of_single_bodies(robot, s),
     ):
         with pytest.raises(pp.Error, match="embed"):
             call()
+
+
+@pytest.mark.parametrize("name", ["train", "rotors"])
+def test_smoothers_know_clusters(name):
+    """A cluster is a stage, its rotors are masses in it: multipliers are accelerations."""
+    _, _, robot = embedded(name)
+    s = state(robot, 12)
+    found = pp.estimation.of(robot, s.q, s.v, {"tool": s.f})(s.tau)
+    wanted = Interpreted.of(robot).forward_dynamics(s.q, s.v, s.tau, f_ext={"tool": s.f})
+    np.testing.assert_allclose(np.concatenate(found.multipliers), wanted, rtol=0, atol=1e-11 * (1.0 + np.abs(wanted).max()))
+
+
+def test_reaching_keeps_loops_closed_and_within_limits():
+    """Of places that can be reached all are; where the limits of a joint that follows forbid it, none is called converged."""
+    tree, loops, options = MECHANISMS["fourbar"]()
+    tree = tree.subtree("base").without("hand").with_frame("pen", "coupler", (0.1, 0, 0.3))
+    options = dict(free="to crank", at=np.array(options["at"])[[1, 2, 4]])
+    robot = pp.embed(tree, loops, **options)
+    q = robot.random(np.random.default_rng(0), size=(8,))
+    place = robot.joint("to rocker").q_slice
+    ends = np.sort(q[:, place].ravel())[[1, -2]] + [-1e-3, 1e-3]  # two of the eight stand beyond
+    limited = [replace(j, lower=frozen(ends[:1]), upper=frozen(ends[1:])) if j.name == "to rocker" else j for j in tree.joints]
+    narrow = pp.embed(replace(tree, joints=tuple(limited)), loops, **options)
+    wanted = robot.frame_pose(q, "pen")[:, :3, 3]
+    inside = (q[:, place.start] >= ends[0]) & (q[:, place.start] <= ends[1])
+    found = pp.reach(narrow, {"pen": wanted}, starts=8)
+    assert inside.sum() == 6 and (found.converged == inside).all()
+    done = found.q[inside]
+    assert (done[:, place] >= ends[0]).all() and (done[:, place] <= ends[1]).all()
+    np.testing.assert_allclose(narrow.frame_pose(done, "pen")[:, :3, 3], wanted[inside], rtol=0, atol=3e-6)
+    gaps = narrow.frame_pose(done, "one")[:, :3, 3] - narrow.frame_pose(done, "two")[:, :3, 3]
+    assert np.abs(gaps).max() < 1e-9
 
 
 def test_pages_and_symbols_of_embedded_robots(tmp_path):
@@ -228,6 +259,26 @@ def test_open_loops_have_no_numbers():
         robot.forward_dynamics(s.q, s.v, s.tau, check=True)
     closed = robot.normalize(s.q)
     assert np.isfinite(robot.mass_matrix(closed)).all()
+
+
+def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
+    """A piston at its dead point does not drive its crank: as closed systems are, that element alone is NaN."""
+    b = pp.Builder("slider-crank")
+    for body, kind, parent, x, axis in (
+        ("crank", "revolute", "world", 0.0, Y),
+        ("rod", "revolute", "crank", 0.2, Y),
+        ("piston", "prismatic", "world", 0.0, (1, 0, 0)),
+    ):
+        b.body(body, mass=1.0, inertia=0.01 * np.eye(3))
+        b.joint(f"to {body}", kind, parent, body, xyz=(x, 0, 0), axis=axis)
+    b.frame("end", "rod", xyz=(0.5, 0, 0))
+    robot = pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free="to piston", at=[0.5, -0.7, 0.65])
+    q = np.stack([[0.0, 0.0, 0.7], robot.neutral()])
+    with np.errstate(all="ignore"):
+        M = robot.mass_matrix(q)
+    assert np.isnan(M[0]).all() and np.isfinite(M[1]).all()
+    with pytest.raises(pp.SingularError, match="the loop of to crank and to rod and to piston is singular there"):
+        robot.mass_matrix(q[0], check=True)
 
 
 def test_gears_that_do_not_mesh_have_no_numbers():

@@ -300,6 +300,22 @@ def test_derivatives_of_expressions(word):
     derivative_is_a_slope(robot, state(robot, 3), word, 1e-7)
 
 
+def test_smoothers_and_reaching_of_links_that_bend():
+    """Modes are states of a filter as joints are; inverse kinematics moves joints with motors, links bent as they are."""
+    robot = arm()
+    s = state(robot, 5)
+    found = pp.estimation.of(robot, s.q, s.v)(s.tau)
+    wanted = Interpreted.of(robot).forward_dynamics(s.q, s.v, s.tau)
+    np.testing.assert_allclose(np.concatenate(found.multipliers), wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+    modes = np.setdiff1d(np.arange(robot.nv), robot.actuated)
+    bent = robot.neutral()
+    bent[modes] = 1e-3
+    there = np.array(bent)
+    there[robot.actuated] = 0.3
+    reached = pp.reach(robot, {"tool": robot.frame_pose(there, "tool")[:3, 3]}, near=bent)
+    assert reached.converged and (reached.q[modes] == 1e-3).all()
+
+
 def test_doors_that_know_rigid_links_say_so():
     robot = arm()
     s = state(robot, 9)

@@ -168,6 +168,7 @@ def _rest(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("Robot.forward_dynamics_details more", robot.forward_dynamics_details, {
             "q": q, "v": v, "tau": v, "axes": "world", **still,
         }),
+        Call("Robot.regressor_blocks", robot.regressor_blocks, {"q": q, "v": v, "a": v, "out": None, **still}),
         Call("Robot.regressor more", robot.regressor, {"q": q, "v": v, "a": v, "more": (), "out": None, **still}),
         Call("Robot.with_inertia more", robot.with_inertia, {
             "link": robot.bodies[-1].name, "body": pp.Body.box(1.0, (1, 1, 1)),
@@ -207,6 +208,7 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         *_layouts(),
         Call("FreeRobot.mass_log_det", light.mass_log_det, {"q": [0, 0], **own}),
         Call("FreeRobot.regressor", light.regressor, {"q": [0, 0], "v": [0, 0], "a": [0, 0], **own}),
+        Call("FreeRobot.regressor_blocks", light.regressor_blocks, {"q": [0, 0], "v": [0, 0], "a": [0, 0], **own}),
         Call("FreeRobot.operational_space_inertia", light.operational_space_inertia, {"q": [0, 0], "frames": "tool", **own}),
         Call("FreeRobot.operational_space_bias", light.operational_space_bias, {
             "q": [0, 0], "v": [0, 0], "frames": "tool", **own,

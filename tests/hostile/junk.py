@@ -301,7 +301,6 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("select", robot.select, {"joints": "*", "of": "v"}),
         Call("save", robot.save, {"path": folder / "r.urdf"}),
         Call("regressor", robot.regressor, {"q": q, "v": v, "a": v}),
-        Call("regressor_blocks", robot.regressor_blocks, {"q": q, "v": v, "a": v}),
         Call("wrench_regressor", robot.wrench_regressor, {"q": q, "v": v, "a": v, "link": robot.bodies[-1].name}),
         Call("energy_regressor", robot.energy_regressor, {"q": q, "v": v}),
         Call("excitation", robot.excitation, {"q": np.ones((9, robot.nv)), "v": v, "a": v}),

@@ -239,7 +239,5 @@ def of_single_bodies(robot: Any, s: Any) -> list[Callable[[], Any]]:
     return [
         lambda: pp.interop.pinocchio(robot),
         lambda: pp.interop.mujoco(robot),
-        lambda: pp.reach(robot, {"tool": [0.1, 0.2, 0.3]}),
-        lambda: pp.estimation.of(robot, s.q),
         lambda: robot.forward_dynamics_details(s.q, s.v, s.tau, method="kalman"),
     ]

@@ -11,6 +11,7 @@ Read `editable.py` first (the verbs, as a robot has them), then
     changing.py        frames, gravity, base, inertia, postures
     springing.py       springs, elastic joints
     flexing.py         links that bend
+    rebuilding.py      the changed description as a robot again
     joint_vectors.py   limits, damping, ... of all joints as vectors; names and places of coordinates
     saving.py          into a file: urdf_writing.py, mjcf_writing.py; xml_writing.py is what both write with
     srdf.py            postures from an SRDF file

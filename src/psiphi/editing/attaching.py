@@ -10,6 +10,7 @@ from psiphi.editing.picking import spot, taken
 from psiphi.errors import ModelError, StateError
 from psiphi.model.builder import Builder
 from psiphi.model.model import Body, Mimic, Model, Solid
+from psiphi.model.opening import spanning
 from psiphi.model.places import HERE, Place, compose
 from psiphi.model.posing import place, pose
 from psiphi.model.shapes import Shape
@@ -67,22 +68,10 @@ def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix
     return tuple(_worn(new, new.shapes, builder, frame, seat))
 
 
-def loops(other: Any, prefix: str) -> list[Any]:
-    """The loops that another robot brings, between its renamed frames."""
-    own = getattr(other, "loops", ())
-    return [replace(loop, first=prefix + loop.first, second=prefix + loop.second) for loop in own]
-
-
-def gears(other: Any, prefix: str) -> list[Any]:
-    """The gears that another robot brings, between its renamed joints."""
-    renamed = lambda gear: {prefix + name: ratio for name, ratio in gear.leaders.items()}  # noqa: E731
-    return [replace(gear, joint=prefix + gear.joint, leaders=renamed(gear)) for gear in getattr(other, "gears", ())]
-
-
 def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
     """A body or a robot as records and shapes."""
     if isinstance(other, Model):
-        return Builder(other), tuple(getattr(other, "shapes", ()))
+        return Builder(spanning(other)), tuple(getattr(other, "shapes", ()))
     if not isinstance(other, Body):
         raise StateError(
             f"{shown(other)} cannot be attached", "give a pp.Body, say pp.Body.box(3.0, (0.2, 0.1, 0.1)), or a robot"

@@ -8,17 +8,20 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
+import numpy as np
+
 from psiphi.arguments import Numbers
 from psiphi.editing import attaching, changing, cutting, flexing, locking, saving, springing
 from psiphi.editing.joint_vectors import Listed
+from psiphi.editing.rebuilding import ALONE, More, rebuilt
 from psiphi.editing.srdf import read_postures
 from psiphi.errors import ModelError
 from psiphi.model import values
 from psiphi.model.bending import BendingBody
 from psiphi.model.builder import Builder
-from psiphi.model.log import warn
 from psiphi.model.model import Body, Model, Pose
 from psiphi.model.nonlinear import Spring
+from psiphi.model.opening import spanning
 from psiphi.model.shapes import Shape
 from psiphi.wording import shown
 
@@ -62,9 +65,9 @@ class Editable(Listed):
         >>> robot.nv, "panda_leftfinger" in robot.frames
         (7, True)
         """
-        builder = Builder(self)
-        locking.lock(self, builder, joints, at)
-        return self._built(builder)
+        builder = Builder(spanning(self))
+        at = locking.lock(self, builder, joints, at)
+        return self._built(builder, at=at)
 
     def subtree(self, root: str, base: str = "fixed") -> Self:
         """A link (or what a joint carries) with all it carries, as a robot: bolted down at its origin, or `base="free"`.
@@ -73,7 +76,7 @@ class Editable(Listed):
         >>> pp.load("free_flyer").subtree("left_base_link").nv
         6
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         cutting.subtree(builder, root)
         return self._built(builder, base=base)
 
@@ -84,7 +87,7 @@ class Editable(Listed):
         >>> pp.load("g1").without(["left_shoulder_pitch_joint", "right_shoulder_pitch_joint"]).nv
         21
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         cutting.without(builder, names)
         return self._built(builder)
 
@@ -108,9 +111,9 @@ class Editable(Listed):
         >>> robot.nv, round(robot.mass - pp.load("ur5").mass, 9), robot.attach(pp.load("pelican"), "load", prefix="p_").nv
         (6, 2.0, 8)
         """
-        builder = Builder(self)
-        more = attaching.attach(builder, other, frame, pose, joint, prefix)
-        return self._built(builder, more=more, loops=attaching.loops(other, prefix), gears=attaching.gears(other, prefix))
+        builder = Builder(spanning(self))
+        shapes = attaching.attach(builder, other, frame, pose, joint, prefix)
+        return self._built(builder, more=More(shapes, other, prefix))
 
     def with_frame(self, name: str, frame: str, pose: Pose | Numbers | None = None) -> Self:
         """With a frame called `name`, at `pose` (as in `attach`) in another frame.
@@ -121,7 +124,7 @@ class Editable(Listed):
         >>> (tip - tool)[:3, 3].round(9) + 0.0
         array([0.  , 0.15, 0.  ])
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         changing.with_frame(builder, name, frame, pose)
         return self._built(builder)
 
@@ -132,7 +135,7 @@ class Editable(Listed):
         >>> pp.load("ur5").with_gravity((0, 0, -1.62)).gravity_vector.tolist()
         [0.0, 0.0, -1.62]
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         builder.gravity = values.triple(gravity, "gravity", builder._fail_at("robot"))
         return self._built(builder)
 
@@ -145,7 +148,7 @@ class Editable(Listed):
         >>> pp.load("ur5").with_base("free").nv, pp.load("g1").with_base("fixed").nv
         (12, 29)
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         changing.with_base(builder, base, pose)
         return self._built(builder)
 
@@ -167,7 +170,7 @@ class Editable(Listed):
         >>> robot.bodies[-1].mass
         1.0
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         changing.with_inertia(builder, link, body, mass, com, inertia)
         return self._built(builder)
 
@@ -187,7 +190,7 @@ class Editable(Listed):
         >>> robot.stiffness
         array([ 0.,  0.,  0., 20., 20., 20.])
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         springing.with_spring(self, builder, joints, stiffness, rest, spring)
         return self._built(builder)
 
@@ -210,7 +213,7 @@ class Editable(Listed):
         >>> robot.joint_names[2:4], robot.armature[2:4], robot.stiffness[2:4]
         (('elbow_joint', 'elbow_joint_spring'), array([1., 0.]), array([   0., 2000.]))
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         springing.with_elastic(self, builder, joints, stiffness, rotor, ratio, damping, spring)
         return self._built(builder)
 
@@ -237,7 +240,7 @@ class Editable(Listed):
         >>> robot.nv, robot.actuated.tolist()
         (10, [0, 1, 2, 7, 8, 9])
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         flexing.with_flexible(self, builder, link, body, xyz, rpy, keep, hang)
         bent = self._built(builder)
         return bent if keep else replace(bent, shapes=tuple(shape for shape in bent.shapes if shape.link != link))
@@ -250,7 +253,7 @@ class Editable(Listed):
         >>> robot.postures["home"].tolist()
         [0.0, 0.0, 1.5, 0.0, 0.0, 0.0]
         """
-        builder, given = Builder(self), locking.configuration(self, f"posture {name!r}", q)
+        builder, given = Builder(spanning(self)), locking.configuration(self, f"posture {name!r}", q)
         builder.posture(name, {joint.name: given[joint.q_slice].tolist() for joint in self.joints})
         return self._built(builder)
 
@@ -262,7 +265,7 @@ class Editable(Listed):
         >>> pp.load("acrobot").with_postures(text).postures["up"].tolist()
         [0.0, 1.5]
         """
-        builder = Builder(self)
+        builder = Builder(spanning(self))
         read_postures(builder, srdf)
         return self._built(builder)
 
@@ -280,19 +283,5 @@ class Editable(Listed):
         """
         saving.save(self, path)
 
-    def _built(
-        self,
-        builder: Builder,
-        base: str = "fixed",
-        more: Iterable[Shape] = (),
-        loops: Iterable[Any] = (),
-        gears: Iterable[Any] = (),
-    ) -> Self:
-        """The changed robot: checked again, with the shapes and loops that still have their frames, and gears their joints."""
-        model = builder.build(base)
-        warn(line for line in model.report if line not in self.report)
-        shapes = (shape for shape in (*self.shapes, *more) if shape.link in model.frames)
-        kept = [loop for loop in (*self.loops, *loops) if {loop.first, loop.second} <= model.frames.keys()]
-        moving = {joint.name for joint in model.joints}
-        meshing = [gear for gear in (*self.gears, *gears) if {gear.joint, *gear.leaders} <= moving]
-        return replace(type(self).of(model, shapes), loops=tuple(kept), gears=tuple(meshing))
+    def _built(self, builder: Builder, base: str = "fixed", more: More = ALONE, at: np.ndarray | None = None) -> Self:
+        return rebuilt(self, builder, base, more, at)

@@ -12,29 +12,51 @@ from psiphi.arguments import real
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
+from psiphi.model.compound_joints import compound_joint, scattered
 from psiphi.model.definitions import joint_motion
 from psiphi.model.model import IDENTITY, Joint, Model, Pose
 from psiphi.model.places import compose
 from psiphi.model.posing import place
 from psiphi.model.records import JointRecord
+from psiphi.spatial.entries import entries
 from psiphi.wording import nearest, shown
 
 
-def lock(model: Model, builder: Builder, joints: Any, at: Any = None) -> None:
-    """Fix these joints at a configuration, in the builder."""
+def lock(model: Model, builder: Builder, joints: Any, at: Any = None) -> np.ndarray:
+    """Fix these joints at a configuration, in the builder, and the joints of their loops that cannot move then; that
+    configuration."""
     if isinstance(joints, Mapping):
         if at is not None:
             raise StateError("joints came with positions, and `at` as well", "give one of them")
         joints, at = list(joints), joints
     known = [joint.name for joint in model.joints if joint.shared is None]
     q = configuration(model, "at", at)
-    for name in matching("joints", joints, known, model.name):
+    for name in _held(model, q, matching("joints", joints, known, model.name)):
         for record in _together(builder, name):
             joint = model.joint(record.name)
             still = compose(record.place, place(displacement(joint, q[joint.q_read])))
             builder.joints[record.name] = replace(
                 record, kind="fixed", place=still, mimic=None, pitch=0.0, axis2=None, **_NOTHING
             )
+    return q
+
+
+def _held(model: Model, q: np.ndarray, names: list[str]) -> list[str]:
+    """These joints, and those of embedded loops that cannot move while these stand still: X β = 0 at them, for all β that
+    leave these at rest."""
+    held = set(names)
+    for cluster in () if model.embedding is None else model.embedding.clusters:
+        own = [model.joints[k] for k in cluster.bodies]
+        if cluster.modes or not held & {joint.name for joint in own}:
+            continue
+        joint = compound_joint(model, cluster)
+        X = np.array(joint.laws.X(entries(q[joint.q_slice])), dtype=float).reshape(-1, len(cluster.free))
+        rows = {j.name: X[a:b] for j, a, b in zip(own, joint.laws.starts, joint.laws.starts[1:], strict=False)}
+        still = np.concatenate([rows[name] for name in rows if name in held])
+        _, s, V = np.linalg.svd(still)
+        rest = V[(s > 1e-9 * max(1.0, s.max(initial=0.0))).sum() :].T  # what can still move
+        held |= {name for name, X_j in rows.items() if np.abs(X_j @ rest).max(initial=0.0) < 1e-9 * max(1.0, np.abs(X_j).max())}
+    return [joint.name for joint in model.joints if joint.name in held]
 
 
 def _together(builder: Builder, name: str) -> list[JointRecord]:
@@ -67,7 +89,21 @@ def configuration(model: Model, what: str, given: Any) -> np.ndarray:
     q = by_joint(model, what, given) if isinstance(given, Mapping) else np.array(model._state(what, given, model.nq))
     if q.ndim != 1 or not np.isfinite(q).all():
         raise StateError(f"{what} has shape {q.shape}, or is not finite", f"give one configuration of {model.nq} numbers")
-    return model.normalize(q)
+    return model.normalize(q) if model.embedding is None else _closed(model, what, given, q)
+
+
+def _closed(model: Model, what: str, given: Any, q: np.ndarray) -> np.ndarray:
+    """q with its loops closed, if the joints that were given stay where they are."""
+    named = given if isinstance(given, Mapping) else [joint.name for joint in model.joints]
+    closed = model.normalize(scattered(model, q) if isinstance(given, Mapping) else q)
+    for joint in (model.joint(name) for name in named):
+        if not np.abs(closed[joint.q_slice] - q[joint.q_slice]).max(initial=0.0) < 1e-6:  # nan where nothing closes
+            free = ", ".join(j.name for j in model.joints if j.v_slice.start < j.v_slice.stop)
+            raise StateError(
+                f"{what}: with joint {joint.name} at {shown(q[joint.q_slice].tolist())} its loop is not closed",
+                f"say where the joints are that are free: {free}",
+            )
+    return closed
 
 
 def by_joint(model: Model, what: str, given: Mapping[str, Any]) -> np.ndarray:

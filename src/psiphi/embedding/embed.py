@@ -13,12 +13,15 @@ from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
 from psiphi.embedding.gears import Gear, checked, in_order
+from psiphi.embedding.origin import Origin
 from psiphi.embedding.partition import assembled, settled
 from psiphi.embedding.rotors import Rotor, mounted
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
+from psiphi.model.compound_joints import compound_joint
 from psiphi.model.model import WORLD, Joint, Model
+from psiphi.spatial.entries import entries
 from psiphi.wording import shown
 
 
@@ -77,7 +80,13 @@ def embed(
             whole[heavier.joint(joint.name).q_slice] = start[joint.q_slice]
         robot, start, gears = heavier, whole, [*gears, *more]
     names = reading.names("free", free)
-    return _Embedded(robot, ties, [checked(robot, i, g) for i, g in enumerate(gears)], names, start).robot()
+    gears = [checked(robot, i, g) for i, g in enumerate(gears)]
+    found = _Embedded(robot, ties, gears, names, start).robot()
+    assert found.embedding is not None
+    inside = {k for cluster in found.embedding.clusters for k in cluster.bodies}
+    free = tuple(j.name for j in found.joints if j.index in inside and j.v_slice.start < j.v_slice.stop)
+    loose = tuple(loop for loop in given if not isinstance(loop, Gear))
+    return replace(found, embedding=replace(found.embedding, origin=Origin(robot, loose, tuple(gears), free, embed)))
 
 
 def _mimics(robot: Model) -> list[Gear]:
@@ -113,7 +122,21 @@ class _Embedded:
             clusters.append(settled(whole, cluster, q[own], wanted, names))
         joints = _reduced(whole, clusters)
         model = replace(whole, joints=joints, embedding=Embedding(tuple(clusters), frozen(q)))
-        return replace(Robot.of(model, self.source.shapes), loops=(), gears=())
+        embedded = replace(Robot.of(model, self.source.shapes), loops=(), gears=())
+        return replace(embedded, postures=self._postures(embedded))
+
+    def _postures(self, embedded: Any) -> dict[str, np.ndarray]:
+        """Those of the robot, with loops closed from there and followers where their leaders have them; where that can be."""
+        kept = {}
+        for name, old in self.source.postures.items():
+            q = np.concatenate([[], *(old[self.source.joints[k].q_slice] for k in self.order)])
+            with np.errstate(all="ignore"):
+                closed = embedded.normalize(q)
+            joints = (compound_joint(embedded, cluster) for cluster in embedded.embedding.clusters)
+            gaps = [x for joint in joints for x in joint.laws.gaps(entries(closed[joint.q_slice]))]
+            if all(abs(x) < 1e-9 for x in gaps):
+                kept[name] = frozen(closed)
+        return kept
 
     def _permuted(self) -> Model:
         """The spanning tree, the bodies of a cluster next to each other."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import frozen, positive, real
+from psiphi.arguments import positive, real
 from psiphi.embedding.gears import Gear, number
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
@@ -49,16 +49,15 @@ class Rotor:
 def mounted(robot: Robot, rotors: Iterable[Any]) -> tuple[Robot, list[Gear]]:
     """The robot with a body for every rotor, and the gears that turn them; its joints' own armature gives way to them."""
     builder, gears = Builder(robot), []
+    own = {rotor.joint for rotor in rotors if isinstance(rotor, Rotor)}
     for i, rotor in enumerate(rotors):
         if not isinstance(rotor, Rotor):
             raise StateError(f"rotors[{i}] is {shown(rotor)}, expected a pp.Rotor", 'pp.Rotor("joint", inertia, ratio)')
         name = _mount(builder, robot, i, rotor)
         gears.append(Gear(name, {rotor.joint: rotor.ratio}, name=f"rotor of {rotor.joint}"))
-    own = {rotor.joint for rotor in rotors}
-    built = builder.build()
-    joints = [replace(j, armature=frozen(0.0 * j.armature)) if j.name in own else j for j in built.joints]
-    shapes = robot.shapes
-    return replace(Robot.of(replace(built, joints=tuple(joints)), shapes), loops=robot.loops, gears=robot.gears), gears
+    for name in own:
+        builder.joints[name] = replace(builder.joints[name], armature=(0.0,))
+    return replace(Robot.of(builder.build(), robot.shapes), loops=robot.loops, gears=robot.gears), gears
 
 
 def _mount(builder: Builder, robot: Robot, i: int, rotor: Rotor) -> str:

@@ -4,10 +4,13 @@ Stage k is body k: its state is the spatial force through joint k at the link's 
 torques, its noise the rotors' inertia. Inputs and co-inputs are the biases of S2 (4.4), (5.6):
 
     eta = V x H* v + dH*/dt v,    xi = V x* M V - M [0; g] - B f_ext
+
+A cluster (docs/embedding.md) is a stage of 6 numbers a body, and one a rotor: a mass J that slides by X v.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,17 +25,18 @@ from psiphi.functions import guard
 from psiphi.functions.free import FreeRobot
 from psiphi.functions.robot import Robot
 from psiphi.model.definitions import transmission
-from psiphi.model.model import WORLD, Model
+from psiphi.model.model import WORLD, Joint, Model
 from psiphi.model.states import check_states
 from psiphi.operators.atoms import Atoms
 from psiphi.operators.moving import motion_cross
+from psiphi.operators.units import Unit, units
 from psiphi.sweeps.program import Argument
 from psiphi.wording import shown
 
 
 @dataclass(frozen=True, eq=False)
 class Analogue:
-    """A robot's estimation problem: `model`, and the known `inputs` xi and `coinputs` eta, a list entry a body.
+    """A robot's estimation problem: `model`, and the known `inputs` xi and `coinputs` eta, a list entry a body or cluster.
 
     Called with torques tau (..., nv) it is the smoother on them: `predicted` z-, `filtered` z+, `smoothed` the joint forces,
     `innovations`, `residuals`, `costates` lambda-, `inboard_costates` lambda+, and `multipliers`: the joint accelerations.
@@ -52,7 +56,7 @@ class Analogue:
     def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
         tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"))
-        return [tau[..., joint.v_slice] for joint in self.robot.joints]
+        return [tau[..., joint.v_slice] for joint in self.robot.units]
 
     def __call__(self, tau) -> Estimate:
         return self.smoother(self.outputs(tau), self.inputs, self.coinputs)
@@ -83,9 +87,6 @@ def of(
     if not isinstance(robot, Model):
         raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
     robot = robot if isinstance(robot, Robot) else Robot.of(robot)
-    if robot.embedding is not None:
-        cause = f"{robot.embedding.words(robot.name)}, and stages are single bodies"
-        raise StateError(cause, f"take {robot.embedding.instead}, or robot.forward_dynamics")
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
@@ -100,30 +101,65 @@ def of(
     q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in state)
     each = [_numbers(robot, q[at], v[at], wrenches) for at in np.ndindex(lead)]
     stages, inputs, coinputs = [], [], []
-    for k, joint in enumerate(robot.joints):
+    for k, (parent, rotor) in enumerate(_stages(robot)):
         phi, M, H, xi, eta = (np.stack([one[k][i] for one in each]) if each else EMPTY for i in range(5))
         phi, M, H, xi, eta = (x.reshape(*lead, *x.shape[1:]) for x in (phi, M, H, xi, eta))
-        stages.append(Stage(joint.parent, phi, M, H, joint.armature))
+        stages.append(Stage(parent, phi, M, H, rotor))
         inputs.append(xi)
         coinputs.append(eta)
     return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
 
 
+def _stages(robot: Robot) -> list[tuple[int, np.ndarray]]:
+    """The parent of each stage, and its noise; rotors of clusters are among their states."""
+    home = {k: i for i, joint in enumerate(robot.units) for k in _bodies(joint)} | {WORLD: WORLD}
+    return [
+        (home[joint.parent], joint.armature)
+        if isinstance(joint, Joint)
+        else (home[joint.laws.cluster.parent], np.zeros(len(joint.laws.cluster.free)))
+        for joint in robot.units
+    ]
+
+
+def _bodies(joint: Any) -> Iterable[int]:
+    return (joint.index,) if isinstance(joint, Joint) else joint.laws.cluster.bodies
+
+
 def _numbers(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list) -> list[tuple[np.ndarray, ...]]:
-    """phi, M, H, xi, eta of each body. Base to tip: velocities, rotations, and what the biases are made of."""
+    """phi, M, H, xi, eta of each stage. Base to tip: velocities, rotations, and what the biases are made of."""
     atoms = Atoms(robot, q, v)
     V: list[np.ndarray] = []
-    found = []
-    for k, (joint, motion, M, R) in enumerate(zip(robot.joints, atoms.motions, atoms.inertias, atoms.rotations, strict=True)):
-        own = motion.S @ v[joint.v_slice]
-        V.append(own if joint.parent == WORLD else motion.phi.T @ V[joint.parent] + own)
-        X = motion_cross(V[k])
-        xi = -X.T @ M @ V[k] - M @ np.concatenate([np.zeros(3), R.T @ robot.gravity_vector])
+    found: list[tuple[np.ndarray, ...]] = []
+    for joint, unit in zip(robot.units, units(atoms), strict=True):
+        bodies, M, own = _bodies(joint), unit.M, unit.S @ v[unit.v_slice]
+        V.append(own if unit.parent == WORLD else unit.phi.T @ V[unit.parent] + own)
+        X = atoms.diagonal([motion_cross(part) for part in V[-1].reshape(-1, 6)])
+        pull = [np.concatenate([np.zeros(3), atoms.rotations[k].T @ robot.gravity_vector]) for k in bodies]
+        xi = -X.T @ M @ V[-1] - M @ np.concatenate(pull)
         for frame, world, wrench in wrenches:
-            if frame.body == k:
-                xi = xi - transmission(R.T if world else frame.pose.rotation, frame.pose.translation) @ wrench
-        found.append((motion.phi, M, motion.S.T, xi, X @ own + motion.rate))
+            if frame.body in bodies:
+                turn = atoms.rotations[frame.body].T if world else frame.pose.rotation
+                rows = slice(6 * frame.body - unit.rows.start, 6 * frame.body - unit.rows.start + 6)
+                xi[rows] = xi[rows] - transmission(turn, frame.pose.translation) @ wrench
+        above = 6 if unit.parent == WORLD else len(found[unit.parent][1])
+        phi = np.zeros((above, unit.size))
+        phi[: len(unit.phi)] = unit.phi
+        found.append(_with_rotors(joint, unit, phi, M, unit.S.T, xi, X @ own + unit.S_dot @ v[unit.v_slice]))
     return found
+
+
+def _with_rotors(joint: Any, unit: Unit, phi, M, H, xi, eta) -> tuple[np.ndarray, ...]:
+    """A cluster's rotors behind its bodies: they hang on nothing, weigh nothing, and slide by X v."""
+    if unit.spun is None:
+        return phi, M, H, xi, eta
+    J = np.array(joint.laws.cluster.armature)
+    which, (X, drift) = np.flatnonzero(J), unit.spun
+    n, more = len(M), len(which)
+    heavy = np.zeros((n + more, n + more))
+    heavy[:n, :n], heavy[n:, n:] = M, np.diag(J[which])
+    still = np.zeros((len(phi), more))
+    H = np.concatenate([H, X[which].T], axis=1)
+    return np.concatenate([phi, still], axis=1), heavy, H, np.append(xi, np.zeros(more)), np.append(eta, drift[which])
 
 
 def _wrenches(robot: Robot, f_ext: Any, axes: Any) -> list:

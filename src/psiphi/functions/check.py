@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import SingularError
+from psiphi.model.compound_joints import COMPOUND
 from psiphi.model.states import element, first
+from psiphi.spatial.entries import entries
 from psiphi.sweeps.program import Argument
 
 
@@ -37,6 +39,12 @@ def _singular(robot: Any, q: np.ndarray, *parameters: np.ndarray) -> tuple[str, 
 
     The columns of all D(k) at once: x_i is the i-th unit vector in every joint.
     """
+    for joint in (joint for joint in robot.units if joint.kind == COMPOUND):
+        with np.errstate(all="ignore"):
+            X = np.array(joint.laws.X(entries(q[joint.q_slice])), dtype=float)
+        if not np.isfinite(X).all():
+            cause = f"the loop of {joint.name} is singular there, its free coordinates do not decide the others"
+            return cause, "leave this configuration, or pp.embed the loop with other joints free="
     x = np.zeros((max([6, *(joint.v_slice.stop - joint.v_slice.start for joint in robot.units)]), robot.nv))
     for joint in robot.units:
         own = range(joint.v_slice.start, joint.v_slice.stop)  # a unit: perhaps joints that move together

@@ -168,11 +168,15 @@ def accelerations(site: Site, letter: FrameLetter, moved: tuple) -> dict[int, li
 
 def public(site: Site, value, kind: str) -> list:
     """A link motion or force of the working axes in the public link frame."""
+    if site.gauge is None:  # public axes, or a stage of a filter, of any size
+        return value
     return [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge, kind)]
 
 
 def working(site: Site, value, kind: str) -> list:
     """A link motion or force of the public link frame in the working axes."""
+    if site.gauge is None:
+        return value
     own = [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge and gauge.inv, kind)]
     return own + [0.0] * (site.link.size - len(own))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class Embedding:
 
     clusters: tuple[Cluster, ...]
     neutral: np.ndarray
+    origin: Any = None  # what `pp.embed` was given (`embedding/origin.py`): edits start there
 
     @property
     def loops(self) -> bool:

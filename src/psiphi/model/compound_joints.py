@@ -13,6 +13,7 @@ from psiphi.model.modal_laws import laws_of
 from psiphi.model.mode_shapes import MODAL
 from psiphi.spatial.entries import along
 
+COMPOUND = "compound"
 STAGES = 12  # on the way to a configuration far off, loops are closed so many times
 HALVES = 6  # and where they do not close, the way is halved so often
 
@@ -36,7 +37,7 @@ class CompoundJoint(NamedTuple):
     q_slice: slice
     v_slice: slice
     name: str
-    kind: str = "compound"
+    kind: str = COMPOUND
 
     @property
     def row(self) -> CompoundRow:

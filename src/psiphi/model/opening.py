@@ -11,7 +11,8 @@ def description(model: Model) -> Description:
     """What the model was built from, or a ModelError where nothing is known or the model was changed since."""
     known = model.description
     if model.embedding is not None and model.embedding.loops:
-        raise ModelError(f"the loops of {model.name} are embedded", "change the robot first, then pp.embed it")
+        remedy = "change it by its own verbs (robot.lock, robot.attach, ...), or change the tree and pp.embed that"
+        raise ModelError(f"the loops of {model.name} are embedded, and a pp.Builder knows trees", remedy)
     if known is None:
         raise ModelError(
             f"{model.name} was not built link by link: it was joined from several mechanisms, or made from a pp.Model's fields",
@@ -23,6 +24,12 @@ def description(model: Model) -> Description:
             'rename that link in the file, or load it with base="fixed" and let it fly by robot.with_base("free")',
         )
     return known
+
+
+def spanning(model: Model) -> Model:
+    """The tree that a robot was before its loops were embedded, which its verbs change; any other robot itself."""
+    origin = None if model.embedding is None else model.embedding.origin
+    return model if origin is None else origin.robot
 
 
 def postures_by_joint(model: Model) -> dict[str, dict[str, tuple[float, ...]]]:

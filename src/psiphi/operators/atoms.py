@@ -21,7 +21,7 @@ from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
 from psiphi.operators.letters import A, B, FrameLetter
 from psiphi.operators.moving import t
-from psiphi.operators.units import Unit, rates_of_all, units
+from psiphi.operators.units import Unit, rates_of_all, units_of_matrices
 from psiphi.spatial.rotations import skew
 
 Matrix = np.ndarray
@@ -61,7 +61,7 @@ class Atoms:
     @cached_property
     def units(self) -> list[Unit]:
         """What has a joint: the bodies, or clusters of them where loops are embedded."""
-        return units(self)
+        return units_of_matrices(self)
 
     def diagonal(self, blocks: list[Matrix], lead: tuple[int, ...] | None = None) -> Matrix:
         """Block diagonal; `lead` are its batch axes, where vectors have more than the state."""

@@ -44,6 +44,7 @@ class Unit:
     rotor: Matrix
     within: Matrix | None = None
     drift: Matrix | None = None
+    spun: tuple[Matrix, Matrix] | None = None  # X and (dX/dt) β of a cluster: what its rotors turn by
 
     @property
     def size(self) -> int:
@@ -71,6 +72,17 @@ def rates_of_all(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
 
 def clusters(model: Model) -> list[CompoundJoint]:
     return [] if model.embedding is None else [compound_joint(model, cluster) for cluster in model.embedding.clusters]
+
+
+def units_of_matrices(atoms: Any) -> list[Unit]:
+    """The units, where matrices over bodies say all of them."""
+    for joint in clusters(atoms.model):
+        if joint.laws.cluster.varying_rotors:
+            raise StateError(
+                f"{joint.name}: rotors of joints that a loop moves have no place among matrices over bodies",
+                "ask the robot's functions, or set their armature to zero",
+            )
+    return units(atoms)
 
 
 def units(atoms: Any) -> list[Unit]:
@@ -118,11 +130,6 @@ def _along(V: Matrix) -> Matrix:
 
 def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]], found: list[Unit]) -> Unit:
     cluster, lead = joint.laws.cluster, atoms.lead
-    if cluster.varying_rotors:
-        raise StateError(
-            f"{joint.name}: rotors of joints that a loop moves have no place among matrices over bodies",
-            "ask the robot's functions, or set their armature to zero",
-        )
     bodies, n = cluster.bodies, 6 * len(cluster.hangs)
     inner, out = np.zeros((*lead, n, n)), np.zeros((*lead, 6, n))
     for i, (k, on) in enumerate(zip(bodies, cluster.hangs, strict=True)):
@@ -144,7 +151,7 @@ def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]],
     own = (H @ drift[..., None])[..., 0]
     moved = (S @ atoms.v[..., joint.v_slice, None])[..., 0]
     Omega_d = atoms.diagonal([_along(moved[..., i : i + 6]) for i in range(0, n, 6)])
-    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, within, own)
+    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, within, own, (X, drift))
 
 
 def _maps(atoms: Any, joint: CompoundJoint) -> tuple[Matrix, Matrix, Matrix]:

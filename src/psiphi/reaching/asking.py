@@ -16,6 +16,7 @@ from psiphi.control.task_space import are_rotations
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Pose
+from psiphi.model.states import check_loops
 from psiphi.reaching.tasks import SLIDE, TURN, Wish
 from psiphi.wording import nearest, shown
 
@@ -30,10 +31,6 @@ def robot_of(given: Any) -> Robot:
     """A robot with joints."""
     if not isinstance(given, Robot):
         raise StateError(f"reach: {shown(given)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
-    if given.embedding is not None:
-        cause = f"reach: {given.embedding.words(given.name)}, and inverse kinematics moves joints one by one"
-        loops = "; pp.reach(pp.connect(robot, loops), ...) keeps loops closed" if given.embedding.loops else ""
-        raise StateError(cause, f"reach with {given.embedding.instead}{loops}")
     if not given.joints:
         raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
     return given
@@ -167,8 +164,10 @@ def _finite(what: str, value: Any, shape: tuple[int, ...], form: str) -> np.ndar
 
 
 def moving_joints(robot: Robot, moving: Any) -> np.ndarray:
-    """(nv,): whether a coordinate may move."""
+    """(nv,): whether a coordinate may move; shapes of links that bend do, where they are named."""
     out = np.ones(robot.nv, dtype=bool)
+    for joint in robot.joints:
+        out[joint.v_slice] = joint.modes is None
     if moving is not None:
         out[:] = False
         out[robot.select(moving)] = True
@@ -178,4 +177,19 @@ def moving_joints(robot: Robot, moving: Any) -> np.ndarray:
 def configuration(robot: Robot, name: str, given: Any) -> np.ndarray:
     """Finite configurations (..., nq), quaternions of unit length."""
     q = _finite(name, given, (robot.nq,), f"give {robot.nq} numbers, with any batch axes in front")
-    return robot.normalize(q)
+    q = robot.normalize(q)
+    check_loops(robot, f"reach: {name}", q)
+    return q
+
+
+def slides(robot: Robot) -> np.ndarray:
+    """(nv,): whether a coordinate is a length."""
+    inside = {k: cluster for cluster in (robot.embedding.clusters if robot.embedding else ()) for k in cluster.bodies}
+    out: list[bool] = []
+    for joint in robot.joints:
+        own, cluster = list(joint.row.slides), inside.get(joint.index)
+        if cluster is not None and not cluster.modes:
+            start = sum(robot.joints[k].row.nv for k in cluster.bodies if k < joint.index)
+            own = [x for c, x in enumerate(own, start) if c in cluster.free]
+        out += own[: joint.v_slice.stop - joint.v_slice.start]
+    return np.array(out, dtype=bool)

@@ -33,6 +33,7 @@ from psiphi.spatial.small import apply, factor, solve, transpose
 
 SHARE, FLOOR = 0.1, 1e-10  # the damping's, of E
 LONGEST = 1.5  # rad: of all coordinates together
+LONGEST_OF_LOOPS = 0.4  # where embedded loops are closed after every step
 SHORTER = 0.3  # of a step that was taken back
 PULL = 0.5  # of the way to the posture
 RANK = 1000  # how much more a level counts than the next, where a wary step is judged
@@ -48,6 +49,11 @@ class Descent:
     ease: tuple[float, ...]  # (nv,): R where no limit is near; 0: stays
     bounds: tuple[tuple[int, int, float, float], ...]  # (place in q, place in v, lower, upper), of those that have some
     pulled: bool  # whether to a posture
+
+    @property
+    def loops(self) -> bool:
+        """Whether embedded ones move."""
+        return any(task.kind == "kept" for task in self.tasks)
 
     @property
     def parts(self) -> int:
@@ -119,7 +125,7 @@ class Descent:
     def _cut(self, d: list) -> list:
         """No longer than LONGEST."""
         length = root(sum((x * x / (r or 1.0) for x, r in zip(d, self.ease, strict=True)), 0.0) + 1e-300)
-        share = least(LONGEST / length, 1.0)
+        share = least((LONGEST_OF_LOOPS if self.loops else LONGEST) / length, 1.0)
         return [share * x for x in d]
 
     def _by_levels(self, m, Q, e: list, J: list, levels: list[int], held, posture) -> list:

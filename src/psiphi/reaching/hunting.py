@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.functions.robot import Robot
+from psiphi.model.compound_joints import COMPOUND
 from psiphi.reaching import asking
 from psiphi.reaching.descent import Descent
 from psiphi.reaching.library import StartLibrary
@@ -36,8 +37,8 @@ class Problem:
     """Tasks of one robot, ready to be solved for any goals."""
 
     def __init__(self, robot: Robot, tasks: tuple[Wish, ...], limits: bool, moving: bytes, pulled: bool):
-        self.robot, self.tasks = robot, tasks
-        free, slides = np.frombuffer(moving, dtype=bool), np.concatenate([j.row.slides for j in robot.joints])
+        self.robot = robot
+        free, slides = np.frombuffer(moving, dtype=bool), asking.slides(robot)
         feeling = _felt(robot, tasks)
         felt = feeling & free
         length = max((asking.size_of(robot, name) for task in tasks for name in task.frames), default=1.0)
@@ -46,10 +47,11 @@ class Problem:
         ends = [(i, k, float(robot.lower[i]), float(robot.upper[i])) for i, k in flat] if limits else []
         ends = [end for end in ends if np.isfinite(end[2:]).any() and ease[end[1]] > 0.0]
         self.bounds = tuple((i, k, max(lower, -ENDLESS), min(upper, ENDLESS)) for i, k, lower, upper in ends)
-        self.where = np.array(
-            [i for j in robot.joints if felt[j.v_slice].any() for i in range(j.q_slice.start, j.q_slice.stop)], int
-        )
-        self.pursuit = Pursuit(Descent(robot, tasks, tuple(ease.tolist()), self.bounds, pulled))
+        units = [j for j in robot.units if felt[j.v_slice].any() and (j.kind != COMPOUND or free[j.v_slice].all())]
+        self.where = np.array([i for j in units for i in range(j.q_slice.start, j.q_slice.stop)], int)
+        moved = [k for k, j in enumerate(robot.units) if j.kind == COMPOUND and (ease[j.v_slice] > 0.0).any()]
+        self.tasks = (*tasks, Wish("kept", "embedded loops", tie=(limits, tuple(moved)))) if moved else tasks
+        self.pursuit = Pursuit(Descent(robot, self.tasks, tuple(ease.tolist()), self.bounds, pulled))
         self.library = StartLibrary(robot, tasks, self.where, self.inside(robot.neutral()), bool(free[feeling].all()))
 
     def inside(self, q: np.ndarray) -> np.ndarray:
@@ -188,7 +190,7 @@ class Hunt:
 
     def _add(self, known: list[np.ndarray], q: np.ndarray) -> None:
         robot = self.problem.robot
-        turns = ~np.concatenate([j.row.slides for j in robot.joints])
+        turns = ~asking.slides(robot)
         if known:
             apart = robot.manifold.log(np.array(known), np.broadcast_to(q, (len(known), robot.nq)))
             apart[:, turns] = np.abs((apart[:, turns] + np.pi) % (2.0 * np.pi) - np.pi)

@@ -5,6 +5,7 @@
     mass         c_d - c, c the centre of mass
     loop         two frames as a constraint holds them (a row of `model/kinds.py`): it is wanted that nothing is open
     follow       a joint as its leader bids
+    kept         joints of embedded loops within their limits, and the loops closed: no more is asked than that
 
 A kind is a row of `KINDS`. `goal` are its numbers: what it wants, in the form in which `now` says what there is.
 """
@@ -27,6 +28,7 @@ from psiphi.spatial.small import apply, product, transpose
 
 OPPOSITE = 1e-12 - 1.0  # the cosine from which on two directions are taken as opposite: any axis across turns one to the other
 TURN, SLIDE = "rad", "m"
+INSET = 2e-6  # rad or m: what counts as beyond a limit of a joint in a loop begins so far within
 
 
 class Residual(NamedTuple):
@@ -57,7 +59,7 @@ class Wish:
     @property
     def frames(self) -> tuple[str, ...]:
         """Those it is of; "" for the centre of mass."""
-        return {"loop": self.tie[1:3], "follow": ()}.get(self.kind, (self.frame,))
+        return {"loop": self.tie[1:3], "follow": (), "kept": ()}.get(self.kind, (self.frame,))
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -160,6 +162,29 @@ def _follow(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
     return [Residual([-open_by], [J], SLIDE if one.row.slides[0] else TURN)]
 
 
+def _kept(task: Wish, robot: Robot, q: Any, goal: list) -> list[Residual]:
+    """How far coordinates are beyond their limits, d/dv of which is X; and gaps, which steps in v leave as they are."""
+    limited, units = task.tie
+    e, J = [], []
+    for joint in (robot.units[k] for k in units):
+        laws, own = joint.laws, list(q[joint.q_slice])
+        X, none = laws.X(own), [0.0] * robot.nv
+        for c in range(laws.nv) if limited else ():
+            i = laws.coordinate(c)
+            lower, upper = (float(x[joint.q_slice.start + i]) for x in (robot.lower, robot.upper))
+            if i < 0 or not (np.isfinite(lower) or np.isfinite(upper)):
+                continue
+            inset = min(INSET, (upper - lower) / 4.0)
+            low, high = lower + inset, upper - inset
+            for end, beyond in ((low, less(own[i], low)), (high, less(high, own[i]))):
+                if np.isfinite(end):
+                    e.append(beyond * (end - own[i]))
+                    J.append([*none[: joint.v_slice.start], *(beyond * x for x in X[c]), *none[joint.v_slice.stop :]])
+        gaps = laws.gaps(own)
+        e, J = [*e, *(-x for x in gaps)], [*J, *(none for _ in gaps)]
+    return [Residual(e, J, TURN)]
+
+
 def _closed(task: Wish, robot: Robot, q: Any) -> np.ndarray:
     """A number that says nothing: every configuration wants its loops closed."""
     return np.zeros((*np.shape(q)[:-1], 1))
@@ -192,6 +217,7 @@ KINDS = {
         lambda task: np.full(3, np.sqrt(task.turn)),
     ),
     "loop": WishKind(1, (TURN, SLIDE), _closed, _loop, lambda task: np.zeros(1)),
+    "kept": WishKind(0, (TURN,), lambda task, robot, q: np.zeros((*np.shape(q)[:-1], 0)), _kept, lambda task: np.zeros(0)),
     "follow": WishKind(1, (TURN, SLIDE), _closed, _follow, lambda task: np.zeros(1)),
     "mass": WishKind(
         3, (SLIDE,), lambda task, robot, q: robot.center_of_mass(q), _mass, lambda task: np.full(3, np.sqrt(task.slide))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Starter:
         system = self.asked.system
         if not isinstance(system, System):
             return light
-        kind, (_, *rest) = system.__reduce__()
+        kind, (_, *rest) = cast("tuple[Any, tuple[Any, ...]]", system.__reduce__())
         return kind(light, *rest)
 
     def _links(self, words: list[str]) -> list[str]:

@@ -1,0 +1,122 @@
+"""Verbs of robots with embedded loops: changing and embedding commute, and what a locked joint holds stands still."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from embedding.mechanisms import MECHANISMS
+from psiphi.bench.interpreted import Interpreted
+
+BOX = pp.Body.box(0.7, (0.1, 0.2, 0.1), name="load")
+FOURBAR = {
+    "a joint outside locked": lambda r: r.lock({"to hand": 0.4}),
+    "the joint below locked": lambda r: r.lock("to base", at={"to base": 0.7}),
+    "a load": lambda r: r.attach(BOX, "hand", (0.1, 0, 0)),
+    "a frame": lambda r: r.with_frame("tip", "coupler", (0, 0, 0.1)),
+    "weightless": lambda r: r.with_gravity((0, 0, 1.0)),
+    "another inertia": lambda r: r.with_inertia("rocker", mass=3.0),
+    "without what a loop carries": lambda r: r.without("hand"),
+    "a part of it, flying": lambda r: r.subtree("base", base="free"),
+    "an elastic crank": lambda r: r.with_elastic("to crank", 50.0, rotor=1e-3, ratio=10.0),
+}
+
+
+def alike(one: pp.Robot, two: pp.Robot, seed: int = 0) -> None:
+    """The same accelerations at a state, joints by their names; which coordinates are free need not be the same."""
+    one, two = Interpreted.of(one), Interpreted.of(two)
+    assert sorted(one.joint_names) == sorted(two.joint_names) and sorted(one.frames) == sorted(two.frames)
+    assert one.velocity_names == two.velocity_names
+    rng = np.random.default_rng(seed)
+    q, (v, tau) = one.random(rng), rng.standard_normal((2, one.nv))
+    other = two.neutral()
+    for joint in one.joints:
+        other[two.joint(joint.name).q_slice] = q[joint.q_slice]
+    found, wanted = (r.forward_dynamics(x, v, tau) for r, x in ((one, q), (two, other)))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * (1.0 + np.abs(wanted).max()))
+
+
+def mechanism(name: str) -> tuple[pp.Robot, Callable[[pp.Robot], pp.Robot]]:
+    tree, loops, options = MECHANISMS[name]()
+    where = dict(zip(tree.joint_names, options.get("at", tree.neutral()), strict=True)) if name == "fourbar" else {}
+
+    def made(robot: pp.Robot) -> pp.Robot:
+        at = robot.neutral()
+        for joint in robot.joints:
+            at[joint.q_slice] = where.get(joint.name, at[joint.q_slice])
+        return pp.embed(robot, loops, **({"free": options["free"]} if "free" in options else {}), at=at)
+
+    return tree, made
+
+
+@pytest.mark.parametrize("verb", FOURBAR)
+def test_changing_and_embedding_commute(verb):
+    tree, made = mechanism("fourbar")
+    alike(FOURBAR[verb](made(tree)), made(FOURBAR[verb](tree)))
+
+
+def test_what_a_locked_joint_holds_stands_still():
+    """All of a four-bar, by any of its joints; of a differential the motor, whose place is a number in both gears."""
+    tree, made = mechanism("fourbar")
+    robot = made(tree)
+    whole = robot.integrate(robot.neutral(), np.array([0.0, 0.2, 0.0]))
+    for name in ("to crank", "to rocker"):
+        still = robot.lock(name, at=whole)
+        assert still.embedding is None and still.joint_names == ("to base", "to hand")
+        places = {n: float(whole[robot.joint(n).q_slice][0]) for n in ("to crank", "to coupler", "to rocker")}
+        alike(still, tree.lock(places))
+    tree, made = mechanism("differential")
+    robot = made(tree).lock({"to motor a": 0.5})
+    pitch, roll = (robot.neutral()[robot.joint(name).q_slice][0] for name in ("to pitch", "to roll"))
+    assert robot.nv == 2 and np.isclose(pitch, 0.1 * 0.5) and np.isclose(roll, 0.3 + 0.2 * 0.5)
+    moved = robot.integrate(robot.neutral(), np.array([0.0, 1.0]))
+    assert np.isclose(moved[robot.joint("to roll").q_slice][0], roll - 0.15)
+
+
+def test_a_loop_that_is_cut_is_open_again():
+    tree, made = mechanism("fourbar")
+    robot = made(tree).without("rocker")
+    assert robot.embedding is None and robot.nv == 4
+
+
+def test_robots_with_loops_on_robots():
+    tree, made = mechanism("fourbar")
+    one = made(tree)
+    arm = pp.load("pelican").attach(one, "tool", (0, 0, 0.1), prefix="a_")
+    assert (arm.nq, arm.nv) == (7, 5)
+    two = one.attach(one, "hand", prefix="b_")
+    assert (two.nq, two.nv) == (10, 6)
+    assert pickle.loads(pickle.dumps(two)).lock("b_to crank").nv == 5
+    gripper = pp.load("panda").attach(pp.load("pelican"), "panda_hand", prefix="p_")
+    assert pp.embed(gripper).lock("panda_finger_joint2").nv == 9
+
+
+def test_rotors_and_postures_come_along():
+    arm = pp.load("pelican").with_posture("bent", [0.2, 0.4])
+    spun = pp.embed(arm, rotors=[pp.Rotor(name, inertia=1e-4, ratio=50.0) for name in arm.joint_names])
+    loaded = spun.attach(BOX, "tool")
+    assert (loaded.nq, loaded.nv) == (4, 2) and np.isclose(loaded.mass - spun.mass, 0.7)
+    assert np.isclose(loaded.postures["bent"][loaded.joint(f"{arm.joint_names[1]} rotor").q_slice][0], 20.0)
+    kept = loaded.with_posture("zero", loaded.neutral())
+    assert set(kept.postures) == {"bent", "zero"}
+
+
+def test_refusals():
+    tree, made = mechanism("fourbar")
+    robot = made(tree)
+    off = robot.neutral()
+    off[robot.joint("to rocker").q_slice] += 0.1
+    for call, words in (
+        (lambda: robot.lock({"to rocker": -1.0}), "its loop is not closed"),
+        (lambda: robot.lock("to hand", at=off), "its loop is not closed"),
+        (lambda: robot.lock("to nowhere"), "no joints"),
+        (lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"), "together lead it"),
+        (lambda: pp.Builder(robot), "knows trees"),
+        (lambda: robot.save("x.urdf"), "embedded"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            call()

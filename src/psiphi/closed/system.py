@@ -42,14 +42,17 @@ class System(Programmed):
         >>> by_q.shape, by_v.shape
         ((2, 2), (2, 2))
         """
-        if name == TORQUES and not guard.names(self.robot._model, frames):
-            return self._torques
-        if not isinstance(name, str) or name not in NAMES:
+        if not isinstance(name, str) or name not in (*NAMES, TORQUES):
             raise StateError(f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES)))
         guard.check_axes(axes)
+        known = guard.names(self.robot._model, frames)
+        if name == TORQUES and known:
+            raise StateError(f"{name}: wrenches on {', '.join(known)}", f"leave frames out: {name} as a function takes none")
+        if name == TORQUES:
+            return self._torques
         if name == FORCES and not self.contacts:
             raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
-        return self._closed(name, guard.names(self.robot._model, frames), axes)
+        return self._closed(name, known, axes)
 
     def _closed(self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False) -> ClosedFunction:
         """One such function, made once; with `motors` tau is theirs alone."""

@@ -49,13 +49,12 @@ class Rotor:
 def mounted(robot: Robot, rotors: Iterable[Any]) -> tuple[Robot, list[Gear]]:
     """The robot with a body for every rotor, and the gears that turn them; its joints' own armature gives way to them."""
     builder, gears = Builder(robot), []
-    own = {rotor.joint for rotor in rotors if isinstance(rotor, Rotor)}
     for i, rotor in enumerate(rotors):
         if not isinstance(rotor, Rotor):
             raise StateError(f"rotors[{i}] is {shown(rotor)}, expected a pp.Rotor", 'pp.Rotor("joint", inertia, ratio)')
         name = _mount(builder, robot, i, rotor)
         gears.append(Gear(name, {rotor.joint: rotor.ratio}, name=f"rotor of {rotor.joint}"))
-    for name in own:
+    for name in {rotor.joint for rotor in rotors}:
         builder.joints[name] = replace(builder.joints[name], armature=(0.0,))
     return replace(Robot.of(builder.build(), robot.shapes), loops=robot.loops, gears=robot.gears), gears
 

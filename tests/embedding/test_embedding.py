@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
@@ -261,8 +262,7 @@ def test_open_loops_have_no_numbers():
     assert np.isfinite(robot.mass_matrix(closed)).all()
 
 
-def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
-    """A piston at its dead point does not drive its crank: as closed systems are, that element alone is NaN."""
+def slider_crank(free: str) -> pp.Robot:
     b = pp.Builder("slider-crank")
     for body, kind, parent, x, axis in (
         ("crank", "revolute", "world", 0.0, Y),
@@ -272,13 +272,34 @@ def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
         b.body(body, mass=1.0, inertia=0.01 * np.eye(3))
         b.joint(f"to {body}", kind, parent, body, xyz=(x, 0, 0), axis=axis)
     b.frame("end", "rod", xyz=(0.5, 0, 0))
-    robot = pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free="to piston", at=[0.5, -0.7, 0.65])
+    return pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free=free, at=[0.5, -0.7, 0.65])
+
+
+def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
+    """A piston at its dead point does not drive its crank: as closed systems are, that element alone is NaN."""
+    robot = slider_crank("to piston")
     q = np.stack([[0.0, 0.0, 0.7], robot.neutral()])
     with np.errstate(all="ignore"):
         M = robot.mass_matrix(q)
     assert np.isnan(M[0]).all() and np.isfinite(M[1]).all()
     with pytest.raises(pp.SingularError, match="the loop of to crank and to rod and to piston is singular there"):
         robot.mass_matrix(q[0], check=True)
+
+
+def test_motions_that_pass_a_dead_point_say_so():
+    """A piston that drives its crank through it; the crank as the free coordinate has no such points, and keeps the energy."""
+    piston, crank = slider_crank("to piston"), slider_crank("to crank")
+    q, said = piston.neutral(), "passes a dead point of to crank and to rod and to piston at t = 0"
+    with pytest.warns(pp.MotionWarning, match=rf"{said}.* s, where.*free=, or pp.connect"):
+        motion = pp.simulate(piston, q, [3.0], duration=0.1)
+    with pytest.warns(pp.MotionWarning, match=rf"{said}.*\(1 of 2 motions\)"):
+        rolled = pp.rollout(piston, q, [[3.0], [0.1]], steps=100)
+    assert np.allclose(rolled.q[0, -1], motion.q[-1], atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        turn = pp.simulate(crank, q, piston.rate(q, [3.0])[:1], duration=0.1)
+        pp.rollout(piston, q, [0.1], steps=100)
+    assert turn.q[0, 0] * turn.q[-1, 0] < 0.0 and turn.drift < 1e-7
 
 
 def test_gears_that_do_not_mesh_have_no_numbers():

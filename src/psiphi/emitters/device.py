@@ -21,7 +21,7 @@ from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import BASE, Parking
 from psiphi.emitters.reduction import fewer_turns, sincos_of_any
 from psiphi.emitters.segments import Places, Segment, Store, angles_first, riders
-from psiphi.emitters.staging import SHARED, STAGE, Block, Staging, brought_out, fetched, moved, own_row, places
+from psiphi.emitters.staging import SHARED, STAGE, ArrayRow, Block, Staging, brought_out, fetched, moved, own_row, places
 from psiphi.emitters.team import CELLS, LANES, Role, Sharing, Team, TeamParking
 from psiphi.emitters.trig import tame_sincos
 from psiphi.sweeps.drive import Straight
@@ -119,7 +119,7 @@ class _Kernel:
     def body(self) -> list[str]:
         rows, w, last = (*self.staging.inputs, *self.staging.outputs), self.w, len(self.parts) - 1
         lines = [f"%{BASE} = alloca [{self.parks * w.bytes} x i8], align {w.bytes}"] if self.parks else []
-        lines += [*places(), *(line for row in rows for line in own_row(row, w)), *self._ahead()]
+        lines += [*places(), *(line for row in rows for line in own_row(row, w))]
         if self.team:
             cases = " ".join(f"i32 {r}, label %role{r}" for r in range(last))
             lines += [
@@ -142,13 +142,14 @@ class _Kernel:
         """This warp's share of the staged rows; none is read before all are there."""
         rows = [row for row in (self.staging.inputs if inwards else self.staging.outputs) if row.offset is not None]
         sync = [self.shell.sync_all if self.team else self.shell.sync] if rows else []
-        lines = moved(rows, self.w, inwards, r, len(self.parts)) if rows else []
+        lines = moved(rows, self.w, inwards, r, len(self.parts), self._ahead(rows, inwards)) if rows else []
         return [*lines, *sync] if inwards else [*sync, *lines]
 
-    def _ahead(self) -> list[str]:
-        """What will be read half a turn of the card's warps from now."""
-        busy = self.block.least * self.block.groups
-        rows = [row for row in self.staging.inputs if row.arg.size]
+    def _ahead(self, rows: list[ArrayRow], inwards: bool) -> list[str]:
+        """What will be read half a turn of the card's warps from now; teams are busy with each other."""
+        if self.team or not inwards:
+            return []
+        busy = self.block.least * self.block.warps
         turn = [self.shell.processors, f"%turn = mul i64 %processors, {busy // 2}"]
         return [*turn, *fetched(rows, self.w, "turn", self.shell.fetch)]
 

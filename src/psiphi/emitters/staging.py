@@ -176,9 +176,10 @@ def _moved_by(name: str, base: str, times: str, step: str) -> list[str]:
     return [f"%{name}.at = mul i64 {times}, {step}", f"%{name} = getelementptr i8, ptr %{base}, i64 %{name}.at"]
 
 
-def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: int = 1) -> list[str]:
+def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: int = 1, ahead: Sequence[str] = ()) -> list[str]:
     """All rows of 32 states between their arrays and shared memory; of several warps each does its share. 32 rows that follow
-    each other are one run, of which the warp takes 32 numbers or vectors at a time; others each thread moves by itself."""
+    each other are one run, of which the warp takes 32 numbers or vectors at a time; others each thread moves by itself. Where
+    rows are runs, the lines `ahead` come first."""
     mark = f"{'in' if inwards else 'out'}.{first}"
     lines, whole = [], "%full"
     for row in rows:
@@ -204,6 +205,7 @@ def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: i
         *lines,
         f"br i1 {whole}, label %run.{mark}, label %own.{mark}",
         f"run.{mark}:",
+        *ahead,
         *_copied(run, inwards),
         f"br label %moved.{mark}",
         f"own.{mark}:",
@@ -214,22 +216,22 @@ def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: i
 
 
 def fetched(rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str], str]) -> list[str]:
-    """The rows of the states that many warps (%<warps>) later, asked for now: they are near when their turn comes."""
+    """The runs of the states that many warps (%<warps>) later, asked for now: they are near when their turn comes."""
     lines = [
         f"%fetch.way = mul i64 %{warps}, {WARP}",
         "%fetch.first = add i64 %first, %fetch.way",
         f"%fetch.end = add i64 %fetch.first, {WARP}",
         "%fetch.there = icmp sle i64 %fetch.end, %n",
+        "br i1 %fetch.there, label %fetch, label %fetched",
+        "fetch:",
     ]
-    there, asked = "%fetch.there", []
     for row in rows:
         name, size = f"{row.name}.fetch", row.arg.size * w.bytes
-        lines += [f"%{name}.row = icmp eq i64 {_step(row, w)}, {size}", f"%{name}.too = and i1 {there}, %{name}.row"]
-        there, last = f"%{name}.too", (WARP * size - 1) // LINE
-        asked += _moved_by(f"{name}.run", f"{row.name}.array", "%fetch.first", str(size))
+        last = (WARP * size - 1) // LINE
+        lines += _moved_by(f"{name}.run", f"{row.name}.array", "%fetch.first", str(size))
         for k in range(0, last + 1, WARP):
             line = f"{name}{k}"
-            asked += [
+            lines += [
                 f"%{line}.own = add i32 %lane, {k}",
                 f"%{line}.over = icmp sgt i32 %{line}.own, {last}",
                 f"%{line}.in = select i1 %{line}.over, i32 {last}, i32 %{line}.own",
@@ -237,7 +239,7 @@ def fetched(rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str
                 *_moved_by(line, f"{name}.run", f"%{line}.long", str(LINE)),
                 fetch(f"%{line}"),
             ]
-    return [*lines, f"br i1 {there}, label %fetch, label %fetched", "fetch:", *asked, "br label %fetched", "fetched:"]
+    return [*lines, "br label %fetched", "fetched:"]
 
 
 @dataclass(frozen=True)

@@ -273,6 +273,11 @@ class ClusterLaws:
         at = [(k, 1.0) for k in sorted(first - second)] + [(k, -1.0) for k in sorted(second - first)]
         return [(c, sign) for k, sign in at for c in range(self.starts[k], self.starts[k + 1])]
 
+    def hold(self, q: list) -> list:
+        """What each bound coordinate opens of the ties, its followers' share with it: rows. Singular at a dead point, where the
+        free ones do not tell how the others go on."""
+        return [[row[c] for c in self.cluster.bound] for row in self._by_leaders(q, self.Y(q))]
+
     def errors(self, q: list) -> list:
         """How far the ties are open, row by row."""
         return [f.error for i, (_, _, _, R, p) in enumerate(self._frames(q)) for f in self._forbidden(i, R, p)]
@@ -312,8 +317,7 @@ class ClusterLaws:
         bound = self.cluster.bound
         q = self.geared(q)
         for _ in range(steps if bound else 0):
-            Y = self._by_leaders(q, self.Y(q))
-            back = _least_squares([[row[c] for c in bound] for row in Y])([-e for e in self.errors(q)])
+            back = _least_squares(self.hold(q))([-e for e in self.errors(q)])
             step = [0.0 if c not in bound else back[bound.index(c)] for c in range(self.nv)]
             q = self.geared(self.moved(q, step))
         return q

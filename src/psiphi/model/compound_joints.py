@@ -102,3 +102,15 @@ def _led(joint: CompoundJoint, start: np.ndarray, target: np.ndarray) -> np.ndar
             break
         way = way / 2.0
     return out
+
+
+def dead_points(joint: CompoundJoint, q: np.ndarray) -> np.ndarray:
+    """Whether a motion q (..., n, nq) passes a dead point of a loop between two samples, (..., n - 1): det Y(k)* Y(k + 1) < 0
+    for what its bound coordinates open."""
+    laws, count = joint.laws, len(joint.laws.cluster.bound)
+    if not count or q.shape[-2] < 2:
+        return np.zeros((*q.shape[:-2], max(0, q.shape[-2] - 1)), dtype=bool)
+    with np.errstate(all="ignore"):
+        entries = along(lambda x: [y for row in laws.hold(x) for y in row], q[..., joint.q_slice])
+        Y = entries.reshape(*q.shape[:-1], -1, count)
+        return np.linalg.det(np.swapaxes(Y[..., :-1, :, :], -1, -2) @ Y[..., 1:, :, :]) < 0.0

@@ -23,6 +23,7 @@ from psiphi.rollouts.on_cards import CardRunner, StagedRollout
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.card_states import CardStates
+from psiphi.simulation.failure import warn_of_dead_points
 from psiphi.simulation.rolled_arrays import rolled
 from psiphi.simulation.rolled_blocks import rolled_later
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
@@ -134,6 +135,7 @@ def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -
         _fill(runner, states, every)
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
+    warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
     ways, given = partial(Sensitivity, plant, drive, plan, runner, states, every), None
     if not callable(tau):
         given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)

@@ -23,7 +23,7 @@ from psiphi.rollouts.mending import STRAINED, Strained
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.bar import Bar
 from psiphi.simulation.events import DIVERGED, STOP, check_limits_word, read_functions, read_stop
-from psiphi.simulation.failure import MotionWarning
+from psiphi.simulation.failure import MotionWarning, warn_of_dead_points
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_count, step_size, step_stride
@@ -111,7 +111,7 @@ def simulate(
         report = _report(progress, bar)
         task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
-    _warn(motion, dt, method, isinstance(tau, PD))
+    _warn(plant, motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
 
 
@@ -145,8 +145,9 @@ GENTLE = (
 )
 
 
-def _warn(motion: Trajectory, dt: float, method: str, gains: bool) -> None:
-    """Say that a motion diverged: where, since when, and what would help."""
+def _warn(plant: Plant, motion: Trajectory, dt: float, method: str, gains: bool) -> None:
+    """Say that a motion diverged, or passed a dead point: where, since when, and what would help."""
+    warn_of_dead_points(plant, motion.q, motion.t)
     wild = [event for event in motion.events if event.name == DIVERGED]
     if not wild:
         return

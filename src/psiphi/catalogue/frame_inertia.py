@@ -16,8 +16,8 @@ from typing import Any
 from psiphi.compiler.equations import unmade, with_parameters
 from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
-from psiphi.spatial.choices import choose, less
-from psiphi.spatial.small import factor, flat, product, solve, transpose
+from psiphi.spatial.policies import sure_factor
+from psiphi.spatial.small import flat, product, solve, transpose
 from psiphi.sweeps.program import Argument, Program, ProgramStage
 
 RCOND = 1e-9  # of the least eigenvalue to the sum of all: less is none
@@ -92,16 +92,7 @@ def _rows(entries: Any, count: int) -> list[list]:
 
 def _inverse(X: list[list]) -> list[list]:
     """Of a symmetric matrix, positive with RCOND to spare as the pivots of L D L* tell; else NaN."""
-    bound = RCOND * sum((row[k] for k, row in enumerate(X)), 0.0)
-    sure: Any = 1.0
-
-    def judged(d: Any, _: Any) -> Any:
-        nonlocal sure
-        good = less(0.0, d)
-        sure = sure * good
-        return 1.0 / choose(good, d, 1.0)
-
-    factor([[x - bound if i == j else x for j, x in enumerate(row)] for i, row in enumerate(X)], judged)
-    known, sound = factor(X, lambda d, _: 1.0 / choose(sure, d, 1.0)), sure / sure  # 1, or 0 / 0
+    known, sure = sure_factor(X, RCOND * sum((row[k] for k, row in enumerate(X)), 0.0))
+    sound = sure / sure  # 1, or 0 / 0
     columns = [solve(known, [sound if i == j else 0.0 for j in range(len(X))]) for i in range(len(X))]
     return [[columns[min(i, j)][max(i, j)] for j in range(len(X))] for i in range(len(X))]

@@ -101,6 +101,13 @@ def regular(policy: str, X: list, b: list, number: Any, beside: list | None = No
     else:  # no eigenvalue exceeds the trace
         scale, A = [1.0] * len(X), X
         bound = number * reduce(add, (row[k] for k, row in enumerate(whole)))
+    known, sure = sure_factor(A, bound)
+    inner = solved(known, [s * x for s, x in zip(scale, b, strict=True)])
+    return [s * x for s, x in zip(scale, inner, strict=True)], sure
+
+
+def sure_factor(A: list, bound: Any) -> tuple[Any, Any]:
+    """Factors of a symmetric A, and 1 where its pivots tell that no eigenvalue is below the bound; else 0, and no factors."""
     sure: Any = 1.0
 
     def pivot(d: Any, diagonal: Any) -> Any:
@@ -110,9 +117,7 @@ def regular(policy: str, X: list, b: list, number: Any, beside: list | None = No
         return 1.0 / choose(positive, d, 1.0)
 
     factor([[x - bound if i == j else x for j, x in enumerate(row)] for i, row in enumerate(A)], pivot)
-    known = factor(A, lambda d, diagonal: 1.0 / choose(sure, d, 1.0))
-    inner = solved(known, [s * x for s, x in zip(scale, b, strict=True)])
-    return [s * x for s, x in zip(scale, inner, strict=True)], sure
+    return factor(A, lambda d, diagonal: 1.0 / choose(sure, d, 1.0)), sure
 
 
 def _scaled(X: list, whole: list) -> tuple[list, list]:

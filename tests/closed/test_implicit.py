@@ -239,7 +239,8 @@ def test_words_about_what_cannot_be_had():
     s = four_bar()
     f = s.function("forward_dynamics")
     for call, words in (
-        (lambda: s.function("inverse_dynamics"), "no function 'inverse_dynamics'"),
+        (lambda: s.function("mass_matrix"), "no function 'mass_matrix'"),
+        (lambda: s.function("inverse_dynamics", frames=("motor",)), "wrenches on motor.*leave frames out"),
         (lambda: f.jacobian("u"), "no argument"),
         (lambda: f.vjp("q", "q"), "one of them twice"),
         (lambda: f.hessian("q")(s.neutral(), np.zeros(3), np.zeros(3), np.ones(3)), "no second derivative here"),

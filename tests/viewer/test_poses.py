@@ -1,16 +1,10 @@
 """Where links are, against the compiled poses of frames."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.emitters.kernel import module
-from psiphi.emitters.straight import straight_kernel
-from psiphi.rollouts.parts import trace
 from psiphi.spatial.rotations import quaternions
-from psiphi.sweeps.program import Argument
 from psiphi.viewer.poses import link_poses, turned_to
 
 
@@ -39,11 +33,14 @@ def test_the_compiled_poses_of_all_links(size):
     assert np.abs(p - right[1]).max() < 1e-12
 
 
-def test_a_kernel_of_four_axes_is_refused():
-    straight = trace("cube", {"x": 8}, lambda x: {"y": 2.0 * x})
-    cube = replace(straight, program=replace(straight.program, outputs=(Argument("y", (1, 2, 2, 2)),)))
-    with pytest.raises(pp.Error, match="too many axes"):
-        module(straight_kernel(cube), "cube", "double", 4)
+@pytest.mark.parametrize("size", [(), (3,), (2, 9)])
+def test_results_of_four_axes_are_written_in_full(size):
+    """∂R/∂q of all links, beside what R changes by along each coordinate."""
+    robot = pp.load("pelican")
+    q, f = robot.random(seed=3, size=size), robot.function("link_poses")
+    by_q, columns = f.jacobian("q")(q)[0], [f.jvp("q")(q, unit)[2] for unit in np.eye(2)]
+    assert by_q.shape == (*size, len(robot.bodies), 3, 3, 2)
+    assert np.allclose(by_q, np.stack(columns, axis=-1), rtol=0, atol=1e-13) and np.abs(by_q).max() > 0.5
 
 
 def test_every_kind_of_joint(rng):

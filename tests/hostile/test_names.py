@@ -122,7 +122,7 @@ def test_a_page_has_the_tags_it_should_have(name):
 
 
 def test_the_page_in_a_browser_runs_and_fetches_nothing(tmp_path):
-    with browser() as opened:
+    with browser(320, 240) as opened:
         asked = []
         opened.on("request", lambda request: asked.append(request.url))
         for i, name in enumerate(NAMES.values()):

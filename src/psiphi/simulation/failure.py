@@ -11,6 +11,8 @@ from psiphi.control.plant import Plant
 from psiphi.errors import Error
 from psiphi.model.compound_joints import CompoundJoint, dead_points
 
+SEEN = 10_000  # states that are looked at afterwards, in whole motions
+
 
 class SimulationError(Error):
     """A torque, an event function or the system itself failed; `.trajectory` is the motion so far, the cause is chained."""
@@ -26,14 +28,21 @@ class MotionWarning(UserWarning):
 
 def warn_of_dead_points(plant: Plant, q: np.ndarray, t: np.ndarray) -> None:
     """Say that motions q (..., n, nq), sampled at t (n,), pass dead points of embedded loops: there a free coordinate cannot
-    drive the others, its inertia has no bound, and a step across loses digits."""
-    for joint in plant.manifold.bent:
-        if not isinstance(joint, CompoundJoint) or not (passed := dead_points(joint, q)).any():
+    drive the others, its inertia has no bound, and a step across loses digits. Of large batches some motions are looked at."""
+    joints = [joint for joint in plant.manifold.bent if isinstance(joint, CompoundJoint)]
+    if not joints or not q.size:
+        return
+    motions = q.reshape(-1, *q.shape[-2:])
+    seen = motions[:: max(1, motions.size // (SEEN * motions.shape[-1]))]
+    looked = "" if len(seen) == len(motions) else " that were looked at"
+    for joint in joints:
+        passed = dead_points(joint, seen)
+        if not passed.any():
             continue
-        samples, motions = passed.any(axis=tuple(range(passed.ndim - 1))), passed.any(axis=-1)
-        many = f" ({motions.sum()} of {motions.size} motions)" if motions.size > 1 else ""
+        first = passed.any(axis=0).argmax()
+        many = f" ({passed.any(axis=-1).sum()} of {len(seen)} motions{looked})" if len(motions) > 1 else ""
         warnings.warn(
-            f"the motion passes a dead point of {joint.name} at t = {t[samples.argmax()]:.6g} s{many}, where its free "
+            f"the motion passes a dead point of {joint.name} at t = {t[first]:.6g} s{many}, where its free "
             "coordinate does not move the others: steps across it are not exact. What helps: pp.embed with another joint in "
             "free=, or pp.connect, which has no such points",
             MotionWarning,

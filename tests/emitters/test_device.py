@@ -13,7 +13,7 @@ from emitters.emulated import Emulated, run
 from emitters.exact_trig import sine_and_cosine, ulps
 from emitters.kernels import batch, known, little, lowered, same_bits
 from pages import ROOT
-from psiphi.emitters import device
+from psiphi.emitters import constant_bank, device
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import Parking
@@ -68,6 +68,23 @@ def test_rows_of_every_width_and_batches_of_every_size(n, few, many, dense, rng)
         shifted = memory[start : start + y.size].reshape(y.shape)
         shifted[:] = y
         assert shifted.ctypes.data % 16 and same_bits(run(code, char, [x, shifted])[1], y * x[:, :1])
+
+
+@pytest.mark.parametrize("model", ["arm", "tree"])
+def test_numbers_of_long_code_stand_in_constant_memory(model, monkeypatch):
+    """The same bits; each number once; only those of which an instruction has no room for half."""
+    code, given = lowered(model, "forward_dynamics"), batch(model, 33, "d")
+    monkeypatch.setattr(constant_bank, "LONG", 1 << 30)
+    assert "ld.const" not in CUDA.emit(code, "d")
+    monkeypatch.setattr(constant_bank, "LONG", 10)
+    text = CUDA.ir(code, "d")
+    (table,) = re.findall(r"^@bank = .*", text, re.M)
+    numbers = constant_bank.NUMBER.findall(table)
+    assert numbers and len(numbers) == len(set(numbers)) and all(int(x, 16) & constant_bank.HALF for x in numbers)
+    assert not any(x in line for line in text.replace(table, "").split("\n") if " phi " not in line for x in numbers)
+    assert "ld.const" in CUDA.emit(code, "d") and "ld.const" not in CUDA.emit(code, "f")
+    (found,) = run(code, "d", given)
+    assert alike(found, known(model, "forward_dynamics", 1, "d")(*given))
 
 
 def test_memory_is_asked_for_before_its_turn(rng):

@@ -14,6 +14,6 @@ Comes in: straight-line code, or loops of it. Goes out: text. What a target is, 
     device.py      LLVM IR for graphics cards, one thread a state. Its parts:
                    staging.py (rows of arrays), parking.py (more numbers than registers), team.py (a limb a warp), one_tape.py
                    and device_rollout.py (several blocks as one tape, and the loop over steps around it), reduction.py (huge
-                   angles without a C library)
+                   angles without a C library), constant_bank.py (numbers of long code)
     segments.py    a tape in pieces, for every target; ordering.py: in an order in which few numbers wait
 """

@@ -16,6 +16,7 @@ from functools import reduce
 from operator import or_
 from typing import Protocol
 
+from psiphi.emitters.constant_bank import banked
 from psiphi.emitters.llvm import Emitter, Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import BASE, Parking
@@ -66,7 +67,7 @@ def device_module(code: Straight, fp: str, shell: Shell, few: bool = False) -> s
     text = shell.kernel(pointers, numbers, kernel.body(), kernel.block)
     has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in _live(code))
     trig = [] if not has_trig else [sincos_of_any(w)] if isinstance(code, JoinedTape) else [fewer_turns(w), tame_sincos(w)]
-    return "\n".join([f"; {kernel.block.text}", arithmetic(w), *trig, text])
+    return banked("\n".join([f"; {kernel.block.text}", arithmetic(w), *trig, text]), w)
 
 
 def arithmetic(w: Width) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from psiphi.emitters.constant_bank import banked
 from psiphi.emitters.device import REGISTERS, ROOM, Shell, arithmetic
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.one_tape import OneTape
@@ -45,7 +46,8 @@ def device_rollout(rollout: Rollout, fp: str, shell: Shell) -> str:
     numbers = [f"{x}.{what}" for x in pointers for what in ("outer", "row")] + ["n", "steps", "every"]
     loop = _StepLoop(rollout, w, dict(zip(names, pointers, strict=True)))
     block, trig = Block(WARPS, 0), [sincos_of_any(w)] if loop.has_trig else []
-    return "\n".join([f"; {block.text}", arithmetic(w), *trig, shell.kernel(pointers, numbers, loop.body(), block)])
+    text = shell.kernel(pointers, numbers, loop.body(), block)
+    return banked("\n".join([f"; {block.text}", arithmetic(w), *trig, text]), w)
 
 
 class _StepLoop:

@@ -42,7 +42,8 @@ class Card:
             "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
             "%lane = and i32 %thread, 31",
             "%warp.own = lshr i32 %thread, 5",
-            f"%role = urem i32 %warp.own, {block.roles}",
+            "%turn.own = add i32 %warp.own, %block",  # in each block another scheduler has the trunk
+            f"%role = urem i32 %turn.own, {block.roles}",
             f"%group = udiv i32 %warp.own, {block.roles}",
             "%group.long = zext i32 %group to i64",
             "%block.long = zext i32 %block to i64",

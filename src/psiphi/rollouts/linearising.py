@@ -17,7 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import is_foreign, on_card
 from psiphi.control.law import reads
+from psiphi.errors import StateError
+from psiphi.foreign.entering import constant, is_followed
 from psiphi.model.definitions import stacked
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.integrators import course
@@ -31,6 +34,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
+    like = _library(q, v, tau)
     given = read_state("linearize", robot, q, v, tau)
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
     method, h = checked(method, "linearize"), None if dt is None else read_dt(dt, "linearize")
@@ -39,7 +43,22 @@ def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pai
     robot.upright("linearize", q)
     grown = _at_once(robot, q, v, tau) if h is None else _after_step(robot, q, v, tau, h, method)
     nv = robot.nv
-    return grown[..., : 2 * nv].astype(kind), grown[..., 2 * nv :].astype(kind)
+    return _home(like, grown[..., : 2 * nv].astype(kind), grown[..., 2 * nv :].astype(kind))
+
+
+def _library(*values: Any) -> Any:
+    """The first array of torch or JAX, whose library the matrices are to be of; refused where these are differentiated."""
+    if any(map(is_followed, values)):
+        cause = "linearize: its matrices have no derivatives of their own, and torch or JAX follows these arrays to have some"
+        slopes = 'robot.function("forward_dynamics").jacobian("q", "v", "tau") has them'
+        raise StateError(cause, f"give arrays that are not followed (x.detach(), outside of jit and grad); {slopes}")
+    return next((x for x in values if is_foreign(x)), None)
+
+
+def _home(like: Any, *matrices: np.ndarray) -> Pair:
+    """In the library that the state came from."""
+    A, B = matrices if like is None else (constant(like, x) for x in matrices)
+    return A, B
 
 
 def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -49,11 +68,13 @@ def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.nda
 
 def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
+    like = _library(q, v, tau)
+    q, v, tau = (np.asarray(x) if is_foreign(x) and not on_card(x) else x for x in (q, v, tau))
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = by_q.shape[:-2], system.nv
     q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in system._state(q=q, v=v))
     A = np.concatenate([_moved(system.robot, q, v), np.concatenate([by_q, by_v], axis=-1)], axis=-2)
-    return A, np.concatenate([np.zeros((*lead, nv, by_tau.shape[-1])), by_tau], axis=-2)
+    return _home(like, A, np.concatenate([np.zeros((*lead, nv, by_tau.shape[-1])), by_tau], axis=-2))
 
 
 def _at_once(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:

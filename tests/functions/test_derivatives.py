@@ -205,6 +205,14 @@ def test_words(ask, why):
         ask(pp.robots.puma560().function("forward_dynamics"))
 
 
+def test_words_about_functions():
+    robot = pp.robots.puma560()
+    with pytest.raises(pp.StateError, match="sum of log d"):
+        robot.function("mass_log_det")
+    with pytest.raises(pp.StateError, match="frame_jacobians is of several"):
+        robot.function("jacobian", ("tool", "world"))
+
+
 def test_a_quaternion_of_zeros_has_no_derivative():
     robot = pp.load("free_flyer")
     q, v = np.stack([robot.neutral(), 0 * robot.neutral()]), np.ones(robot.nv)

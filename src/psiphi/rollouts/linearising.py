@@ -4,7 +4,8 @@ A state changes by x = (δ, δv): q by the tangent vector δ, as `robot.integrat
 
     continuous   δ' = δv - ad_v δ,  δv' = a_q δ + a_v δv + a_tau δtau
     a step       the rules of the integrator, run on arrays that carry their change: each stage's acceleration changes by
-                 da = a_q T⁺ dq + a_v dv + a_tau dtau, with dq = T(q) δ, T(q) δ = rate(q, δ), and the last one is brought back
+                 da = a_q T⁺ dq + a_v dv + a_tau dtau, with dq = T(q) δ, T(q) δ = rate(q, δ), and the last one is brought back;
+                 of embedded loops, which a stage may leave open, da is that by the numbers of q
 
 ad_v is the bracket of a curved joint (a ball, a plane, a flying base), zero where q is a vector space.
 """
@@ -115,11 +116,20 @@ def _after_step(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: np
             continue
         at["u"] = at["v"]
         if isinstance(item, int):
-            stage = at["q"], at["v"]
-            here = np.concatenate([m.tangent(stage[0]), stage[1].change, eye[..., 2 * nv :, :]], axis=-2)
-            values = stage[0].value, stage[1].value, tau
-            at["a"] = Changing(robot.forward_dynamics(*values), _slopes(robot, *values) @ here)
+            at["a"] = _accelerated(robot, m, at["q"], at["v"], Changing(tau, eye[..., 2 * nv :, :]))
     return np.concatenate([m.tangent(at["q"]), at["v"].change], axis=-2)
+
+
+def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau: Changing) -> Changing:
+    """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
+    values = q.value, v.value, tau.value
+    a = robot.forward_dynamics(*values)
+    if not m.m.compound:
+        return Changing(a, _slopes(robot, *values) @ np.concatenate([m.tangent(q), v.change, tau.change], axis=-2))
+    given = [np.asarray(x)[..., None, :] for x in (*values, *robot._more)]  # one more batch axis, of the changes
+    columns = [np.swapaxes(x.change, -1, -2) for x in (q, v, tau)]
+    along = robot.function("forward_dynamics").pushforward("q", "v", "tau")(*given, *columns)
+    return Changing(a, np.swapaxes(along, -1, -2))
 
 
 class Changing:

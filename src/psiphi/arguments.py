@@ -67,6 +67,16 @@ def on_card(value: Any) -> bool:
         return False
 
 
+def wants_slope(value: Any) -> bool:
+    """Whether a tensor of torch, or one in a list, wants a gradient, or carries a change along for forward mode."""
+    if isinstance(value, list | tuple):
+        return "torch" in sys.modules and any(map(wants_slope, value))
+    if owner(value) != "torch":
+        return False
+    forward = sys.modules["torch"].autograd.forward_ad
+    return value.requires_grad or (forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None)
+
+
 def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     """`value` as a plain array (..., *shape) of real numbers, and what is wrong with it ('' when nothing is).
 
@@ -79,6 +89,8 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     """
     if on_card(value):
         return EMPTY, "is on a graphics card, and this is computed on the host"
+    if wants_slope(value):
+        return EMPTY, "is a tensor that requires grad, or is of forward mode, and torch would lose that here: detach it"
     try:
         array = np.asarray(value)
     except Exception as error:  # an object's own __array__ may raise anything

@@ -10,6 +10,8 @@ import pytest
 import psiphi as pp
 from psiphi.foreign import entering
 from psiphi.foreign.numbering import numbered
+from psiphi.simulation.rolled_arrays import RolledFunction
+from psiphi.sweeps.program import Argument
 
 torch = pytest.importorskip("torch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
@@ -84,6 +86,16 @@ def test_gradients_of_arguments_that_are_repeated_are_summed():
     assert check(ARM.forward_dynamics, (q, v, tau))
 
 
+def test_linearisation_in_torch():
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
+    for dt in (None, 0.01):
+        found = ARM.linearize(q, v, tau, dt=dt)
+        assert all(type(x) is torch.Tensor for x in found)
+        for got, want in zip(found, ARM.linearize(q.numpy(), v.numpy(), tau.numpy(), dt=dt), strict=True):
+            assert np.array_equal(got, want)
+    assert ARM.linearize(q.float(), v.float(), tau.float())[0].dtype == torch.float32
+
+
 def test_derivatives_are_functions_too():
     q, v, tau, w = tensors(2, 2, 2, 2)
     f = ARM.function("forward_dynamics")
@@ -143,6 +155,36 @@ def test_torch_func():
     whole = func.grad(lambda q: func.vmap(f)(q, v, tau).sum())(q)
     each = func.vmap(func.grad(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
     assert torch.allclose(whole, each) and torch.allclose(each, rows.sum(1))
+
+
+def test_forward_mode():
+    """Tensors that carry changes: values and gradients carry them on, in any order; what cannot says so."""
+    q, v, tau = tensors(2, 2, 2)
+    asked = lambda *x: ARM.forward_dynamics(*x)  # noqa: E731
+    assert torch.autograd.gradcheck(asked, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True)
+    assert torch.autograd.gradgradcheck(asked, (q, v, tau), check_fwd_over_rev=True)
+    func, x, w = torch.func, q[0].detach(), torch.ones(2, dtype=torch.float64)
+    bend = torch.tensor(ARM.function("energy").hessian("q")(x.numpy(), w.numpy(), 1.0))
+    for twice in (func.hessian, lambda f: func.jacfwd(func.jacfwd(f)), lambda f: func.jacrev(func.jacfwd(f))):
+        assert torch.allclose(twice(lambda x: ARM.energy(x, w))(x), bend)
+    moved = func.vmap(lambda x: func.jvp(ARM.mass_matrix_factors, (x,), (w,))[1][0])(q.detach())  # two results, one of them D
+    assert torch.allclose(moved, torch.tensor(ARM.function("mass_matrix_factors").jvp("q")(q.detach().numpy(), w.numpy())[2]))
+    system = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+    there, rest = torch.tensor(system.assemble([0.5, 1.0])), torch.zeros(2, dtype=torch.float64)
+    push = func.jvp(lambda tau: system.forward_dynamics(there, rest, tau), (rest,), (w,))[1]
+    matrix = system.function("forward_dynamics").jacobian("tau")(there.numpy(), rest.numpy(), rest.numpy())
+    assert np.allclose(push, matrix.sum(axis=-1))
+    with torch.autograd.forward_ad.dual_level():
+        carried = torch.autograd.forward_ad.make_dual(x, w)
+        for call, words in (
+            (lambda: pp.rollout(ARM, carried, steps=3), "forward mode is not there"),
+            (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "stops joints at once"),
+            (lambda: pp.simulate(ARM, carried, duration=0.1), "is of forward mode"),
+            (lambda: ARM.linearize(carried, w, w), "no derivatives of their own"),
+            (lambda: ARM.forward_dynamics([carried[0], 0.0], w, w), "is of forward mode"),
+        ):
+            with pytest.raises(pp.Error, match=words):
+                call()
 
 
 def test_what_does_not_fit_is_named():
@@ -222,6 +264,31 @@ def test_rollouts(shape):
     assert check(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5), (q, v, tau))
     states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
     assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
+
+
+def test_jacobians_of_rollouts_row_by_row():
+    """Weights with more batch axes than the motion, once and twice."""
+    x, rest, steps = torch.tensor([0.3, 0.1], dtype=torch.float64), torch.zeros(2, dtype=torch.float64), dict(dt=0.02, steps=3)
+    motion = pp.rollout(ARM, x.numpy(), rest.numpy(), rest.numpy(), **steps)
+    end = lambda x: pp.rollout(ARM, x, rest, rest, **steps)[0][-1]  # noqa: E731
+    rows = torch.func.jacrev(end)(x).numpy()
+    for i, row in enumerate(rows):
+        weights = np.zeros_like(motion.q)
+        weights[-1, i] = 1.0
+        np.testing.assert_allclose(row, motion.vjp(weights)["q"], rtol=1e-12)
+        bend = torch.func.jacrev(torch.func.grad(lambda x, i=i: end(x)[i]))(x).numpy()
+        np.testing.assert_allclose(bend, [motion.hvp(weights, q=unit)["q"] for unit in np.eye(2)], rtol=1e-9, atol=1e-12)
+
+
+def test_a_rollout_is_of_the_numbers_that_came():
+    """Of an array that was written over, in the same place, it is another."""
+    run = lambda q, v, tau: pp.rollout(ARM, q, v, tau, dt=0.02, steps=3)  # noqa: E731
+    asked = RolledFunction(run, tuple(Argument(name, (2,), name) for name in "qv"), None, (2, 2), 4)
+    q, v = np.zeros(2), np.zeros(2)
+    first = asked(q, v)[0].copy()
+    q += 0.3
+    assert not np.allclose(asked(q, v)[0], first)
+    assert np.array_equal(asked(q, v)[0], pp.rollout(ARM, q, v, dt=0.02, steps=3).q)
 
 
 def test_rollouts_of_a_batch_by_torch_func():

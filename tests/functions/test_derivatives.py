@@ -1,4 +1,6 @@
-"""Derivatives of compiled functions: beside Pinocchio's, beside differences, and beside each other."""
+"""Derivatives of compiled functions: beside Pinocchio's, beside differences, and beside each other.
+
+Those of every function on trees of every joint kind are in `oracles/test_complex_steps.py`."""
 
 import numpy as np
 import pinocchio as pin
@@ -9,12 +11,10 @@ import zoo
 from psiphi import interop
 from psiphi.bench import robots
 from psiphi.bench.peers import Pin
-from psiphi.catalogue.dynamics import CATALOGUE
 from psiphi.functions.robot import Robot
 from psiphi.tape.evaluation import evaluate
 
 BESIDE = [("ur5_robot", "fixed"), ("ur5_robot", "free"), ("panda", "fixed")]
-KINDS = ("revolute", "spherical", "prismatic", "planar", "universal", "helical", "free")
 
 
 def close(got, want, tolerance, what=""):
@@ -77,38 +77,6 @@ def difference(robot, function, values, changes):
     """Five points, error h^4."""
     at = [run(function, *moved(robot, function, values, changes, k * 1e-3)) for k in (-2, -1, 1, 2)]
     return [(w - 8 * x + 8 * y - z) / 12e-3 for w, x, y, z in zip(*at, strict=True)]
-
-
-def functions(robot):
-    frame = list(robot.frames)[-1]
-    on = ("frame", "jacobian", "operational")
-    for name in CATALOGUE:
-        yield robot.function(name, (frame,) if name.startswith(on) else ())
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_every_function_beside_differences(seed):
-    """Of every joint kind: jvp is what differences show, jacobian its columns, vjp its adjoint."""
-    robot = Robot.of(pp.robots.random_tree(5, seed, KINDS, 0.4))
-    rng = np.random.default_rng(seed)
-    for function in functions(robot):
-        values, name = arguments(function, robot, rng), function.source.request.name
-        sizes = [robot.nv if arg.name == "q" else arg.shape for arg in function.source.inputs]
-        changes = [rng.standard_normal(size) for size in sizes]
-        results = run(function.jvp(), *values, *changes)
-        outputs, shifted = results[: len(results) // 2], results[len(results) // 2 :]
-        for got, want in zip(outputs, run(function, *values), strict=True):
-            close(got, want, 1e-12, name)
-        for got, want in zip(shifted, difference(robot, function, values, changes), strict=True):
-            close(got, want, 3e-7, name)
-        weights = [rng.standard_normal(np.shape(x)) for x in outputs]
-        gradients = run(function.vjp(), *values, *weights)[len(outputs) :]
-        along = sum(np.sum(g * d) for g, d in zip(gradients, changes, strict=True))
-        close(along, sum(np.sum(w * x) for w, x in zip(weights, shifted, strict=True)), 1e-9, name)
-        if all(np.ndim(x) < 2 for x in outputs) and all(np.ndim(d) == 1 for d in changes):
-            columns = iter(run(function.jacobian(), *values))
-            for x in shifted:
-                close(sum(next(columns) @ d for d in changes), x, 1e-9, name)
 
 
 @pytest.mark.parametrize("name", ["diagonalised_motion", "diagonalised_inverse_dynamics", "unnormalised_motion", "mass_pivots"])
@@ -235,6 +203,14 @@ def test_batches_and_single_precision():
 def test_words(ask, why):
     with pytest.raises(pp.StateError, match=why):
         ask(pp.robots.puma560().function("forward_dynamics"))
+
+
+def test_words_about_functions():
+    robot = pp.robots.puma560()
+    with pytest.raises(pp.StateError, match="sum of log d"):
+        robot.function("mass_log_det")
+    with pytest.raises(pp.StateError, match="frame_jacobians is of several"):
+        robot.function("jacobian", ("tool", "world"))
 
 
 def test_a_quaternion_of_zeros_has_no_derivative():

@@ -273,13 +273,35 @@ def test_closed_chains(kind, method):
     closed_agree(system, q, v, RNG.standard_normal((12, 3)), method=method, every=3)
 
 
-def test_redundant_constraints_have_no_second_derivatives():
-    system = four_bar()
-    motion = pp.rollout(system, system.assemble([0.9, -0.4, 1.9], hold=["motor"]), steps=2)
-    with pytest.raises(pp.SingularError, match="no second derivatives"):
-        motion.hvp(1.0)
+def test_second_derivatives_where_rows_follow_in_every_posture():
+    """A plane loop of hinges: what gradients change by, beside their differences."""
+    system, h = four_bar(), 1e-4
+    q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
+    tau, x, weights = np.array([2.0, 0.0, 0.0]), RNG.standard_normal(3), RNG.standard_normal((5, 3))
+    motion = pp.rollout(system, q, v, tau, dt=5e-3, steps=4, method="euler")
+    found = motion.hvp(weights, tau=x)
+    ahead, behind = (pp.rollout(system, q, v, tau + s * x, dt=5e-3, steps=4, method="euler").vjp(weights) for s in (h, -h))
+    for name in ("q", "v", "tau"):
+        np.testing.assert_allclose(found[name], (ahead[name] - behind[name]) / (2 * h), rtol=1e-5, atol=1e-8)
     with pytest.raises(pp.StateError, match="drives nothing here"):
         motion.hvp(1.0, kp=1.0)
+
+
+def test_rows_that_follow_as_the_mechanism_is_closed_have_none():
+    """A plate on three equal legs, in the plane: one row too many, until a leg is another's no more."""
+    b = pp.Builder("plate", gravity=(0, -9.81, 0))
+    b.body("plate", mass=2.0, com=(0.5, 0.1, 0), inertia=np.diag([0.1, 0.2, 0.3]))
+    for i in range(3):
+        b.body(f"leg{i}", mass=1.0 + i, com=(0, 0.3, 0), inertia=np.diag([0.02, 0.01, 0.02]))
+        b.joint(f"j{i}", "revolute", "world", f"leg{i}", xyz=(i, 0, 0))
+        b.frame(f"top{i}", f"leg{i}", xyz=(0, 0.7, 0))
+        b.frame(f"plate{i}", "plate", xyz=(i, 0, 0))
+    b.joint("slide", "planar", "world", "plate", axis=(0, 0, 1))
+    system = pp.connect(b.build(), [pp.Loop("ball", f"top{i}", f"plate{i}") for i in range(3)])
+    assert (system._lasting_rank, system.nc) == (6, 9)
+    motion = pp.rollout(system, system.assemble(system.neutral()), steps=2, method="euler")
+    with pytest.raises(pp.SingularError, match="no second derivatives"):
+        motion.hvp(1.0)
 
 
 def test_closed_chains_have_none_where_the_rank_changes():

@@ -5,6 +5,7 @@ import pytest
 
 import psiphi as pp
 import zoo
+from embedding.mechanisms import fourbar
 from psiphi import interop
 from psiphi.bench.peers import Mj
 
@@ -24,8 +25,17 @@ def state(robot, seed=0, size=()):
 @pytest.mark.parametrize("method", ["euler", "rk4", "lie", "implicit"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_step_beside_differences(name, method):
-    robot, dt, e = ROBOTS[name], 0.01, 1e-4
-    q, v, tau = state(robot)
+    beside_differences(ROBOTS[name], *state(ROBOTS[name]), 0.01, method)
+
+
+def test_a_step_of_embedded_loops():
+    """Stages of rk4 leave the loop open, and its accelerations depend on all numbers of q."""
+    tree, loops, options = fourbar()
+    robot, rng = pp.embed(tree, loops, **options), np.random.default_rng(0)
+    beside_differences(robot, robot.neutral(), *rng.standard_normal((2, robot.nv)), 0.1, "rk4")
+
+
+def beside_differences(robot, q, v, tau, dt, method):
     A, B = robot.linearize(q, v, tau, dt, method)
     q1, _ = robot.step(q, v, tau, dt, method)
 
@@ -33,6 +43,7 @@ def test_a_step_beside_differences(name, method):
         q2, v2 = robot.step(robot.integrate(q, x), v + y, tau + t, dt, method)
         return np.concatenate([robot.difference(np.broadcast_to(q1, q2.shape), q2), v2], axis=-1)
 
+    e = 1e-4
     x, y, t = np.split(np.eye(3 * robot.nv), 3, axis=-1)
     near, far = (after(s * x, s * y, s * t) - after(-s * x, -s * y, -s * t) for s in (e, 2 * e))
     columns = (8 * near - far) / (12 * e)

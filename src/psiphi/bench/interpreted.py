@@ -55,7 +55,7 @@ def evaluated(source, values):
     numbers = evaluate(source.code.tape, [node for *_, node in source.code.stores], lambda place, i: flat[int(place)][..., i])
     for (number, index, _), x in zip(source.code.stores, numbers, strict=True):
         results[number][..., index] = x
-    return [x.reshape(*lead, *arg.shape) for arg, x in zip(source.outputs, results, strict=True)]
+    return [x.reshape((*lead, *arg.shape)) for arg, x in zip(source.outputs, results, strict=True)]
 
 
 def uncompiled(system: System) -> System:

@@ -1,8 +1,11 @@
-"""Derivatives of derivatives of closed systems: of the traced code of forward dynamics, where no row follows from others.
+"""Derivatives of derivatives of closed systems: of the traced code of forward dynamics.
 
-There the solve with Omega is a sum of products like any other, and has derivatives of every order. Where rows are redundant
-the second derivative along a straight change depends on how a(q, v, tau) continues off the constraints: it is refused.
-The same code, with no derivative or some, is what runs on graphics cards.
+Where no row follows from others the solve with Omega is a sum of products like any other, and has derivatives of every order.
+Where rows follow in every posture, open or closed (a plane loop of hinges), accelerations are those of the rows that are left,
+and the code that leaves the others out (`loose.py`) has their derivatives. Where rows follow only because the mechanism is
+closed, the second derivative along a straight change depends on how a(q, v, tau) continues off the constraints: it is refused,
+as is that of forces, which are unique in neither case. The same code, with no derivative or some, is what runs on graphics
+cards.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi.arguments import read, real
-from psiphi.closed import circuits
+from psiphi.closed import circuits, implicit
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.singular import STRAIN
 from psiphi.errors import SingularError, StateError
@@ -46,7 +49,7 @@ class TapeDerivative(ClosedCall):
     def code(self) -> Differentiable:
         system, of = self.system, self.of
         wanted, motors = of.outputs[0].name, system.actuated.tolist() if of.motors else None
-        loose = not (self.steps or of.is_forces)  # accelerations are unique where rows follow from others; nothing else is
+        loose = not of.is_forces and (not self.steps or self.rank > 0)  # accelerations are unique where rows follow from others
         made = system._function(
             ("alone", wanted, of.frames, of.axes, of.motors, loose),
             lambda: circuits.alone(system._chosen(of.frames, of.axes, loose).circuit, wanted, motors),
@@ -55,6 +58,11 @@ class TapeDerivative(ClosedCall):
         for kind, names in self.steps:
             made = made._derivative(kind, names)
         return made
+
+    @property
+    def rank(self) -> int:
+        """How many rows there are to keep, where the others are left out; 0 where none may be."""
+        return 0 if self.of.is_forces else self.system._lasting_rank
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         of = self.of.taking(tau)
@@ -77,7 +85,14 @@ class TapeDerivative(ClosedCall):
         if not self.system._batch(lead):
             self.check(arrays[:own])
         found = self.system._run(self.code, (*arrays[:own], *self.system.robot._more, *arrays[own:]))
-        return list(found) if isinstance(found, tuple) else [found]
+        found = list(found) if isinstance(found, tuple) else [found]
+        if not self.rank:
+            return found
+        good = implicit.ranks(self.system.constraint_jacobian(arrays[0])) == self.rank  # at a singularity the rank is less
+        return [
+            np.where(np.expand_dims(good, (*range(-len(arg.shape), 0),)), x, np.nan)
+            for arg, x in zip(self.outputs, found, strict=True)
+        ]
 
     def on_cards(self, values: Sequence[Any]) -> Any:
         if (fitting := self.taking(tuple(values[2].shape))) is not self:
@@ -98,7 +113,10 @@ class TapeDerivative(ClosedCall):
     def check(self, values: list[np.ndarray]) -> None:
         """Refuse a single state where the solve with Omega does not have all its digits."""
         state, system = self.of.read(values, ())[0], self.system
-        found = system._call(system._dynamics("", self.of.frames, self.of.axes), state)[3] < STRAIN
+        if self.rank:
+            found = implicit.ranks(system.constraint_jacobian(state[0])) == self.rank
+        else:
+            found = system._call(system._dynamics("", self.of.frames, self.of.axes), state)[3] < STRAIN
         if not np.ndim(found) and not found and all(np.isfinite(x).all() for x in state):
             raise SingularError(
                 f"{self.name}: no second derivative here: constraints follow from others, or the mechanism is singular",

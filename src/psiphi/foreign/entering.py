@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card, owner, read
+from psiphi.arguments import on_card, owner, read, wants_slope
 from psiphi.errors import StateError
 from psiphi.optional import need
 from psiphi.runtime.device_arrays import BY_MODULE, library_of
@@ -90,7 +90,7 @@ def is_traced(x: Any) -> bool:
 
 def is_followed(x: Any) -> bool:
     """Whether a library follows what is done with an array, for its derivatives: a tensor that wants a gradient, a tracer."""
-    return bool(getattr(x, "requires_grad", False)) or is_traced(x)
+    return wants_slope(x) or is_traced(x)
 
 
 def numbers(function: Any, index: int, value: Any) -> Any:

@@ -3,7 +3,8 @@
     psiphi::call_3_1(int function, Tensor x0, Tensor x1, Tensor x2) -> Tensor
 
 is every function of three arguments and one result: `function` is its number. Its backward is the operator of the function's
-own `pullback`, a function again. Tensors of the host are read where they are, as NumPy's views; those of a card go to a kernel.
+own `pullback`, its forward mode that of its `pushforward`, which are functions again. Tensors of the host are read where they
+are, as NumPy's views; those of a card go to a kernel.
 
 torch.compile sees the operator. Outside of it the same rules stand around it as an `autograd.Function`: `torch.func.grad` knows
 rules of that kind alone, and they cost less. Where nobody watches, the dispatcher is not asked at all.
@@ -27,18 +28,20 @@ KINDS = torch.float64, torch.float32
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)  # of the dispatcher, which are to see the operator
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)  # of torch.func
 _library = torch.library.Library("psiphi", "FRAGMENT")
+_forward: Any = torch.autograd.forward_ad
 
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
-    watched = torch.compiler.is_compiling() or _transforms() or _modes()
+    carried = _forward._current_level >= 0  # tensors may carry changes, for forward mode
+    watched = torch.compiler.is_compiling() or _transforms() or _modes() or carried
     tensors = values if not watched and _are_alike(values) else _tensors(function, values)
     index, wanted = function.number, torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     if not watched:
         return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
     if torch.compiler.is_compiling():
         return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
-    if _transforms() or wanted:
+    if _transforms() or wanted or carried:
         return _Watched.apply(index, *tensors)
     return _sent(index, *tensors)
 
@@ -138,6 +141,18 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[1:])
 
 
+def _keep_both(ctx: Any, inputs: Any, output: Any) -> None:
+    _keep(ctx, inputs, output)
+    ctx.save_for_forward(*inputs[1:])
+
+
+def _changed(ctx: Any, _: Any, *changes: Any) -> Any:
+    """Forward mode: the function's own change, by the arguments that have one."""
+    function, tensors = ctx.function, ctx.saved_tensors
+    given = [(arg.name, x) for arg, x in zip(function.inputs, changes, strict=True) if x is not None]
+    return call(function.pushforward(*(name for name, _ in given)), (*tensors, *(x for _, x in given)))
+
+
 def _backward(ctx: Any, *weights: Any) -> Any:
     """The function's own gradients, by the arguments that want one; summed over axes along which these were repeated."""
     function, tensors, wanted = ctx.function, ctx.saved_tensors, ctx.needs_input_grad[1:]
@@ -150,6 +165,7 @@ def _backward(ctx: Any, *weights: Any) -> Any:
 def _pulled(pullback: Any, tensors: Sequence[Any]) -> Any:
     """What autograd asks for while nobody watches is of the right kind: the function's arguments, weights like its results."""
     watched = torch.is_grad_enabled() or torch.compiler.is_compiling() or _transforms() or _modes()
+    watched = watched or _forward._current_level >= 0
     return call(pullback, tensors) if watched else _evaluated(pullback, tensors)
 
 
@@ -167,8 +183,8 @@ def _batched(info: Any, axes: Any, index: int, *tensors: Any) -> Any:
 class _Watched(torch.autograd.Function):
     """The rules, for transforms of torch.func and modes of the dispatcher."""
 
-    forward, setup_context = staticmethod(_sent), staticmethod(_keep)
-    backward, vmap = staticmethod(_backward), staticmethod(_batched)
+    forward, setup_context = staticmethod(_sent), staticmethod(_keep_both)
+    backward, jvp, vmap = staticmethod(_backward), staticmethod(_changed), staticmethod(_batched)
 
 
 class _Call(torch.autograd.Function):

@@ -4,7 +4,8 @@ A state changes by x = (δ, δv): q by the tangent vector δ, as `robot.integrat
 
     continuous   δ' = δv - ad_v δ,  δv' = a_q δ + a_v δv + a_tau δtau
     a step       the rules of the integrator, run on arrays that carry their change: each stage's acceleration changes by
-                 da = a_q T⁺ dq + a_v dv + a_tau dtau, with dq = T(q) δ, T(q) δ = rate(q, δ), and the last one is brought back
+                 da = a_q T⁺ dq + a_v dv + a_tau dtau, with dq = T(q) δ, T(q) δ = rate(q, δ), and the last one is brought back;
+                 of embedded loops, which a stage may leave open, da is that by the numbers of q
 
 ad_v is the bracket of a curved joint (a ball, a plane, a flying base), zero where q is a vector space.
 """
@@ -17,7 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import is_foreign, on_card
 from psiphi.control.law import reads
+from psiphi.errors import StateError
+from psiphi.foreign.entering import constant, is_followed
 from psiphi.model.definitions import stacked
 from psiphi.model.manifold import Manifold
 from psiphi.rollouts.integrators import course
@@ -31,6 +35,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
+    like = _library(q, v, tau)
     given = read_state("linearize", robot, q, v, tau)
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
     method, h = checked(method, "linearize"), None if dt is None else read_dt(dt, "linearize")
@@ -39,7 +44,22 @@ def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pai
     robot.upright("linearize", q)
     grown = _at_once(robot, q, v, tau) if h is None else _after_step(robot, q, v, tau, h, method)
     nv = robot.nv
-    return grown[..., : 2 * nv].astype(kind), grown[..., 2 * nv :].astype(kind)
+    return _home(like, grown[..., : 2 * nv].astype(kind), grown[..., 2 * nv :].astype(kind))
+
+
+def _library(*values: Any) -> Any:
+    """The first array of torch or JAX, whose library the matrices are to be of; refused where these are differentiated."""
+    if any(map(is_followed, values)):
+        cause = "linearize: its matrices have no derivatives of their own, and torch or JAX follows these arrays to have some"
+        slopes = 'robot.function("forward_dynamics").jacobian("q", "v", "tau") has them'
+        raise StateError(cause, f"give arrays that are not followed (x.detach(), outside of jit and grad); {slopes}")
+    return next((x for x in values if is_foreign(x)), None)
+
+
+def _home(like: Any, *matrices: np.ndarray) -> Pair:
+    """In the library that the state came from."""
+    A, B = matrices if like is None else (constant(like, x) for x in matrices)
+    return A, B
 
 
 def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -49,11 +69,13 @@ def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.nda
 
 def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
+    like = _library(q, v, tau)
+    q, v, tau = (np.asarray(x) if is_foreign(x) and not on_card(x) else x for x in (q, v, tau))
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = by_q.shape[:-2], system.nv
     q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in system._state(q=q, v=v))
     A = np.concatenate([_moved(system.robot, q, v), np.concatenate([by_q, by_v], axis=-1)], axis=-2)
-    return A, np.concatenate([np.zeros((*lead, nv, by_tau.shape[-1])), by_tau], axis=-2)
+    return _home(like, A, np.concatenate([np.zeros((*lead, nv, by_tau.shape[-1])), by_tau], axis=-2))
 
 
 def _at_once(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -94,11 +116,20 @@ def _after_step(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: np
             continue
         at["u"] = at["v"]
         if isinstance(item, int):
-            stage = at["q"], at["v"]
-            here = np.concatenate([m.tangent(stage[0]), stage[1].change, eye[..., 2 * nv :, :]], axis=-2)
-            values = stage[0].value, stage[1].value, tau
-            at["a"] = Changing(robot.forward_dynamics(*values), _slopes(robot, *values) @ here)
+            at["a"] = _accelerated(robot, m, at["q"], at["v"], Changing(tau, eye[..., 2 * nv :, :]))
     return np.concatenate([m.tangent(at["q"]), at["v"].change], axis=-2)
+
+
+def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau: Changing) -> Changing:
+    """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
+    values = q.value, v.value, tau.value
+    a = robot.forward_dynamics(*values)
+    if not m.m.compound:
+        return Changing(a, _slopes(robot, *values) @ np.concatenate([m.tangent(q), v.change, tau.change], axis=-2))
+    given = [np.asarray(x)[..., None, :] for x in (*values, *robot._more)]  # one more batch axis, of the changes
+    columns = [np.swapaxes(x.change, -1, -2) for x in (q, v, tau)]
+    along = robot.function("forward_dynamics").pushforward("q", "v", "tau")(*given, *columns)
+    return Changing(a, np.swapaxes(along, -1, -2))
 
 
 class Changing:

@@ -97,10 +97,9 @@ class Sensitivity:
 
     def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
-        if (
-            self.plan.closure
-            and (ranks(self.plant.given._over_samples().constraint_jacobian(self.q)) < self.plant.given.nc).any()
-        ):
+        system = self.plant.given
+        whole = self.plan.closure and (system._lasting_rank or system.nc)  # rows that follow in every posture are left out
+        if whole and (ranks(system._over_samples().constraint_jacobian(self.q)) < whole).any():
             cause = "this motion has no second derivatives: constraints follow from others"
             raise SingularError(cause, "use a kind of loop without rows to spare, or take differences of gradients")
         names, changes = self._with_places(self.names), self._spread(changes)

@@ -56,13 +56,12 @@ class RolledFunction:
 
     def states(self, arrays: tuple[np.ndarray, ...]) -> RolledStates:
         """Where it ran; every motion of its own, so that every one has gradients of its own."""
-        which = [(x.ctypes.data, x.shape, x.strides) for x in arrays]
-        if self.last is None or self.last[0] != which:
+        if self.last is None or not all(map(np.array_equal, self.last[0], arrays)):  # the same numbers, not the same memory
             leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)}
             batch = batch_axes("rollout", leads)
             q, v, *tau = (np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True))
             torque = self.law if not tau else tau[0] if len(self.inputs[2].shape) == 2 else tau[0][..., None, :]
-            self.last = which, self.run_states(q, v, torque)
+            self.last = [x.copy() for x in arrays], self.run_states(q, v, torque)
         return self.last[1]
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
@@ -97,6 +96,7 @@ class RolledPullback:
         self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
 
     def __call__(self, *arrays: np.ndarray) -> Any:
+        arrays = _spread(self, self.of, arrays)
         states = self.of.states(arrays[: len(self.of.inputs)])
         weights = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(self.of.inputs) :], states, strict=True))
         bars = states.coordinate_gradients(*weights)
@@ -131,6 +131,7 @@ class RolledBending:
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         motion, own = self.of.of, len(self.of.inputs)
+        arrays = _spread(self, motion, arrays)
         states = motion.states(arrays[: len(motion.inputs)])
         w_q, w_v = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(motion.inputs) : own], states, strict=True))
         changes: dict[str, Any] = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
@@ -152,6 +153,15 @@ class RolledBending:
         raise StateError("rollout: third derivatives of a motion are not there", "take second ones, or differences of them")
 
     pushforward = pullback
+
+
+def _spread(of: Any, motion: RolledFunction, arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """As many motions as weights: where these have more batch axes (of a Jacobian, row by row), motions are run again."""
+    leads = [x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, of.inputs, strict=True)]
+    own, batch = len(motion.inputs), np.broadcast_shapes(*leads)
+    if np.broadcast_shapes(*leads[:own]) == batch:
+        return arrays
+    return *(np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, motion.inputs, strict=False)), *arrays[own:]
 
 
 def _core(of: Any, name: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import flag, is_foreign, is_lazy, on_card, whole
+from psiphi.arguments import flag, is_foreign, is_lazy, on_card, wants_slope, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
@@ -147,7 +147,7 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
     foreign = [x for x in state.values() if is_foreign(x)]
     if out is not None:
         raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
-    if how.blocks and any(getattr(x, "requires_grad", False) for x in foreign):
+    if how.blocks and any(map(wants_slope, foreign)):
         raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
 
     def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
@@ -165,7 +165,7 @@ def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any)
     """Arrays of a graphics card: tensors of torch with their gradients."""
     if out is not None:
         raise StateError("rollout: out= is not for graphics cards", "leave it out, or give arrays of the host")
-    if not any(getattr(x, "requires_grad", False) for x in state.values()):
+    if not any(map(wants_slope, state.values())):
         return _on_card(plant, state, how)
     if how.blocks:
         raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')

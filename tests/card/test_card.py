@@ -270,7 +270,7 @@ def check_jit(char: str) -> None:
 
 
 def check_jit_motion() -> None:
-    """Whole motions within JAX's programs, and their gradients outside of them."""
+    """Whole motions within JAX's programs, and their gradients, within them and outside; samples of every step and of some."""
     import jax
 
     library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)
@@ -281,8 +281,33 @@ def check_jit_motion() -> None:
     found = jax.jit(lambda q, tau: tuple(pp.rollout(robot, q, tau=tau, steps=20)))(library.put(q), library.put(tau))
     host = pp.rollout(robot, q, tau=tau, steps=20)
     assert relative(found, tuple(host), library) <= 1e-9
-    slope = jax.grad(lambda q: (pp.rollout(robot, q, tau=library.put(tau), steps=20)[0] ** 2).sum())(library.put(q))
-    assert relative(slope, host.vjp(2 * host.q)["q"], library) <= 1e-9
+    for every in (1, 5):
+        host = pp.rollout(robot, q, tau=tau, steps=20, every=every)
+        slope = jax.grad(
+            lambda q, tau, n=every: (pp.rollout(robot, q, tau=tau, steps=20, every=n)[0] ** 2).sum(), argnums=(0, 1)
+        )
+        truth = host.vjp(2 * host.q)
+        for f in (slope, jax.jit(slope)):
+            for _ in range(2):
+                assert relative(f(library.put(q), library.put(tau)), (truth["q"], truth["tau"]), library) <= 1e-9, every
+    end = lambda q: pp.rollout(robot, q, steps=20)[0][-1]  # noqa: E731
+    columns = [pp.rollout(robot, q[0], steps=20).jvp(q=unit)[0][-1] for unit in np.eye(6)]
+    assert relative(jax.jit(jax.jacrev(end))(library.put(q[0])), np.stack(columns, axis=-1), library) <= 1e-9
+
+
+def check_jit_closed() -> None:
+    """Closed chains within JAX's programs: accelerations and their gradients."""
+    import jax
+
+    library, case = Jax(), scenes.load("two_arms")
+    cell, rng = case.system, np.random.default_rng(0)
+    state = np.tile(case.q0, (300, 1)), np.zeros((300, cell.nv)), rng.standard_normal((300, cell.na))
+    at, a = [*map(library.put, state)], cell.forward_dynamics(*state)
+    assert relative(jax.jit(cell.forward_dynamics)(*at), a, library) <= 1e-9
+    truth = cell.function("forward_dynamics").vjp("tau")(*state, 2 * a)[1]
+    slope = jax.grad(lambda *x: (cell.forward_dynamics(*x) ** 2).sum(), argnums=2)
+    for f in (slope, jax.jit(slope)):
+        assert relative(f(*at), truth, library) <= 1e-8
 
 
 def check_closed() -> None:
@@ -313,7 +338,7 @@ def checks() -> dict[str, Any]:
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
-    found |= {"jit-motion": check_jit_motion} if "jax" in LIBRARIES else {}
+    found |= {"jit-motion": check_jit_motion, "jit-closed": check_jit_closed} if "jax" in LIBRARIES else {}
     found |= {"closed": check_closed, "ended": check_ended, "stops": check_stops, "motion-gradients": check_motion_gradients}
     found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
     found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}

@@ -43,6 +43,7 @@ class CardSensitivity:
             cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
             raise StateError(cause, "give arrays of the host")
         self.machine = own
+        self.rooms: dict[tuple[int, int], list[tuple[Any, CardPlace]]] = {}  # of states between samples
 
     def _place(self, x: Any, called: str, shape: tuple[int, ...], whole: bool = True) -> CardPlace:
         """Where numbers (*batch, *shape) of the card are; those that are not `whole` may be one row (table) for all motions."""
@@ -157,19 +158,21 @@ class CardSensitivity:
         for k in reversed(range(self.steps // self.every)):
             yield from self._again(self.q.at(k), self.v.at(k), k * self.every, (k + 1) * self.every)
 
-    def _again(self, q: CardPlace, v: CardPlace, a: int, b: int) -> Iterator[Piece]:
-        """The steps a ... b once more from (q, v): all of them, or some checkpoints and then what lies between."""
+    def _again(self, q: CardPlace, v: CardPlace, a: int, b: int, depth: int = 0) -> Iterator[Piece]:
+        """The steps a ... b once more from (q, v): all of them, or some checkpoints and then what lies between. What one
+        stretch is done with, the next one overwrites: on a stream work is in order."""
         r = self.runner
         stride = -(-(b - a) // max(2, ROOM // max(1, r.count * sum(self.sizes.values()))))
         starts = range(a, b, stride)
-        made = [r.empty(len(starts), size) for size in self.sizes.values()]
-        Q, V = (place for _, place in made)
+        if (depth, len(starts)) not in self.rooms:
+            self.rooms[depth, len(starts)] = [r.empty(len(starts), size) for size in self.sizes.values()]
+        Q, V = (place for _, place in self.rooms[depth, len(starts)])
         r.advance(q, v, a, stride * (len(starts) - 1), stride, [Q, V])
         if stride == 1:
             yield a, b, Q, V
             return
         for i in reversed(range(len(starts))):
-            yield from self._again(Q.at(i), V.at(i), starts[i], min(b, starts[i] + stride))
+            yield from self._again(Q.at(i), V.at(i), starts[i], min(b, starts[i] + stride), depth + 1)
 
 
 class CardAlong(Along):

@@ -19,7 +19,7 @@ from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
-from psiphi.rollouts.on_cards import CardRunner, StagedRollout
+from psiphi.rollouts.on_cards import CardRunner
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.card_states import CardStates
@@ -153,12 +153,7 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
     def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
         return rollout(robot, q, v, tau, **how._asdict())
 
-    def staged(char: str, leads: dict[str, tuple[int, ...]]) -> tuple[StagedRollout, int, int]:
-        batch = tuple(np.broadcast_shapes(*leads.values()))
-        drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in leads, batch, how)
-        return StagedRollout(plant, drive, plan, dt, leads, char, steps), steps, every
-
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), staged)
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
 
 
 def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:

@@ -16,6 +16,7 @@ import psiphi as pp
 from functions.doors import DOORS
 from psiphi import scenes
 from psiphi.errors import Error, StateError
+from psiphi.rollouts.integrators import METHODS
 from psiphi.runtime import driver
 
 FLOAT = {"d": 1e-12, "f": 1e-4}
@@ -132,6 +133,25 @@ def check_motion(char: str) -> None:
         found = pp.rollout(robot, WITH.put(q), tau=hold, steps=30, every=10)
         host = tuple(x.astype(char) for x in pp.rollout(robot, q, tau=hold, steps=30, every=10))
         assert relative(found, host) <= (1e-9 if char == "d" else 1e-3), name
+
+
+def check_linearize(char: str) -> None:
+    """A and B, at once and over a step, by every method; of closed chains at once."""
+    for name, base in (("ur5", "fixed"), ("anymal_c", "free")):
+        robot = pp.load(name, base=base)
+        given = state(robot, char, 200)
+        q, v, tau = (given[k] for k in ("q", "v", "tau"))
+        every = np.full((200, 1), 1e-3, char)
+        for dt, method in ((None, "rk4"), *((1e-3, method) for method in METHODS)):
+            host = robot.linearize(q, v, tau, dt, method)
+            assert relative(robot.linearize(*map(WITH.put, (q, v, tau)), dt, method), host) <= 10 * FLOAT[char], (name, method)
+        found = robot.linearize(*map(WITH.put, (q, v, tau, every)), "euler")
+        assert relative(found, robot.linearize(q, v, tau, every[:, 0], "euler")) <= 10 * FLOAT[char], name
+    if char == "d":
+        case = scenes.load("two_arms")
+        rest = np.zeros((50, case.system.nv))
+        at = np.tile(case.q0, (50, 1)), rest, rest
+        assert relative(case.system.linearize(*map(WITH.put, at)), case.system.linearize(*at)) <= 1e-8
 
 
 def check_ended() -> None:
@@ -343,6 +363,7 @@ def checks() -> dict[str, Any]:
     found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
     found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}
     found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
+    found |= {f"linearize-{char}": lambda char=char: check_linearize(char) for char in "df"}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
     each = [(name, char) for name in pp.robots.bundled() for char in "df"]

@@ -83,6 +83,17 @@ def test_steps_and_rollouts():
     assert np.array_equal(found, pp.rollout(ARM, *plain(q, v, tau), steps=4).q)
 
 
+def test_linearize():
+    """A and B, within jit, and by vmap; a flying base."""
+    robot = pp.load("pelican", base="free")
+    q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(8, 8)
+    for dt, method in ((None, "rk4"), (0.01, "lie"), (0.01, "rk4")):
+        f = lambda *x, dt=dt, method=method: robot.linearize(*x, dt, method)  # noqa: E731
+        host = f(*plain(q, v, tau))
+        for found in (f(q, v, tau), jax.jit(f)(q, v, tau), jax.vmap(f)(q, v, tau)):
+            assert all(np.allclose(x, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+
+
 def test_a_program_that_runs_again_has_the_numbers_of_this_run():
     """XLA uses its memory again: an address does not say which numbers stand there."""
     both = jax.jit(jax.value_and_grad(lambda q: (pp.rollout(ARM, q, steps=3)[0] ** 2).sum()))

@@ -235,6 +235,20 @@ def test_rollouts_of_a_batch_by_torch_func():
     assert torch.allclose(each.sum(0), torch.func.grad(loss, argnums=2)(q, v, tau)) and each.shape == (2, 5, 2)
 
 
+def test_linearize():
+    """A and B of tensors, one dt or one a state; they have gradients."""
+    robot = pp.load("pelican", base="free")
+    rng = np.random.default_rng(0)
+    state = robot.random(rng, 2), *rng.standard_normal((2, 2, 8))
+    at = [torch.from_numpy(x).requires_grad_() for x in state]
+    for dt, theirs in ((None, None), (0.01, 0.01), (np.full(2, 0.01), torch.full((2, 1), 0.01, dtype=torch.float64))):
+        host, found = robot.linearize(*state, dt), robot.linearize(*at, theirs)
+        assert all(np.allclose(x.detach().numpy(), y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+    assert check(lambda v: robot.linearize(at[0].detach(), v, at[2].detach(), 0.01)[0].sum(-1), (at[1],))
+    with pytest.raises(pp.StateError, match="linearize: tau is float32, and another argument float64"):
+        robot.linearize(*at[:2], at[2].float())
+
+
 def test_a_rollout_without_a_derivative_says_so():
     q, v = tensors(2, 2)
     with pytest.raises(pp.Error, match=r"limits=.block"):

@@ -15,20 +15,20 @@ import psiphi as pp
 from functions.doors import DOORS, arguments
 from psiphi.errors import StateError
 from psiphi.functions.diagonalised import Diagonalised
+from psiphi.rollouts.integrators import METHODS
 from runtime.cards import CardArray, StandinDriver, cards
 
 __all__ = ["cards"]  # a fixture
 N = 3
 OTHERS: dict[str, Any] = {"contact": 0, "frame": "tool", "frames": ("tool",), "link": "hand"}
 HOST = {  # what stays on the host, and why
-    "linearize": "written in NumPy: function(...).jacobian has its parts",
     "excitation": "one number about all data, for a person",
     "wrench_regressor": "an axis of bodies, of forces and of numbers: no function has so many",
     "at_energy": "refuses what no motion can have: it looks at the numbers",
 }
 ON_CARDS = {  # of closed chains
     *("forward_dynamics", "energy", "frame_pose", "difference", "integrate", "normalize", "constraint_bias"),
-    *("constraint_jacobian", "constraint_residual", "contact_rates", "contact_accelerations"),
+    *("constraint_jacobian", "constraint_residual", "contact_rates", "contact_accelerations", "linearize"),
 }
 
 
@@ -127,8 +127,42 @@ def test_closed_chains(cards):
     at = {key: CardArray(x) for key, x in state.items()}
     for name in functions(type(chain)):
         if name in ON_CARDS:
-            host = called(chain, name, state)
-            assert np.allclose(called(chain, name, at).array, host), name
+            for x, y in zip(parts(called(chain, name, at)), parts(called(chain, name, state)), strict=True):
+                assert np.allclose(x.array, y), name
             continue
         with pytest.raises(StateError):
             called(chain, name, at)
+
+
+@pytest.mark.parametrize("char", "df")
+def test_linearize_by_every_method(char, cards):
+    """At once and over a step, one dt and one a state; one row for all; nothing comes to the host."""
+    robot, state = spun(), given()
+    q, v, tau = (state[x].astype(char) for x in ("q", "v", "tau"))
+    every = np.full((N, 1), 1e-2) + 1e-3 * np.arange(N)[:, None]
+    for method in METHODS:
+        for dt in (None, 1e-2, every.astype(char)):
+            if dt is None and method != "rk4":
+                continue
+            host = robot.linearize(q, v, tau, dt[:, 0] if isinstance(dt, np.ndarray) else dt, method)
+            found = robot.linearize(*map(CardArray, (q, v, tau)), CardArray(dt) if isinstance(dt, np.ndarray) else dt, method)
+            for x, y in zip(found, host, strict=True):
+                assert isinstance(x, CardArray) and x.dtype == y.dtype == char and x.shape == y.shape
+                assert np.allclose(x.array, y, rtol=1e-9, atol=(1e-9 if char == "d" else 1e-4) * np.abs(y).max()), (method, dt)
+    one, host = robot.linearize(CardArray(q), CardArray(v[0]), CardArray(tau[:1])), robot.linearize(q, v[0], tau[:1])
+    assert one[0].shape == host[0].shape and np.allclose(one[0].array, host[0], rtol=1e-3, atol=1e-3 * np.abs(host[0]).max())
+
+
+def test_linearize_says_what_does_not_fit(cards):
+    robot, state = spun(), given()
+    q, v, tau = (CardArray(state[x]) for x in ("q", "v", "tau"))
+    for words, call in {
+        "linearize: v is a ndarray on the host, and q is on a graphics card": lambda: robot.linearize(q, state["v"], tau),
+        "linearize: tau is float32, and q float64": lambda: robot.linearize(q, v, CardArray(state["tau"].astype("f"))),
+        "linearize: v is on card 1, and q on card 0": lambda: robot.linearize(q, CardArray(state["v"], 1), tau),
+        r"linearize: q has shape \(3, 4\), expected \(..., 5\)": lambda: robot.linearize(v, v, tau),
+        "linearize: dt is an array of NumPy": lambda: robot.linearize(q, v, tau, np.ones(N)),
+        "linearize: method is 'heun'": lambda: robot.linearize(q, v, tau, 1e-3, "heun"),
+    }.items():
+        with pytest.raises(StateError, match=words):
+            call()

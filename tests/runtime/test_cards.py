@@ -168,7 +168,6 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "check=True looks at numbers": lambda: bias(CardArray(q), CardArray(v), check=True),
         "dtype is float32, and the arrays are float64": lambda: bias(CardArray(q), CardArray(v), dtype=np.float32),
         "integrate: v is a ndarray on the host": lambda: robot.integrate(CardArray(q), v),
-        "linearize: q is on a graphics card": lambda: robot.linearize(CardArray(q), v, v),
         "out is a ndarray": lambda: bias(CardArray(q), CardArray(v), out=np.zeros((4, 11))),
         "out is d .4, 10. on card 0": lambda: bias(CardArray(q), CardArray(v), out=CardArray(np.zeros((4, 10)))),
         "out shares memory with v": lambda: bias(CardArray(q), CardArray(v), out=CardArray(v)),

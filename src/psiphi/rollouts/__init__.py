@@ -18,5 +18,6 @@ first (what a step is), then
     stepping.py      one step alone, as a function: `robot.step`
     compiled_coordinates.py   configurations moved and compared, as functions for arrays that are not NumPy's
     handled.py       a step with everything a hand can change as an input: what runs in a live page
+    joint_slopes.py  the laws of one joint with their slopes, as functions
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
 """

@@ -149,11 +149,11 @@ def checked(method: Any, of: str = "step") -> str:
     return method
 
 
-def seconds(dt: Any) -> float:
+def seconds(dt: Any, of: str = "step") -> float:
     """One dt beside arrays of another library."""
-    h = read_dt(dt)
+    h = read_dt(dt, of)
     if h.ndim:
-        cause = "step: dt is an array of NumPy, and other arguments are not"
+        cause = f"{of}: dt is an array of NumPy, and other arguments are not"
         raise StateError(cause, "give one number, or an array (..., 1) of the same library")
     return float(h)
 

@@ -198,7 +198,7 @@ def check_closed_motion(name: str) -> None:
 
 
 def check_motion_gradients() -> None:
-    """vjp and jvp of motions, samples of every step and of some; a ball among the joints, a controller."""
+    """vjp, jvp and hvp of motions, samples of every step and of some; a flying base among the joints."""
     for name, base in (("ur5", "fixed"), ("pelican", "free")):
         robot, rng = pp.load(name, base=base), np.random.default_rng(0)
         q, v, tau = robot.random(rng, 300), rng.standard_normal((300, robot.nv)), rng.standard_normal((300, 40, robot.nv))
@@ -209,6 +209,10 @@ def check_motion_gradients() -> None:
             found, truth = there.vjp(*map(WITH.put, weights)), host.vjp(*weights)
             assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-9, (name, every)
             assert relative(there.jvp(v=WITH.put(v)), host.jvp(v=v)) <= 1e-9, (name, every)
+            for changes in ({"q": v, "tau": tau}, {"v": v}):
+                found = there.hvp(*map(WITH.put, weights), **{x: WITH.put(y) for x, y in changes.items()})
+                truth = host.hvp(*weights, **changes)
+                assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-8, (name, every)
 
 
 def check_autograd() -> None:
@@ -294,7 +298,7 @@ def check_jit_motion() -> None:
     import jax
 
     library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)
-    q, tau = robot.random(rng, 300), rng.standard_normal((300, 20, 6))
+    q, tau, v = robot.random(rng, 300), rng.standard_normal((300, 20, 6)), rng.standard_normal((300, 6))
     hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
     found = jax.jit(lambda q: tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)))(library.put(q))
     assert relative(found, tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)), library) <= 1e-9
@@ -310,6 +314,11 @@ def check_jit_motion() -> None:
         for f in (slope, jax.jit(slope)):
             for _ in range(2):
                 assert relative(f(library.put(q), library.put(tau)), (truth["q"], truth["tau"]), library) <= 1e-9, every
+    square = lambda q: (pp.rollout(robot, q, steps=20, every=5)[0] ** 2).sum()  # noqa: E731
+    turned = jax.jit(jax.grad(lambda q: (jax.grad(square)(q) * v).sum()))(library.put(q))
+    host = pp.rollout(robot, q, steps=20, every=5)
+    truth = host.hvp(2 * host.q, q=v)["q"] + host.vjp(2 * host.jvp(q=v)[0])["q"]
+    assert relative(turned, truth, library) <= 1e-8
     end = lambda q: pp.rollout(robot, q, steps=20)[0][-1]  # noqa: E731
     columns = [pp.rollout(robot, q[0], steps=20).jvp(q=unit)[0][-1] for unit in np.eye(6)]
     assert relative(jax.jit(jax.jacrev(end))(library.put(q[0])), np.stack(columns, axis=-1), library) <= 1e-9

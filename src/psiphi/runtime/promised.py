@@ -8,6 +8,7 @@ and how far inside. Kernels that they would be given to are noted in a `Ledger`;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,12 @@ class Promised(Later):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, 0
+
+    def reshape(self, *shape: int) -> Promised:
+        """The same memory: rows follow each other."""
+        other = copy(self)
+        other.shape, other.of = shape, lambda arrays: arrays[self.index].reshape(shape)
+        return other
 
 
 class Ledger:

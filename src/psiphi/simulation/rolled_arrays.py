@@ -145,7 +145,17 @@ class RolledBending:
         return _found(self, found, arrays, states)
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
-        raise StateError("rollout: second derivatives of motions are not there on graphics cards", "give arrays of the host")
+        """The same for arrays of a graphics card."""
+        motion, own = self.of.of, len(self.of.inputs)
+        states = motion.card_states(arrays[: len(motion.inputs)])
+        weights, driven = arrays[len(motion.inputs) : own], tuple(arg.name for arg in motion.inputs[2:])
+        changes = {name: states.one_row(x) if name == "tau" else x for name, x in zip(self.of.names, arrays[own:], strict=True)}
+        found: dict[str, Any] = {}
+        if {arg.name for arg in motion.inputs} & set(self.names):
+            found |= states.coordinate_turns(driven, *weights, changes)
+        if {"q_weight", "v_weight"} & set(self.names):
+            found |= dict(zip(("q_weight", "v_weight"), states.coordinate_changes(changes), strict=True))
+        return _shaped(self, found, tuple(states.q.shape[:-2]))
 
     on_cards = run
 

@@ -173,6 +173,10 @@ def check_ended() -> None:
         "velocity_of": lambda q, v: robot.velocity_of(q, q),
         "energy_regressor": robot.energy_regressor,
         "coriolis": robot.diagonalised.coriolis,
+        "wrench_regressor": lambda q, v: robot.wrench_regressor(q, v, v, robot.bodies[3].name),
+        "more columns": lambda q, v: robot.regressor(q, v, v, more=("armature", "friction")),
+        "excitation": lambda q, v: robot.excitation(q, v, v),
+        "at_energy": lambda q, v: robot.diagonalised.at_energy(q, v, 1e3),
     }
     wrong = {name: relative(call(WITH.put(q), WITH.put(v)), call(q, v)) for name, call in calls.items()}
     assert all(error <= 1e-8 for error in wrong.values()), wrong

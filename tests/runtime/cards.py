@@ -68,7 +68,24 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, CardArray) else [_array(y) for y in x] if isinstance(x, list) else x
 
 
-for word in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "lt", "gt", "matmul"):
+for word in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "neg",
+    "lt",
+    "gt",
+    "le",
+    "or",
+    "and",
+    "pow",
+    "matmul",
+):
     setattr(CardArray, f"__{word}__", there(getattr(np.ndarray, f"__{word}__")))
 for word in ("sum", "all", "reshape"):
     setattr(CardArray, word, there(getattr(np.ndarray, word)))

@@ -56,7 +56,8 @@ def there(function: Any) -> Any:
         result = function(*map(_array, values), **options)
         if result is NotImplemented:
             return result
-        device = next((x.device for x in values if isinstance(x, CardArray)), 0)
+        every = [y for x in values for y in (x if isinstance(x, list) else [x])]
+        device = next((x.device for x in every if isinstance(x, CardArray)), 0)
         if isinstance(result, tuple):
             return tuple(CardArray(x, device) for x in result)
         return CardArray(result, device)

@@ -152,6 +152,8 @@ def test_closed_chains(cards):
             continue
         with pytest.raises(StateError):
             called(chain, name, at)
+    with pytest.raises(StateError, match="jacobian by q and v and tau: tau is a ndarray on the host, and q is on"):
+        chain.linearize(at["q"], at["v"], state["tau"])
 
 
 @pytest.mark.parametrize("char", "df")
@@ -173,6 +175,26 @@ def test_linearize_by_every_method(char, cards):
     assert one[0].shape == host[0].shape and np.allclose(one[0].array, host[0], rtol=1e-3, atol=1e-3 * np.abs(host[0]).max())
 
 
+def test_a_state_that_is_none_stays_alone(cards):
+    """NaN, or a quaternion of zeros, in one lane of a warp; any card; rows that do not follow each other; huge angles; none."""
+    robot, state = spun(), given()
+    q, v, tau = (state[x] for x in ("q", "v", "tau"))
+    for lost in (np.nan, 0.0):
+        bad = q.copy()
+        bad[1, :4] = lost
+        A, B = robot.linearize(*(CardArray(x, 1) for x in (bad, v, tau)), 1e-2)
+        assert A.device == B.device == 1 and np.isnan(A.array).any(axis=(1, 2)).tolist() == [False, True, False]
+        motion = pp.rollout(robot, CardArray(bad), CardArray(v), steps=2, method="euler")
+        turned = motion.hvp(CardArray(np.ones((N, 3, 5))), v=CardArray(v))
+        assert np.isnan(turned["q"].array).any(axis=1).tolist() == [False, True, False]
+    wide = np.repeat(v, 2, axis=1)[:, ::2]
+    far = q + 1e6 * np.eye(5)[4]
+    for given_q, given_v in ((q, wide), (far, v), (q[:0], v[:0])):
+        found = robot.linearize(CardArray(given_q), CardArray(given_v), CardArray(tau[0]))
+        host = robot.linearize(given_q, given_v, tau[0])
+        assert found[0].shape == host[0].shape and np.allclose(found[0].array, host[0], rtol=1e-9, atol=1e-6)
+
+
 def test_linearize_says_what_does_not_fit(cards):
     robot, state = spun(), given()
     q, v, tau = (CardArray(state[x]) for x in ("q", "v", "tau"))
@@ -182,6 +204,7 @@ def test_linearize_says_what_does_not_fit(cards):
         "linearize: v is on card 1, and q on card 0": lambda: robot.linearize(q, CardArray(state["v"], 1), tau),
         r"linearize: q has shape \(3, 4\), expected \(..., 5\)": lambda: robot.linearize(v, v, tau),
         "linearize: dt is an array of NumPy": lambda: robot.linearize(q, v, tau, np.ones(N)),
+        r"linearize: dt has shape \(3,\), expected \(..., 1\)": lambda: robot.linearize(q, v, tau, CardArray(np.ones(N))),
         "linearize: method is 'heun'": lambda: robot.linearize(q, v, tau, 1e-3, "heun"),
     }.items():
         with pytest.raises(StateError, match=words):

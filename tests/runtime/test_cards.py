@@ -173,6 +173,12 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "out shares memory with v": lambda: bias(CardArray(q), CardArray(v), out=CardArray(v)),
         "v is a ndarray on the host, and q is": lambda: robot.step(CardArray(q), v, v, 1e-3),
         "dt is an array of NumPy": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
+        "step: dt is float32, and q float64": lambda: robot.step(
+            CardArray(q), CardArray(v), CardArray(v), CardArray(np.full((4, 1), 1e-3, "f"))
+        ),
+        r"step: dt has shape \(4,\), expected \(..., 1\)": lambda: robot.step(
+            CardArray(q), CardArray(v), CardArray(v), CardArray(np.full(4, 1e-3))
+        ),
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
         "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),

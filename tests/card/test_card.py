@@ -16,6 +16,7 @@ import psiphi as pp
 from functions.doors import DOORS
 from psiphi import scenes
 from psiphi.errors import Error, StateError
+from psiphi.rollouts.integrators import METHODS
 from psiphi.runtime import driver
 
 FLOAT = {"d": 1e-12, "f": 1e-4}
@@ -134,6 +135,25 @@ def check_motion(char: str) -> None:
         assert relative(found, host) <= (1e-9 if char == "d" else 1e-3), name
 
 
+def check_linearize(char: str) -> None:
+    """A and B, at once and over a step, by every method; of closed chains at once."""
+    for name, base in (("ur5", "fixed"), ("anymal_c", "free")):
+        robot = pp.load(name, base=base)
+        given = state(robot, char, 200)
+        q, v, tau = (given[k] for k in ("q", "v", "tau"))
+        every = np.full((200, 1), 1e-3, char)
+        for dt, method in ((None, "rk4"), *((1e-3, method) for method in METHODS)):
+            host = robot.linearize(q, v, tau, dt, method)
+            assert relative(robot.linearize(*map(WITH.put, (q, v, tau)), dt, method), host) <= 10 * FLOAT[char], (name, method)
+        found = robot.linearize(*map(WITH.put, (q, v, tau, every)), "euler")
+        assert relative(found, robot.linearize(q, v, tau, every[:, 0], "euler")) <= 10 * FLOAT[char], name
+    if char == "d":
+        case = scenes.load("two_arms")
+        rest = np.zeros((50, case.system.nv))
+        at = np.tile(case.q0, (50, 1)), rest, rest
+        assert relative(case.system.linearize(*map(WITH.put, at)), case.system.linearize(*at)) <= 1e-8
+
+
 def check_ended() -> None:
     """Functions that end in the library's own algebra, and configurations moved, compared and scaled."""
     robot = pp.load("panda", base="free")
@@ -153,6 +173,10 @@ def check_ended() -> None:
         "velocity_of": lambda q, v: robot.velocity_of(q, q),
         "energy_regressor": robot.energy_regressor,
         "coriolis": robot.diagonalised.coriolis,
+        "wrench_regressor": lambda q, v: robot.wrench_regressor(q, v, v, robot.bodies[3].name),
+        "more columns": lambda q, v: robot.regressor(q, v, v, more=("armature", "friction")),
+        "excitation": lambda q, v: robot.excitation(q, v, v),
+        "at_energy": lambda q, v: robot.diagonalised.at_energy(q, v, 1e3),
     }
     wrong = {name: relative(call(WITH.put(q), WITH.put(v)), call(q, v)) for name, call in calls.items()}
     assert all(error <= 1e-8 for error in wrong.values()), wrong
@@ -178,7 +202,7 @@ def check_closed_motion(name: str) -> None:
 
 
 def check_motion_gradients() -> None:
-    """vjp and jvp of motions, samples of every step and of some; a ball among the joints, a controller."""
+    """vjp, jvp and hvp of motions, samples of every step and of some; a flying base among the joints."""
     for name, base in (("ur5", "fixed"), ("pelican", "free")):
         robot, rng = pp.load(name, base=base), np.random.default_rng(0)
         q, v, tau = robot.random(rng, 300), rng.standard_normal((300, robot.nv)), rng.standard_normal((300, 40, robot.nv))
@@ -189,6 +213,10 @@ def check_motion_gradients() -> None:
             found, truth = there.vjp(*map(WITH.put, weights)), host.vjp(*weights)
             assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-9, (name, every)
             assert relative(there.jvp(v=WITH.put(v)), host.jvp(v=v)) <= 1e-9, (name, every)
+            for changes in ({"q": v, "tau": tau}, {"v": v}):
+                found = there.hvp(*map(WITH.put, weights), **{x: WITH.put(y) for x, y in changes.items()})
+                truth = host.hvp(*weights, **changes)
+                assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-8, (name, every)
 
 
 def check_autograd() -> None:
@@ -270,19 +298,49 @@ def check_jit(char: str) -> None:
 
 
 def check_jit_motion() -> None:
-    """Whole motions within JAX's programs, and their gradients outside of them."""
+    """Whole motions within JAX's programs, and their gradients, within them and outside; samples of every step and of some."""
     import jax
 
     library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)
-    q, tau = robot.random(rng, 300), rng.standard_normal((300, 20, 6))
+    q, tau, v = robot.random(rng, 300), rng.standard_normal((300, 20, 6)), rng.standard_normal((300, 6))
     hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
     found = jax.jit(lambda q: tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)))(library.put(q))
     assert relative(found, tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)), library) <= 1e-9
     found = jax.jit(lambda q, tau: tuple(pp.rollout(robot, q, tau=tau, steps=20)))(library.put(q), library.put(tau))
     host = pp.rollout(robot, q, tau=tau, steps=20)
     assert relative(found, tuple(host), library) <= 1e-9
-    slope = jax.grad(lambda q: (pp.rollout(robot, q, tau=library.put(tau), steps=20)[0] ** 2).sum())(library.put(q))
-    assert relative(slope, host.vjp(2 * host.q)["q"], library) <= 1e-9
+    for every in (1, 5):
+        host = pp.rollout(robot, q, tau=tau, steps=20, every=every)
+        slope = jax.grad(
+            lambda q, tau, n=every: (pp.rollout(robot, q, tau=tau, steps=20, every=n)[0] ** 2).sum(), argnums=(0, 1)
+        )
+        truth = host.vjp(2 * host.q)
+        for f in (slope, jax.jit(slope)):
+            for _ in range(2):
+                assert relative(f(library.put(q), library.put(tau)), (truth["q"], truth["tau"]), library) <= 1e-9, every
+    square = lambda q: (pp.rollout(robot, q, steps=20, every=5)[0] ** 2).sum()  # noqa: E731
+    turned = jax.jit(jax.grad(lambda q: (jax.grad(square)(q) * v).sum()))(library.put(q))
+    host = pp.rollout(robot, q, steps=20, every=5)
+    truth = host.hvp(2 * host.q, q=v)["q"] + host.vjp(2 * host.jvp(q=v)[0])["q"]
+    assert relative(turned, truth, library) <= 1e-8
+    end = lambda q: pp.rollout(robot, q, steps=20)[0][-1]  # noqa: E731
+    columns = [pp.rollout(robot, q[0], steps=20).jvp(q=unit)[0][-1] for unit in np.eye(6)]
+    assert relative(jax.jit(jax.jacrev(end))(library.put(q[0])), np.stack(columns, axis=-1), library) <= 1e-9
+
+
+def check_jit_closed() -> None:
+    """Closed chains within JAX's programs: accelerations and their gradients."""
+    import jax
+
+    library, case = Jax(), scenes.load("two_arms")
+    cell, rng = case.system, np.random.default_rng(0)
+    state = np.tile(case.q0, (300, 1)), np.zeros((300, cell.nv)), rng.standard_normal((300, cell.na))
+    at, a = [*map(library.put, state)], cell.forward_dynamics(*state)
+    assert relative(jax.jit(cell.forward_dynamics)(*at), a, library) <= 1e-9
+    truth = cell.function("forward_dynamics").vjp("tau")(*state, 2 * a)[1]
+    slope = jax.grad(lambda *x: (cell.forward_dynamics(*x) ** 2).sum(), argnums=2)
+    for f in (slope, jax.jit(slope)):
+        assert relative(f(*at), truth, library) <= 1e-8
 
 
 def check_closed() -> None:
@@ -313,11 +371,12 @@ def checks() -> dict[str, Any]:
     found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
     found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
-    found |= {"jit-motion": check_jit_motion} if "jax" in LIBRARIES else {}
+    found |= {"jit-motion": check_jit_motion, "jit-closed": check_jit_closed} if "jax" in LIBRARIES else {}
     found |= {"closed": check_closed, "ended": check_ended, "stops": check_stops, "motion-gradients": check_motion_gradients}
     found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
     found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}
     found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
+    found |= {f"linearize-{char}": lambda char=char: check_linearize(char) for char in "df"}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
     each = [(name, char) for name in pp.robots.bundled() for char in "df"]

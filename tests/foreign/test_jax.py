@@ -86,6 +86,37 @@ def test_steps_and_rollouts():
     assert np.array_equal(found, pp.rollout(ARM, *plain(q, v, tau), steps=4).q)
 
 
+def test_linearize():
+    """A and B, within jit, and by vmap; a flying base."""
+    robot = pp.load("pelican", base="free")
+    q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(8, 8)
+    for dt, method in ((None, "rk4"), (0.01, "lie"), (0.01, "rk4")):
+        f = lambda *x, dt=dt, method=method: robot.linearize(*x, dt, method)  # noqa: E731
+        host = f(*plain(q, v, tau))
+        for found in (f(q, v, tau), jax.jit(f)(q, v, tau), jax.vmap(f)(q, v, tau)):
+            assert all(np.allclose(x, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+
+
+def test_a_program_that_runs_again_has_the_numbers_of_this_run():
+    """XLA uses its memory again: an address does not say which numbers stand there."""
+    both = jax.jit(jax.value_and_grad(lambda q: (pp.rollout(ARM, q, steps=3)[0] ** 2).sum()))
+    for seed in range(60):
+        (q,) = arrays(2, seed=seed)
+        value, slope = both(q)
+        motion = pp.rollout(ARM, np.asarray(q), steps=3)
+        assert np.allclose(value, (motion.q**2).sum(), rtol=1e-12), seed
+        assert np.allclose(slope, motion.vjp(2 * motion.q)["q"], rtol=1e-9), seed
+
+
+def test_jacobians_of_rollouts():
+    """Many weights of one motion."""
+    q, _ = arrays(2, 2, batch=())
+    end = lambda q: pp.rollout(ARM, q, dt=0.02, steps=4)[0][-1]  # noqa: E731
+    columns = [pp.rollout(ARM, np.asarray(q), dt=0.02, steps=4).jvp(q=unit)[0][-1] for unit in np.eye(2)]
+    for found in (jax.jacrev(end)(q), jax.jit(jax.jacrev(end))(q)):
+        assert np.allclose(found, np.stack(columns, axis=-1), rtol=1e-9)
+
+
 def test_quaternions_have_gradients_by_their_four_numbers():
     b = pp.Builder("ball")
     b.body("bob", mass=2.0, com=(0.1, 0.2, -0.5), inertia=(0.8, 0, 0, 0.9, 0, 0.4))

@@ -86,16 +86,6 @@ def test_gradients_of_arguments_that_are_repeated_are_summed():
     assert check(ARM.forward_dynamics, (q, v, tau))
 
 
-def test_linearisation_in_torch():
-    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
-    for dt in (None, 0.01):
-        found = ARM.linearize(q, v, tau, dt=dt)
-        assert all(type(x) is torch.Tensor for x in found)
-        for got, want in zip(found, ARM.linearize(q.numpy(), v.numpy(), tau.numpy(), dt=dt), strict=True):
-            assert np.array_equal(got, want)
-    assert ARM.linearize(q.float(), v.float(), tau.float())[0].dtype == torch.float32
-
-
 def test_derivatives_are_functions_too():
     q, v, tau, w = tensors(2, 2, 2, 2)
     f = ARM.function("forward_dynamics")
@@ -180,7 +170,6 @@ def test_forward_mode():
             (lambda: pp.rollout(ARM, carried, steps=3), "forward mode is not there"),
             (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "stops joints at once"),
             (lambda: pp.simulate(ARM, carried, duration=0.1), "is of forward mode"),
-            (lambda: ARM.linearize(carried, w, w), "no derivatives of their own"),
             (lambda: ARM.forward_dynamics([carried[0], 0.0], w, w), "is of forward mode"),
         ):
             with pytest.raises(pp.Error, match=words):
@@ -300,6 +289,21 @@ def test_rollouts_of_a_batch_by_torch_func():
 
     each = torch.func.vmap(torch.func.grad(loss, argnums=2), in_dims=(0, 0, None))(q, v, tau)
     assert torch.allclose(each.sum(0), torch.func.grad(loss, argnums=2)(q, v, tau)) and each.shape == (2, 5, 2)
+
+
+def test_linearize():
+    """A and B of tensors, one dt or one a state; they have gradients."""
+    robot = pp.load("pelican", base="free")
+    rng = np.random.default_rng(0)
+    state = robot.random(rng, 2), *rng.standard_normal((2, 2, 8))
+    at = [torch.from_numpy(x).requires_grad_() for x in state]
+    for dt, theirs in ((None, None), (0.01, 0.01), (np.full(2, 0.01), torch.full((2, 1), 0.01, dtype=torch.float64))):
+        host, found = robot.linearize(*state, dt), robot.linearize(*at, theirs)
+        assert all(np.allclose(x.detach().numpy(), y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+    assert check(lambda v: robot.linearize(at[0].detach(), v, at[2].detach(), 0.01)[0].sum(-1), (at[1],), check_forward_ad=True)
+    assert robot.linearize(*(x.detach().float() for x in at))[0].dtype == torch.float32
+    with pytest.raises(pp.StateError, match="linearize: tau is float32, and another argument float64"):
+        robot.linearize(*at[:2], at[2].float())
 
 
 def test_a_rollout_without_a_derivative_says_so():

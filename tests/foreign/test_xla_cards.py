@@ -15,11 +15,11 @@ import psiphi as pp
 from functions.doors import gymnast
 from psiphi.emitters.staging import WARP
 from psiphi.foreign import xla_cards
-from psiphi.simulation.rolled_arrays import RolledFunction
 from runtime.cards import StandinDriver, cards
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+jax_primitives = pytest.importorskip("psiphi.foreign.jax_primitives")
 
 __all__ = ["cards"]  # a fixture
 N = 35
@@ -143,20 +143,45 @@ def test_what_the_driver_refuses_is_an_error_of_xlas(cards):
         assert "refused a kernel" in called(block, [q], [out], stream=0) and len(machine.log) == 3  # of no card
 
 
-def staged(f, *arrays) -> tuple[int, list[np.ndarray]]:
-    """The address, and the constants that XLA's program hands over with the arrays."""
-    made: list[list] = []
-    block = RolledFunction.block
+def sent(f, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The results of a function within jit on a card: of every call of XLA's that its program has, in order."""
 
-    def seen(self, *given):
-        found = block(self, *given)
-        made.append(found[1])
-        return found
+    def door(target, shapes):
+        def call(*values, block, key):
+            out = [np.full(x.shape, np.nan, x.dtype) for x in shapes]
+            assert target == xla_cards.TARGET and key and not called(int(block), [*map(np.asarray, values)], out)
+            return [*map(jnp.asarray, out)]
+
+        return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RolledFunction, "block", seen)
-        address = lowered(f, *arrays)
-    return address, made[0]
+        patch.setattr(jax.ffi, "ffi_call", door)
+        return [np.asarray(x) for x in evaluated(jax.make_jaxpr(f)(*map(jnp.asarray, arrays)), arrays)]
+
+
+def evaluated(traced, arrays) -> list:
+    """A program of JAX, operation by operation; ours as it is on a card."""
+    known = dict(zip(traced.jaxpr.constvars, traced.consts, strict=True))
+    known |= dict(zip(traced.jaxpr.invars, map(jnp.asarray, arrays), strict=True))
+
+    def value(x):
+        return x.val if hasattr(x, "val") else known[x]
+
+    for line in traced.jaxpr.eqns:
+        given = [value(x) for x in line.invars]
+        if line.primitive is jax_primitives.value_p:
+            found = jax_primitives._written_down(line.params["function"], *given)
+        elif inner := line.params.get("jaxpr"):
+            found = evaluated(inner, given)
+        else:
+            found = line.primitive.bind(*given, **line.params)
+        known |= dict(zip(line.outvars, found if isinstance(found, list | tuple) else [found], strict=True))
+    return [value(x) for x in traced.jaxpr.outvars]
+
+
+def near(x: np.ndarray, y: np.ndarray) -> bool:
+    close = 1e-4 if x.dtype == np.float32 else 1e-9
+    return x.shape == y.shape and bool((np.abs(x - y) <= close * np.abs(y).max(initial=0.0)).all())
 
 
 @pytest.mark.parametrize("char", "df")
@@ -167,24 +192,71 @@ def test_whole_motions(cards, char):
     q, v = (rng.standard_normal((3, 2)).astype(char) for _ in range(2))
     tau = rng.standard_normal((3, 4, 2)).astype(char)
     hold = pp.PD(robot, np.zeros(2), kp=np.array([30.0, 20.0]), kd=3.0)
-    motions = {
-        "gains": (lambda q, v: pp.rollout(robot, q, v, hold, steps=4, every=2), [q, v]),
-        "table": (lambda q, v, tau: pp.rollout(robot, q, v, tau, steps=4), [q, v, tau]),
-    }
     with jax.enable_x64(True):
-        for f, given in motions.values():
-            address, order = staged(f, *map(jnp.asarray, given))
-            named = dict(zip(("q", "v", "tau"), given, strict=False))
-            host = f(*given)
-            out = [np.full(x.shape, np.nan, char) for x in host]
-            assert not called(address, [named[name] if x is None else x for name, x in order], out)
-            for x, y in zip(out, host, strict=True):
-                assert np.allclose(x, y, rtol=1e-4 if char == "f" else 1e-12, atol=1e-4 if char == "f" else 1e-13)
+        for f, given in (
+            (lambda q, v: tuple(pp.rollout(robot, q, v, hold, steps=4, every=2)), [q, v]),
+            (lambda q, v, tau: tuple(pp.rollout(robot, q, v, tau, steps=4)), [q, v, tau]),
+            (lambda q: tuple(pp.rollout(robot, q, steps=4)), [q[:0]]),
+        ):
+            assert lowered(f, *map(jnp.asarray, given))
+            assert all(near(x, y.astype(char)) for x, y in zip(sent(f, *given), f(*given), strict=True))
         assert [x[0] for x in machine.log] == ["push", "launch", "pop"] * 2
 
 
-def test_derivatives_of_whole_motions_are_refused_in_words(cards):
-    robot = gymnast()
-    q = robot.random(seed=0, size=3)
-    with jax.enable_x64(True), pytest.raises(pp.Error, match=r"within jit on a graphics card.*this is more"):
-        lowered(jax.grad(lambda q: pp.rollout(robot, q, steps=3)[0].sum()), jnp.asarray(q))
+@pytest.mark.parametrize("char", "df")
+def test_gradients_of_whole_motions(cards, char):
+    """One call of XLA's for all of it: the motion, its steps between samples once more, and backwards; by the beginning, by
+    torques that motions share, of a ball by its four numbers."""
+    robot, rng = gymnast(), np.random.default_rng(3)
+    machine = XlaCards(cards)
+    q, v, tau = robot.random(rng, 3).astype(char), rng.standard_normal((3, robot.nv)).astype(char), np.ones(robot.nv, char)
+    table = rng.standard_normal((3, 6, robot.nv)).astype(char)
+    weights = [rng.standard_normal((3, 3, n)).astype(char) for n in (robot.nq, robot.nv)]
+
+    def loss(q, v, tau):
+        Q, V = pp.rollout(robot, q, v, tau, steps=6, every=3, dt=1e-2, method="euler")
+        return (Q * weights[0]).sum() + (V * weights[1]).sum()
+
+    with jax.enable_x64(True):
+        for given in ((q, v, tau), (q, v, table)):
+            f = jax.grad(loss, argnums=(0, 1, 2))
+            assert lowered(f, *map(jnp.asarray, given))
+            del machine.log[:]
+            found = sent(f, *given)
+            assert [x[0] for x in machine.log].count("push") == 2  # the motion, and its gradient
+            host = f(*map(jnp.asarray, given))
+            assert all(near(x, np.asarray(y)) for x, y in zip(found, host, strict=True))
+
+
+def test_gradients_of_many_weights_and_of_none(cards):
+    """jacrev: many weights of one motion; a batch of zero; the start alone; second ones; torques of one row for all steps."""
+    robot = pp.load("pelican")
+    XlaCards(cards)
+    with jax.enable_x64(True):
+        for f, q in (
+            (jax.jacrev(lambda q: pp.rollout(robot, q, steps=2)[0][-1]), np.array([0.3, 0.2])),
+            (jax.grad(lambda q: pp.rollout(robot, q, steps=2)[0].sum()), np.zeros((0, 2))),
+            (jax.grad(lambda q: (pp.rollout(robot, q, steps=0)[0] ** 2).sum()), np.ones((2, 2))),
+            (jax.jacrev(jax.grad(lambda q: (pp.rollout(robot, q, steps=4, every=2)[1] ** 2).sum())), np.array([0.3, 0.2])),
+            (jax.grad(lambda tau: pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0].sum()), np.ones((1, 2))),
+        ):
+            (found,) = sent(f, q)
+            assert np.allclose(found, f(jnp.asarray(q)), rtol=1e-9) and found.shape == f(jnp.asarray(q)).shape
+
+
+def test_closed_chains_within_jit(cards):
+    """Accelerations, and their gradients."""
+    chain = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
+    XlaCards(cards)
+    q = chain.assemble(np.tile([0.5, 1.0], (3, 1)))
+    with jax.enable_x64(True):
+        for f in (chain.forward_dynamics, jax.grad(lambda *x: (chain.forward_dynamics(*x) ** 2).sum(), argnums=(0, 2))):
+            found, host = sent(f, q, 0 * q, 0 * q + 1.0), f(*map(jnp.asarray, (q, 0 * q, 0 * q + 1.0)))
+            assert all(near(x, np.asarray(y)) for x, y in zip(found, host if isinstance(host, tuple) else [host], strict=True))
+
+
+def test_what_has_no_derivative_is_refused_in_words(cards):
+    XlaCards(cards)
+    robot = pp.robots.puma560()
+    with jax.enable_x64(True), pytest.raises(pp.Error, match="has no derivative"):
+        lowered(jax.grad(lambda q: pp.rollout(robot, q, steps=3, limits="block")[0].sum()), jnp.zeros((3, 6)))

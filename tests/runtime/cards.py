@@ -54,9 +54,13 @@ def there(function: Any) -> Any:
 
     def call(*values: Any, **options: Any) -> Any:
         result = function(*map(_array, values), **options)
+        if result is NotImplemented:
+            return result
+        every = [y for x in values for y in (x if isinstance(x, list) else [x])]
+        device = next((x.device for x in every if isinstance(x, CardArray)), 0)
         if isinstance(result, tuple):
-            return tuple(map(CardArray, result))
-        return CardArray(result)
+            return tuple(CardArray(x, device) for x in result)
+        return CardArray(result, device)
 
     return call
 
@@ -65,7 +69,24 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, CardArray) else [_array(y) for y in x] if isinstance(x, list) else x
 
 
-for word in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "lt", "gt"):
+for word in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "neg",
+    "lt",
+    "gt",
+    "le",
+    "or",
+    "and",
+    "pow",
+    "matmul",
+):
     setattr(CardArray, f"__{word}__", there(getattr(np.ndarray, f"__{word}__")))
 for word in ("sum", "all", "reshape"):
     setattr(CardArray, word, there(getattr(np.ndarray, word)))

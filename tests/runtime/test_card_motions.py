@@ -20,6 +20,7 @@ from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.errors import StateError
 from psiphi.rollouts import card_gradients, on_cards
+from psiphi.rollouts.curving import Curving
 from psiphi.rollouts.differentiated import Backwards
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.on_cards import CardMachine
@@ -123,8 +124,8 @@ def test_what_only_the_host_can_solve_is_nan(cards, monkeypatch):
 # -- derivatives --------------------------------------------------------------------------------------------------------------
 
 
-def gradients(system: Any, q: np.ndarray, v: np.ndarray, tau: Any, changed: dict[str, np.ndarray], **options: Any) -> None:
-    """vjp and jvp on the card beside those of the host."""
+def gradients(system: Any, q: np.ndarray, v: np.ndarray, tau: Any, changed: dict[str, np.ndarray], **options: Any) -> Any:
+    """vjp and jvp on the card beside those of the host; how to try hvp."""
     rng = np.random.default_rng(3)
     host = pp.rollout(system, q, v, tau, **options)
     there = pp.rollout(system, CardArray(q), CardArray(v), CardArray(tau) if isinstance(tau, np.ndarray) else tau, **options)
@@ -134,8 +135,18 @@ def gradients(system: Any, q: np.ndarray, v: np.ndarray, tau: Any, changed: dict
     for name, y in truth.items():
         assert found[name].shape == y.shape and np.allclose(found[name].array, y, rtol=1e-9, atol=1e-9 * np.abs(y).max()), name
     changes = {"q": rng.standard_normal(v.shape), "v": rng.standard_normal(v.shape), **changed}
-    for x, y in zip(there.jvp(**{k: CardArray(x) for k, x in changes.items()}), host.jvp(**changes), strict=True):
+    moved = {k: CardArray(x) for k, x in changes.items()}
+    for x, y in zip(there.jvp(**moved), host.jvp(**changes), strict=True):
         assert np.allclose(x.array, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+
+    def second() -> None:
+        found, truth = there.hvp(*map(CardArray, weights), **moved), host.hvp(*weights, **changes)
+        assert found.keys() == truth.keys()
+        for name, y in truth.items():
+            x = found[name]
+            assert x.shape == y.shape and np.allclose(x.array, y, rtol=1e-8, atol=1e-9 * np.abs(y).max()), name
+
+    return second
 
 
 def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
@@ -143,11 +154,17 @@ def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
     robot, rng = spun(), np.random.default_rng(4)
     q, v = robot.random(rng, N), rng.standard_normal((N, 4))
     table, one = rng.standard_normal((N, 12, 4)), rng.standard_normal(4)
-    gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, method="euler")
+    gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, method="euler")()
     monkeypatch.setattr(card_gradients, "ROOM", 3 * N * 9)
     gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, every=6, method="euler")
-    gradients(robot, q, v, one, {"tau": one}, steps=12, dt=1e-2, every=4, method="euler")
-    gradients(robot, q, v, one, {"tau": one}, steps=0, method="euler")
+    gradients(robot, q, v, one, {"tau": one}, steps=12, dt=1e-2, every=4, method="euler")()
+    gradients(robot, q, v, one, {"tau": one}, steps=0, method="euler")()
+    row = table[:, :1].copy()  # a table of one row: for all steps, or for the only one
+    gradients(robot, q, v, row, {"tau": row}, steps=2, dt=1e-2, every=2, method="euler")
+    gradients(robot, q, v, row, {"tau": row}, steps=1, method="euler")()
+    some, host = (pp.rollout(robot, x, y, steps=2, method="euler") for x, y in ((CardArray(q), CardArray(v)), (q, v)))
+    alone = some.hvp(CardArray(np.ones_like(host.q)), v=CardArray(v))["q"].array
+    assert np.allclose(alone, host.hvp(np.ones_like(host.q), v=v)["q"], rtol=1e-9, atol=1e-12)
 
 
 def test_gradients_by_gains_of_closed_chains(cards):
@@ -155,11 +172,12 @@ def test_gradients_by_gains_of_closed_chains(cards):
     chain = pinned()
     q, v = begun(chain)
     law = pp.PD(chain, q, kp=np.array([20.0, 10.0]), kd=2.0)
-    gradients(chain, q, v, law, {"kp": np.array([1.0, -2.0])}, steps=5, method="euler")
+    gradients(chain, q, v, law, {"kp": np.array([1.0, -2.0])}, steps=5, method="euler")()
     spare = pp.connect(pp.load("pelican"), 2 * [pp.Loop("distance", "tool", "world", length=0.3)])
     found = pp.rollout(spare, CardArray(q), CardArray(v), steps=2)
-    with pytest.raises(StateError, match="follow from others, and derivatives are the host's"):
-        found.vjp(found.q)
+    for way in (found.vjp, found.hvp):
+        with pytest.raises(StateError, match="follow from others, and derivatives are the host's"):
+            way(found.q)
 
 
 def test_weights_that_do_not_fit_are_named(cards):
@@ -205,6 +223,13 @@ def test_autograd_of_torch(cards, monkeypatch):
         assert np.allclose(x.grad.numpy(), y, rtol=1e-9, atol=1e-12)
     with pytest.raises(StateError, match="has no derivative"):
         pp.rollout(robot, *at, steps=3, limits="block")
+    slopes = torch.autograd.grad((pp.rollout(robot, *at, steps=6, every=3)[0] * Q.detach()).sum(), at, create_graph=True)
+    turns = torch.autograd.grad(sum((x * x.detach()).sum() for x in slopes), at)
+    moved = {name: x.detach().numpy() for name, x in zip(("q", "v", "tau"), slopes, strict=True)}
+    truth = host.hvp(host.q, **moved)
+    for x, y in zip(turns, (truth[name] for name in ("q", "v", "tau")), strict=True):
+        assert np.allclose(x.numpy(), y, rtol=1e-9, atol=1e-12)
+    assert torch.func.jacrev(lambda q: pp.rollout(robot, q, steps=2)[0][-1])(at[0].detach()[0]).shape == (2, 2)
 
 
 @pytest.mark.skipif(not assembler.found(), reason="needs nvidia-nvjitlink")
@@ -216,6 +241,8 @@ def test_the_assembler_takes_these_kernels():
         CardMachine(robot, replace(plan, stops=Stops(Plant(robot)))),
         CardMachine(chain, replace(plan, closure=chain.key, project=True)),
         Backwards(Machine(robot, plan), ("tau",)),
+        Curving(Machine(robot, plan), ("tau",)),
+        card_gradients.TangentStep(Machine(spun(), plan), "turn"),
     ):
         for char in "df":
             assert "Used" in assembler.assemble(Cuda().emit(machine.rollout, char), "sm_90")

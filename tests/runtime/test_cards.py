@@ -168,12 +168,17 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "check=True looks at numbers": lambda: bias(CardArray(q), CardArray(v), check=True),
         "dtype is float32, and the arrays are float64": lambda: bias(CardArray(q), CardArray(v), dtype=np.float32),
         "integrate: v is a ndarray on the host": lambda: robot.integrate(CardArray(q), v),
-        "linearize: q is on a graphics card": lambda: robot.linearize(CardArray(q), v, v),
         "out is a ndarray": lambda: bias(CardArray(q), CardArray(v), out=np.zeros((4, 11))),
         "out is d .4, 10. on card 0": lambda: bias(CardArray(q), CardArray(v), out=CardArray(np.zeros((4, 10)))),
         "out shares memory with v": lambda: bias(CardArray(q), CardArray(v), out=CardArray(v)),
         "v is a ndarray on the host, and q is": lambda: robot.step(CardArray(q), v, v, 1e-3),
         "dt is an array of NumPy": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
+        "step: dt is float32, and q float64": lambda: robot.step(
+            CardArray(q), CardArray(v), CardArray(v), CardArray(np.full((4, 1), 1e-3, "f"))
+        ),
+        r"step: dt has shape \(4,\), expected \(..., 1\)": lambda: robot.step(
+            CardArray(q), CardArray(v), CardArray(v), CardArray(np.full(4, 1e-3))
+        ),
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
         "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),

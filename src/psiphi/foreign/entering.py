@@ -76,6 +76,14 @@ def constant(like: Any, array: np.ndarray) -> Any:
     return (BY_MODULE[name] if name else library_of("like", like)).put(like, array.astype(kind))
 
 
+def packed(x: Any) -> Any:
+    """The same numbers, rows behind each other, as kernels of cards read them; JAX has no others."""
+    name = owner(x)
+    if name == "torch":
+        return x.contiguous()
+    return x if name == "jax" or not on_card(x) else mathematics(x).ascontiguousarray(x)
+
+
 def mathematics(like: Any) -> Any:
     """The module that has the functions (log, linalg) of an array's library."""
     name = owner(like) or (library_of("an argument", like).name if on_card(like) else "")

@@ -4,7 +4,8 @@
     psiphi_linear   its pushforward, linear in the changes; its transpose is the function's pullback
 
 XLA calls the function's loop itself (`xla_handlers.py`), or sends its kernel to a graphics card (`xla_cards.py`). On the host,
-where its version of the FFI is another one, and for what is more than one loop (a rollout), Python is called back.
+where its version of the FFI is another one, and for what is more than one loop (a rollout), Python is called back. On a card
+all kernels of such a function are written down when it is compiled (`runtime/promised.py`), and sent in one call.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from psiphi.foreign import xla_cards, xla_handlers
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
 from psiphi.foreign.numbering import with_axis
 from psiphi.optional import need
+from psiphi.runtime.promised import Ledger
 
 jax: Any = need("jax", "an array of JAX", "psiphi[jax]")
 jnp: Any = need("jax.numpy", "an array of JAX", "psiphi[jax]")
@@ -59,7 +61,11 @@ def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[A
         batch = np.broadcast_shapes(*each)
     except ValueError:
         raise unfit(function, [x.shape for x in arrays]) from None
-    whole = [math.prod(lead) in (1, math.prod(batch)) for lead in each]
+    own = getattr(function, "whole", ())  # arguments that cannot be one row for all
+    whole = [
+        lead == batch if arg.name in own else math.prod(lead) in (1, math.prod(batch))
+        for arg, lead in zip(inputs, each, strict=True)
+    ]
     return [x if fits else jnp.broadcast_to(x, batch + arg.shape) for x, arg, fits in zip(arrays, inputs, whole, strict=True)]
 
 
@@ -85,7 +91,7 @@ def _evaluate(*arrays: Any, function: Any) -> list[Any]:
         if "jax_program" not in known:
             known["jax_program"] = jax.jit(partial(value_p.bind, function=function))
         return known["jax_program"](*arrays)
-    results = function.run(arrays) if any(map(on_card, arrays)) else function(*map(np.asarray, arrays))
+    results = function.on_cards(arrays) if any(map(on_card, arrays)) else function(*map(np.asarray, arrays))
     return [jnp.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
 
 
@@ -97,23 +103,27 @@ def _lower(ctx: Any, *operands: Any, function: Any) -> Any:
 
 
 def _lower_on_cards(ctx: Any, *operands: Any, function: Any) -> Any:
-    """XLA sends the kernel."""
-    if not hasattr(function, "source") and getattr(function, "staged", None) is None:
-        cause = f"{function.name}: within jit on a graphics card, functions of one kernel run, and this is more"
-        raise StateError(cause, 'call it outside of jit, which runs on the card, or jit it under jax.default_device of "cpu"')
+    """XLA sends the kernel, or several."""
     _register_cards()
     if not hasattr(function, "source"):
-        return mlir.lower_fun(partial(_whole_motion, function), multiple_results=True)(ctx, *operands)
+        return mlir.lower_fun(partial(_written_down, function), multiple_results=True)(ctx, *operands)
     return _lowered(xla_cards, ctx, operands, function)
 
 
-def _whole_motion(function: Any, *arrays: Any) -> Any:
-    """A rollout: its numbers of the host are constants of XLA's program."""
-    given = {arg.name: x for arg, x in zip(function.inputs, arrays, strict=True)}
-    block, order, key = function.block(CHARS[str(arrays[0].dtype)], leads(function, [x.shape for x in arrays]))
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shapes(function, arrays, function.outputs)]
-    values = [given[name] if x is None else jnp.asarray(x) for name, x in order]
-    return jax.ffi.ffi_call(xla_cards.TARGET, shapes)(*values, block=np.int64(block), key=key)
+def _written_down(function: Any, *arrays: Any) -> list[Any]:
+    """What the function sends to a card, in one call of XLA's: its numbers of the host are constants of the program, and what
+    its kernels write is made by XLA."""
+    ledger, kind = Ledger(), arrays[0].dtype
+    results = function.on_cards([ledger.argument(x.shape, CHARS[str(kind)]) for x in arrays])
+    order = ledger.order
+    sends = [sent._replace(arrays=[(order[i], inside) for i, inside in sent.arrays]) for sent in ledger.sent]
+    values = [*arrays, *(jnp.asarray(x.numbers) for x in ledger.arrays if x.numbers is not None)]
+    shapes = [jax.ShapeDtypeStruct(x.shape, kind) for x in ledger.arrays if x.is_made]
+    block = xla_cards.block_of(sends)
+    made = jax.ffi.ffi_call(xla_cards.TARGET, shapes)(*values, block=np.int64(block), key=function.name) if shapes else []
+    there = [*values, *made]
+    at = [there[place] for place in order]
+    return [x.of(at) for x in (results if isinstance(results, tuple) else (results,))]
 
 
 def _lowered(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:

@@ -100,11 +100,20 @@ def _run(index: int, *tensors: Any) -> Any:
 def _evaluated(function: Any, tensors: Sequence[Any]) -> Any:
     """On the host by views, on a card by its kernel."""
     if tensors[0].is_cuda:
-        return function.run([x.contiguous() for x in tensors])
+        return function.run([x.contiguous() for x in _spread(function, tensors)])
     results = _at_once(function, list(map(_view, tensors)))
     if isinstance(results, tuple):
         return tuple(torch.from_numpy(np.asarray(x)) for x in results)
     return torch.from_numpy(np.asarray(results))
+
+
+def _spread(function: Any, tensors: Sequence[Any]) -> Sequence[Any]:
+    """Arguments that cannot be one row for all get every batch axis."""
+    if not (own := getattr(function, "whole", ())):
+        return tensors
+    batch = torch.broadcast_shapes(*leads(function, [x.shape for x in tensors]))
+    each = zip(function.inputs, tensors, strict=True)
+    return [x.expand(*batch, *arg.shape) if arg.name in own else x for arg, x in each]
 
 
 def _view(x: Any) -> np.ndarray:

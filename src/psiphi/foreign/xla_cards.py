@@ -3,9 +3,14 @@
 The attribute `block` of a call is the address of
 
     launch, stream's context, push, pop   functions of the driver
-    cards, their table                    a context and a kernel for each
-    blocks, threads                       of the launch
-    numbers, their row                    what the kernel takes besides the addresses of the arrays
+    cards, their contexts
+    launches, their rows                  in order; the most parameters that one has
+
+and a row of
+
+    kernels, blocks, threads              one kernel for each card
+    arrays, their places                  which of XLA's arrays, and how many bytes inside
+    numbers, their row                    what the kernel takes besides
 
 XLA says which stream the call is on, the stream which context it belongs to, and so which card's kernel it is.
 """
@@ -13,23 +18,34 @@ XLA says which stream the call is on, the stream which context it belongs to, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from psiphi.foreign.xla_handlers import GATHER, SIZE, capsule, kept
 from psiphi.runtime import driver, jit
+from psiphi.runtime.promised import Noted
 
 TARGET = "psiphi_card"
 FUNCTIONS = ("cuLaunchKernel", "cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
 WORDS = {  # of a block, in order
-    **{"launch": "ptr", "owner": "ptr", "push": "ptr", "pop": "ptr", "cards": "i64", "table": "ptr"},
-    **{"blocks": "i32", "threads": "i32", "count": "i64", "numbers": "ptr"},
+    **{"launch": "ptr", "owner": "ptr", "push": "ptr", "pop": "ptr", "cards": "i64", "contexts": "ptr"},
+    **{"sends": "i64", "rows": "ptr", "most": "i64"},
 }
-LOADED = "\n".join(
-    f"  %{name}.p = getelementptr i64, ptr %block, i64 {i}\n  %{name} = load {kind}, ptr %{name}.p"
-    for i, (name, kind) in enumerate(WORDS.items())
-)
+LAUNCH = {  # of a row
+    **{"kernels": "ptr", "blocks": "i32", "threads": "i32"},
+    **{"arrays": "i64", "places": "ptr", "count": "i64", "numbers": "ptr"},
+}
+
+
+def _loaded(where: str, words: dict[str, str]) -> str:
+    """The words there, by name."""
+    return "\n".join(
+        f"  %{name}.w = getelementptr i64, ptr %{where}, i64 {i}\n  %{name} = load {kind}, ptr %{name}.w"
+        for i, (name, kind) in enumerate(words.items())
+    )
+
+
 REFUSED = "psiphi: the driver of the graphics card refused a kernel (psiphi info --gpu)"
 
 SEND = f"""
@@ -54,7 +70,7 @@ give:
   ret ptr %no.stream
 go:
   %stream = load ptr, ptr %wanted.stream
-  %status = call i32 @send(ptr %block, ptr %pointers, i64 %all, ptr %stream)
+  %status = call i32 @send(ptr %block, ptr %pointers, ptr %stream)
   %well = icmp eq i32 %status, 0
   br i1 %well, label %done, label %refused
 done:
@@ -76,13 +92,13 @@ refused:                                          ; XLA_FFI_Error_Create_Args: s
 
 @words = private constant [{len(REFUSED) + 1} x i8] c"{REFUSED}\\00"
 
-define i32 @send(ptr %block, ptr %pointers, i64 %all, ptr %stream) nounwind {{
-{LOADED}
+define i32 @send(ptr %block, ptr %pointers, ptr %stream) nounwind {{
+{_loaded("block", WORDS)}
   %context.p = alloca ptr
   store ptr null, ptr %context.p
-  %words = add i64 %all, %count
-  %taken = alloca ptr, i64 %words                 ; the kernel's parameters, by their addresses
-  %nothing = icmp eq i32 %blocks, 0
+  %addresses = alloca i64, i64 %most
+  %taken = alloca ptr, i64 %most                  ; a kernel's parameters, by their addresses
+  %nothing = icmp eq i64 %sends, 0
   br i1 %nothing, label %idle, label %ask
 idle:
   ret i32 0
@@ -102,36 +118,69 @@ look:
 strange:                                          ; CUDA_ERROR_INVALID_CONTEXT
   ret i32 201
 compare:
-  %twice = mul i64 %k, 2
-  %here.p = getelementptr ptr, ptr %table, i64 %twice
+  %here.p = getelementptr ptr, ptr %contexts, i64 %k
   %here = load ptr, ptr %here.p
-  %kernel.p = getelementptr ptr, ptr %here.p, i64 1
-  %kernel = load ptr, ptr %kernel.p
   %is.it = icmp eq ptr %here, %context
-  br i1 %is.it, label %fill, label %other
+  br i1 %is.it, label %begin, label %other
 other:
   %k.next = add i64 %k, 1
   br label %look
-fill:
-  %i = phi i64 [ 0, %compare ], [ %i.next, %body ]
-  %more = icmp slt i64 %i, %words
-  br i1 %more, label %body, label %run
-body:
-  %is.array = icmp slt i64 %i, %all
-  %j = sub i64 %i, %all
-  %array = getelementptr ptr, ptr %pointers, i64 %i
-  %number = getelementptr i64, ptr %numbers, i64 %j
-  %at = select i1 %is.array, ptr %array, ptr %number
-  %place = getelementptr ptr, ptr %taken, i64 %i
-  store ptr %at, ptr %place
-  %i.next = add i64 %i, 1
-  br label %fill
-run:
+begin:
   %pushed = call i32 %push(ptr %context)
+  br label %each
+each:                                             ; the launches, in order
+  %s = phi i64 [ 0, %begin ], [ %s.next, %sent ]
+  %ready = icmp slt i64 %s, %sends
+  br i1 %ready, label %one, label %over
+one:
+  %row.at = mul i64 %s, {len(LAUNCH)}
+  %row = getelementptr i64, ptr %rows, i64 %row.at
+{_loaded("row", LAUNCH)}
+  %kernel.p = getelementptr ptr, ptr %kernels, i64 %k
+  %kernel = load ptr, ptr %kernel.p
+  br label %arrays.next
+arrays.next:
+  %i = phi i64 [ 0, %one ], [ %i.next, %array ]
+  %more = icmp slt i64 %i, %arrays
+  br i1 %more, label %array, label %numbers.next
+array:                                            ; which buffer, and how many bytes inside
+  %pair = mul i64 %i, 2
+  %which.p = getelementptr i64, ptr %places, i64 %pair
+  %which = load i64, ptr %which.p
+  %inside.p = getelementptr i64, ptr %which.p, i64 1
+  %inside = load i64, ptr %inside.p
+  %buffer.p = getelementptr i64, ptr %pointers, i64 %which
+  %buffer = load i64, ptr %buffer.p
+  %address = add i64 %buffer, %inside
+  %address.p = getelementptr i64, ptr %addresses, i64 %i
+  store i64 %address, ptr %address.p
+  %array.p = getelementptr ptr, ptr %taken, i64 %i
+  store ptr %address.p, ptr %array.p
+  %i.next = add i64 %i, 1
+  br label %arrays.next
+numbers.next:
+  %j = phi i64 [ 0, %arrays.next ], [ %j.next, %number ]
+  %others = icmp slt i64 %j, %count
+  br i1 %others, label %number, label %go
+number:
+  %number.p = getelementptr i64, ptr %numbers, i64 %j
+  %behind = add i64 %arrays, %j
+  %place.p = getelementptr ptr, ptr %taken, i64 %behind
+  store ptr %number.p, ptr %place.p
+  %j.next = add i64 %j, 1
+  br label %numbers.next
+go:
   %status = call i32 %launch(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1,
                              i32 0, ptr %stream, ptr %taken, ptr null)
+  %well = icmp eq i32 %status, 0
+  br i1 %well, label %sent, label %over
+sent:
+  %s.next = add i64 %s, 1
+  br label %each
+over:
+  %last = phi i32 [ 0, %each ], [ %status, %go ]
   %popped = call i32 %pop(ptr %context.p)
-  %worse = or i32 %pushed, %status
+  %worse = or i32 %pushed, %last
   ret i32 %worse
 }}
 """
@@ -151,17 +200,23 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     """The address of what the handler needs for n states; an argument with one row has it for all of them."""
     each = zip(function.inputs, leads, strict=True)
     numbers = [*(arg.size * SIZE[char] if math.prod(lead) > 1 else 0 for arg, lead in each), n]
-    empty = not any(arg.size for arg in function.outputs)
-    return block_of(lambda card: function.source.kernel(char, card, n), numbers, 0 if empty else n)
+    places = [(i, 0) for i in range(len(function.inputs) + len(function.outputs))]
+    empty = not n or not any(arg.size for arg in function.outputs)
+    return block_of([] if empty else [Noted(lambda card: function.source.kernel(char, card, n), places, numbers, n)])
 
 
-def block_of(kernel: Callable[[int], Any], numbers: list[int], n: int) -> int:
-    """The same of the kernel of each card, with these numbers behind its arrays."""
+def block_of(sends: Sequence[Noted]) -> int:
+    """The same of kernels that are sent one after the other; their arrays are XLA's, by number."""
     cards = driver.driver()
-    kernels = [kernel(card) for card in range(cards.count)]
-    table = [word for card, kernel in enumerate(kernels) for word in (cards.context(card), kernel.loaded.handle)]
-    blocks = math.ceil(n / kernels[0].grid.states)
-    words = [*map(cards.address, FUNCTIONS), len(kernels), kept(table), blocks, kernels[0].grid.threads]
-    words += [len(numbers), kept(numbers)]
-    assert len(words) == len(WORDS)
-    return kept(words, kernels)
+    rows, alive = list[int](), list[Any]()
+    for kernel, places, numbers, n in sends:
+        kernels = [kernel(card) for card in range(cards.count)]
+        grid = kernels[0].grid
+        rows += [kept([each.loaded.handle for each in kernels]), math.ceil(n / grid.states), grid.threads]
+        rows += [len(places), kept([x for place in places for x in place]), len(numbers), kept(numbers)]
+        alive += kernels
+    most = max((len(places) + len(numbers) for _, places, numbers, _ in sends), default=0)
+    words = [*map(cards.address, FUNCTIONS), cards.count, kept([cards.context(card) for card in range(cards.count)])]
+    words += [len(sends), kept(rows), most]
+    assert len(words) == len(WORDS) and len(rows) == len(LAUNCH) * len(sends)
+    return kept(words, alive)

@@ -239,7 +239,10 @@ class Diagonalised:
 
     def at_energy(self, q: Numbers, nu: Numbers, energy: Numbers) -> Array:
         """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
-        since the mass matrix is the identity. -> (..., nv)"""
+        since the mass matrix is the identity. What no motion can have is refused; of arrays of other libraries it is NaN.
+        -> (..., nv)"""
+        if any(map(is_foreign, (q, nu, energy))):
+            return self._at_energy(q, nu, energy)
         q, nu = self._state("at_energy", q, nu, False)
         wanted = real("at_energy: energy", energy, (), "give a number, or one for each batch element")
         kinetic, left = self.kinetic_energy(q, nu), wanted - self.robot.potential_energy(q)
@@ -248,6 +251,19 @@ class Diagonalised:
             raise StateError(cause, "ask for an energy this configuration can have, of a robot that moves")
         scale = np.sqrt(left / np.where(kinetic > 0.0, kinetic, 1.0))
         return scale[..., None] * nu
+
+    def _at_energy(self, q: Any, nu: Any, energy: Any) -> Any:
+        """The same where nobody looks at the numbers."""
+        if not is_foreign(energy):
+            energy = real("at_energy: energy", energy, (), "give a number")
+        if np.ndim(energy) and is_foreign(energy) != is_foreign(q):
+            cause = f"at_energy: energy is a {type(energy).__name__}, and q a {type(q).__name__}"
+            raise StateError(cause, "give one number, or an array (...) of the library of q")
+        energy = energy if is_foreign(energy) else float(energy)
+        kinetic, left = self.kinetic_energy(q, nu), energy - self.robot.potential_energy(q)
+        m, moves = mathematics(kinetic), kinetic > 0.0
+        scale = (left / m.where(moves, kinetic, 1.0)) ** 0.5  # of less than nothing there is no root
+        return m.where(moves | (left <= 0.0), scale, m.nan)[..., None] * nu
 
     def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
         """- sum m g.c. -> (...)"""

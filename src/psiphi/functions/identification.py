@@ -15,6 +15,7 @@ import numpy as np
 
 from psiphi.arguments import frozen, several
 from psiphi.errors import StateError
+from psiphi.foreign.entering import constant, mathematics
 from psiphi.model.freed import INERTIA, ten
 from psiphi.model.model import Model
 from psiphi.model.skeleton import names_of_entries
@@ -37,10 +38,11 @@ def parameter_names(model: Model, more: tuple[str, ...] = ()) -> tuple[str, ...]
     return (*own, *(f"{name}.{word}" for word in more for name in names_of_entries(model.joints, "v")))
 
 
-def more_columns(words: tuple[str, ...], v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+def more_columns(words: tuple[str, ...], v: Any, a: Any) -> list[Any]:
     """Columns of rotors, of damping and of dry friction: a, v and sign v on the diagonal."""
-    diagonal = {"armature": a, "damping": v, "friction": np.sign(v)}
-    return [diagonal[word][..., None] * np.eye(diagonal[word].shape[-1]) for word in words]
+    diagonal = {"armature": lambda: a, "damping": lambda: v, "friction": lambda: mathematics(v).sign(v)}
+    made = [diagonal[word]() for word in words]
+    return [x[..., None] * constant(x, np.eye(x.shape[-1])) for x in made]
 
 
 def checked_words(more: Any) -> tuple[str, ...]:

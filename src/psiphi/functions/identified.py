@@ -11,8 +11,9 @@ import numpy as np
 from psiphi.arguments import Array, DType, Numbers, Out, is_foreign
 from psiphi.editing.editable import Editable
 from psiphi.errors import StateError
-from psiphi.foreign.entering import full
+from psiphi.foreign.entering import full, mathematics
 from psiphi.functions import guard, identification
+from psiphi.functions.one_link import force_through
 from psiphi.lowering.regression import places
 from psiphi.wording import nearest, shown
 
@@ -51,9 +52,10 @@ class Identified(Editable):
         Y = self._call("regressor", dict(q=q, v=v, a=a), out, dtype, check)
         if not words:
             return Y
-        guard.on_host("regressor, more columns", q, v, a)
-        extra = identification.more_columns(words, np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype))
-        return np.concatenate([Y, *(np.broadcast_to(x, (*Y.shape[:-1], self.nv)) for x in extra)], axis=-1)
+        if not is_foreign(Y):
+            v, a = np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype)
+        m, shape = mathematics(Y), (*Y.shape[:-1], self.nv)
+        return m.concatenate([Y, *(m.broadcast_to(x, shape) for x in identification.more_columns(words, v, a))], -1)
 
     def regressor_blocks(
         self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
@@ -95,7 +97,12 @@ class Identified(Editable):
         known = [body.name for body in self.bodies]
         if not isinstance(link, str) or link not in known:
             raise StateError(f"wrench_regressor: {shown(link)} is no moving link", nearest(link, known))
-        return self._by_units("joint_forces", dict(q=q, v=v, a=a))[..., known.index(link), :, :]
+        if not any(map(is_foreign, (q, v, a))):
+            return self._by_units("joint_forces", dict(q=q, v=v, a=a))[..., known.index(link), :, :]
+        light = self._with_free_inertia
+        function = force_through(light, link, known.index(link))
+        like = next(x for x in (q, v, a) if is_foreign(x))
+        return function.jacobian("parameters")(q, v, a, full(like, light.freed.size, 0.0))
 
     def energy_regressor(self, q: Numbers, v: Numbers) -> Array:
         """e with e . pi = kinetic and potential energy, but for the rotors'. -> (..., 10 bodies)
@@ -110,7 +117,8 @@ class Identified(Editable):
 
     def excitation(self, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()) -> float:
         """How well motions (..., n) tell the base parameters apart: the condition number of their columns of Y, each scaled to
-        length one. 1 is best; above some hundreds noise decides; infinite where a combination is not told at all.
+        length one. 1 is best; above some hundreds noise decides; infinite where a combination is not told at all. Of arrays of
+        other libraries, an array of theirs with this one number.
 
         >>> import numpy as np, psiphi as pp
         >>> robot, rng = pp.load("acrobot"), np.random.default_rng(0)
@@ -118,14 +126,16 @@ class Identified(Editable):
         >>> round(robot.excitation(q, v, a), 1), robot.excitation(q, 0 * v, 0 * a)  # at rest no inertia is told
         (2.0, inf)
         """
-        guard.on_host("excitation", q, v, a)
         base = self.base_parameters(more=more)
-        Y = self.regressor(q, v, a, more=more)[..., base.columns].reshape(-1, base.rank)
-        size = np.linalg.norm(Y, axis=0)
-        if not np.isfinite(Y).all() or not size.all() or len(Y) < base.rank:
-            return np.inf
-        w = np.linalg.svd(np.linalg.qr(Y / size, mode="r"), compute_uv=False)
-        return float(w[0] / w[-1]) if w[-1] > 0.0 else np.inf
+        Y = self.regressor(q, v, a, more=more)[..., base.columns].reshape((-1, base.rank))
+        if Y.shape[0] < base.rank:
+            return full(Y, 1, np.inf)[0] if is_foreign(Y) else np.inf
+        m, size = mathematics(Y), (Y * Y).sum(0) ** 0.5
+        told = m.isfinite(Y).all() & (size > 0.0).all()  # an unbounded number, or a column of zeros: no combination is
+        scaled = m.where(told, Y / m.where(size > 0.0, size, 1.0), 0.0)
+        w = m.linalg.svd(m.linalg.qr(scaled)[1])[1]
+        found = m.where(w[-1] > 0.0, w[0] / m.where(w[-1] > 0.0, w[-1], 1.0), np.inf)
+        return found if is_foreign(Y) else float(found)
 
     def _by_units(self, name: str, state: dict[str, Any]) -> Array:
         """What is linear in all inertias, of each of their numbers alone: one axis more, the last."""

@@ -14,9 +14,10 @@ first (what a step is), then
     differentiated.py   the derivatives of a rollout as rollouts: alongside, and backwards
     curving.py       second ones: the changes of gradients
     sensitivity.py   all of them run: gradients of a motion, and the effect of changes
-    card_gradients.py   first ones on a graphics card
+    card_gradients.py   all of them on a graphics card
     stepping.py      one step alone, as a function: `robot.step`
     compiled_coordinates.py   configurations moved and compared, as functions for arrays that are not NumPy's
     handled.py       a step with everything a hand can change as an input: what runs in a live page
+    joint_slopes.py  the laws of one joint with their slopes, as functions
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
 """

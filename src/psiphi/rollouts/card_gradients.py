@@ -7,9 +7,9 @@ next run again, from checkpoints in between where they do not fit into ROOM. Bet
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from psiphi.closed.system import System
 from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Rollout
 from psiphi.errors import StateError
+from psiphi.rollouts.curving import Curving, tangent_turn
 from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.on_cards import CardPlace, CardRunner
@@ -27,7 +28,8 @@ from psiphi.sweeps.program import PARAMETERS, Argument
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
 Places = dict[str, CardPlace]
-Piece = tuple[int, int, CardPlace, CardPlace]  # steps a ... b, and where the states that they begin with are
+Piece = tuple[int, int, list[CardPlace]]  # steps a ... b, and where the states that they begin with are
+Advance = Callable[[list[CardPlace], int, int, int, list[CardPlace]], None]  # from a state, at step, steps, every, results
 
 
 class CardSensitivity:
@@ -43,6 +45,7 @@ class CardSensitivity:
             cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
             raise StateError(cause, "give arrays of the host")
         self.machine = own
+        self.rooms: dict[tuple[int, int, int], list[tuple[Any, CardPlace]]] = {}  # of states between samples
 
     def _place(self, x: Any, called: str, shape: tuple[int, ...], whole: bool = True) -> CardPlace:
         """Where numbers (*batch, *shape) of the card are; those that are not `whole` may be one row (table) for all motions."""
@@ -71,29 +74,60 @@ class CardSensitivity:
 
     def back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, Any]:
         """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none."""
-        r, machine = self.runner, Backwards(self.machine, names)
+        machine = Backwards(self.machine, names)
         held = {**self.sizes, **{name: self.size(name) for name in machine.once}}
+        found = self._reversed(machine, names, held, self._pieces([self.q, self.v], self._advance), weights, {})
+        for name in STATE:
+            if weights.get(name) is not None:
+                found[name] = found[name] + weights[name][..., 0, :]
+        return found
+
+    def curve(self, names: tuple[str, ...], weights: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+        """What these gradients change by, for changes of places as in `along`: forward over backward."""
+        machine, along = Curving(self.machine, names), CardAlong(self.machine, names)
+        row = self._changes(names, changes)
+        moved = self._beside(along, row, 1 + self.steps // self.every)
+        held = {f"{name}_bar": size for name, size in self.sizes.items()} | self.sizes
+        held |= {name: self.size(name) for name in machine.once}
+        pieces = self._pieces([self.q, self.v, *(place for _, place in moved)], partial(self._advance_beside, along, row))
+        found = self._reversed(machine, names, held, pieces, weights, row)
+        return {name: x for name, x in found.items() if name not in (f"{each}_bar" for each in STATE)}
+
+    def _reversed(
+        self,
+        machine: Backwards | Curving,
+        names: tuple[str, ...],
+        held: dict[str, int],
+        pieces: Iterator[Piece],
+        weights: Mapping[str, Any],
+        dots: Places,
+    ) -> dict[str, Any]:
+        """What reversed steps leave: what they hold on to, (*batch, n), and what they give anew, (*batch, steps, n). Behind q
+        and v a piece may have what these change by; `dots` are the changes of the other places."""
+        r = self.runner
         rooms = [{name: r.empty(1, size) for name, size in held.items()} for _ in range(2)]
         table = {name: r.empty(self.steps, self.size(name)) for name in machine.anew}
         given = {name: self._sampled(x, f"{name}_weight", name) for name, x in weights.items() if x is not None}
         nothing = {name: r.zeros(size) for name, size in held.items()}
         bar, turn = nothing, 0
         fixed = [r.places[name] for name in self.plan.given if name not in STATE]
-        for a, b, q, v in self._pieces():
+        fixed += [dots[name] for name in machine.once if name in dots]
+        later = [dots[name] for name in machine.anew if name in dots]
+        for a, b, states in pieces:
             for low, high, weight in self._weighed(a, b, nothing | given, nothing):
-                each = [q.at(low - a), v.at(low - a), *(r.places[name].at(low) for name in self.plan.tables)]
+                state, change = [place.at(low - a) for place in states[:2]], [place.at(low - a) for place in states[2:]]
+                each = [*state, *(r.places[name].at(low) for name in self.plan.tables)]
+                change += [place.at(low) for place in later]
                 ends = {name: place for name, (_, place) in rooms[turn].items()}
                 out = [*(place.held for place in ends.values()), *(place.back(high - 1) for _, place in table.values())]
-                rows = [*(place.back(high - low - 1) for place in each), *weight]
+                last = high - low - 1
+                rows = [*(place.back(last) for place in each), *weight, *(place.back(last) for place in change)]
                 r.launch(machine, names, [*fixed, *bar.values(), *rows, *out], high - low, 1)
                 bar, turn = ends, 1 - turn
         found = {name: r.ready(x) for name, (x, _) in table.items()}
         for name, size in held.items():
             none = bar is nothing or not r.count
             found[name] = self._zeros(size) if none else r.ready(rooms[1 - turn][name][0])[..., 0, :]
-        for name in STATE:
-            if weights.get(name) is not None:
-                found[name] = found[name] + weights[name][..., 0, :]
         return found
 
     def _zeros(self, size: int) -> Any:
@@ -108,33 +142,61 @@ class CardSensitivity:
         """The change of the numbers of the first q (*batch, nq) along a tangent vector."""
         return self._turned(change, "the change of q", "nv", "rate")
 
-    def _turned(self, x: Any, called: str, size: str, wanted: str) -> Any:
+    def _turned(self, x: Any, called: str, size: str, wanted: str, *more: Any) -> Any:
         r = self.runner
         if r.plant.manifold.is_flat:
             return x
-        place = self._place(x, called, (getattr(r.plant, size),), whole=False)
-        array, out = r.empty(1, r.plant.nv if wanted == "slope" else r.plant.nq)
-        r.launch(TangentStep(self.machine, wanted), (wanted,), [self.q, place, out], 1, 1)
+        places = [self._place(y, called, (getattr(r.plant, size),), whole=False) for y in (x, *more)]
+        array, out = r.empty(1, r.plant.nq if wanted == "rate" else r.plant.nv)
+        r.launch(TangentStep(self.machine, wanted), (wanted,), [self.q, *places, out], 1, 1)
         return r.ready(array)[..., 0, :]
+
+    def turned(self, q_turn: Any, q_bar: Any, change: Any) -> Any:
+        """What `tangent(q_bar)` changes by where q_bar changes by q_turn and the numbers of the first q by `change`."""
+        return self._turned(q_turn, "q_turn", "nq", "turn", q_bar, change)
 
     def along(self, changes: Mapping[str, Any]) -> tuple[Any, Any]:
         """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
-        r, sizes = self.runner, self.sizes
         machine = CardAlong(self.machine, names := tuple(name for name in self.names if name in changes))
-        row = {name: r.zeros(size) for name, size in sizes.items()}
+        made = self._beside(machine, self._changes(names, changes), 1 + self.steps // self.every)
+        dq, dv = (self.runner.ready(array) for array, _ in made)
+        return dq, dv
+
+    def _changes(self, names: tuple[str, ...], changes: Mapping[str, Any]) -> Places:
+        """The changes of the state and of these places; zero where none is given."""
+        row = {name: self.runner.zeros(size) for name, size in self.sizes.items()}
+        row |= {name: self.runner.zeros(self.size(name)) for name in names}
         for name, x in changes.items():
-            size = sizes.get(name) or self.size(name)
+            size = self.sizes.get(name) or self.size(name)
             shape = (self.steps, size) if name in self.plan.tables else (size,)
             row[name] = self._place(x, f"the change of {name}", shape, whole=False)
-        made = [r.empty(1 + self.steps // self.every, size) for size in sizes.values()]
-        values = [r.empty(1, size) for size in sizes.values()]  # of the motion itself, once more
-        once = [self.q, self.v, row["q"], row["v"], *(r.places[name] for name in self.plan.given if name not in STATE)]
-        once += [row[name] for name in machine.once]
-        each = [*(r.places[name] for name in self.plan.tables), *(row[name] for name in machine.anew)]
+        return row
+
+    def _beside(self, machine: CardAlong, row: Places, rows: int) -> list[tuple[Any, CardPlace]]:
+        """(dq, dv) of all samples."""
+        r = self.runner
+        values = [r.empty(1, size) for size in self.sizes.values()]  # of the motion itself, once more
+        made = [r.empty(rows, size) for size in self.sizes.values()]
         out = [*(place.held for _, place in values), *(place for _, place in made)]
-        r.launch(machine, names, [*once, *each, *out], self.steps, self.every)
-        dq, dv = (r.ready(array) for array, _ in made)
-        return dq, dv
+        self._advance_beside(machine, row, [self.q, self.v, row["q"], row["v"]], 0, self.steps, self.every, out)
+        return made
+
+    def _advance(self, first: list[CardPlace], start: int, steps: int, every: int, out: list[CardPlace]) -> None:
+        """The motion from its state at step `start`: that, and every `every`-th of `steps` after it."""
+        self.runner.advance(first[0], first[1], start, steps, every, out)
+
+    def _advance_beside(
+        self, machine: CardAlong, row: Places, first: list[CardPlace], start: int, steps: int, every: int, out: list[CardPlace]
+    ) -> None:
+        """The same with what it changes by."""
+        r = self.runner
+        once = [
+            *first,
+            *(r.places[name] for name in self.plan.given if name not in STATE),
+            *(row[name] for name in machine.once),
+        ]
+        each = [*(r.places[name] for name in self.plan.tables), *(row[name] for name in machine.anew)]
+        r.launch(machine, machine.names, [*once, *(place.at(start) for place in each), *out], steps, every)
 
     def _weighed(
         self, a: int, b: int, given: dict[str, CardPlace], nothing: dict[str, CardPlace]
@@ -149,27 +211,31 @@ class CardSensitivity:
         if a < b:
             yield a, b, [nothing[name] for name in STATE]
 
-    def _pieces(self) -> Iterator[Piece]:
-        """The last first."""
+    def _pieces(self, states: list[CardPlace], advance: Advance) -> Iterator[Piece]:
+        """The last first, of samples of q and v, or of these and what they change by."""
         if self.every == 1:
-            yield from [(0, self.steps, self.q, self.v)] if self.steps else []
+            yield from [(0, self.steps, states)] if self.steps else []
             return
         for k in reversed(range(self.steps // self.every)):
-            yield from self._again(self.q.at(k), self.v.at(k), k * self.every, (k + 1) * self.every)
+            yield from self._again([place.at(k) for place in states], advance, k * self.every, (k + 1) * self.every)
 
-    def _again(self, q: CardPlace, v: CardPlace, a: int, b: int) -> Iterator[Piece]:
-        """The steps a ... b once more from (q, v): all of them, or some checkpoints and then what lies between."""
-        r = self.runner
-        stride = -(-(b - a) // max(2, ROOM // max(1, r.count * sum(self.sizes.values()))))
+    def _again(self, first: list[CardPlace], advance: Advance, a: int, b: int, depth: int = 0) -> Iterator[Piece]:
+        """The steps a ... b once more from a state: all of them, or some checkpoints and then what lies between. What one
+        stretch is done with, the next one overwrites: on a stream work is in order."""
+        r, sizes = self.runner, [*self.sizes.values()] * (len(first) // 2)
+        stride = -(-(b - a) // max(2, ROOM // max(1, r.count * sum(sizes))))
         starts = range(a, b, stride)
-        made = [r.empty(len(starts), size) for size in self.sizes.values()]
-        Q, V = (place for _, place in made)
-        r.advance(q, v, a, stride * (len(starts) - 1), stride, [Q, V])
+        key = depth, len(starts), len(first)
+        if key not in self.rooms:
+            self.rooms[key] = [r.empty(len(starts), size) for size in sizes]
+        states = [place for _, place in self.rooms[key]]
+        advance(first, a, stride * (len(starts) - 1), stride, states)
         if stride == 1:
-            yield a, b, Q, V
+            yield a, b, states
             return
         for i in reversed(range(len(starts))):
-            yield from self._again(Q.at(i), V.at(i), starts[i], min(b, starts[i] + stride))
+            at = [place.at(i) for place in states]
+            yield from self._again(at, advance, starts[i], min(b, starts[i] + stride), depth + 1)
 
 
 class CardAlong(Along):
@@ -182,8 +248,8 @@ class CardAlong(Along):
 
 @dataclass(frozen=True, eq=False)
 class TangentStep:
-    """Tangent vectors of q and its nq numbers, in a step of one block: the `rate` of these along a vector, or the `slope` along
-    all vectors, from that by the numbers."""
+    """Tangent vectors of q and its nq numbers, in a step of one block: the `rate` of these along a vector; the `slope` along
+    all vectors, from that by the numbers; the `turn` of that slope, where the numbers' slope turns and they move."""
 
     machine: Machine
     wanted: str
@@ -195,6 +261,9 @@ class TangentStep:
         rules = {
             "rate": lambda q, x: {"rate": m.rate(q, x)},
             "slope": lambda q, x: {"slope": [(m.rate(q, unit) * x).sum() for unit in np.eye(m.nv)]},
+            "turn": lambda q, x, slope, moved: {"turn": tangent_turn(m, q, x, slope, moved)},
         }
-        code = trace(self.wanted, {"q": m.nq, "x": m.nv if self.wanted == "rate" else m.nq}, rules[self.wanted])
-        return Rollout(BlockFrame({self.wanted: (code, {})}), (self.wanted,), ("q", "x"), (), (self.wanted,), first=())
+        sizes = {"q": m.nq, "x": m.nv if self.wanted == "rate" else m.nq}
+        sizes |= {"slope": m.nq, "moved": m.nq} if self.wanted == "turn" else {}
+        code = trace(self.wanted, sizes, rules[self.wanted])
+        return Rollout(BlockFrame({self.wanted: (code, {})}), (self.wanted,), tuple(sizes), (), (self.wanted,), first=())

@@ -8,14 +8,19 @@ Forward over backward: for one change of everything the change of all gradients,
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
+
+import numpy as np
 
 from psiphi.emitters.joined import BlockFrame, Named
 from psiphi.emitters.rollout import Rollout
+from psiphi.model.manifold import Manifold
 from psiphi.rollouts.differentiated import STATE, DifferentiatedMachine
 from psiphi.rollouts.parts import trace
-from psiphi.spatial.screws import add
+from psiphi.spatial.duals import rate_of_change
+from psiphi.spatial.entries import entries
+from psiphi.spatial.screws import add, dot
 from psiphi.tape.differentiate import push
 
 
@@ -66,3 +71,19 @@ class Curving(DifferentiatedMachine):
         each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE), *(f"{name}_dot" for name in (*STATE, *self.anew)))
         sample = (*(f"{name}_bar" for name in STATE), *(f"{name}_turn" for name in (*turning, *self.anew)))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
+
+
+def tangent_turn(m: Manifold, q: Any, turn: Any, slope: Any, moved: Any) -> list[Any]:
+    """What a gradient along every tangent vector, <rate(q, unit), slope>, changes by where the slope turns and q moves: on
+    arrays (..., nq), and on tapes."""
+    found = dict(zip(m.flat[1].tolist(), (turn[..., i][()] for i in m.flat[0].tolist()), strict=True))
+    for joint in m.bent:
+        at, turns, slopes, way = (entries(x[..., joint.q_slice]) for x in (q, turn, slope, moved))
+        for k, unit in enumerate(np.eye(joint.row.nv).tolist(), joint.v_slice.start):
+            rate = partial(_rate, joint.row, unit)
+            found[k] = dot(rate(at), turns) + dot(rate_of_change(rate, at, way), slopes)
+    return [found[k] for k in range(m.nv)]
+
+
+def _rate(row: Any, v: list[float], q: list[Any]) -> list[Any]:
+    return row.rate(q, v)

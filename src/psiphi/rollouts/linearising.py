@@ -7,109 +7,124 @@ A state changes by x = (δ, δv): q by the tangent vector δ, as `robot.integrat
                  da = a_q T⁺ dq + a_v dv + a_tau dtau, with dq = T(q) δ, T(q) δ = rate(q, δ), and the last one is brought back;
                  of embedded loops, which a stage may leave open, da is that by the numbers of q
 
-ad_v is the bracket of a curved joint (a ball, a plane, a flying base), zero where q is a vector space.
+ad_v is the bracket of a curved joint (a ball, a plane, a flying base), zero where q is a vector space. Slopes are those of
+compiled functions (`joint_slopes.py`, forward dynamics), products those of the arrays' library: all of it runs where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import is_foreign, on_card
+from psiphi.arguments import batch_axes, is_foreign, on_card
 from psiphi.control.law import reads
 from psiphi.errors import StateError
-from psiphi.foreign.entering import constant, is_followed
-from psiphi.model.definitions import stacked
-from psiphi.model.manifold import Manifold
+from psiphi.foreign.entering import check_kind, enter, full, is_traced, mathematics, numbers, packed
+from psiphi.functions.differentiable import Differentiable
+from psiphi.rollouts import joint_slopes
 from psiphi.rollouts.integrators import course
-from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state
-from psiphi.tape.differentiate import push
-from psiphi.tape.evaluation import evaluate
-from psiphi.tape.tape import Tape
+from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state, seconds
+from psiphi.runtime.launching import one_kind, views_of
+from psiphi.sweeps.program import Argument
 
-Pair = tuple[np.ndarray, np.ndarray]
+Pair = tuple[Any, Any]
+Lead = tuple[int, ...]
+NAME = "linearize"
 
 
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
-    like = _library(q, v, tau)
-    given = read_state("linearize", robot, q, v, tau)
+    method = checked(method, NAME)
+    if any(map(is_foreign, (q, v, tau, dt))):
+        (q, v, tau), h = _theirs(robot, (q, v, tau), dt)
+        return _split(robot, _grown(robot, q, v, tau, h, method))
+    given = read_state(NAME, robot, q, v, tau)
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
-    method, h = checked(method, "linearize"), None if dt is None else read_dt(dt, "linearize")
-    lead = fit("linearize", given, h, robot._more)
+    h = None if dt is None else read_dt(dt, NAME)
+    lead = fit(NAME, given, h, robot._more)
     q, v, tau = (np.broadcast_to(x.astype(float), (*lead, x.shape[-1])) for x in given)
-    robot.upright("linearize", q)
-    grown = _at_once(robot, q, v, tau) if h is None else _after_step(robot, q, v, tau, h, method)
-    nv = robot.nv
-    return _home(like, grown[..., : 2 * nv].astype(kind), grown[..., 2 * nv :].astype(kind))
-
-
-def _library(*values: Any) -> Any:
-    """The first array of torch or JAX, whose library the matrices are to be of; refused where these are differentiated."""
-    if any(map(is_followed, values)):
-        cause = "linearize: its matrices have no derivatives of their own, and torch or JAX follows these arrays to have some"
-        slopes = 'robot.function("forward_dynamics").jacobian("q", "v", "tau") has them'
-        raise StateError(cause, f"give arrays that are not followed (x.detach(), outside of jit and grad); {slopes}")
-    return next((x for x in values if is_foreign(x)), None)
-
-
-def _home(like: Any, *matrices: np.ndarray) -> Pair:
-    """In the library that the state came from."""
-    A, B = matrices if like is None else (constant(like, x) for x in matrices)
-    return A, B
-
-
-def _slopes(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """[a_q a_v a_tau]."""
-    return np.concatenate(robot.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau, *robot._more), axis=-1)
+    robot.upright(NAME, q)
+    A, B = _split(robot, _grown(robot, q, v, tau, None if h is None else h[..., None], method))
+    return A.astype(kind), B.astype(kind)
 
 
 def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
-    like = _library(q, v, tau)
-    q, v, tau = (np.asarray(x) if is_foreign(x) and not on_card(x) else x for x in (q, v, tau))
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
-    lead, nv = by_q.shape[:-2], system.nv
-    q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in system._state(q=q, v=v))
-    A = np.concatenate([_moved(system.robot, q, v), np.concatenate([by_q, by_v], axis=-1)], axis=-2)
-    return _home(like, A, np.concatenate([np.zeros((*lead, nv, by_tau.shape[-1])), by_tau], axis=-2))
+    lead, nv = tuple(by_q.shape[:-2]), system.nv
+    state = (q, v) if any(map(is_foreign, (q, v))) else system._state(q=q, v=v)
+    q, v = (_spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
+    join = mathematics(by_q).concatenate
+    A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)
+    return A, join([_filled(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
 
 
-def _at_once(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    top = _moved(robot, q, v)
-    top = np.concatenate([top, np.zeros((*top.shape[:-1], robot.nv))], axis=-1)
-    return np.concatenate([top, _slopes(robot, q, v, tau)], axis=-2)
+def _theirs(robot: Any, values: Sequence[Any], dt: Any) -> tuple[list[Any], Any]:
+    """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch; dt or None."""
+    inputs = Argument("q", (robot.nq,)), Argument("v", (robot.nv,)), Argument("tau", (robot.nv,)), Argument("dt", (1,))
+    given = [packed(x) for x in ((*values, dt) if is_foreign(dt) else values)]
+    asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
+    like = next(x for x in given if is_foreign(x))
+    if any(map(on_card, given)) and not any(map(is_traced, given)):
+        seen = [x.detach() if hasattr(x, "detach") else x for x in given]
+        one_kind(NAME, asked.inputs, views_of(NAME, asked.inputs, seen), None)
+    m, kind = mathematics(like), str(like.dtype).removeprefix("torch.")
+    for i, x in enumerate(given):
+        given[i] = x = x if is_foreign(x) else m.asarray(numbers(asked, i, x).astype(kind))
+        check_kind(asked, i, x.shape, own := str(x.dtype).removeprefix("torch."))
+        if own != kind:
+            raise StateError(f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}", "give arrays of one type")
+    lead = batch_axes(NAME, {arg.name: tuple(x.shape[:-1]) for arg, x in zip(asked.inputs, given, strict=True)})
+    h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
+    return [_spread(x, (*lead, x.shape[-1])) for x in given[:3]], h
 
 
-def _moved(robot: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _split(robot: Any, grown: Any) -> Pair:
+    return grown[..., : 2 * robot.nv], grown[..., 2 * robot.nv :]
+
+
+def _grown(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str) -> Any:
+    """[A B]."""
+    return _at_once(robot, q, v, tau) if h is None else _after_step(robot, q, v, tau, h, method)
+
+
+def _slopes(robot: Any, q: Any, v: Any, tau: Any) -> Any:
+    """[a_q a_v a_tau]."""
+    by = robot.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau, *robot._more)
+    return mathematics(by[0]).concatenate([*by], -1)
+
+
+def _at_once(robot: Any, q: Any, v: Any, tau: Any) -> Any:
+    join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
+    top = join([_moved(robot, q, v), _filled(q, (*lead, nv, nv), 0.0)], -1)
+    return join([top, _slopes(robot, q, v, tau)], -2)
+
+
+def _moved(robot: Any, q: Any, v: Any) -> Any:
     """[-ad_v I]: δ' of x = (δ, δv)."""
-    nv, lead = robot.nv, q.shape[:-1]
-    top = np.zeros((*lead, nv, 2 * nv))
-    top[..., nv : 2 * nv] = np.eye(nv)
-    for joint in robot.manifold.bent:
-        own = joint.v_slice
-        top[..., own, own] = _bracket(joint.row, q[..., joint.q_slice], v[..., own])
-    return top
+    join, lead, nv, rows = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv, []
+    for mine, own, number in ChangingManifold(robot).parts:
+        n = own.stop - own.start
+        if number is None:
+            rows.append(_filled(q, (*lead, n, nv), 0.0))
+            continue
+        turned = _sloped(robot, number, "bracket", q[..., mine], v[..., own])
+        rows.append(join([_filled(q, (*lead, n, own.start), 0.0), turned, _filled(q, (*lead, n, nv - own.stop), 0.0)], -1))
+    return join([join(rows, -2), _spread(_eye(q, nv), (*lead, nv, nv))], -1)
 
 
-def _bracket(row: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """-ad_v: T(q) (δ' - δv) = d rate(q, v)[T δ] - d rate(q, δ)[T v], since d/ds and d/dt of q commute."""
-    units = [np.broadcast_to(unit, v.shape) for unit in np.eye(row.nv)]
-    T = _jacobian(row.rate, q, v)[1]
-    moved = (T @ v[..., None])[..., 0]
-    turned = [(_jacobian(row.rate, q, unit)[0] @ moved[..., None])[..., 0] for unit in units]
-    return _undone(T, _jacobian(row.rate, q, v)[0] @ T - np.stack(turned, axis=-1))
-
-
-def _after_step(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: np.ndarray, method: str) -> np.ndarray:
-    nv, lead = robot.nv, q.shape[:-1]
-    m, eye = ChangingManifold(robot.manifold), np.broadcast_to(np.eye(3 * nv), (*lead, 3 * nv, 3 * nv))
-    start = m.rate(Changing(q, np.zeros((*lead, robot.nq, 3 * nv))), Changing(np.zeros_like(v), eye[..., :nv, :])).change
+def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str) -> Any:
+    nv, lead, join = robot.nv, tuple(q.shape[:-1]), mathematics(q).concatenate
+    m, eye = ChangingManifold(robot), _spread(_eye(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
+    still, rest = _filled(q, (*lead, robot.nq, 3 * nv), 0.0), _filled(q, (*lead, nv), 0.0)
+    start = m.rate(Changing(q, still), Changing(rest, eye[..., :nv, :])).change
     state = {"q": Changing(q, start), "v": Changing(v, eye[..., nv : 2 * nv, :])}
-    at: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h[..., None]}
+    at: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h}
     for item in course(method, False):
         if callable(item):
             at |= item(m, *(at[name] for name in reads(item)))  # type: ignore[arg-type]
@@ -117,7 +132,7 @@ def _after_step(robot: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: np
         at["u"] = at["v"]
         if isinstance(item, int):
             at["a"] = _accelerated(robot, m, at["q"], at["v"], Changing(tau, eye[..., 2 * nv :, :]))
-    return np.concatenate([m.tangent(at["q"]), at["v"].change], axis=-2)
+    return join([m.tangent(at["q"]), at["v"].change], -2)
 
 
 def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau: Changing) -> Changing:
@@ -125,11 +140,13 @@ def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau:
     values = q.value, v.value, tau.value
     a = robot.forward_dynamics(*values)
     if not m.m.compound:
-        return Changing(a, _slopes(robot, *values) @ np.concatenate([m.tangent(q), v.change, tau.change], axis=-2))
-    given = [np.asarray(x)[..., None, :] for x in (*values, *robot._more)]  # one more batch axis, of the changes
-    columns = [np.swapaxes(x.change, -1, -2) for x in (q, v, tau)]
-    along = robot.function("forward_dynamics").pushforward("q", "v", "tau")(*given, *columns)
-    return Changing(a, np.swapaxes(along, -1, -2))
+        here = mathematics(a).concatenate([m.tangent(q), v.change, tau.change], -2)
+        return Changing(a, _slopes(robot, *values) @ here)
+    columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
+    lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
+    given = [_spread(x[..., None, :], (*lead, x.shape[-1])) for x in (*values, *robot._more)]
+    along = _run(robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns])
+    return Changing(a, along.swapaxes(-1, -2))
 
 
 class Changing:
@@ -137,7 +154,7 @@ class Changing:
 
     __array_ufunc__ = None  # NumPy leaves the arithmetic to us
 
-    def __init__(self, value: np.ndarray, change: np.ndarray):
+    def __init__(self, value: Any, change: Any):
         self.value, self.change = value, change
 
     def __add__(self, other: Changing) -> Changing:
@@ -148,74 +165,104 @@ class Changing:
 
     def __mul__(self, c: Any) -> Changing:
         """By numbers, which do not change."""
-        return Changing(self.value * c, self.change * (c[..., None] if np.ndim(c) else c))
+        return Changing(self.value * c, self.change * (c[..., None] if getattr(c, "ndim", 0) else c))
 
     __rmul__ = __mul__
 
 
-class ChangingManifold:
-    """The configuration manifold, for arrays that carry their change."""
+class Stretch(NamedTuple):
+    """Where joints stand in q and in v: one that is curved, by its number, or several in a row that are not."""
 
-    def __init__(self, m: Manifold):
-        self.m = m
+    q: slice
+    v: slice
+    number: int | None
+
+
+class ChangingManifold:
+    """The configuration manifold of a robot, for arrays that carry their change."""
+
+    def __init__(self, robot: Any):
+        self.robot, self.m = robot, robot.manifold
+
+    @cached_property
+    def parts(self) -> list[Stretch]:
+        """All of q and v, in order."""
+        found = [Stretch(joint.q_slice, joint.v_slice, number) for number, joint in enumerate(self.m.bent)]
+        for i, k in zip(*(x.tolist() for x in self.m.flat), strict=True):
+            last = found[-1] if found else Stretch(slice(0, 0), slice(0, 0), 0)
+            if last.number is None and (last.q.stop, last.v.stop) == (i, k):
+                found[-1] = Stretch(slice(last.q.start, i + 1), slice(last.v.start, k + 1), None)
+            else:
+                found.append(Stretch(slice(i, i + 1), slice(k, k + 1), None))
+        return sorted(found, key=lambda part: part.v.start)
 
     def rate(self, q: Changing, v: Changing) -> Changing:
-        return v if self.m.is_flat else self._by_joint("rate", q, v)
+        return v if self.m.is_flat else self._by_part("rate", q, v)
 
     def exp(self, q: Changing, v: Changing) -> Changing:
-        return q + v if self.m.is_flat else self._by_joint("exp", q, v)
+        return q + v if self.m.is_flat else self._by_part("exp", q, v)
 
     def unit(self, q: Changing) -> Changing:
-        change = q.change.copy()
-        for joint in self.m.bent:
-            if joint.row.unit is not list:
-                own = joint.q_slice
-                change[..., own, :] = _jacobian(joint.row.unit, q.value[..., own])[0] @ q.change[..., own, :]
-        return Changing(self.m.unit(q.value), change)
+        return q if self.m.is_flat else self._by_part("unit", q)
 
-    def tangent(self, q: Changing) -> np.ndarray:
+    def tangent(self, q: Changing) -> Any:
         """T⁺ dq: the change as a tangent vector."""
         if self.m.is_flat:
             return q.change
-        out = np.empty((*q.change.shape[:-2], self.m.nv, q.change.shape[-1]))
-        out[..., self.m.flat[1], :] = q.change[..., self.m.flat[0], :]
-        for joint in self.m.bent:
-            here = q.value[..., joint.q_slice]
-            T = _jacobian(joint.row.rate, here, np.zeros((*here.shape[:-1], joint.row.nv)))[1]
-            out[..., joint.v_slice, :] = _undone(T, q.change[..., joint.q_slice, :])
-        return out
+        rows = []
+        for mine, _, number in self.parts:
+            change = q.change[..., mine, :]
+            rows.append(change if number is None else _sloped(self.robot, number, "tangent", q.value[..., mine]) @ change)
+        return mathematics(q.value).concatenate(rows, -2)
 
-    def _by_joint(self, law: str, q: Changing, v: Changing) -> Changing:
-        (i, k), moved = self.m.flat, v.change
-        change = np.empty_like(q.change)
-        change[..., i, :] = moved[..., k, :] + (q.change[..., i, :] if law == "exp" else 0.0)
-        for joint in self.m.bent:
-            mine, own = joint.q_slice, joint.v_slice
-            by_q, by_v = _jacobian(getattr(joint.row, law), q.value[..., mine], v.value[..., own])
-            change[..., mine, :] = by_q @ q.change[..., mine, :] + by_v @ moved[..., own, :]
-        return Changing(getattr(self.m, law)(q.value, v.value), change)
+    def _by_part(self, law: str, q: Changing, v: Changing | None = None) -> Changing:
+        values, changes = [], []
+        for mine, own, number in self.parts:
+            given = [Changing(q.value[..., mine], q.change[..., mine, :])]
+            given += [] if v is None else [Changing(v.value[..., own], v.change[..., own, :])]
+            moved = _flat(law, *given) if number is None else self._bent(law, number, given)
+            values.append(moved.value)
+            changes.append(moved.change)
+        join = mathematics(q.value).concatenate
+        return Changing(join(values, -1), join(changes, -2))
 
-
-def _undone(T: np.ndarray, dq: np.ndarray) -> np.ndarray:
-    """x with T x = dq, for a change dq along the manifold (what leads off it is left out)."""
-    back = np.swapaxes(T, -1, -2)
-    return np.linalg.solve(back @ T, back @ dq)
-
-
-def _jacobian(law: Callable, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The derivatives of a joint's law by each of its vectors, (..., m, n): of its tape, on arrays."""
-    tape, nodes, rows = _traced(law, tuple(x.shape[-1] for x in arrays))
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    numbers = evaluate(tape, nodes, lambda place, i: arrays[int(place)][..., i])
-    whole = stacked(numbers, lead).reshape(*lead, rows, -1)
-    return np.split(whole, np.cumsum([x.shape[-1] for x in arrays])[:-1], axis=-1)
+    def _bent(self, law: str, number: int, given: list[Changing]) -> Changing:
+        if law == "unit" and self.m.bent[number].row.unit is list:
+            return given[0]
+        value, *by = _sloped(self.robot, number, law, *(x.value for x in given))
+        change = by[0] @ given[0].change
+        for slope, x in zip(by[1:], given[1:], strict=True):
+            change = change + slope @ x.change
+        return Changing(value, change)
 
 
-@lru_cache(maxsize=64)
-def _traced(law: Callable, sizes: tuple[int, ...]) -> tuple[Tape, list[int], int]:
-    """A tape, its nodes row by row, and how many rows there are."""
-    tape = Tape()
-    leaves = [[tape.leaf(str(place), i) for i in range(size)] for place, size in enumerate(sizes)]
-    results = [tape.operand(x) for x in law(*leaves)]
-    columns = [push(tape, results, {leaf.index: 1.0}) for group in leaves for leaf in group]
-    return tape, [tape.operand(column[r]) for r in range(len(results)) for column in columns], len(results)
+def _flat(law: str, q: Changing, v: Changing | None = None) -> Changing:
+    """The laws where q is a vector."""
+    return q if v is None else v if law == "rate" else q + v
+
+
+def _sloped(robot: Any, number: int, law: str, *arrays: Any) -> Any:
+    """The law of a curved joint and its slopes, at the joint's own numbers."""
+    return _run(joint_slopes.function(robot, number, law), arrays)
+
+
+# -- arrays of any library -----------------------------------------------------------------------------------------------------
+
+
+def _run(function: Differentiable, arrays: Sequence[Any]) -> Any:
+    return enter(function, [*map(packed, arrays)]) if any(map(is_foreign, arrays)) else function.run(arrays)
+
+
+def _spread(x: Any, shape: Lead) -> Any:
+    return x if tuple(x.shape) == shape else packed(mathematics(x).broadcast_to(x, shape))
+
+
+def _filled(like: Any, shape: Lead, value: float) -> Any:
+    """Equal numbers, beside an array."""
+    return full(like, math.prod(shape), value).reshape(shape) if is_foreign(like) else np.full(shape, value)
+
+
+def _eye(like: Any, n: int) -> Any:
+    """The identity beside an array: ones, each with n zeros behind it, cut into rows; nothing is copied from the host."""
+    one, none = _filled(like, (1,), 1.0), _filled(like, (n,), 0.0)
+    return mathematics(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n)) if n else _filled(like, (0, 0), 0.0)

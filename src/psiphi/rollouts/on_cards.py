@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,6 @@ from psiphi.sweeps.program import PARAMETERS, Argument
 
 OPEN = {"d": 1e-6, "f": 1e-3}  # how far open constraints may be at the start, as on the host; and as float32 can tell
 STRAINED = {"d": STRAIN, "f": 1e6}  # where a pivot of Omega keeps no digits of float64, and half of those of float32
-Lead = tuple[int, ...]
 _kept: dict[tuple[str, int], Any] = {}  # kernels, by name and card
 
 
@@ -187,42 +186,9 @@ class CardRunner:
         """A kernel of this plan: itself, or a derivative of it by the places `names`."""
         if self.count:
             numbers = [x for place in arrays for x in place[1:]]
-            code = _kernel(machine, self.plan, names, self.char, self.device)
+            kernel = partial(_kernel, machine, self.plan, names, self.char)
             pointers = [place.pointer for place in arrays]
-            send(code, pointers, [*numbers, self.count, steps, every], self.count, self.stream, self.device, "rollout: q0")
-
-
-class StagedRollout:
-    """A rollout for arrays that are not there yet, with batch axes `leads` by name: what its kernel will be given."""
-
-    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, dt: float, leads: Mapping[str, Lead], char: str, steps: int):
-        self.plan, self.char, self.machine = plan, char, CardMachine(plant.given, plan, char)
-        batch = np.broadcast_shapes(*leads.values())
-        self.count = math.prod(batch)
-        numbers = {"h": np.array([dt]), **drive.given()} | dict(zip([PARAMETERS], parameters_of(plant.robot), strict=False))
-        tables = {} if set(plan.tables) <= {"tau"} & set(leads) else drive.tables(plan, 0, steps, dt)
-        sizes = {"q": plant.nq, "v": plant.nv, "tau": plant.nv}
-        self.arrays: list[tuple[str, np.ndarray | None]] = []  # of these names, or numbers of the host
-        self.strides: list[int] = []
-        for name in (*plan.given, *plan.tables):
-            core = 2 if name in plan.tables else 1
-            if name in leads:
-                row, each = sizes[name], math.prod(leads[name])
-                self.arrays.append((name, None))
-            else:
-                x = _rows(name, np.asarray((numbers | tables)[name], char), core, batch)
-                row, each = x.shape[-1], x.size // math.prod(x.shape[x.ndim - core :])
-                self.arrays.append((name, x))
-            outer = row * (steps if core == 2 else 1) if each > 1 else 0
-            self.strides += [outer * SIZE[char], row * SIZE[char] * (core == 2)]
-
-    def numbers(self, samples: int, sizes: tuple[int, int], steps: int, every: int) -> list[int]:
-        """What the kernel takes behind its arrays."""
-        ends = [x for size in sizes for x in (samples * size * SIZE[self.char], size * SIZE[self.char])]
-        return [*self.strides, *ends, self.count, steps, every]
-
-    def kernel(self, card: int) -> Any:
-        return _kernel(self.machine, self.plan, (), self.char, card)
+            send(kernel, pointers, [*numbers, self.count, steps, every], self.count, self.stream, self.device, "rollout: q0")
 
 
 def _rows(name: str, x: np.ndarray, core: int, batch: tuple[int, ...]) -> np.ndarray:

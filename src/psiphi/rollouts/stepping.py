@@ -8,13 +8,13 @@ overhead: its last argument is only looked at, for the shape of the result. The 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, is_foreign, is_lazy, read
+from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, read
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.passes import Ready
 from psiphi.compiler.source import Request
@@ -32,6 +32,7 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
+from psiphi.runtime.launching import one_kind, views_of
 from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
@@ -125,6 +126,10 @@ class Stepper:
     def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
         first = next(x for x in (q, v, tau, dt) if is_foreign(x))
+        if is_foreign(dt) and on_card(first):  # whose name in the kernel is another
+            given = [x.detach() if hasattr(x, "detach") else x for x in (q, v, tau, dt)]
+            inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]
+            one_kind("step", inputs, views_of("step", inputs, given), None)
         h = dt if is_foreign(dt) else full(first, 1, seconds(dt))
         x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
@@ -149,11 +154,11 @@ def checked(method: Any, of: str = "step") -> str:
     return method
 
 
-def seconds(dt: Any) -> float:
+def seconds(dt: Any, of: str = "step") -> float:
     """One dt beside arrays of another library."""
-    h = read_dt(dt)
+    h = read_dt(dt, of)
     if h.ndim:
-        cause = "step: dt is an array of NumPy, and other arguments are not"
+        cause = f"{of}: dt is an array of NumPy, and other arguments are not"
         raise StateError(cause, "give one number, or an array (..., 1) of the same library")
     return float(h)
 

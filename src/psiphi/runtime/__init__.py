@@ -17,5 +17,6 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
     launching.py    a call on arrays of a graphics card: read it first of these
     device_arrays.py  how torch, CuPy and JAX show such arrays and make new ones; dlpack.py: memory lent to JAX
     card_memory.py  numbers on a card that no library holds
+    promised.py     arrays that are not there yet: what is sent to a card is written down
     driver.py       the card's driver, by ctypes
 """

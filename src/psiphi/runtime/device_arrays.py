@@ -198,7 +198,9 @@ BY_MODULE: dict[str, ArrayLibrary] = {"torch": Torch(), "cupy": CuPy(), "jaxlib"
 
 
 def library_of(name: str, x: Any) -> ArrayLibrary:
-    """The library an array on a card belongs to."""
+    """The library an array on a card belongs to; one that is promised (`promised.py`) says it itself."""
+    if hasattr(x, "card_library"):
+        return x.card_library
     modules = (kind.__module__.partition(".")[0] for kind in type(x).__mro__)  # or one it is made from
     found = next((BY_MODULE[module] for module in modules if module in BY_MODULE), None)
     if found is None:

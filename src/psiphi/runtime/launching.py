@@ -21,6 +21,7 @@ from psiphi.emitters.staging import WARP, Grid
 from psiphi.errors import StateError
 from psiphi.runtime import cache, driver
 from psiphi.runtime.device_arrays import NAMES, View, library_of
+from psiphi.runtime.promised import Ledger
 from psiphi.sweeps.program import Argument
 
 SIZE = {"d": 8, "f": 4}
@@ -48,7 +49,7 @@ def launch(
     if n and any(arg.size for arg in outputs):
         pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
         whose = f"{name}: {inputs[0].name}"
-        send(kernel(char, device, n), pointers, [*steps, n], n, stream, device, whose)
+        send(lambda card: kernel(char, card, n), pointers, [*steps, n], n, stream, device, whose)
     results = tuple(library.ready(like, array, stream) for array, _ in made)
     return results[0] if len(results) == 1 else results
 
@@ -73,14 +74,19 @@ def few_states(card: int) -> int:
     return WARP * driver.driver().processors(card)
 
 
-def send(kernel: CardKernel, pointers: list[int], numbers: list[int], n: int, stream: int, device: int, whose: str) -> None:
-    """Put a kernel for n states on a stream; `whose` names the array that it comes from."""
+def send(
+    kernel: Callable[[int], CardKernel], pointers: list[int], numbers: list[int], n: int, stream: Any, device: int, whose: str
+) -> None:
+    """Put a kernel, by card, for n states on a stream; `whose` names the array that it comes from."""
+    if isinstance(stream, Ledger):
+        return stream.note(kernel, pointers, numbers, n)
+    code = kernel(device)
     words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
     parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
-    blocks = math.ceil(n / kernel.grid.states)
+    blocks = math.ceil(n / code.grid.states)
     cards = driver.driver()
     try:
-        cards.launch(kernel.loaded, blocks, kernel.grid.threads, parameters, stream, device)
+        cards.launch(code.loaded, blocks, code.grid.threads, parameters, stream, device)
     except driver.DriverError as error:
         if stream and cards.owner(stream) != cards.context(device):
             cause = f"{whose} is on card {device}, and the current stream is of another card"

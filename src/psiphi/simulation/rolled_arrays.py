@@ -11,16 +11,15 @@ from psiphi.arguments import batch_axes
 from psiphi.control.plant import Plant
 from psiphi.control.torques import fits_steps
 from psiphi.errors import StateError
-from psiphi.foreign import xla_cards
 from psiphi.foreign.entering import enter, full
 from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
+Batch = tuple[int, ...]
 
-def rolled(
-    run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int, staged: Any = None
-) -> Any:
+
+def rolled(run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int) -> Any:
     """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array."""
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
@@ -33,9 +32,7 @@ def rolled(
         shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
         inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
         values.append(tau)
-    function = RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every)
-    function.staged = staged
-    return enter(function, values)
+    return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every), values)
 
 
 class RolledFunction:
@@ -47,36 +44,36 @@ class RolledFunction:
         self.run_states, self.inputs, self.law = run, inputs, law
         self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
         self.number = numbered(self)
-        self.staged: Any = None  # what a kernel of a card is given, from the batch axes of what it is not
         self.last: Any = None  # what ran, on which arrays: gradients need not run it again
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         kind = np.result_type(np.float32, *arrays)
         return tuple(x.astype(kind, copy=False) for x in self.states(arrays))
 
-    def states(self, arrays: tuple[np.ndarray, ...]) -> RolledStates:
-        """Where it ran; every motion of its own, so that every one has gradients of its own."""
-        if self.last is None or not all(map(np.array_equal, self.last[0], arrays)):  # the same numbers, not the same memory
+    def states(self, arrays: Sequence[np.ndarray], batch: Batch = ()) -> RolledStates:
+        """Where it ran; every motion of its own, with these batch axes at least, so that every one has its own gradients."""
+        which = [batch, *((x.shape, x.tobytes()) for x in arrays)]  # memory is used again: numbers alone say what ran
+        last = self.last
+        if last is None or last[0] != which:
             leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)}
-            batch = batch_axes("rollout", leads)
+            batch = batch_axes("rollout", leads | {"the weights": batch})
             q, v, *tau = (np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True))
             torque = self.law if not tau else tau[0] if len(self.inputs[2].shape) == 2 else tau[0][..., None, :]
-            self.last = [x.copy() for x in arrays], self.run_states(q, v, torque)
-        return self.last[1]
+            last = self.last = which, self.run_states(q, v, torque)
+        return last[1]
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
-        """The same for arrays of a graphics card."""
-        which = [id(x) for x in arrays]
-        if self.last is None or self.last[0] != which:
-            self.last = which, self.run_states(*arrays[:2], arrays[2] if len(arrays) > 2 else self.law), arrays
-        return self.last[1]
+        """The same for arrays of a graphics card, whose numbers nobody looks at: it always runs."""
+        states = self.run_states(*arrays[:2], arrays[2] if len(arrays) > 2 else self.law)
+        self.last = _written(arrays), states, arrays
+        return states
 
-    def block(self, char: str, leads: Sequence[tuple[int, ...]]) -> tuple[int, list[tuple[str, Any]], str]:
-        """For XLA on a graphics card: the address of what its handler needs, what arrays it takes, and what the code is."""
-        made, steps, every = self.staged(char, {arg.name: lead for arg, lead in zip(self.inputs, leads, strict=True)})
-        sizes = self.outputs[0].shape[-1], self.outputs[1].shape[-1]
-        numbers = made.numbers(1 + steps // every, sizes, steps, every)
-        return xla_cards.block_of(made.kernel, numbers, made.count), made.arrays, str(made.plan.key)
+    on_cards = run
+
+    def card_states(self, arrays: Sequence[Any]) -> Any:
+        """What ran on these arrays, or runs now."""
+        last = self.last
+        return last[1] if last is not None and last[0] == _written(arrays) else self.run(arrays)
 
     def pullback(self, *names: str) -> RolledPullback:
         return RolledPullback(self, names)
@@ -94,20 +91,21 @@ class RolledPullback:
         self.of, self.names, self.number = of, names, numbered(self)
         self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
         self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
+        self.whole = "q", *(f"{arg.name}_weight" for arg in of.outputs)
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        arrays = _spread(self, self.of, arrays)
-        states = self.of.states(arrays[: len(self.of.inputs)])
+        states = self.of.states(arrays[: len(self.of.inputs)], _batch(self, arrays))
         weights = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(self.of.inputs) :], states, strict=True))
         bars = states.coordinate_gradients(*weights)
         return _found(self, bars, arrays, states)
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
         """The same for arrays of a graphics card."""
-        states, weights = self.of.run(arrays[: len(self.of.inputs)]), arrays[len(self.of.inputs) :]
+        states, weights = self.of.card_states(arrays[: len(self.of.inputs)]), arrays[len(self.of.inputs) :]
         bars = states.coordinate_gradients(tuple(name for name in self.names if name == "tau"), *weights)
-        found: Any = tuple(bars[name] for name in self.names)
-        return found if len(found) > 1 else found[0]
+        return _shaped(self, bars, states.q.shape[:-2])
+
+    on_cards = run
 
     def pullback(self, *names: str) -> RolledBending:
         return RolledBending(self, names)
@@ -128,11 +126,11 @@ class RolledBending:
         self.of, self.names, self.number = of, names, numbered(self)
         self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
         self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
+        self.whole = *of.whole, *(f"{arg.name}_weight" for arg in of.outputs)
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         motion, own = self.of.of, len(self.of.inputs)
-        arrays = _spread(self, motion, arrays)
-        states = motion.states(arrays[: len(motion.inputs)])
+        states = motion.states(arrays[: len(motion.inputs)], _batch(self, arrays))
         w_q, w_v = (np.broadcast_to(w, x.shape) for w, x in zip(arrays[len(motion.inputs) : own], states, strict=True))
         changes: dict[str, Any] = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
         for name, x in zip(self.of.names, arrays[own:], strict=True):
@@ -147,21 +145,24 @@ class RolledBending:
         return _found(self, found, arrays, states)
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
-        raise StateError("rollout: second derivatives of motions are not there on graphics cards", "give arrays of the host")
+        """The same for arrays of a graphics card."""
+        motion, own = self.of.of, len(self.of.inputs)
+        states = motion.card_states(arrays[: len(motion.inputs)])
+        weights, driven = arrays[len(motion.inputs) : own], tuple(arg.name for arg in motion.inputs[2:])
+        changes = {name: states.one_row(x) if name == "tau" else x for name, x in zip(self.of.names, arrays[own:], strict=True)}
+        found: dict[str, Any] = {}
+        if {arg.name for arg in motion.inputs} & set(self.names):
+            found |= states.coordinate_turns(driven, *weights, changes)
+        if {"q_weight", "v_weight"} & set(self.names):
+            found |= dict(zip(("q_weight", "v_weight"), states.coordinate_changes(changes), strict=True))
+        return _shaped(self, found, tuple(states.q.shape[:-2]))
+
+    on_cards = run
 
     def pullback(self, *names: str) -> Any:
         raise StateError("rollout: third derivatives of a motion are not there", "take second ones, or differences of them")
 
     pushforward = pullback
-
-
-def _spread(of: Any, motion: RolledFunction, arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """As many motions as weights: where these have more batch axes (of a Jacobian, row by row), motions are run again."""
-    leads = [x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, of.inputs, strict=True)]
-    own, batch = len(motion.inputs), np.broadcast_shapes(*leads)
-    if np.broadcast_shapes(*leads[:own]) == batch:
-        return arrays
-    return *(np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, motion.inputs, strict=False)), *arrays[own:]
 
 
 def _core(of: Any, name: str) -> tuple[int, ...]:
@@ -170,6 +171,20 @@ def _core(of: Any, name: str) -> tuple[int, ...]:
 
 def _found(of: Any, bars: dict[str, np.ndarray], arrays: tuple[np.ndarray, ...], states: RolledStates) -> Any:
     """What was asked for, by name, each in the batch of the motions and of their arrays' kind."""
-    kind, lead = np.result_type(np.float32, *arrays), states.q.shape[:-2]
-    found: Any = tuple(bars[name].reshape(*lead, *_core(of, name)).astype(kind, copy=False) for name in of.names)
+    kind = np.result_type(np.float32, *arrays)
+    return _shaped(of, {name: x.astype(kind, copy=False) for name, x in bars.items()}, states.q.shape[:-2])
+
+
+def _shaped(of: Any, bars: dict[str, Any], lead: Batch) -> Any:
+    found: Any = tuple(bars[name].reshape(*lead, *_core(of, name)) for name in of.names)
     return found if len(found) > 1 else found[0]
+
+
+def _batch(of: Any, arrays: Sequence[np.ndarray]) -> Batch:
+    """The batch axes of all arguments: weights may have more than the motion."""
+    return batch_axes(of.name, {arg.name: x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(of.inputs, arrays, strict=True)})
+
+
+def _written(arrays: Sequence[Any]) -> list[tuple[int, int]]:
+    """Which arrays of a card these are, and how often torch has written into them since."""
+    return [(id(x), 0 if getattr(x, "is_inference", bool)() else getattr(x, "_version", 0)) for x in arrays]

@@ -14,12 +14,12 @@ from psiphi.arguments import Array, read
 from psiphi.control.plant import parameters_of
 from psiphi.control.torques import Torque
 from psiphi.errors import StateError
+from psiphi.rollouts.curving import tangent_turn
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest
 
 SEEN = 64  # states that are looked at again
-STEP = 1e-30  # of a complex step
 
 
 class RolledStates(tuple[Array, Array]):
@@ -138,11 +138,7 @@ class RolledStates(tuple[Array, Array]):
         if manifold.is_flat:
             return turns
         bar, moved = self.coordinate_gradients(q_weight, v_weight)["q"], changes["q"].reshape(first.shape)
-        along = []
-        for unit in np.eye(self.ways.plant.nv):  # of <rate(q, unit), bar>, both of which change
-            rate: Any = manifold.rate(first + 1j * STEP * moved, np.broadcast_to(unit, self.v[..., 0, :].shape))
-            along.append((rate.real * turns["q"] + rate.imag / STEP * bar).sum(axis=-1))
-        return turns | {"q": np.stack(along, axis=-1)}
+        return turns | {"q": np.stack(tangent_turn(manifold, first, turns["q"], bar, moved), axis=-1)}
 
     def coordinate_turns(self, q_weight: Any, v_weight: Any, changes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The same by the nq numbers of q, for changes by place (B, ...)."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import flag, is_foreign, is_lazy, on_card, wants_slope, whole
+from psiphi.arguments import batch_axes, flag, is_foreign, is_lazy, on_card, wants_slope, whole
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
@@ -19,7 +19,7 @@ from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
-from psiphi.rollouts.on_cards import CardRunner, StagedRollout
+from psiphi.rollouts.on_cards import CardRunner
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation.card_states import CardStates
@@ -153,12 +153,7 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
     def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
         return rollout(robot, q, v, tau, **how._asdict())
 
-    def staged(char: str, leads: dict[str, tuple[int, ...]]) -> tuple[StagedRollout, int, int]:
-        batch = tuple(np.broadcast_shapes(*leads.values()))
-        drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in leads, batch, how)
-        return StagedRollout(plant, drive, plan, dt, leads, char, steps), steps, every
-
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), staged)
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
 
 
 def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
@@ -182,9 +177,12 @@ def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any)
 def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:
     """The same on a graphics card; the torque is nothing, an array of the card, or what it may be on the host."""
     there = {name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)}
-    batch = tuple(np.broadcast_shapes(*(np.shape(x)[:-1] for name, x in there.items() if name != "tau")))
-    drive, plan, dt, steps, every = _planned(plant, state["tau"], "tau" in there, batch, how)
-    return CardStates.of(CardRunner(plant, drive, plan, dt, there, steps), every)
+    batch = batch_axes("rollout", {f"{name}0": tuple(x.shape[:-1]) for name, x in there.items() if name != "tau"})
+    shape = tuple(there["tau"].shape) if "tau" in there else ()
+    if len(shape) > 1 and shape[-2] == 1 and fits_steps(shape, batch, whole("steps", how.steps)):  # a table of one row
+        there["tau"] = there["tau"].reshape(*shape[:-2], shape[-1])
+    drive, plan, dt, steps, every = _planned(plant, there.get("tau", state["tau"]), "tau" in there, batch, how)
+    return CardStates.of(CardRunner(plant, drive, plan, dt, there, steps), every, shape)
 
 
 def _planned(

@@ -23,6 +23,7 @@ from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps import world_poses
 from psiphi.steps.local import articulate
+from psiphi.steps.rigid_bodies import Rigid
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 Results = dict[str, Expression]
@@ -194,12 +195,11 @@ def _frame_velocity(s: Operators, _, place) -> Results:
 
 @dataclass(frozen=True)
 class TreeSum:
-    """A quantity of positions: a program over the tree, written as its sum.
+    """A quantity that is more than words: a program over the tree.
 
-    Where a frame is, is no operator on v: T is a product of displacements and c an affine function of them, while a word of
-    the algebra is linear in its vector. c does stand in E_0 phi M phi* E_0* (its couples are m c~), but that has the second
-    moments too, which cost most of it. So the sweeps of these are written down, from the steps that words use as well
-    (`world_pose`, `weigh`).
+    Where a frame is, is no operator on v: T is a product of displacements, while a word of the algebra is linear in its
+    vector. So its sweep is written down, from the step that words use as well (`world_pose`). The centre of mass is read off a
+    word, of which the rest is no code.
     """
 
     equation: str
@@ -207,6 +207,7 @@ class TreeSum:
     columns: str = ""
     rods: bool = False
     by_body: bool = True  # whether it asks for places alone: then clusters of bodies are as good as open
+    word: str = ""  # the quantity that it is read off
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
         return TreeSumOf(self.equation, model, self.make, frames, by_body=self.by_body)
@@ -294,11 +295,13 @@ def _mass_pivots(tree: Tree, frames: tuple[str, ...]) -> Program:
 
 
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
-    def finish(site: Site) -> None:
-        site.write("c", 0, ground.divided(site.children["mass"], site.children["moment"]))
+    """Of E_0 phi M phi* E_0* = [[I, m c~], [-m c~, m]]."""
 
-    sweeps = (Sweep(TIP_TO_BASE, ground.weigh),)
-    return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
+    def read(R: dict[tuple[str, int], Any]) -> dict[str, list]:
+        entry = lambda i, j: R.get(("R", 6 * i + j), 0.0)  # noqa: E731
+        return {"c": ground.center(Rigid(entry(3, 3), [entry(2, 4), entry(0, 5), entry(1, 3)], []))}
+
+    return sweeps_of("locked_inertia", tree).read((Argument("c", (3,)),), read)
 
 
 def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
@@ -343,7 +346,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
         rods=None,
     ),
     "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
-    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass),
+    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass, word="locked_inertia"),
 }
 
 METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`
@@ -371,6 +374,12 @@ PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
     "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
+    "locked_inertia": Quantity(
+        "E_0 phi M phi* E_0*",
+        lambda s, *_: {"R": s.E_0 @ s.phi @ s.M @ s.phi.T @ s.E_0.T},
+        rods=None,
+        written=True,
+    ),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
     "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
     "regressor_blocks": TreeSum("tau = Y pi, where Y is not zero", _regressor_blocks, by_body=False),

@@ -45,6 +45,7 @@ def is_height(node: Node) -> bool:
 
 def potential(site: Site, gravity) -> list:
     """U = - g·(m c), at the world."""
+    # first moments are linear in the places of all bodies, and so is their weight
     body, total = whole(site), 0.0
     for g, x in zip(gravity, ZERO3 if body is None else body.moment, strict=True):
         total = total - g * x
@@ -59,6 +60,7 @@ def send(site: Site, name: str, x) -> None:
 def put(site: Site, **values) -> None:
     """Send; what roots send, the world keeps."""
     site.send(**values)
+    # later sweeps read it from the world: the inbox is gone by then
     if site.at_root:
         site.world.update({name: merge(site.world.get(name), value) for name, value in values.items()})
 

@@ -39,6 +39,7 @@ class LoweredMatrix:
         self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
         self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
+        # what must be known before columns climb: places for world axes and levers, P for psi, r for phi M phi*
         self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
         self.articulated = any(ARTICULATED in x.made for x in letters)
         self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
@@ -87,6 +88,7 @@ class LoweredMatrix:
         if self.only_levers:
             return self._levers(name, tree, inputs, outputs)
         run = _Fill(self, {arg.name: arg.shape[-1] for arg in outputs})
+        # out to the frames, where axes are needed; in, columns climb; out, compliances meet them
         sweeps = []
         if self.placed:
             sweeps.append(Sweep(BASE_TO_TIP, frames.locate))
@@ -148,6 +150,7 @@ class _Fill:
             site.write(name, row * self.widths[name] + column, [value])
 
     def _grounded(self, name: str, c: Fraction, shape: Grounded, body: Rigid | None) -> None:
+        # E_0 c R e_j = sum over roots of φ(0, k) x_j(k): column j, as the world received it
         for j, column in self.sent.get(shape.family, {}).items():
             for i, value in enumerate(_at(shape.letter, column.value, body)):
                 self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
@@ -175,6 +178,7 @@ class _Fill:
             self._climb(site, f)
         if site.at_root:
             self._arrive(site)
+        # rows read what climbs: entry (i, j) stands where the row's body is the column's or an ancestor of it
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
                 for j, e in _units(site, shape.letters):
@@ -246,6 +250,7 @@ class _Fill:
 
     def _meet(self, site: Site, name: str, c: Fraction, shape: Compliance) -> None:
         """y_i* Om x_j for all pairs that did not come through one child; Om is applied to as few columns as possible."""
+        # y_i* c*(a, i) X c(a, j) x_j summed over all ancestors a of both: Om(k) has the sum up to the nearest one, k
         Om = site.kept[shape.middle, shape.right.kind]
         left, right = site.kept[shape.left], site.kept[shape.right]
         if shape.left != shape.right:
@@ -339,6 +344,7 @@ def compliance(site: Site, above: Any, middle: Word, kind: str) -> Any:
     g = [list(column) for column in zip(*site.kept["gain"].G, strict=True)] if n else []
     LG = [lam @ x for x in g]
     c = [[dot(g[i], LG[j]) for j in range(n)] for i in range(n)]
+    # the upper half of X + tau_bar* LamP tau_bar, entry by entry: both terms are symmetric
     for r in range(size):
         for s in range(r, size):
             value = lam.entry(r, s)

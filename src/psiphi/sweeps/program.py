@@ -92,6 +92,7 @@ class Program:
         result = self.finish
         assert result is not None
 
+        # the results stand nowhere: what the rule does not read of them is dead on the tape, and in the sweeps before it
         def finish(site: Site) -> None:
             here = Site(None, site.inputs, site.kept, children=site.children, world=site.world)
             result(here)

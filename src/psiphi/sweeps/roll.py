@@ -112,6 +112,7 @@ class _Roller:
         for sweep in self.program.sweeps:
             stage, inboxes = self._stage(sweep)
             stages.append(stage)
+        # last the world, on what the roots of the last sweep sent it
         finish = self._finish(inboxes.get(WORLD, {}))
         record, inbox = drop_unread(stages, finish, self.parents)
         # one table of numbers, body after body; a step finds its own from `param_start` on
@@ -306,6 +307,7 @@ def _share_trig(tape: Tape, stores, known: dict[tuple, int], slots: int):
 
 def _spell(tape: Tape, node: int) -> tuple:
     """A node as a tree of its leaves: equal spellings in two tapes are equal values at one body."""
+    # a leaf is known by its place and not by its node, which other tapes number otherwise
     op, a, b = tape.nodes[node]
     if op in (Op.LEAF, Op.CONST):
         return op, a, b

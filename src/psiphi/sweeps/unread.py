@@ -34,6 +34,7 @@ def drop_unread(stages: list[SweepLoop], finish: Class | None, parents: list[int
             for base, at, node, adds in c.stores
             if base not in places or at in read[id(c), base]
         ]
+        # leaves of the tape have their old numbers: `given` says where each is read from
         live = c.tape.live(c.outputs, c.given)
         c.given = {node: (KEPT, kept[slot]) for node, (_, slot) in c.given.items() if slot in kept}
         for node in live:
@@ -50,6 +51,7 @@ def _numbered(slots: list[int]) -> dict[int, int]:
 def _sources(stages: list[SweepLoop], finish: Class | None, parents: list[int]) -> dict[tuple[int, str], set[int]]:
     """Whose stores a class reads: in records of its bodies and of their parents earlier sweeps', in inboxes the children's."""
     found: dict[tuple[int, str], set[int]] = defaultdict(set)
+    # outward a step sees what its parent has kept in this sweep, too; inward what its children send in it
     sweeps: list[dict[int, Class]] = []
     for stage in stages:
         now = {k: stage.classes[i] for k, i in zip(stage.order, stage.ids, strict=True)}

@@ -56,6 +56,13 @@ def test_inverse_dynamics_of_a_general_arm(seed):
     assert formula("inverse_dynamics", LENGTHS, seed) == (156, -192)
 
 
+@pytest.mark.parametrize("n", [6, 80], ids=["lines", "loops"])
+def test_what_nobody_reads_is_not_made(n):
+    """The centre of mass is read off the inertia of the whole, whose second moments then are no code."""
+    whole, center = (flops(name, n, 0) for name in ("locked_inertia", "center_of_mass"))
+    assert center < 26 * n < 60 * n < whole
+
+
 @pytest.mark.parametrize("n", LENGTHS)
 def test_below_the_target(n):
     assert flops("forward_dynamics", n, 0) <= 426 * n - 576

@@ -21,7 +21,7 @@ from drawings import picture, scene_picture
 from reference import reference
 
 import psiphi as pp
-from psiphi.catalogue.dynamics import CATALOGUE, METHODS, Quantity
+from psiphi.catalogue.dynamics import CATALOGUE, EVERY, METHODS, Quantity
 from psiphi.functions.called import WithFunctions
 from psiphi.functions.framed import WithFrames
 from psiphi.functions.identified import Identified
@@ -84,8 +84,10 @@ def functions() -> str:
 def _catalogue(robot, rows) -> Iterator[tuple[str, str, str, str]]:
     s = robot.operators
     for name, quantity in rows.items():
-        results = quantity.results(s, lambda force: force, (("tool",), "world")) if isinstance(quantity, Quantity) else {}
-        written = "<br>".join(f"`{printed(key) if key == 'a' else key} = {value}`" for key, value in results.items())
+        word = quantity if isinstance(quantity, Quantity) else EVERY.get(quantity.word)
+        results = word.results(s, lambda force: force, (("tool",), "world")) if isinstance(word, Quantity) else {}
+        written = "read off " * (word is not quantity and bool(results))
+        written += "<br>".join(f"`{printed(key) if key == 'a' else key} = {value}`" for key, value in results.items())
         written += " at rest" if getattr(quantity, "at_rest", False) else ""
         frames = ("tool",) if any(word in name for word in ("frame", "jacobian", "compliance")) else ()
         shapes = _shapes(robot.function(name, frames))

@@ -6,7 +6,7 @@ import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from psiphi.errors import Error, StateError
 from psiphi.wording import shown
 
+R = TypeVar("R")
 EMPTY = np.empty(0)
 CARDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
 SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
@@ -109,6 +110,35 @@ def real(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarr
     if fault:
         raise StateError(f"{name} {fault}", remedy)
     return array.astype(float, copy=False)
+
+
+def finite(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarray:
+    """`value` as finite float64 (..., *shape), or a StateError."""
+    array = real(name, value, shape, remedy)
+    if not np.isfinite(array).all():
+        raise StateError(f"{name} holds numbers that are not finite", "look at where they came from")
+    return array
+
+
+def as_many(name: str, values: Sequence[Any], expected: Iterable[str]) -> None:
+    """As many arguments as there are names, or a StateError that says these."""
+    if len(values) != len(names := list(expected)):
+        cause = f"{name}: {len(values)} arguments came, expected ({', '.join(names)})"
+        raise StateError(cause, "give them in this order")
+
+
+def check_robot(name: str, value: Any, kind: type[R]) -> R:
+    """A robot of some `kind` for the function `name`, or a StateError."""
+    if not isinstance(value, kind):
+        raise StateError(f"{name} of {shown(value)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make one")
+    return value
+
+
+def truth(name: str, value: Any, remedy: str) -> bool:
+    """True or False, and not 0 or 1 for them, or a StateError."""
+    if not isinstance(value, bool | np.bool_):
+        raise StateError(f"{name} is {shown(value)}, expected True or False", remedy)
+    return bool(value)
 
 
 def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Error] = StateError) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
 A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places, which no operator
-says, are small sums over the tree (`steps/world_poses.py`). `columns` names the operator whose columns a matrix is,
+says, are small sums over the tree (`tree_sums.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -11,19 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from psiphi.catalogue import tree_sums
 from psiphi.catalogue.frame_inertia import OperationalInertia
 from psiphi.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
-from psiphi.compiler.equations import FORMS, Equation, unmade, with_parameters
-from psiphi.compiler.passes import framed, program
+from psiphi.catalogue.tree_sums import TreeSum
+from psiphi.compiler.equations import FORMS, Equation
+from psiphi.compiler.passes import program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
-from psiphi.lowering import ground, regression
-from psiphi.model.model import WORLD, Model, Pose
+from psiphi.lowering import ground
+from psiphi.model.model import Model
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
-from psiphi.steps import world_poses
-from psiphi.steps.local import articulate
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.steps.rigid_bodies import Rigid
+from psiphi.sweeps.program import Argument, Program
 
 Results = dict[str, Expression]
 F = TypeVar("F", bound=Function)
@@ -192,113 +193,14 @@ def _frame_velocity(s: Operators, _, place) -> Results:
     return {"V": s.J(*frames, axes=axes) @ v}
 
 
-@dataclass(frozen=True)
-class TreeSum:
-    """A quantity of positions: a program over the tree, written as its sum.
-
-    Where a frame is, is no operator on v: T is a product of displacements and c an affine function of them, while a word of
-    the algebra is linear in its vector. c does stand in E_0 phi M phi* E_0* (its couples are m c~), but that has the second
-    moments too, which cost most of it. So the sweeps of these are written down, from the steps that words use as well
-    (`world_pose`, `weigh`).
-    """
-
-    equation: str
-    make: Callable[[Tree, tuple[str, ...]], Program]
-    columns: str = ""
-    rods: bool = False
-    by_body: bool = True  # whether it asks for places alone: then clusters of bodies are as good as open
-
-    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
-        return TreeSumOf(self.equation, model, self.make, frames, by_body=self.by_body)
-
-
-@dataclass(frozen=True, eq=False)
-class TreeSumOf:
-    """A sum on one robot: sweeps already, for the compiler to frame and trace."""
-
-    equation: str
-    model: Model
-    make: Callable[[Tree, tuple[str, ...]], Program]
-    frames: tuple[str, ...]
-    columns: str = ""
-    rods: bool = False
-    by_body: bool = True
-
-    def program(self, tree: Tree) -> Program:
-        made = self.make(tree, self.frames)
-        return replace(made, inputs=with_parameters(made.inputs, self.model))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return unmade(self)
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        made = self.program(framed(self))
-        return made.inputs, made.outputs
-
-
-def _q(model: Model) -> Argument:
-    return Argument("q", (model.nq,), "q")
-
-
-def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
-    spot = tree.model.frame(frames[0])
-    values = spot.pose.matrix.ravel().tolist()
-
-    def still(site: Site) -> None:
-        site.write("T", 0, values)
-
-    place = tree.place(spot.body, spot.pose)
-    return Program(
-        "frame_pose",
-        (_q(tree.model),),
-        (Argument("T", (4, 4)),),
-        (Sweep(BASE_TO_TIP, world_poses.write_pose),),
-        world_poses.world_origin,
-        still if spot.body == WORLD else None,
-        bodies=tree.path_to(spot.body),
-        marks={spot.body: _mark(place)},
-    )
-
-
-def _regressor(tree: Tree, frames: tuple[str, ...]) -> Program:
-    return regression.program(tree)
-
-
-def _regressor_blocks(tree: Tree, frames: tuple[str, ...]) -> Program:
-    return regression.program(tree, blocks=True)
-
-
-def _mark(place: Pose) -> tuple:
-    return tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-
-
-def _link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
-    n = len(tree.links)
-    return Program(
-        "link_poses",
-        (_q(tree.model),),
-        (Argument("R", (n, 3, 3)), Argument("p", (n, 3))),
-        (Sweep(BASE_TO_TIP, world_poses.write_link_pose),),
-        world_poses.world_origin,
-        marks={k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)},  # from the working axes to the public link frames
-    )
-
-
-def _mass_pivots(tree: Tree, frames: tuple[str, ...]) -> Program:
-    def pivots(site: Site) -> None:
-        articulate(site)
-        site.write_joint("d", [1.0 / x for x in site.kept["gain"].factors[1]])
-
-    outputs = (Argument("d", (tree.model.nv,), "v"),)
-    return Program("mass_pivots", (_q(tree.model),), outputs, (Sweep(TIP_TO_BASE, pivots),))
-
-
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
-    def finish(site: Site) -> None:
-        site.write("c", 0, ground.divided(site.children["mass"], site.children["moment"]))
+    """Of E_0 phi M phi* E_0* = [[I, m c~], [-m c~, m]]."""
 
-    sweeps = (Sweep(TIP_TO_BASE, ground.weigh),)
-    return Program("center_of_mass", (_q(tree.model),), (Argument("c", (3,)),), sweeps, finish=finish)
+    def read(R: dict[tuple[str, int], Any]) -> dict[str, list]:
+        entry = lambda i, j: R.get(("R", 6 * i + j), 0.0)  # noqa: E731
+        return {"c": ground.center(Rigid(entry(3, 3), [entry(2, 4), entry(0, 5), entry(1, 3)], []))}
+
+    return sweeps_of("locked_inertia", tree).read((Argument("c", (3,)),), read)
 
 
 def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
@@ -326,7 +228,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     "link_accelerations": Quantity("alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
     "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a"), rods=None),
-    "frame_pose": TreeSum("T(q): world <- frame", _frame_pose),
+    "frame_pose": TreeSum("T(q): world <- frame", tree_sums.frame_pose),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
@@ -343,7 +245,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
         rods=None,
     ),
     "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
-    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass),
+    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass, word="locked_inertia"),
 }
 
 METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`
@@ -369,12 +271,18 @@ PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "heavier_dynamics": Quantity("a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True),
     "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
-    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", _link_poses),
+    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", tree_sums.link_poses),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
+    "locked_inertia": Quantity(
+        "E_0 phi M phi* E_0*",
+        lambda s, *_: {"R": s.E_0 @ s.phi @ s.M @ s.phi.T @ s.E_0.T},
+        rods=None,
+        written=True,
+    ),
     "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
-    "regressor": TreeSum("tau = Y pi", _regressor, by_body=False),
-    "regressor_blocks": TreeSum("tau = Y pi, where Y is not zero", _regressor_blocks, by_body=False),
-    "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", _mass_pivots, by_body=False),
+    "regressor": TreeSum("tau = Y pi", tree_sums.regressor, by_body=False),
+    "regressor_blocks": TreeSum("tau = Y pi, where Y is not zero", tree_sums.regressor_blocks, by_body=False),
+    "mass_pivots": TreeSum("d of D(k) = L diag(d) L*: det M is their product", tree_sums.mass_pivots, by_body=False),
     "frame_jacobians": Quantity("J = B* phi* H*, of several frames", _jacobian),
     "operational_space_inertia": OperationalInertia(sweeps_of),
     "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),

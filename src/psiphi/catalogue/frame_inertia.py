@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from psiphi.compiler.equations import unmade, with_parameters
+from psiphi.catalogue.tree_sums import TreeSumOf
+from psiphi.compiler.equations import with_parameters
 from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
 from psiphi.spatial.policies import sure_factor
@@ -45,23 +46,16 @@ class OperationalInertia:
     columns: str = ""
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> OperationalInertiaOf:
-        return OperationalInertiaOf(self.equation, model, self.part, frames, axes)
+        return OperationalInertiaOf(self.equation, model, self.part, frames, axes=axes)
 
 
 @dataclass(frozen=True, eq=False)
-class OperationalInertiaOf:
-    """It on one robot: sweeps already, for the compiler to frame and trace."""
+class OperationalInertiaOf(TreeSumOf):
+    """It on one robot; its arguments are known before anything is rewritten."""
 
-    equation: str
-    model: Model
-    part: Callable[..., Program]
-    frames: tuple[str, ...]
-    axes: str
-    columns: str = ""
+    axes: str = "world"
     rods: bool = True
-
-    def __getstate__(self) -> dict[str, Any]:
-        return unmade(self)
+    by_body: bool = False
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         size = 6 * len(self.frames)
@@ -80,7 +74,7 @@ class OperationalInertiaOf:
             felt = _inverse([[Y[i][k] for k in own] for i in own])
             return {"Lambda": flat(product(transpose(pseudo), product(felt, pseudo)))}
 
-        parts = [ProgramStage(name, self.part(name, tree, self.frames, self.axes)) for name in names]
+        parts = [ProgramStage(name, self.make(name, tree, self.frames, self.axes)) for name in names]
         stages = (*parts, ProgramStage("invert", invert))
         return Program("operational_space_inertia", *self.arguments(), (), stages=stages, local=False)
 

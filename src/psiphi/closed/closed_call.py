@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import is_foreign, on_card, read
+from psiphi.arguments import as_many, is_foreign, on_card, read, real
 from psiphi.errors import StateError
 from psiphi.foreign.entering import enter
 from psiphi.foreign.numbering import numbered
 from psiphi.functions import guard
-from psiphi.functions.differentiable import HasDerivatives
+from psiphi.functions.differentiable import Differentiable, HasDerivatives
 from psiphi.sweeps.program import PARAMETERS, Argument
 
+Steps = tuple[tuple[str, tuple[str, ...]], ...]
 BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
+
+
+def shaped(arg: Argument, value: Any) -> np.ndarray:
+    """An argument as an array (..., *shape), or words about it."""
+    return real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})")
 
 
 class ClosedCall(HasDerivatives["ClosedCall"]):
@@ -28,9 +35,7 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         self.number = numbered(self)
 
     def __call__(self, *values: Any) -> Any:
-        if len(values) != len(self.inputs):
-            names = ", ".join(arg.name for arg in self.inputs)
-            raise StateError(f"{self.name}: {len(values)} arguments came, expected ({names})", "give them in this order")
+        as_many(self.name, values, (arg.name for arg in self.inputs))
         if any(map(is_foreign, values)):
             if any(map(on_card, values)):
                 return self.on_cards(values)
@@ -51,6 +56,14 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
     def answers(self, values: Sequence[Any]) -> Sequence[np.ndarray]:
         raise NotImplementedError
 
+    def arrays(self, values: Sequence[Any]) -> tuple[list[np.ndarray], tuple[int, ...]]:
+        """The arguments as arrays of the host, and their batch axes."""
+        guard.on_host(self.name, *values)
+        read = [shaped(arg, value) for arg, value in zip(self.inputs, values, strict=True)]
+        leads = [x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(self.inputs, read, strict=True)]
+        named = {f"{arg.name} ({i})": lead for i, (arg, lead) in enumerate(zip(self.inputs, leads, strict=True))}
+        return read, guard.batch_axes(self.name, named)
+
     @property
     def free(self) -> int:
         """How many numbers of its mechanisms are free: derivatives by "parameters" are taken at those of `system.at`."""
@@ -62,3 +75,26 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
 
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         raise StateError(f"{self.name} has no {kind} of its own", "take vjp or jvp, which have derivatives of every order")
+
+
+class TracedCall(ClosedCall):
+    """A function as one piece of code, `traced()`, differentiated step by step: ((kind, names), ...)."""
+
+    def __init__(self, name: str, system: Any, steps: Steps):
+        self.system, self.steps = system, steps
+        inputs = [arg for arg in self.code.inputs if arg.name != PARAMETERS]
+        words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
+        super().__init__(": ".join([name, *([", ".join(words)] if words else [])]), inputs, self.code.outputs)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self.system.name!r}>"
+
+    def traced(self) -> Differentiable:
+        raise NotImplementedError
+
+    @cached_property
+    def code(self) -> Differentiable:
+        made = self.traced()
+        for kind, names in self.steps:
+            made = made._derivative(kind, names)
+        return made

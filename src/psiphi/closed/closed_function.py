@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real
 from psiphi.closed import forward, implicit, wiring
-from psiphi.closed.closed_call import ClosedCall
+from psiphi.closed.closed_call import ClosedCall, shaped
 from psiphi.closed.closed_derivatives import FIRST, Solved
 from psiphi.closed.closed_tape import ClosedHessian, TapeDerivative
 from psiphi.functions import guard
@@ -79,8 +78,7 @@ class ClosedFunction(ClosedCall):
             if arg.name in CHANGES:
                 arrays += self.system._state(tau=value)
             else:
-                shape = ", ".join(map(str, arg.shape))
-                arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {shape})"))
+                arrays.append(shaped(arg, value))
         shapes = [(self.system.nv,) if arg.name in CHANGES else arg.shape for arg in args]
         leads = {arg.name: x.shape[: x.ndim - len(shape)] for arg, x, shape in zip(args, arrays, shapes, strict=True)}
         lead = self.system._batch(guard.batch_axes(self.name, leads))

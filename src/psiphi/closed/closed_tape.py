@@ -11,54 +11,41 @@ cards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psiphi.arguments import read, real
+from psiphi.arguments import read
 from psiphi.closed import circuits, implicit
-from psiphi.closed.closed_call import ClosedCall
+from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall, shaped
 from psiphi.closed.singular import STRAIN
 from psiphi.errors import SingularError, StateError
 from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable
 from psiphi.runtime.launching import one_kind, views_of
-from psiphi.sweeps.program import PARAMETERS, Argument
+from psiphi.sweeps.program import Argument
 
 if TYPE_CHECKING:
     from psiphi.closed.closed_function import ClosedFunction
 
-Steps = tuple[tuple[str, tuple[str, ...]], ...]
 
-
-class TapeDerivative(ClosedCall):
-    """The function of a closed system, differentiated step by step: ((kind, names), ...)."""
+class TapeDerivative(TracedCall):
+    """The function of a closed system, or a derivative of it."""
 
     def __init__(self, of: ClosedFunction, steps: Steps):
-        self.of, self.steps, self.system = of, steps, of.system
-        code = self.code
-        inputs = [arg for arg in code.inputs if arg.name != PARAMETERS]
-        words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
-        super().__init__(": ".join([of.name, *([", ".join(words)] if words else [])]), inputs, code.outputs)
+        self.of = of
+        super().__init__(of.name, of.system, steps)
 
-    def __repr__(self) -> str:
-        return f"<{self.name} of {self.system.name!r}>"
-
-    @cached_property
-    def code(self) -> Differentiable:
+    def traced(self) -> Differentiable:
         system, of = self.system, self.of
         wanted, motors = of.outputs[0].name, system.actuated.tolist() if of.motors else None
         loose = not of.is_forces and (not self.steps or self.rank > 0)  # accelerations are unique where rows follow from others
-        made = system._function(
+        return system._function(
             ("alone", wanted, of.frames, of.axes, of.motors, loose),
             lambda: circuits.alone(system._chosen(of.frames, of.axes, loose).circuit, wanted, motors),
             Differentiable,
         )
-        for kind, names in self.steps:
-            made = made._derivative(kind, names)
-        return made
 
     @property
     def rank(self) -> int:
@@ -78,11 +65,7 @@ class TapeDerivative(ClosedCall):
         guard.on_host(self.name, *values)
         if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
             return list(fitting.answers(values))
-        own, arrays = len(self.of.inputs), []
-        for arg, value in zip(self.inputs, values, strict=True):
-            arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"))
-        leads = [(arg.name, x.shape[: x.ndim - len(arg.shape)]) for arg, x in zip(self.inputs, arrays, strict=True)]
-        lead = guard.batch_axes(self.name, {f"{name} ({i})": shape for i, (name, shape) in enumerate(leads)})
+        own, (arrays, lead) = len(self.of.inputs), self.arrays(values)
         if not self.system._batch(lead):
             self.check(arrays[:own])
         found = self.system._run(self.code, (*arrays[:own], *self.system.robot._more, *arrays[own:]))
@@ -150,10 +133,8 @@ class ClosedHessian(ClosedCall):
         n = self.outputs[0].shape[0]
         parts = np.split(np.eye(n), np.cumsum([prod(size) for size in self.sizes])[:-1], axis=-1)
         units = [x.reshape(n, *size) for x, size in zip(parts, self.sizes, strict=True)]
-        spread = []
-        for arg, value in zip(self.inputs, values, strict=True):
-            array = real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})")
-            spread.append(np.expand_dims(array, array.ndim - len(arg.shape)))
+        arrays = [(arg, shaped(arg, value)) for arg, value in zip(self.inputs, values, strict=True)]
+        spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for arg, x in arrays]
         found = self._along().answers([*spread, *units])[-len(self.names) :]
         rows = [x.reshape(*x.shape[: x.ndim - len(size)], -1) for x, size in zip(found, self.sizes, strict=True)]
         return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]

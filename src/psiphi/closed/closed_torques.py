@@ -10,26 +10,23 @@ every direction. Where it is not, and where `a` does not keep the constraints, t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real
 from psiphi.closed import sharing
 from psiphi.closed.circuits import motion_rows
-from psiphi.closed.closed_call import ClosedCall
+from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.implicit import a
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.wiring import Circuit, Places, arguments
 from psiphi.errors import SingularError
-from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable
 from psiphi.spatial import small
 from psiphi.spatial.choices import less
 from psiphi.spatial.screws import dot
-from psiphi.sweeps.program import PARAMETERS, Argument
+from psiphi.sweeps.program import Argument
 
 TORQUES = "inverse_dynamics"
 
@@ -59,25 +56,15 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...]) -> Circuit:
     return Circuit(name, "T - Jc* Jp (Jp* Jp)^-1 T_p", arguments(algebra, "q", "v", "a"), outputs, algebra, stages, {})
 
 
-class ClosedTorques(ClosedCall):
-    """tau (q, v, a) of a closed system, differentiated step by step: ((kind, names), ...)."""
+class ClosedTorques(TracedCall):
+    """tau (q, v, a) of a closed system, or a derivative of it."""
 
-    def __init__(self, system: Any, steps: tuple[tuple[str, tuple[str, ...]], ...] = ()):
-        self.system, self.steps = system, steps
-        inputs = [arg for arg in self.code.inputs if arg.name != PARAMETERS]
-        words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
-        super().__init__(": ".join([TORQUES, *([", ".join(words)] if words else [])]), inputs, self.code.outputs)
+    def __init__(self, system: Any, steps: Steps = ()):
+        super().__init__(TORQUES, system, steps)
 
-    def __repr__(self) -> str:
-        return f"<{self.name} of {self.system.name!r}>"
-
-    @cached_property
-    def code(self) -> Differentiable:
+    def traced(self) -> Differentiable:
         system, idle = self.system, tuple(int(i) for i in self.system.idle)
-        made = system._function((TORQUES, idle), lambda: shared_torques(system.algebra, idle), Differentiable)
-        for kind, names in self.steps:
-            made = made._derivative(kind, names)
-        return made
+        return system._function((TORQUES, idle), lambda: shared_torques(system.algebra, idle), Differentiable)
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         return self
@@ -86,12 +73,8 @@ class ClosedTorques(ClosedCall):
         return ClosedTorques(self.system, (*self.steps, (kind, names)))
 
     def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
-        system, arrays = self.system, []
-        guard.on_host(self.name, *values)
-        for arg, value in zip(self.inputs, values, strict=True):
-            arrays.append(real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"))
-        leads = [(arg.name, x.shape[: x.ndim - len(arg.shape)]) for arg, x in zip(self.inputs, arrays, strict=True)]
-        lead = system._batch(guard.batch_axes(self.name, {f"{name} ({i})": shape for i, (name, shape) in enumerate(leads)}))
+        system, (arrays, lead) = self.system, self.arrays(values)
+        lead = system._batch(lead)
         q, v, wanted = system._state(q=arrays[0], v=arrays[1], a=arrays[2])
         wrong = np.broadcast_to(sharing.broken(system, q, v, wanted, system.constraint_jacobian(q), False), lead)
         found = system._run(self.code, (*arrays[:3], *system.robot._more, *arrays[3:]))

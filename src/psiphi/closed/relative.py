@@ -4,8 +4,10 @@ One sweep, base to tip, gives each frame its pose in the world, its velocity, an
 accelerations a (zero where none are given: dJ/dt v), with gravity as the pseudo-acceleration of the world, which no relative
 motion feels.
 
-As words these are J v and J a + dJ/dt v, but a constraint also asks where its frames are, which no word says (`TreeSum`), and
-in the frames' own axes: so one sweep is made of the steps that words use, `world_pose`, `spatial_velocity` and `accelerate`.
+As words these are J v and J a + dJ/dt v in the frames' axes, but a constraint also asks where its frames are, which no word
+says (`TreeSum`); so one sweep is made of the steps that words use, `world_pose`, `spatial_velocity` and `accelerate`. The words
+would cost more: they know no gravity, with which the bodies' own accelerations are made already. Forward dynamics of two Pumas
+that hold a box takes 5298 flops so, 5328 by words; of the scene two_arms 5346 and 5368.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, subtract
 from psiphi.spatial.stacks import taken
 from psiphi.steps.local import EYE3, ZERO3, ZERO6, spatial_velocity
-from psiphi.steps.newton import accelerate, world_at_rest
+from psiphi.steps.newton import accelerate, tensor, world_at_rest
 from psiphi.steps.world_poses import world_pose
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
@@ -31,7 +33,7 @@ Scalars = dict[str, list]
 
 @dataclass(frozen=True)
 class State:
-    """A frame: rotation and origin in the world; w, v, w', v' and U = w'~ + w~ w~ in its own axes."""
+    """A frame: rotation and origin in the world; w, v, w' and v' in its own axes."""
 
     R: list
     p: list
@@ -39,22 +41,19 @@ class State:
     v: list
     wd: list
     vd: list
-    U: list
 
     @property
     def flat(self) -> list:
-        """All its numbers, row by row."""
-        matrices = (x for M in (self.R, self.U) for row in M for x in row)
-        return [*matrices, *self.p, *self.w, *self.v, *self.wd, *self.vd]
+        """All its numbers, three by three."""
+        return [x for triple in (*self.R, self.p, self.w, self.v, self.wd, self.vd) for x in triple]
 
     @classmethod
     def of(cls, flat: list) -> State:
-        R, U, p, w, v, wd, vd = (flat[3 * i : 3 * i + n] for i, n in ((0, 9), (3, 9), (6, 3), (7, 3), (8, 3), (9, 3), (10, 3)))
-        square = lambda x: [x[:3], x[3:6], x[6:]]  # noqa: E731
-        return cls(square(R), p, w, v, wd, vd, square(U))
+        triples = [flat[i : i + 3] for i in range(0, NUMBERS, 3)]
+        return cls(triples[:3], *triples[3:])
 
 
-NUMBERS = 33  # of one State
+NUMBERS = 24  # of one State
 KEPT = ("R", "p", "V", "motion")  # what the sweep to the frames keeps at a link
 
 
@@ -88,7 +87,7 @@ def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -
             if spot.body == WORLD:
                 R, p = spot.pose.rotation.tolist(), spot.pose.translation.tolist()
                 pull = small.apply(small.transpose(R), [-float(g) for g in tree.gravity])
-                site.write(f"at {spot.name}", 0, State(R, p, ZERO3, ZERO3, ZERO3, pull, [ZERO3, ZERO3, ZERO3]).flat)
+                site.write(f"at {spot.name}", 0, State(R, p, ZERO3, ZERO3, ZERO3, pull).flat)
 
     bodies = sorted({k for spot in spots for k in tree.path_to(spot.body)})
     return Program("frames", inputs, outputs, (Sweep(BASE_TO_TIP, step),), world, finish, bodies=bodies, marks=marks)
@@ -107,7 +106,6 @@ def _at(site: Site, R: list, r: list, at: int) -> State:
         turned(add(kept["V"][3:], cross(w, r))),
         turned(wd),
         turned(add(vd, small.apply(U, r))),
-        small.product(back, small.product(U, R)),
     )
 
 
@@ -135,14 +133,17 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
     """Frame 1 seen from frame 2:
 
     w = R w1 - w2            w' = R w1' - w2' - w2 x w
-    v = R v1 - v2 - w2 x p   v' = R v1' - v2' - U2 p - 2 w2 x v
+    v = R v1 - v2 - w2 x p   v' = R v1' - v2' - U2 p - 2 w2 x v      U2 = w2'~ + w2~ w2~
     """
     back = small.transpose(two.R)
     R = small.product(back, one.R)
     p = small.apply(back, subtract(one.p, two.p))
     w = subtract(small.apply(R, one.w), two.w)
     v = subtract(subtract(small.apply(R, one.v), two.v), cross(two.w, p))
-    parted = subtract(small.apply(R, one.wd), two.wd), subtract(subtract(small.apply(R, one.vd), two.vd), small.apply(two.U, p))
+    parted = (
+        subtract(small.apply(R, one.wd), two.wd),
+        subtract(subtract(small.apply(R, one.vd), two.vd), small.apply(tensor(two.w, two.wd), p)),
+    )
     wd, vd = subtract(parted[0], cross(two.w, w)), subtract(parted[1], [2.0 * x for x in cross(two.w, v)])
     kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)

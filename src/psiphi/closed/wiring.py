@@ -94,12 +94,11 @@ def circuit(
     inputs: tuple[Argument, ...],
     outputs: tuple[Argument, ...],
     algebra: Algebra,
-    named: dict[tuple[str, str], str] | None = None,
     /,
     **stages: Stage,
 ) -> Circuit:
     """A circuit; a rule that is no more than a lambda is a stage like any other."""
-    return Circuit(name, equation, inputs, outputs, algebra, stages, named or {})
+    return Circuit(name, equation, inputs, outputs, algebra, stages, {})
 
 
 def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:

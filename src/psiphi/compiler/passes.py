@@ -355,7 +355,7 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
         return None
     lowered = LoweredMatrix(polys, (rows, cols))
-    if lowered.complete and not (cols == "frame" and _has_long_arms(equation)):
+    if lowered.complete and (lowered.is_whole or not (cols == "frame" and _has_long_arms(equation))):
         return lowered
     return LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
 

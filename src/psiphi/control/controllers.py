@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import coefficients, flag, real
+from psiphi.arguments import coefficients, finite, flag
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
@@ -42,10 +42,7 @@ class Reference:
         if not 1 <= len(parts) <= 3:
             raise StateError(f"the reference gave {len(parts)} arrays, expected q, (q, v) or (q, v, a)", "give up to three")
         sizes = (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))
-        read = [real(f"reference {n}", x, (k,), f"give {k} numbers") for (n, k), x in zip(sizes, parts, strict=False)]
-        for (name, _), x in zip(sizes, read, strict=False):
-            if not np.isfinite(x).all():
-                raise StateError(f"reference {name} holds numbers that are not finite", "look at where they came from")
+        read = [finite(f"reference {n}", x, (k,), f"give {k} numbers") for (n, k), x in zip(sizes, parts, strict=False)]
         check_quaternions(robot, "reference q", read[0])
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from psiphi.arguments import check_robot
 from psiphi.control.controllers import Reference, gains
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
-from psiphi.wording import shown
 
 
 class Pulled(Controller):
@@ -27,8 +27,7 @@ class Pulled(Controller):
 
     def __init__(self, robot: Any, reference: Any, steps: tuple[Step, ...], numbers: Values, actuated: Any, passive: Any):
         name = type(self).__name__
-        if not isinstance(robot, Robot):
-            raise StateError(f"{name} of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one")
+        check_robot(name, robot, Robot)
         if not robot.manifold.is_flat:
             cause = f"{name} of {robot.name}: it has joints whose q is no vector (free, spherical, planar)"
             raise StateError(cause, 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint')

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import not_negative, read, real, several
+from psiphi.arguments import check_robot, finite, not_negative, read, real, several
 from psiphi.control.controllers import asked, gains
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_forces import TaskForces
@@ -54,10 +54,7 @@ class OperationalSpace(Controller):
         actuated: Any = None,
         passive: Any = None,
     ):
-        if not isinstance(robot, Robot):
-            raise StateError(
-                f"OperationalSpace of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one"
-            )
+        check_robot("OperationalSpace", robot, Robot)
         super().__init__(robot, actuated, passive)
         if not self.drives_all:
             cause = f"OperationalSpace of {robot.name}: the law asks torques of every joint, and some have no motor"
@@ -81,10 +78,7 @@ class OperationalSpace(Controller):
 
 
 def _posture(robot: Robot, given: Any) -> np.ndarray:
-    posture = real("posture", robot.neutral() if given is None else given, (robot.nq,), f"give {robot.nq} numbers")
-    if not np.isfinite(posture).all():
-        raise StateError("posture holds numbers that are not finite", "look at where they came from")
-    return posture
+    return finite("posture", robot.neutral() if given is None else given, (robot.nq,), f"give {robot.nq} numbers")
 
 
 def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:

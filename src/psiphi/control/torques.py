@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import coefficients, read, real
+from psiphi.arguments import coefficients, finite, read
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
 from psiphi.model.model import Model
@@ -73,9 +73,7 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
         return Torque(system, batch, function=tau)
     array, fault = read(tau, None)
     full = tau if fault or not array.ndim else system.filled(array.astype(float))
-    array = real("tau", full, (nv,), f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)")
-    if not np.isfinite(array).all():
-        raise StateError("tau holds numbers that are not finite", "look at where they came from")
+    array = finite("tau", full, (nv,), f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)")
     undriven = system.undriven if system.told else []
     if len(undriven) and array[..., undriven].any():
         cause = f"tau acts on {', '.join(system.idle)}, which have no motor"

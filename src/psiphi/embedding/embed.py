@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, frozen, real, several
+from psiphi.arguments import check_robot, flag, frozen, real, several
 from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
@@ -22,7 +22,6 @@ from psiphi.model.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, T
 from psiphi.model.compound_joints import compound_joint
 from psiphi.model.model import WORLD, Joint, Model
 from psiphi.spatial.entries import entries
-from psiphi.wording import shown
 
 
 def embed(
@@ -50,8 +49,7 @@ def embed(
     >>> gripper.nv - robot.nv
     1
     """
-    if not isinstance(robot, Robot):
-        raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
+    robot = check_robot("embed", robot, Robot)
     if robot.embedding is not None:
         again = "embed all of them at once" if robot.embedding.loops else "embed a robot with rigid links"
         raise StateError(f"{robot.embedding.words(robot.name)} already", again)

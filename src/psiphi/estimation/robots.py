@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, Wrenches, read
+from psiphi.arguments import Numbers, Wrenches, check_robot, read
 from psiphi.errors import StateError
 from psiphi.estimation.linear import EMPTY, LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
@@ -31,7 +31,6 @@ from psiphi.operators.atoms import Atoms
 from psiphi.operators.moving import motion_cross
 from psiphi.operators.units import Unit, units
 from psiphi.sweeps.program import Argument
-from psiphi.wording import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,7 @@ def of(
     >>> bool(np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau)))
     True
     """
-    if not isinstance(robot, Model):
-        raise StateError(f"robot is {shown(robot)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make robots")
+    check_robot("estimation.of", robot, Model)
     robot = robot if isinstance(robot, Robot) else Robot.of(robot)
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, real, whole
+from psiphi.arguments import Numbers, check_robot, real, whole
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.definitions import across
@@ -149,8 +149,7 @@ def two_ports(robot: Robot, q: Numbers) -> TwoPort:
     >>> whole.felt(np.diag([0.01, 0.01, 0.01, 2.0, 2.0, 2.0])).shape
     (6, 6)
     """
-    if not isinstance(robot, Robot):
-        raise StateError(f"two_ports of {shown(robot)}, expected a robot", "pp.load, pp.Builder and pp.from_dh make one")
+    check_robot("two_ports", robot, Robot)
     if not robot.joints or not is_chain(robot) or sum(parent == WORLD for parent in robot.parent) != 1:
         raise StateError(f"two_ports: {robot.name} is no chain", "take a part of it: robot.subtree(...), robot.lock(...)")
     if robot.freed is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real, whole
+from psiphi.arguments import check_robot, real, whole
 from psiphi.errors import StateError
 from psiphi.following.bent import BentCurve, check_turns, on_one_side
 from psiphi.following.bounds import Bounds, Limits, bounds
@@ -53,8 +53,7 @@ def path(
     >>> bool(np.abs(v).max() <= robot.velocity_limit.max()), way(way.duration)[0].round(6).tolist()
     (True, [1.0, -1.0, 0.5, 0.5, 1.0, 0.0])
     """
-    if not isinstance(robot, Robot):
-        raise StateError(f"path: {shown(robot)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
+    check_robot("path", robot, Robot)
     if not robot.nv:
         raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
     if robot.embedding is not None and not robot.manifold.is_flat:

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from psiphi.arguments import flag, is_foreign, is_lazy
+from psiphi.arguments import as_many, flag, is_foreign, is_lazy
 from psiphi.compiler.derivatives import Derivative
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.source import Function, Request
@@ -110,9 +110,7 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
     def _careful(self, *values: Any, out: Any = None, dtype: Any = None) -> Any:
         """Whatever reads as arrays, or words about it."""
         source, name = self.source, self.source.request.name
-        if len(values) != len(source.inputs):
-            names = ", ".join(arg.name for arg in source.inputs)
-            raise StateError(f"{name}: {len(values)} arguments came, expected ({names})", "give them in this order")
+        as_many(name, values, (arg.name for arg in source.inputs))
         arrays: Any = values
         if any(type(value) is not np.ndarray for value in values):
             if any(map(is_foreign, values)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, is_lazy, positive
+from psiphi.arguments import Array, DType, Numbers, Out, as_many, is_foreign, is_lazy, positive
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import choose
 from psiphi.compiler.plans import Plan, Sweeps, plan_for
@@ -142,11 +142,7 @@ class ExpressionFunction:
         inputs, outputs = self.arguments
         if parameters is not None:
             vectors = guard.with_parameters(str(self.expression), inputs, (q, *vectors), parameters)[1:]
-        if len(vectors) != len(inputs) - 1:
-            names = ", ".join(arg.name for arg in inputs)
-            raise StateError(
-                f"{self.expression}: {1 + len(vectors)} arguments came, expected ({names})", "give them in this order"
-            )
+        as_many(str(self.expression), (q, *vectors), (arg.name for arg in inputs))
         if any(map(is_foreign, (q, *vectors))):
             return guard.entered(self.compiled, (q, *vectors), out, dtype)
         values = guard.plain(self.model, "function", inputs, (q, *vectors))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, flag, real
+from psiphi.arguments import Numbers, check_robot, flag, real
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.identifying.findings import Identification
@@ -68,8 +68,7 @@ def identify(
     >>> found.base.rank, bool(np.abs(found.values - found.base.values).max() < 0.1)
     (36, True)
     """
-    if not isinstance(robot, Robot):
-        raise StateError(f"identify: the robot is {shown(robot)}, expected a pp.Robot", "pp.load makes one")
+    check_robot("identify", robot, Robot)
     strict = flag("consistent", consistent)
     data = measured(robot, q, v, a, tau, more, wrenches)
     noise = None if sigma is None else _sigma(sigma, data)

@@ -19,7 +19,7 @@ from psiphi.spatial.screws import add, cross, force, rotate, subtract, unrotate
 from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import axial, joint_velocity, wedge
 from psiphi.steps.local import ZERO3, ZERO6, articulate, force_cross
-from psiphi.steps.newton import body_force
+from psiphi.steps.newton import body_force, of_products
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
 CHANGED = [
@@ -112,11 +112,7 @@ def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
     # dU = dw'~ + dw~ w~ + w~ dw~; the body's force is linear in U and v', so that its change is that of (dU, dv')
     xx, yy, zz = (2.0 * w[i] * dw[i] for i in range(3))
     xy, xz, yz = (w[i] * dw[j] + w[j] * dw[i] for i, j in ((0, 1), (0, 2), (1, 2)))
-    dU = [
-        [-(yy + zz), xy - dwd[2], xz + dwd[1]],
-        [xy + dwd[2], -(xx + zz), yz - dwd[0]],
-        [xz - dwd[1], yz + dwd[0], -(xx + yy)],
-    ]
+    dU = of_products(xx, yy, zz, xy, xz, yz, dwd)
     site.keep(changed=(dw, dwd, dvd, dU), change=body_force(site.link, dU, dvd))
 
 

@@ -25,6 +25,7 @@ class LoweredColumns:
 
     def _along(self, vectors: Mapping[str, str]) -> Lowered:
         """The expressions on some vectors, {name: what is put behind the names of the results}."""
+        # poly @ x for each x: equal parts of all columns are one node, and run in the same sweeps
         results = [
             Result(name + end, {(*word, vector_letter(vector, self.cols)): c for word, c in poly.items()}, self.rows)
             for vector, end in vectors.items()

@@ -12,7 +12,7 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads
-from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, start, write
+from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, write
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
 from psiphi.spatial.small import adjoint_map
@@ -82,11 +82,6 @@ class ForwardSlopes:
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         matrix, W, gains, free = SlopeMatrix(loads=self.loads), Entries(), {}, {}
 
-        def world(site: Site) -> None:
-            matrix.clear()
-            start(tree.gravity, site)
-            self.loads.start(site)
-
         def inward(site: Site) -> None:
             articulate(site)
             filtered(site, site.of(self.tau), "z", site.kept["needs"])
@@ -100,6 +95,7 @@ class ForwardSlopes:
             if self.psi:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
+            # a free root's columns of q are known without a solve: `_freely`
             whole = site.at_root and len(site.H) == 6 and not self.loads.is_world
             if whole and all(map(vanishes, site.rotor)):
                 _, wd, vd = site.kept["above"]
@@ -117,6 +113,7 @@ class ForwardSlopes:
             Sweep(BASE_TO_TIP, outward),
             Sweep(TIP_TO_BASE, matrix.articulated if self.psi else matrix.composites),
         )
+        world = matrix.world(tree.gravity)
         return Program(name, inputs, outputs, sweeps, world, finish, local=False, marks=self.loads.marks(tree))
 
 

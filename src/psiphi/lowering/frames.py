@@ -46,6 +46,7 @@ def locate(site: Site) -> None:
 
 def here(site: Site, letter: FrameLetter):
     """The frames of a letter that this link carries: (number, world axes?, rotation, origin, which of its bodies)."""
+    # several letters B may have frames here: each knows its own, by the numbers of its columns
     for name, world, places in site.mark:
         if name == letter:
             for number, R, p, at in places:
@@ -81,6 +82,7 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
 
     [w; v + w x (p_frame - p_k)] with [w; v] = L* e_i in world axes.
     """
+    # e_i* H φ(k, f) B = (screw of coordinate i, moved to the frame)*: places alone, and no column climbs body by body
     rows = site.H if left == ("H",) else None
     assert rows is not None, "only H reads frames in closed form"
     start, places = site.slices["v"].start, site.kept.get(f"place {letter}", {})
@@ -159,6 +161,7 @@ def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
 def accelerations(site: Site, letter: FrameLetter, moved: tuple) -> dict[int, list]:
     """[w'; v' + U r] of each frame of B* on this body, in world axes."""
     out = {}
+    # d/dt of (v + w x r), r fixed in the body: v' + (w'~ + w~ w~) r
     for number, world, R, p, at in here(site, letter.of):
         _, wd, vd, U = (part(x, at, 3) for x in moved)
         A = small.transpose(_axes(site, world, R, at))

@@ -57,6 +57,7 @@ class Gathering:
             return node.letter.frames
         if isinstance(node, Apply):
             return None if ground.gives(node) else _names(node.letter)
+        # of one home alone a sum or a form stays there; of several, only the world sees all
         if isinstance(node, Formed):  # given vectors are where frames are; alone, at the world
             homes = {self.home[x] for x in arguments(node)} - {()}
             return homes.pop() if len(homes) == 1 else None

@@ -166,6 +166,7 @@ class Graph:
         return self._known[key]
 
     def _sum(self, terms: list[tuple[Fraction, Node]]) -> Node | None:
+        # a single node is its own sum
         if not terms:
             return None
         if len(terms) == 1 and terms[0][0] == 1:
@@ -213,6 +214,7 @@ class Graph:
         argument = self.of(inner)
         if argument is None:
             return None
+        # u x, ⟦f⟧ and their like: the vectors they are made of are nodes as well, and come first
         if isinstance(letter, FormLetter):
             filled = [self.of(self.made_of[term]) for _, term in letter.filled]
             return None if None in filled else self._make(Formed, letter, argument, tuple(filled))
@@ -220,6 +222,7 @@ class Graph:
 
     def _split(self, inner: Poly, letter: str) -> tuple[Node | None, Node | None]:
         """The part behind `letter`, and the rest."""
+        # w + K x (or w + H* u): x stays a vector over joints until the body that sends it
         behind = {word[1:]: c for word, c in inner.items() if word[0] == letter}
         rest = {word: c for word, c in inner.items() if word[0] != letter}
         return self.of(behind), self.of(rest)
@@ -241,6 +244,7 @@ class Graph:
         # d/dt (B* V) = B_dot* V + B* dV/dt, V = phi* H* v: without the first there is no frame that moves
         if set(turning) != {PHI_H_V}:
             return None
+        # a multiple of it is as good: the factor stands before the node
         c = turning[PHI_H_V]
         inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
         if len(inside) != len(motion) or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):

@@ -9,12 +9,14 @@ whether it stands at a root: every body sends, and only the world reads.
 
 from __future__ import annotations
 
+from typing import Any
+
 from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
-from psiphi.spatial.screws import add, cross, force, motion, pose, rotate, subtract
-from psiphi.spatial.small import part
-from psiphi.steps.local import EYE3, ZERO3, ZERO6
+from psiphi.spatial.screws import add, cross, force, motion, subtract
+from psiphi.steps.local import ZERO3, ZERO6
+from psiphi.steps.rigid_bodies import Rigid, compose
 from psiphi.sweeps.program import Site, merge
 
 GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")
@@ -43,8 +45,9 @@ def is_height(node: Node) -> bool:
 
 def potential(site: Site, gravity) -> list:
     """U = - g·(m c), at the world."""
-    total = 0.0
-    for g, x in zip(gravity, _sum(site, "moment") or ZERO3, strict=True):
+    # first moments are linear in the places of all bodies, and so is their weight
+    body, total = whole(site), 0.0
+    for g, x in zip(gravity, ZERO3 if body is None else body.moment, strict=True):
         total = total - g * x
     return [total]
 
@@ -57,26 +60,21 @@ def send(site: Site, name: str, x) -> None:
 def put(site: Site, **values) -> None:
     """Send; what roots send, the world keeps."""
     site.send(**values)
+    # later sweeps read it from the world: the inbox is gone by then
     if site.at_root:
         site.world.update({name: merge(site.world.get(name), value) for name, value in values.items()})
 
 
 def weigh(site: Site) -> None:
-    """Tip to base: mass and first moment of everything outboard, m and m c."""
-    # [m, m c] add up inward as forces do; first moments are enough for c, so no inertia travels
-    bodies = [[link.mass, *link.moment] for link in site.bodies]
-    if "mass" in site.children:
-        masses, moments = site.children["mass"], site.children["moment"]
-        bodies = [add(x, [masses[at], *part(moments, at, 3)]) for at, x in enumerate(bodies)]
-    mass, *moment = site.handed(_moved, bodies)
-    put(site, mass=[mass], moment=moment)
+    """Tip to base: everything outboard as one rigid body; the world's is ℰ₀ φ M φ* ℰ₀*."""
+    # [m, m c] are all that most ask of it: second moments that nobody reads are no code
+    compose(site)
+    put(site, rigid=site.sent["rigid"])
 
 
-def _moved(path: list, body: list) -> list:
-    """[m, m c] as the parent sees it."""
-    mass, *moment = body
-    l, turned = pose(path, EYE3, ZERO3)[1], rotate(path, moment)
-    return [mass, *(x + mass * y for x, y in zip(turned, l, strict=True))]
+def whole(site: Site) -> Rigid | None:
+    """All bodies as one, at the world's origin in world axes; None where there are none."""
+    return _sum(site, "rigid")
 
 
 def total(site: Site, letter: Letter, name: str) -> list:
@@ -84,15 +82,14 @@ def total(site: Site, letter: Letter, name: str) -> list:
     f = _sum(site, name)
     if f is None:  # there is no body
         return ZERO6
-    return f if letter == AT_ORIGIN else at_center(f, divided(_sum(site, "mass"), _sum(site, "moment")))
+    return f if letter == AT_ORIGIN else at_center(f, center(whole(site)))
 
 
-def divided(mass: list | None, moment: list | None) -> list:
+def center(body: Rigid | None) -> list:
     """c = m c / m; a robot without mass has none."""
-    assert mass is not None and moment is not None
-    if isinstance(mass[0], float) and not mass[0] > 0.0:
+    if body is None or (isinstance(body.mass, float) and not body.mass > 0.0):
         raise no_center("the robot")
-    return [x / mass[0] for x in moment]
+    return [x / body.mass for x in body.moment]
 
 
 def at_center(f, c) -> list:
@@ -107,11 +104,11 @@ def hand(site: Site, letter: Letter, y) -> list:
     V = y.get(0, ZERO6)
     if letter.bare == AT_CENTER:
         # the world's origin moves by v + c x w when the centre of mass moves by v: ℰ_c* y, then φ* as for ℰ₀*
-        c = divided(site.world["mass"], site.world["moment"])
+        c = center(whole(site))
         V = V[:3] + add(V[3:], cross(c, V[:3]))
     return motion(site.path, V)
 
 
-def _sum(site: Site, name: str) -> list | None:
+def _sum(site: Site, name: str) -> Any:
     """What the roots have sent: kept by the world, or in its inbox where sweeps run as loops."""
     return site.world.get(name) or site.children.get(name)

@@ -58,6 +58,7 @@ class InverseChange(OfInverseDynamics):
             return change_of(site, which, wanted)
 
         def outward(site: Site) -> None:
+            # beside each body's motion its change: that of the parent, carried on, and what dq, dv, du in its own joint add
             self.accelerated(site)
             change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
             self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
@@ -92,9 +93,12 @@ class InverseGradient(OfInverseDynamics):
             site.keep(**{"weighed+": above, "weighed": add(above, adjoint_map(site.H, site.of(weight)))})
 
         def inward(site: Site) -> None:
+            # w* tau = sum of Λ(k)* needs(k): what each body's w, w', v' count for is gathered tip to base, and a joint takes of
+            # it what its own coordinate changes
             gathered(site)
             site.write_joint(value, self.torque(site, site.kept["f"], None if self.u is None else site.of(self.u)))
             by_q, by_v, asked = pulled(site, self.loads)
+            # `pulled` is of forward dynamics, a = M^-1 (tau - ..): of the torques themselves the sign turns
             found = {"q": [-x for x in by_q], "v": [-x for x in by_v], self.u: self.torque(site, asked, site.of(weight))}
             for which, bar in bars.items():
                 if which in found:

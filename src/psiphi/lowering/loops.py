@@ -99,6 +99,7 @@ BIASES: dict[Letter, str] = {  # vectors made of the state: what their names sta
 
 
 def _lines(node: Node, name: Names) -> list[str]:
+    # one line a node, in the order of the step: k is the body, p its parent, c its children
     me = name(node)
     if isinstance(node, Leaf):
         return [BIASES[node.letter]] if node.letter in BIASES else []
@@ -146,6 +147,7 @@ def _formed(node: Formed, name: Names) -> str:
 
 def _causal(node: Causal, name: Names) -> str:
     me = name(node)
+    # z(k) = w(k) + Σ_c [ψ z(c) + φ (G x(c) + y(c))]: what `vectors._causal` does, tip to base
     w = f"{name(node.w)}(k) + " if node.w is not None else ""
     x = f" + φ(k,c) G {name(node.x)}(c)" if node.x is not None else ""
     y = f" + φ(k,c) {name(node.y)}(c)" if node.y is not None else ""
@@ -189,6 +191,7 @@ def _spell(word) -> str:
 
 
 def _family(f: Family) -> str:
+    # columns of r R for L φ M φ* R: what hangs outboard moves as one rigid body
     start = f"r {_spell(f.letters)}" if f.composite else _spell(f.letters)
     return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
 

@@ -15,7 +15,7 @@ from psiphi.operators.terms import Poly, Word, starred
 from psiphi.spatial.screws import Inertia, coinertia, dot, force
 from psiphi.spatial.stacks import DenseSquare
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.steps.rigid_bodies import Rigid, compose
+from psiphi.steps.rigid_bodies import Rigid
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 
 
@@ -39,6 +39,7 @@ class LoweredMatrix:
         self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
         self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
+        # what must be known before columns climb: places for world axes and levers, P for psi, r for phi M phi*
         self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
         self.articulated = any(ARTICULATED in x.made for x in letters)
         self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
@@ -65,6 +66,11 @@ class LoweredMatrix:
         once = len({name for name, *_ in self.words}) == len(self.words)
         return once and all(is_lever(s) and s.transposed for *_, s in self.words)
 
+    @property
+    def is_whole(self) -> bool:
+        """The robot as one rigid body: columns are more and more on their way in, this has the same size everywhere."""
+        return all(isinstance(shape, WholeMatrix) for *_, shape in self.words)
+
     def _levers(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         def step(site: Site) -> None:
             for letter in self.levers:
@@ -82,6 +88,7 @@ class LoweredMatrix:
         if self.only_levers:
             return self._levers(name, tree, inputs, outputs)
         run = _Fill(self, {arg.name: arg.shape[-1] for arg in outputs})
+        # out to the frames, where axes are needed; in, columns climb; out, compliances meet them
         sweeps = []
         if self.placed:
             sweeps.append(Sweep(BASE_TO_TIP, frames.locate))
@@ -89,7 +96,7 @@ class LoweredMatrix:
         if self.middles:
             sweeps.append(Sweep(BASE_TO_TIP, run.outward))
         marks = frames.marks(tree, self.frames)
-        return Program(name, inputs, outputs, tuple(sweeps), run.start, run.finish, marks=marks, local=False)
+        return Program(name, inputs, outputs, tuple(sweeps), run.start, run.finish, marks=marks, local=self.is_whole)
 
 
 def _is_mass(shape) -> bool:
@@ -119,12 +126,10 @@ class _Fill:
         self.lowered, self.widths = lowered, widths
         self.total: dict[tuple[str, int, int], Any] = {}
         self.sent: dict[Family, Climbing] = {}  # what the roots sent to the world
-        self.whole: list[Rigid] = []  # and the composite bodies they carry
 
     def start(self, site: Site) -> None:
         self.total.clear()
         self.sent.clear()
-        self.whole.clear()
         _start(site)
 
     def put(self, name: str, row: int, column: int, c: Fraction, value) -> None:
@@ -138,36 +143,26 @@ class _Fill:
                 self.put(name, i, i, c, 1.0)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Grounded):
-                self._grounded(name, c, shape)
+                self._grounded(name, c, shape, ground.whole(site))
             elif isinstance(shape, WholeMatrix):
-                self._whole(name, c, shape)
+                self._whole(name, c, shape, ground.whole(site))
         for (name, row, column), value in self.total.items():
             site.write(name, row * self.widths[name] + column, [value])
 
-    @property
-    def body(self) -> Rigid:
-        """Everything as one rigid body, at the world's origin in world axes."""
-        return sum(self.whole[1:], start=self.whole[0])
-
-    def _at(self, letter: Letter, f: list) -> list:
-        """A force at the world's origin, for E_c about the centre of mass."""
-        if letter.bare == ground.AT_ORIGIN:
-            return f
-        return ground.at_center(f, ground.divided([self.body.mass], self.body.moment))
-
-    def _grounded(self, name: str, c: Fraction, shape: Grounded) -> None:
+    def _grounded(self, name: str, c: Fraction, shape: Grounded, body: Rigid | None) -> None:
+        # E_0 c R e_j = sum over roots of φ(0, k) x_j(k): column j, as the world received it
         for j, column in self.sent.get(shape.family, {}).items():
-            for i, value in enumerate(self._at(shape.letter, column.value)):
+            for i, value in enumerate(_at(shape.letter, column.value, body)):
                 self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
 
-    def _whole(self, name: str, c: Fraction, shape: WholeMatrix) -> None:
-        if not self.whole:  # there is no body
+    def _whole(self, name: str, c: Fraction, shape: WholeMatrix, body: Rigid | None) -> None:
+        if body is None:
             return
-        inertia = self.body.inertia
+        inertia = body.inertia
         # E φ M φ* E*: columns first, then rows, each moved to where the letter gathers
-        rows = [self._at(shape.left, [inertia.entry(i, j) for i in range(6)]) for j in range(6)]  # by columns
+        rows = [_at(shape.left, [inertia.entry(i, j) for i in range(6)], body) for j in range(6)]  # by columns
         for i, row in enumerate(zip(*rows, strict=True)):
-            for j, value in enumerate(self._at(shape.right, list(row))):
+            for j, value in enumerate(_at(shape.right, list(row), body)):
                 self.put(name, i, j, c, value)
 
     def inward(self, site: Site) -> None:
@@ -178,11 +173,12 @@ class _Fill:
         if self.lowered.articulated:
             articulate(site)
         if self.lowered.composite:
-            compose(site)
+            ground.weigh(site)
         for f in self.lowered.families:
             self._climb(site, f)
         if site.at_root:
             self._arrive(site)
+        # rows read what climbs: entry (i, j) stands where the row's body is the column's or an ancestor of it
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
                 for j, e in _units(site, shape.letters):
@@ -203,8 +199,6 @@ class _Fill:
         for f in self.lowered.families if self.lowered.grounded else ():
             carried = {j: Column(force(site.path, x.value), site.link.index) for j, x in site.kept[f].items()}
             self.sent[f] = self.sent.get(f, Climbing()) + Climbing(carried)
-        if self.lowered.composite:
-            self.whole.append(site.sent["rigid"])
 
     def _climb(self, site: Site, f: Family) -> None:
         here = Climbing(site.children.get(f, {}))
@@ -256,6 +250,7 @@ class _Fill:
 
     def _meet(self, site: Site, name: str, c: Fraction, shape: Compliance) -> None:
         """y_i* Om x_j for all pairs that did not come through one child; Om is applied to as few columns as possible."""
+        # y_i* c*(a, i) X c(a, j) x_j summed over all ancestors a of both: Om(k) has the sum up to the nearest one, k
         Om = site.kept[shape.middle, shape.right.kind]
         left, right = site.kept[shape.left], site.kept[shape.right]
         if shape.left != shape.right:
@@ -288,6 +283,11 @@ class _Fill:
             z = Om @ x.value if partners else []
             for i, y in partners:
                 self.put(name, *((j, i) if transposed else (i, j)), c, dot(y.value, z))
+
+
+def _at(letter: Letter, f: list, body: Rigid | None) -> list:
+    """A force at the world's origin, for E_c about the centre of mass."""
+    return f if letter.bare == ground.AT_ORIGIN else ground.at_center(f, ground.center(body))
 
 
 def is_lever(shape) -> bool:
@@ -344,6 +344,7 @@ def compliance(site: Site, above: Any, middle: Word, kind: str) -> Any:
     g = [list(column) for column in zip(*site.kept["gain"].G, strict=True)] if n else []
     LG = [lam @ x for x in g]
     c = [[dot(g[i], LG[j]) for j in range(n)] for i in range(n)]
+    # the upper half of X + tau_bar* LamP tau_bar, entry by entry: both terms are symmetric
     for r in range(size):
         for s in range(r, size):
             value = lam.entry(r, s)

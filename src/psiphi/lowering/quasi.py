@@ -22,6 +22,7 @@ class QuasiLowered(Lowered):
     movable: bool = True  # False: the results speak of the single bodies
 
     def _motion(self) -> dict[Node, str]:
+        # first of all nodes: letters made of velocities wait for the sweeps that make these two
         assert self.V is not None and self.v is not None
         nodes = {"V": self.graph.of(self.V), "v": self.graph.of(self.v)}
         return {node: name for name, node in nodes.items() if node is not None}

@@ -44,6 +44,7 @@ def places(model: Model) -> list[tuple[int, int]]:
     """(coordinate, body), by rows: where Y has anything, since a joint feels what it carries (embedded loops: all)."""
     if model.embedding is not None:
         return [(i, k) for i in range(model.nv) for k in range(len(model.bodies))]
+    # joint i feels body k where i is on the way from k to the base
     found: list[tuple[int, int]] = []
     for k, joint in enumerate(model.joints):
         while joint is not None:

@@ -32,17 +32,16 @@ class Schedule:
 
 def schedule(
     nodes: list[Node],
-    articulated: bool = False,
     placed: bool = False,
     motion: tuple[Node, ...] = (),
     whole: Collection[Node] = (),
     last: Collection[Node] = (),
 ) -> Schedule:
-    """`articulated`: P is needed by itself; `placed`: world poses are needed, first thing, base to tip; `motion`: the nodes
-    that make the velocities, where they are not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`:
-    nodes that end at the world, when all is done."""
+    """`placed`: world poses are needed, first thing, base to tip; `motion`: the nodes that make the velocities, where they are
+    not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`: nodes that end at the world, when all is
+    done."""
     # Sweeps go in and out by turns, so a schedule is known by the way it begins.
-    options = [_schedule(nodes, start, articulated, placed, motion, whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
+    options = [_Beginning(start, nodes, placed, motion).schedule(whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
     return min(options, key=lambda s: len(s.directions))
 
 
@@ -85,62 +84,67 @@ def _wanted(node: Node) -> Direction | None:
     return BASE_TO_TIP if outward else None
 
 
-def _schedule(
-    nodes: list[Node],
-    start: Direction,
-    articulated: bool,
-    placed: bool,
-    motion: tuple[Node, ...],
-    whole: Collection[Node],
-    last: Collection[Node],
-) -> Schedule:
-    # stage numbers alternate in direction: the first one at or after `earliest` that runs this way
-    def next_in(direction: Direction, earliest: int) -> int:
-        offset = 0 if start is direction else 1
+class _Beginning:
+    """A schedule whose first sweep runs one way: `stage` is the number of the sweep that each node is made in."""
+
+    def __init__(self, start: Direction, nodes: list[Node], placed: bool, motion: tuple[Node, ...]):
+        self.start, self.nodes, self.motion = start, nodes, motion
+        self.stage: dict[int, int] = {}
+        self.poses = self.next_in(BASE_TO_TIP, 0) if placed else None
+        self.articulated = any(map(needs_articulation, nodes))
+        bodies = [self.next_in(BASE_TO_TIP, 0) for n in nodes if isinstance(n, BodyForce)]
+        self.inward = self.next_in(TIP_TO_BASE, 0)
+        # P rides inward with the forces of the bodies, as in the articulated-body algorithm, not in a sweep of its own before.
+        if self.articulated and bodies and self.inward < min(bodies):
+            self.inward = self.next_in(TIP_TO_BASE, min(bodies))
+
+    def next_in(self, direction: Direction, earliest: int) -> int:
+        """The first sweep at or after `earliest` that runs this way: numbers alternate in direction."""
+        offset = 0 if self.start is direction else 1
         return earliest if (earliest - offset) % 2 == 0 else earliest + 1
 
-    poses = next_in(BASE_TO_TIP, 0) if placed else 0
-    articulated = articulated or any(needs_articulation(n) for n in nodes)
-    bodies = [next_in(BASE_TO_TIP, 0) for n in nodes if isinstance(n, BodyForce)]
-    inward = next_in(TIP_TO_BASE, 0)
-    # P rides inward with the forces of the bodies, as in the articulated-body algorithm, not in a sweep of its own before.
-    if articulated and bodies and inward < min(bodies):
-        inward = next_in(TIP_TO_BASE, min(bodies))
-    rated = any(map(_rated, nodes))
-    weighed = [n for n in nodes if ground.weighed(n)]
-    stage: dict[int, int] = {}
-
-    def moving() -> int:
+    @property
+    def moving(self) -> int:
         """The sweep in which the velocities are known."""
-        return max((stage[n.number] for n in motion), default=next_in(BASE_TO_TIP, 0))
+        return max((self.stage[n.number] for n in self.motion), default=self.next_in(BASE_TO_TIP, 0))
 
-    for node in nodes:
+    @property
+    def rates(self) -> int:
+        """The sweep that makes dP/dt: it needs P, made inward, and the joint velocities, kept on the way out."""
+        return self.next_in(TIP_TO_BASE, max(self.inward, self.moving))
+
+    def earliest(self, node: Node, later: bool) -> int:
+        """The first sweep in which all is known that a node is made of; `later`: what it reads is whole when its sweep ends."""
         # a sweep reads what it makes itself at the same body, or what an earlier one made anywhere
-        earliest = max([stage[a.number] for a in arguments(node)], default=0) + (node in whole)
+        needed = [max([self.stage[a.number] for a in arguments(node)], default=0) + later]
         if needs_articulation(node):
-            earliest = max(earliest, inward)
+            needed.append(self.inward)
         if needs_motion(node):
-            earliest = max(earliest, moving())
-        # dP/dt needs P, made inward, and the joint velocities, kept on the way out: a sweep inward after both
+            needed.append(self.moving)
         if _rated(node):
-            earliest = max(earliest, next_in(TIP_TO_BASE, max(inward, moving())))
-        if isinstance(node, Apply) and isinstance(node.letter, FrameLetter):
-            earliest = max(earliest, poses)
+            needed.append(self.rates)
+        if self.poses is not None and isinstance(node, Apply) and isinstance(node.letter, FrameLetter):
+            needed.append(self.poses)
+        # E_c* hands out what the first sweep inward has weighed
         if ground.weighed(node) and ground.takes(node):
-            earliest = max(earliest, next_in(TIP_TO_BASE, 0) + 1)
-        direction = _wanted(node)
-        stage[node.number] = earliest if direction is None else next_in(direction, earliest)
-    # sums that end at the world can wait for the last sweep inward, whatever else is in it
-    end = next_in(TIP_TO_BASE, max(stage.values(), default=0))
-    stage |= {n.number: end for n in last}
-    weigh = (end if all(n in last for n in weighed) else next_in(TIP_TO_BASE, 0)) if weighed else None
-    rates = next_in(TIP_TO_BASE, max(inward, moving())) if rated else None
-    count = 1 + max([*stage.values(), inward if articulated else 0, poses if placed else 0], default=0)
-    directions = [start if i % 2 == 0 else _other(start) for i in range(count)]
-    stages = [tuple(n for n in nodes if stage[n.number] == i) for i in range(count)]
-    return _trim(
-        Schedule(tuple(directions), tuple(stages), inward if articulated else None, rates, weigh), poses if placed else None
-    )
+            needed.append(self.next_in(TIP_TO_BASE, 0) + 1)
+        return max(needed)
+
+    def schedule(self, whole: Collection[Node], last: Collection[Node]) -> Schedule:
+        for node in self.nodes:
+            at, direction = self.earliest(node, node in whole), _wanted(node)
+            self.stage[node.number] = at if direction is None else self.next_in(direction, at)
+        # sums that end at the world can wait for the last sweep inward, whatever else is in it
+        end = self.next_in(TIP_TO_BASE, max(self.stage.values(), default=0))
+        self.stage |= {n.number: end for n in last}
+        weighed = [n for n in self.nodes if ground.weighed(n)]
+        weigh = (end if all(n in last for n in weighed) else self.next_in(TIP_TO_BASE, 0)) if weighed else None
+        articulate = self.inward if self.articulated else None
+        count = 1 + max([*self.stage.values(), articulate or 0, self.poses or 0])
+        directions = tuple(self.start if i % 2 == 0 else _other(self.start) for i in range(count))
+        stages = tuple(tuple(n for n in self.nodes if self.stage[n.number] == i) for i in range(count))
+        rates = self.rates if any(map(_rated, self.nodes)) else None
+        return _trim(Schedule(directions, stages, articulate, rates, weigh), self.poses)
 
 
 def _trim(full: Schedule, poses: int | None) -> Schedule:

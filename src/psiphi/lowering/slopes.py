@@ -80,13 +80,21 @@ class SlopeMatrix:
         self.mass: Entries = {}
         self.by_load: Entries = {}
 
-    def clear(self) -> None:
-        for entries in (self.by_q, self.by_v, self.mass, self.by_load):
-            entries.clear()
+    def world(self, gravity: Any) -> Callable[[Site], None]:
+        """What happens at the world first: nothing is found yet."""
+        begin = world_keeping(gravity, self.loads)
+
+        def world(site: Site) -> None:
+            for entries in (self.by_q, self.by_v, self.mass, self.by_load):
+                entries.clear()
+            begin(site)
+
+        return world
 
     def loaded(self, site: Site, through: Any = lambda x: x) -> None:
         """Tip to base: -H φ B, or by ψ words, of which what passes a joint is `through`."""
         columns = self.loads.columns(site)
+        # wrenches push, tau = .. - H φ B f: the column of each of their numbers climbs as any force does
         for j, y in columns.items():
             for i, h in enumerate(site.H, site.slices["v"].start):
                 self.by_load[i, j] = -dot(h, y)
@@ -125,18 +133,7 @@ class SlopeMatrix:
         l, path = site.kept["l"], site.path
         u = add(cross(site.kept["w_p"], times(self.half, l)), rotate(path, times(self.half, Vd[3:])))
         twice = times(2.0, u)
-        site.sent["columns"] = Climbing(
-            {
-                j: SlopeColumn(
-                    force(path, c.by_q),
-                    force(path, c.by_v),
-                    force(path, c.R),
-                    add(rotate(path, c.T), cross(twice, rotate(path, c.R[3:]))),
-                    None if c.X is None else rotate(path, c.X),
-                )
-                for j, c in climbing.items()
-            }
-        )
+        site.sent["columns"] = Climbing({j: c.moved(path, twice) for j, c in climbing.items()})
         if X is not None:
             site.send(X=X.moved(path))
         site.send(body=body.moved(path, l, u))
@@ -171,18 +168,7 @@ class SlopeMatrix:
             passed[i] = SlopeColumn(turned, through(by_v), P_h, couple, _couple(X, x))
         if site.at_root:
             return
-        site.sent["columns"] = Climbing(
-            {
-                j: SlopeColumn(
-                    force(path, c.by_q),
-                    force(path, c.by_v),
-                    force(path, c.R),
-                    rotate(path, c.T),
-                    None if c.X is None else rotate(path, c.X),
-                )
-                for j, c in passed.items()
-            }
-        )
+        site.sent["columns"] = Climbing({j: c.moved(path) for j, c in passed.items()})
         site.send(R=MixedComposite(R).moved(path, through))
         if X is not None:
             site.send(X=X.moved(path, through))
@@ -266,11 +252,6 @@ class InverseSlopes:
     ) -> Program:
         matrix = SlopeMatrix(self.coriolis, self.loads)
 
-        def world(site: Site) -> None:
-            matrix.clear()
-            start(tree.gravity, site)
-            self.loads.start(site)
-
         def inward(site: Site) -> None:
             gathered(site)
             matrix.composites(site)
@@ -284,4 +265,4 @@ class InverseSlopes:
             accelerated(site, None if self.u is None else site.of(self.u), self.loads)
 
         sweeps, marks = (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), self.loads.marks(tree)
-        return Program(name, inputs, outputs, sweeps, world, finish, local=False, marks=marks)
+        return Program(name, inputs, outputs, sweeps, matrix.world(tree.gravity), finish, local=False, marks=marks)

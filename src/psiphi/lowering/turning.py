@@ -25,6 +25,7 @@ def sided(poly: Poly) -> Poly:
 
 
 def _sided(word: Word) -> tuple[Word, int]:
+    # ω̃* = -ω̃: each that is written for the other side turns the sign of its word
     out, sign = list(word), 1
     for i, x in enumerate(word):
         if x in TURNING:

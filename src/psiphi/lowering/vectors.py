@@ -124,8 +124,10 @@ class Lowered:
         return not (shows or self.explicit_bias or self._over_links)
 
     def program(self, name: str, tree: Any, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        # one step a sweep: it makes all nodes of that sweep at one body, whatever results they are of
         sweeps = tuple(Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions))
         marks = frames.marks(tree, self.frames)
+        # links of one class share a step: it cannot know single gauges, nor the world before its sweep has ended
         local = not self._over_links and not any(map(_at_public_origin, self.nodes))
         local = local and not self.gathering.used
         finish = partial(self._finish, tree.gravity) if self.gathering.results or self.sums else None
@@ -161,6 +163,7 @@ class Lowered:
     def chain(self) -> int:
         """Sweeps as the equation is written: the longest chain of recursions that need each other."""
         length: dict[int, int] = {}
+        # arguments stand before the nodes that read them, so that one pass is enough
         for node in self.nodes:
             own = isinstance(node, (Causal, Anticausal, BodyForce, FrameMotion)) or (
                 isinstance(node, Leaf) and node.letter in BIAS
@@ -183,6 +186,7 @@ class Lowered:
             site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-g for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
             site.keep(down=list(gravity))
             for node in self.nodes:
+                # forces of bodies take gravity along as the world's acceleration; frames move in a world at rest
                 if isinstance(node, FrameMotion):
                     site.keep(**{f"motion{node.number}": world_at_rest(frames.ZERO3)})
                 elif isinstance(node, BodyForce):
@@ -262,6 +266,7 @@ def _value(site: Site, node: Node, gathering: Gathering) -> Any:
     if isinstance(node, Sum):
         return combination([(c, get(n)) for c, n in node.terms])
     if isinstance(node, (BodyForce, FrameMotion)):
+        # base to tip: w, w', v' of the body from its parent's; then M φ*(H* u + a) + b, or d/dt of B* V at its frames
         u = [0.0] * len(site.H) if node.u is None else get(node.u)
         if isinstance(node, BodyForce):
             return accelerate(site, u, f"motion{node.number}")
@@ -296,11 +301,13 @@ def _leaf(site: Site, x: Letter) -> Any:
         return frames.inputs_here(site, x.word)
     if x.space == "joint":
         return site.of(x.word)
+    # vectors over links come in public link axes: x(k) in working axes is φ or φ* of the gauge on it
     return frames.working(site, site.link_part(x.word), x.space if x.space in SIDES else FORCE)
 
 
 def _dot(site: Site, node: Dot, get) -> list:
     """Tip to base: x* y of this body and all bodies it carries."""
+    # x* y = sum over k of x(k)* y(k): partial sums travel inward, and the world has the whole
     name, here = f"n{node.number}", [inner(get(node.x), get(node.y))]
     below = site.children.get(name)
     value = here if below is None else [sum(below[1:], start=below[0]) + here[0]]  # a cluster has one sum from each body
@@ -344,6 +351,7 @@ def _anticausal(site: Site, node: Anticausal, get) -> list:
 
 def _applied(site: Site, node: Apply, x) -> Any:
     letter, name = node.letter, f"n{node.number}"
+    # block diagonal: what body k has of x is all it needs
     if letter in LOCAL:
         return LOCAL[letter](site, x)
     if ground.gives(node):
@@ -385,6 +393,7 @@ LOWERED = {
 
 
 def _write(site: Site, result: Result, value) -> None:
+    # joints write their own slice, frames where the letter B numbers them, links in their public axes
     if result.space == "joint":
         site.write_joint(result.name, value)
     elif result.space.startswith("frame"):

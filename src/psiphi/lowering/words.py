@@ -117,6 +117,7 @@ def shape_of(word: Word) -> Any:
         if left != ("H",) and right and isinstance(right[0], FrameLetter) and kinds[0] == "phi":
             return None
         return Climb(left, family) if all(map(is_local, left)) and _is_source(family) else None
+    # two sweeps that turn round in the middle: in and out again at composites, out and in again at compliances
     middle = word[first + 1 : last]
     if len(turns) > 2 or not all(map(is_local, middle)):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read, real, several
+from psiphi.arguments import check_robot, read, real, several
 from psiphi.closed import System
 from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.control.task_space import are_rotations
@@ -29,8 +29,7 @@ Goal = tuple[Wish, np.ndarray]
 
 def robot_of(given: Any) -> Robot:
     """A robot with joints."""
-    if not isinstance(given, Robot):
-        raise StateError(f"reach: {shown(given)} is no robot", "pp.load, pp.Builder and pp.from_dh make one")
+    check_robot("reach", given, Robot)
     if not given.joints:
         raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
     return given

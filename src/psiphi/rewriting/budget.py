@@ -7,7 +7,7 @@ of an ordinary processor. Rules that are made once and kept cost nothing (`unlim
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import isfinite
 
@@ -30,16 +30,23 @@ _purse: ContextVar[_Purse | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
+def _paying(purse: _Purse | None) -> Iterator[None]:
+    """What is done inside is paid from this purse."""
+    token = _purse.set(purse)
+    try:
+        yield
+    finally:
+        _purse.reset(token)
+
+
+@contextmanager
 def budget(seconds: float) -> Iterator[None]:
     """Rewriting inside may cost so many seconds; an inner budget is part of the outer one."""
     if _purse.get() is not None or not isfinite(seconds):
         yield
         return
-    token = _purse.set(_Purse(seconds))
-    try:
+    with _paying(_Purse(seconds)):
         yield
-    finally:
-        _purse.reset(token)
 
 
 @contextmanager
@@ -51,22 +58,16 @@ def share(part: float) -> Iterator[None]:
         return
     inner = _Purse(purse.seconds)
     inner.left = start = part * purse.left
-    token = _purse.set(inner)
     try:
-        yield
+        with _paying(inner):
+            yield
     finally:
-        _purse.reset(token)
         purse.left -= min(start, start - inner.left)
 
 
-@contextmanager
-def unlimited() -> Iterator[None]:
+def unlimited() -> AbstractContextManager[None]:
     """Work that is done once for all robots."""
-    token = _purse.set(None)
-    try:
-        yield
-    finally:
-        _purse.reset(token)
+    return _paying(None)
 
 
 def spend(units: float) -> None:

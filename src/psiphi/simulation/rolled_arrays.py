@@ -82,16 +82,22 @@ class RolledFunction:
         raise StateError("rollout: forward mode is not there for arrays of other libraries", "take motion.jvp of NumPy arrays")
 
 
-class RolledPullback:
-    """The gradients of a motion, by the numbers of its arguments."""
+class WeighedGradients:
+    """Gradients of the weighed results of another function, by some of its arguments."""
 
-    name = "rollout: pullback"
-
-    def __init__(self, of: RolledFunction, names: tuple[str, ...]):
+    def __init__(self, of: Any, names: tuple[str, ...]):
         self.of, self.names, self.number = of, names, numbered(self)
         self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
         self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
-        self.whole = "q", *(f"{arg.name}_weight" for arg in of.outputs)
+        before = of.whole if isinstance(of, WeighedGradients) else ("q",)
+        self.whole = *before, *(f"{arg.name}_weight" for arg in of.outputs)
+
+
+class RolledPullback(WeighedGradients):
+    """The gradients of a motion, by the numbers of its arguments."""
+
+    name = "rollout: pullback"
+    of: RolledFunction
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         states = self.of.states(arrays[: len(self.of.inputs)], _batch(self, arrays))
@@ -116,17 +122,12 @@ class RolledPullback:
         )
 
 
-class RolledBending:
+class RolledBending(WeighedGradients):
     """The gradients of a weighted sum of those gradients. Second derivatives are symmetric in the numbers of q, v and tau: they
     are what the gradients change by when these change by the weights; by the motion's weights it is the motion's change."""
 
     name = "rollout: second pullback"
-
-    def __init__(self, of: RolledPullback, names: tuple[str, ...]):
-        self.of, self.names, self.number = of, names, numbered(self)
-        self.inputs = (*of.inputs, *(Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs))
-        self.outputs = tuple(Argument(f"{arg.name}_bar", arg.shape) for arg in of.inputs if arg.name in names)
-        self.whole = *of.whole, *(f"{arg.name}_weight" for arg in of.outputs)
+    of: RolledPullback
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         motion, own = self.of.of, len(self.of.inputs)

@@ -17,7 +17,7 @@ from typing import Any
 
 from psiphi.spatial import small
 from psiphi.spatial.crosses import motion_cross
-from psiphi.spatial.screws import add, cross, from_second, rotate, second_moment, vanishes
+from psiphi.spatial.screws import add, cross, force, from_second, rotate, second_moment, vanishes
 from psiphi.spatial.small import adjoint_map, plus, symmetric
 from psiphi.steps.local import ZERO3
 from psiphi.sweeps.program import Site
@@ -141,6 +141,13 @@ class SlopeColumn:
     R: list
     T: list
     X: list | None = None
+
+    def moved(self, path: list, twice: list = ZERO3) -> SlopeColumn:
+        """Seen from the parent; `twice` the velocity u of this body's origin there, where each body is seen from its own."""
+        # forces climb by φ; couples turn, and those of Γ gain 2 u x (the force of r h) as Γ is boosted by u
+        T, X = rotate(path, self.T), None if self.X is None else rotate(path, self.X)
+        T = add(T, cross(twice, rotate(path, self.R[3:])))
+        return SlopeColumn(force(path, self.by_q), force(path, self.by_v), force(path, self.R), T, X)
 
 
 def joint_velocity(site: Site) -> list:

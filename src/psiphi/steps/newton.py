@@ -21,6 +21,11 @@ def tensor(w, wd) -> list:
     """U = wd~ + w~ w~."""
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return of_products(xx, yy, zz, xy, xz, yz, wd)
+
+
+def of_products(xx, yy, zz, xy, xz, yz, wd) -> list:
+    """wd~ + S - tr(S) 1 of the symmetric S = [xx xy xz; xy yy yz; xz yz zz], which w w* is in U, and w dw* + dw w* in dU."""
     return [
         [-(yy + zz), xy - wd[2], xz + wd[1]],
         [xy + wd[2], -(xx + zz), yz - wd[0]],

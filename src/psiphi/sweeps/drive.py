@@ -163,6 +163,7 @@ class Straight:
 
 def unroll(program: Program, tree: Any, under: Run = ProgramRun, tape: Tape | None = None) -> Straight:
     """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
+    # the loop over the tree runs once, on leaves: what it adds and multiplies is left on the tape, in that order
     sizes = {arg.name: arg.size for arg in program.inputs}
     tape = Tape() if tape is None else tape
     inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}

@@ -12,6 +12,7 @@ from psiphi.sweeps.program import Program
 
 def interpret_on_tape(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
     """The outputs of the program on arrays of tape expressions (or of numbers), of one state."""
+    # one scalar a place: the steps are the same text for numbers and for expressions
     inputs = {arg.name: list(np.asarray(a).reshape(arg.size)) for arg, a in zip(program.inputs, arrays, strict=True)}
     written = drive(program, tree, inputs)
     outputs = ([written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs)
@@ -31,6 +32,7 @@ def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
     }
     # one array a coordinate: a step's arithmetic then means all states of the batch at once
     written = drive(program, tree, inputs)
+    # what no step wrote is zero: entries between bodies of which none is on the way to the other
     results = []
     for arg in program.outputs:
         out = np.zeros((*lead, arg.size))

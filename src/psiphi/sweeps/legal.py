@@ -87,8 +87,13 @@ def check_loops(loops: Rolled) -> None:
     joints = [part.stop - part.start for k in range(len(tree.links)) for part in tree.slices(k).values()]
     # every leaf of a traced step is a place in one of these: the frame, the body's record, its parent's, the inbox, the table
     record = max((c.slots for c in classes), default=0)
-    places = {"frame": sum(arg.size for arg in (*program.inputs, *program.outputs)), "inbox": loops.inbox}
+    places = {"frame": sum(arg.size for arg in (*program.inputs, *program.outputs))}
+    places |= {"inbox": max((c.messages for c in classes), default=0)}
     places |= {"here": record, "parent": record, "param": max((len(link.numbers()) for link in tree.links), default=0)}
     places |= {f"in{i}": max(joints, default=0) for i in range(len(program.inputs))}
+    # and once those are gone that nobody reads, what is read has its place
+    left = places | {"here": loops.record, "parent": loops.record, "inbox": loops.inbox}
     for c in classes:
         check_tape(c.tape, c.outputs, places)
+        if not all(0 <= slot < left[place] for place, slot in c.given.values()):
+            raise IllegalProgram(f"{program.name}: a step reads what has no place")

@@ -12,7 +12,7 @@ runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -86,6 +86,20 @@ class Program:
     local: bool = True  # every message has a fixed size: the sweeps can run as loops (roll.py)
     marks: Mapping[int, Any] = field(default_factory=dict)  # what the steps must know of single bodies (frames, loads)
     stages: tuple[ProgramStage, ...] = ()
+
+    def read(self, outputs: tuple[Argument, ...], rule: Callable[[dict[tuple[str, int], Any]], dict[str, list]]) -> Program:
+        """The same sweeps for what a rule reads off their results, all of which the world has."""
+        result = self.finish
+        assert result is not None
+
+        # the results stand nowhere: what the rule does not read of them is dead on the tape, and in the sweeps before it
+        def finish(site: Site) -> None:
+            here = Site(None, site.inputs, site.kept, children=site.children, world=site.world)
+            result(here)
+            for name, values in rule({(name, index): value for name, index, value in here.written}).items():
+                site.write(name, 0, values)
+
+        return replace(self, outputs=outputs, finish=finish)
 
 
 @dataclass

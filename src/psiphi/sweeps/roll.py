@@ -17,11 +17,11 @@ import numpy as np
 from psiphi.model.model import WORLD
 from psiphi.sweeps.program import BASE_TO_TIP, Program, Site, Sweep
 from psiphi.sweeps.template import Template
+from psiphi.sweeps.unread import INBOX, KEPT, drop_unread
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Count, Scalar, Tape
 
 SPECIAL = (0.0, 1.0, -1.0)  # numbers worth knowing when the step is traced
-KEPT, INBOX = "here", "inbox"
 
 
 @dataclass
@@ -34,7 +34,8 @@ class Class:
     sent: dict[str, Template]
     trig: dict[tuple, int]  # sines and cosines already in the record, by what they are of
     given: dict[int, tuple[str, int]]
-    slots: int  # record slots in use after this step
+    slots: int  # record slots in use after this step,
+    messages: int  # and slots of the parent's inbox, before those go that nobody reads
     bodies: int = 0
 
     @property
@@ -111,10 +112,9 @@ class _Roller:
         for sweep in self.program.sweeps:
             stage, inboxes = self._stage(sweep)
             stages.append(stage)
+        # last the world, on what the roots of the last sweep sent it
         finish = self._finish(inboxes.get(WORLD, {}))
-        classes = [c for stage in stages for c in stage.classes] + ([finish] if finish else [])
-        record = _compact(classes)
-        inbox = 1 + max((o for c in classes for b, o, *_ in c.stores if b == "up"), default=-1)
+        record, inbox = drop_unread(stages, finish, self.parents)
         # one table of numbers, body after body; a step finds its own from `param_start` on
         flat, starts = [], []
         for k in range(len(self.tree.links)):
@@ -221,7 +221,7 @@ class _Roller:
             base, offset = (f"out{number}", index) if of_joint else ("frame", self.offsets[name] + index)
             stores.append((base, offset, tape.operand(value), False))
         trig, given, slots = _share_trig(tape, stores, dict(before.trig) if before else {}, slots)
-        return Class(tape, stores, forms, sent, trig, given, slots)
+        return Class(tape, stores, forms, sent, trig, given, slots, up)
 
     def _finish(self, inbox) -> Class | None:
         if self.program.finish is None:
@@ -307,29 +307,8 @@ def _share_trig(tape: Tape, stores, known: dict[tuple, int], slots: int):
 
 def _spell(tape: Tape, node: int) -> tuple:
     """A node as a tree of its leaves: equal spellings in two tapes are equal values at one body."""
+    # a leaf is known by its place and not by its node, which other tapes number otherwise
     op, a, b = tape.nodes[node]
     if op in (Op.LEAF, Op.CONST):
         return op, a, b
     return (op, _spell(tape, a), _spell(tape, b)) if op in BINARY else (op, _spell(tape, a))
-
-
-def _compact(classes: list[Class]) -> int:
-    """Drop record slots nobody reads and close the gaps; returns the record's size."""
-    read: set[int] = set()
-    for c in classes:
-        for node in c.tape.live(c.outputs, c.given):
-            op, space, index = c.tape.nodes[node]
-            if op is Op.LEAF and space in (KEPT, "parent"):
-                read.add(index)
-        read.update(slot for base, slot in c.given.values() if base == KEPT)
-    # slots are dense again: a record of a body is what someone reads, and no more
-    new = {slot: i for i, slot in enumerate(sorted(read))}
-    for c in classes:
-        c.stores = [(base, new[o] if base == KEPT else o, n, acc) for base, o, n, acc in c.stores if base != KEPT or o in new]
-        live = c.tape.live(c.outputs, c.given)
-        c.given = {n: (KEPT, new[slot]) for n, (_, slot) in c.given.items()}
-        for node in live:
-            op, space, index = c.tape.nodes[node]
-            if op is Op.LEAF:
-                c.given[node] = (space, new[index] if space in (KEPT, "parent") else index)
-    return len(new)

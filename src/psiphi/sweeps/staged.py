@@ -59,6 +59,7 @@ def roll_stages(program: Program, tree: Any, many: int) -> Staged | None:
         written = drive(program, tree, inputs, partial(_CutRun, work))
     except NoLoops:
         return None
+    # nodes of the results, whether lines make them or a loop gives them
     results = {arg.name: [tape.operand(written.get((arg.name, i), 0.0)) for i in range(arg.size)] for arg in program.outputs}
     return Staged(program, tree, work.blocks(results)) if work.loops else None
 
@@ -139,6 +140,7 @@ class _Cut:
 
     def _whole(self, nodes: Sequence[int]) -> str:
         """The place that these nodes are, all of it in its order."""
+        # leaf by leaf in the order of the place, and all of it: then the place itself is handed over
         leaves = [self.tape.nodes[node] for node in nodes]
         place = str(leaves[0][1]) if leaves and leaves[0][0] is Op.LEAF else ""
         whole = [(Op.LEAF, place, i) for i in range(self._size(place))] if place else []

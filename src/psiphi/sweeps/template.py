@@ -26,6 +26,7 @@ class Template:
     def load(self, tape: Tape, base: str):
         """The value on a tape: constants as they are, places as leaves of `base` (absolute ones of the frame)."""
 
+        # constants stay floats, so that the traced step folds them as it would in straight lines
         def leaf(x):
             content = x.content
             if isinstance(content, tuple):
@@ -67,6 +68,7 @@ def _map_symmetric(A, function) -> list:
 
 
 def _spell(value) -> Iterator:
+    # lengths and keys first, then what is inside: two values spell alike only where they have one shape
     if isinstance(value, _Leaf):
         yield value.content
     elif isinstance(value, (list, tuple)):

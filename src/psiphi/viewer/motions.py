@@ -77,10 +77,13 @@ def _finite(motion: Recording) -> Recording:
     return motion if good.all() else motion[good]
 
 
-def tour(model: Model, seconds: float = 1.6, rate: float = 30.0) -> tuple[np.ndarray, np.ndarray]:
+SECONDS = 1.6  # of a swing
+
+
+def tour(model: Model, rate: float = 30.0) -> tuple[np.ndarray, np.ndarray]:
     """Every degree of freedom swings once, one after the other, within its limits."""
     home = resting(model)
-    n = max(2, int(seconds * rate))
+    n = max(2, int(SECONDS * rate))
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
     for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):

@@ -10,6 +10,7 @@ so random bodies are made from one that there is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,7 @@ from psiphi.model.skeleton import second_moments
 from psiphi.model.states import first
 from psiphi.wording import nearest, shown
 
+LINE = 64  # bytes that memory gives at a time
 LEAST = -1e-9  # of the mass: an eigenvalue of S that is rounding and no negative one
 
 
@@ -207,7 +209,21 @@ def _filled(freed: Freed, new: Mapping[FreeBlock, np.ndarray]) -> np.ndarray:
     lead = batch_axes(
         "", {f"{block.word} of {freed.nominal.bodies[block.index].name}": values.shape[:-1] for block, values in new.items()}
     )
-    out = np.array(np.broadcast_to(freed.values, (*lead, freed.size)), order="C")  # elements side by side, as code reads them
+    out = _room(lead, freed.size)
+    out[...] = freed.values
     for block, values in new.items():
         out[..., block.own] = values
     return out
+
+
+def _room(lead: tuple[int, ...], size: int) -> np.ndarray:
+    """(*lead, size), as code reads it: of each number all elements side by side, from a line of memory on. From one number to
+    the next it is an odd count of lines: a multiple of many would send all of them to the same few places of the caches."""
+    if not lead:
+        return np.empty(size)
+    count = math.prod(lead)
+    lines = -(-count * 8 // LINE) | 1
+    memory = np.empty(size * lines * LINE + LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % LINE
+    rows = memory[start : start + size * lines * LINE].view(float).reshape(size, -1)
+    return np.moveaxis(rows[:, :count].reshape(size, *lead), 0, -1)

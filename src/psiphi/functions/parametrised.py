@@ -26,7 +26,7 @@ from psiphi.model.inertias import of_second_moments, off_origin
 from psiphi.model.model import WORLD, Body
 from psiphi.model.posing import place, pose
 from psiphi.model.skeleton import second_moments
-from psiphi.model.states import first
+from psiphi.model.states import element, first
 from psiphi.wording import nearest, shown
 
 LINE = 64  # bytes that memory gives at a time
@@ -76,6 +76,16 @@ def consistent(freed: Freed, parameters: np.ndarray) -> np.ndarray:
             raise StateError(_fault(freed, block, parameters[block.own]), "light.parameters() are the robot's own")
         wrong |= bad
     return np.where(wrong[..., None], np.nan, parameters) if wrong.any() else parameters
+
+
+def refuse(freed: Freed, parameters: np.ndarray) -> None:
+    """An error that names the first element of a batch that no body can have, and what is wrong with it."""
+    for block in freed.blocks:
+        values = parameters[..., block.own]
+        place = first(np.asarray(_impossible(freed, block, values)))
+        if place is not None:
+            cause = _fault(freed, block, values[place]) + element(place)
+            raise StateError(cause, "light.parameters() are the robot's own; light.consistent makes such elements NaN")
 
 
 def _impossible(freed: Freed, block: FreeBlock, values: np.ndarray) -> Any:

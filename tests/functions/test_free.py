@@ -178,6 +178,11 @@ def test_what_no_body_has_is_an_error_or_nan_in_its_element():
     assert np.isnan(a[1]).all() and np.isfinite(a[[0, 2]]).all()
     with pytest.raises(pp.StateError, match=r"parameters.*'shoulder_link\.mx' has nan"):
         light.forward_dynamics(*at.values(), parameters=np.where(np.arange(60) == 1, np.nan, p), check=True)
+    with pytest.raises(pp.StateError, match="no body has the inertia of link 'shoulder_link'.*in batch element 1"):
+        light.forward_dynamics(*at.values(), parameters=[p, thin, p], check=True)
+    with pytest.raises(pp.StateError, match=r"wrist_3_link\.mass is -1, which"):
+        pp.load("ur5").free("mass", links="wrist_3_link").gravity(at["q"], parameters=[-1.0], check=True)
+    assert np.isfinite(light.forward_dynamics(*at.values(), parameters=[p, p, p], check=True)).all()
 
 
 def test_baked_numbers_are_never_taken_for_free_ones():
@@ -220,6 +225,52 @@ def test_one_kernel_for_robots_that_differ_in_free_numbers_alone():
     assert one.at(one.parameters()) != one.at(two.parameters())
     again = pickle.loads(pickle.dumps(two.at(two.parameters())))
     close(again.gravity(q), other.gravity(q), 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("word", ["inertia", "mass"])
+def test_wherever_parameters_lie_the_bits_are_the_same(word, dtype):
+    light, size = pp.load("ur5").free(word), 37
+    q, v, tau = (x.astype(dtype) for x in states(light, size).values())
+    p = light.randomised(size, seed=0).astype(dtype, order="C")
+    found = light.forward_dynamics(q, v, tau, parameters=p)
+    one_by_one = [light.forward_dynamics(q[i], v[i], tau[i], parameters=p[i]) for i in range(size)]
+    np.testing.assert_array_equal(found, one_by_one, strict=True)
+    wide = np.full((p.shape[1], size + 3), np.nan, dtype)
+    wide[:, 1:-2] = p.T
+    for other in (
+        np.asfortranarray(p),
+        wide.T[1:-2],
+        np.repeat(p, 2, axis=1)[:, ::2],
+        np.repeat(p, 2, axis=0)[::2],
+        p[::-1].copy()[::-1],
+    ):
+        np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=other), found)
+        np.testing.assert_array_equal(
+            light.forward_dynamics(q[:, None], v[:, None], tau[:, None], parameters=other),
+            np.stack([light.forward_dynamics(q[i], v[i], tau[i], parameters=other) for i in range(size)]),
+        )
+    np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=p[3])[3], found[3])
+
+
+def test_results_that_are_parameters_themselves_are_theirs_in_every_layout():
+    builder = pp.Builder("cart")
+    builder.body("cart", 2.0, inertia=np.eye(3))
+    builder.joint("rail", "prismatic", "world", "cart", axis=(1, 0, 0))
+    light = pp.Robot.of(builder.build()).free("inertia")
+    p = light.randomised(21, seed=0)
+    for other in (p, p.copy(order="C")):
+        np.testing.assert_array_equal(light.mass_matrix(np.zeros((21, 1)), parameters=other)[:, 0, 0], p[:, 0])
+
+
+def test_helpers_lay_parameters_as_code_reads_them():
+    light = pp.load("ur5").free("inertia")
+    for p in (light.randomised(512, seed=0), light.masses({"wrist_3_link": np.linspace(0.1, 1.0, 512)})):
+        assert p.shape == (512, 60) and p.strides[0] == 8 and p.ctypes.data % 64 == 0
+        assert p.strides[1] % 64 == 0 and p.strides[1] // 64 % 2, (
+            "lines from one number to the next: odd, or caches fill unevenly"
+        )
+    assert light.randomised((2, 3), seed=0).shape == (2, 3, 60) and light.randomised(0, seed=0).shape == (0, 60)
 
 
 def test_offsets_calibrate_the_kinematics():

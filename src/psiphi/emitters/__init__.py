@@ -9,6 +9,7 @@ Comes in: straight-line code, or loops of it. Goes out: text. What a target is, 
     wasm.py        WebAssembly in a JavaScript module, for pages
     kernel.py      LLVM IR for the processor psiphi runs on; read it first. Its parts:
                    llvm.py (a tape as LLVM IR), pack.py, delivery.py (arrays to lanes and back, large ones past the caches),
+                   whereabouts.py (where inputs lie that need not be packed, or are fetched ahead),
                    trig.py, quick.py (sine and cosine, the door for one element), straight.py, rolled.py (one tape; loops over
                    links), joined.py, rollout.py (many blocks in one frame, and the loop over steps around them)
     device.py      LLVM IR for graphics cards, one thread a state. Its parts:

@@ -18,6 +18,7 @@ from psiphi.emitters.delivery import deliver, place_tables
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.pack import pack, pack_declarations, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
+from psiphi.emitters.whereabouts import CELL, apart_cell, behind, in_place, next_cell, next_elements, read_apart
 from psiphi.sweeps.program import Argument
 
 ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
@@ -45,7 +46,8 @@ class Kernel:
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
     zeros: frozenset[int] = frozenset()  # places that hold 0, whatever comes in
     keeps_inputs: bool = False  # whether no block writes where its inputs stand
-    fetches: bool = False  # whether blocks fetch the next one's elements: addresses stand behind the frame, one an input
+    fetches: bool = False  # whether blocks fetch the next one's elements: cells behind the frame tell where each input's lie
+    apart: int | None = None  # the input that is read where it lies, if its lanes lie side by side; a cell tells where
 
 
 def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False) -> str:
@@ -128,12 +130,16 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
         columns = arg.shape[-1] if arg.shape else 1
         before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
         if kernel.fetches and w.lanes > 1 and i < len(kernel.inputs):
-            before += _next_address(i, arg, kernel.frame, w)
+            before += next_elements(i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w)
         width: int | str = columns
         if kernel.keeps_inputs and rows == 1 and columns > w.lanes > 1 and i < len(kernel.inputs):
             load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
             before += _once(i, columns, w)
             width = f"%width{i}"
+        if i == kernel.apart and _is_run(places):
+            load.append(in_place(i, w))
+            before += read_apart(i, width, places[0] * w.bytes, apart_cell(kernel.inputs, kernel.frame, w), w)
+            width = f"%packed{i}"
         given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
         if _is_run(places):
             before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
@@ -151,7 +157,8 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
             load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
             given = given.replace(f"%frame{i}", "%frame")
             after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, ptr @blank{number}, i1 %large{i})")
-    size = behind(kernel.frame, w) + (8 * len(kernel.inputs) if kernel.fetches else 0)
+    cells = kernel.fetches or kernel.apart is not None
+    size = apart_cell(kernel.inputs, kernel.frame, w) + CELL if cells else behind(kernel.frame, w)
     take, give = frame_memory(size)
     newline = "\n  "
     return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
@@ -189,11 +196,6 @@ def _matrix_at(i: int, k: int, at: tuple[int, ...], size: int) -> list[str]:
     return [*lines, f"%frame{i}.{k} = getelementptr i8, ptr %frame{i}, i64 {k * size}"]
 
 
-def behind(frame: int, w: Width) -> int:
-    """Bytes of a frame of so many numbers: tiles may read and write beyond the last argument."""
-    return (frame + w.lanes) * w.bytes
-
-
 def _once(i: int, columns: int, w: Width) -> list[str]:
     """How many numbers of argument i are brought to the frame: of one that is the same for all elements, behind the first block
     only those that tiles of the argument before it may have overwritten."""
@@ -201,17 +203,6 @@ def _once(i: int, columns: int, w: Width) -> list[str]:
         f"%later{i} = icmp ne i64 %i, 0",
         f"%there{i} = and i1 %still{i}, %later{i}",
         f"%width{i} = select i1 %there{i}, i64 {w.lanes}, i64 {columns}",
-    ]
-
-
-def _next_address(i: int, arg: Argument, frame: int, w: Width) -> list[str]:
-    """Behind the frame: where the next block's elements of argument i begin if they lie side by side, else the frame itself."""
-    return [
-        f"%side{i} = icmp eq i64 %outer{i}, {arg.size * w.scalar_bytes}",
-        f"%after{i} = getelementptr i8, ptr %at{i}, i64 {arg.size * w.bytes}",
-        f"%next{i} = select i1 %side{i}, ptr %after{i}, ptr %frame",
-        f"%keep{i} = getelementptr i8, ptr %frame, i64 {behind(frame, w) + 8 * i}",
-        f"store ptr %next{i}, ptr %keep{i}",
     ]
 
 

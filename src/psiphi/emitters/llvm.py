@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from psiphi.emitters.segments import Segment, riders
+from psiphi.emitters.segments import APART, Segment, riders
 from psiphi.tape.ops import Op
 
 INSTRUCTION = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
@@ -63,11 +63,19 @@ class Emitter:
     """One segment as the lines of a function body; bases are pointer arguments of that function."""
 
     def __init__(
-        self, segment: Segment, width: Width, fma: bool = True, ahead: Iterator[tuple[int, int]] | None = None, every: int = 1
+        self,
+        segment: Segment,
+        width: Width,
+        fma: bool = True,
+        ahead: Iterator[tuple[int, int]] | None = None,
+        every: int = 1,
+        apart: int = 0,
     ):
-        """`ahead`: memory to fetch for later, a line after every `every` nodes: (where its address stands, bytes behind it)."""
+        """`ahead`: numbers of the next block to fetch, one after every `every` nodes: (cell, number). A cell of the frame has
+        the address of an input's first number and, behind it, the bytes from one to the next; `apart` is that of APART."""
         self.segment, self.width, self.fma = segment, width, fma
-        self.ahead, self.every, self.bases = ahead or iter(()), max(1, every), dict[int, str]()
+        self.ahead, self.every, self.apart = ahead or iter(()), max(1, every), apart
+        self.known: dict[int, tuple[str, str]] = {}  # what stands in cells
         self.tape = segment.tape
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
@@ -95,16 +103,23 @@ class Emitter:
 
     def _fetch(self) -> None:
         """One line of memory, into the second cache: the first is full of the frame."""
-        cell, offset = next(self.ahead, (-1, 0))
-        if cell < 0:
-            return
-        if cell not in self.bases:
-            place, self.bases[cell] = self.fresh(), self.fresh()
+        cell, number = next(self.ahead, (-1, 0))
+        if cell >= 0:
+            self.lines.append(f"call void @llvm.prefetch.p0(ptr {self._lying(cell, number)}, i32 0, i32 2, i32 1)")
+
+    def _lying(self, cell: int, number: int) -> str:
+        """The address of a number of an input that lies anywhere."""
+        if cell not in self.known:
+            place, behind, base, stride = (self.fresh() for _ in range(4))
             self.lines.append(f"{place} = getelementptr i8, ptr %frame, i64 {cell}")
-            self.lines.append(f"{self.bases[cell]} = load ptr, ptr {place}")
-        at = self.fresh()
-        self.lines.append(f"{at} = getelementptr i8, ptr {self.bases[cell]}, i64 {offset}")
-        self.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+            self.lines.append(f"{behind} = getelementptr i8, ptr %frame, i64 {cell + 8}")
+            self.lines.append(f"{base} = load ptr, ptr {place}")
+            self.lines.append(f"{stride} = load i64, ptr {behind}")
+            self.known[cell] = base, stride
+        (base, stride), way, address = self.known[cell], self.fresh(), self.fresh()
+        self.lines.append(f"{way} = mul i64 {stride}, {number}")
+        self.lines.append(f"{address} = getelementptr i8, ptr {base}, i64 {way}")
+        return address
 
     def riding(self) -> set[int]:
         """Products that are computed in the sums they ride in."""
@@ -127,8 +142,9 @@ class Emitter:
         return name
 
     def _load(self, base: str, offset: int) -> str:
-        address, name = self.address(base, offset), self.fresh()
-        self.lines.append(f"{name} = load {self.width.type}, ptr {address}, align {self.width.bytes}")
+        apart = base == APART
+        address, name = self._lying(self.apart, offset) if apart else self.address(base, offset), self.fresh()
+        self.lines.append(f"{name} = load {self.width.type}, ptr {address}, align {1 if apart else self.width.bytes}")
         return name
 
     def _load_scalar(self, offset: int) -> str:

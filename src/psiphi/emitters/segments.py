@@ -19,6 +19,7 @@ from psiphi.tape.ops import Op
 from psiphi.tape.tape import Tape, operands
 
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
+APART = "apart"  # the base of an input that is no part of the frame, and that no segment writes
 CUT = 1500  # nodes a segment,
 SHORT = 200  # and of a tape of more than LONG nodes: a compiler's own choice of what waits where loses to slots by then
 LONG = 15_000
@@ -60,7 +61,8 @@ class Segment:
         wanted = {o for node in self.nodes for o in operands(self.tape, node)} | {store.node for store in self.stores}
         read = {self.given[node] for node in wanted.difference(self.nodes) if node in self.given}
         written = {(store.base, store.offset) for store in self.stores}
-        return {base for base, _ in read | written} <= {"frame"} and not read & written  # other bases may be the same place
+        bases = {base for base, _ in read if base != APART} | {base for base, _ in written}
+        return bases <= {"frame"} and not read & written  # other bases may be the same place
 
 
 @dataclass(frozen=True)
@@ -96,15 +98,17 @@ class Pieces:
     places: list[list[int]]  # where the numbers of each output stand
 
 
-def cut(straight: Straight, size: int = 0, shared: bool = False) -> Pieces:
+def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | None = None) -> Pieces:
     """Segments of about `size` nodes (0: what suits); sines and cosines of simple arguments go to a loop in front.
 
-    Outputs stand in the frame one after the other; `shared`: each number once, wherever it is.
+    Outputs stand in the frame one after the other; `shared`: each number once, wherever it is. `apart`: the input of this
+    number is read at the base APART, wherever it lies.
     """
     program, tape = straight.program, straight.tape
     layout = FrameLayout.of(program.inputs, () if shared else program.outputs)
     live = tape.live(node for *_, node in straight.stores)
-    place = {i: ("frame", layout.inputs[int(a)] + b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
+    leaves = ((i, int(tape.nodes[i][1]), tape.nodes[i][2]) for i in live if tape.nodes[i][0] is Op.LEAF)
+    place = {i: (APART, b) if a == apart else ("frame", layout.inputs[a] + b) for i, a, b in leaves}
     base = layout.size
     levels = _levels(tape, live)
     rounds = [{i: level for i, level in levels.items() if level == n} for n in range(1, max(levels.values(), default=1) + 1)]
@@ -142,7 +146,7 @@ def _shared(straight: Straight, given: Places, outputs: dict[int, list[int]], fr
     all. And the next free place."""
     places = [[0] * arg.size for arg in straight.program.outputs]
     for number, index, node in straight.stores:
-        if node in given:
+        if node in given and given[node][0] != APART:
             places[number][index] = given[node][1]
             continue
         if node not in outputs:

@@ -15,7 +15,7 @@ inertia sits that the joint does not feel. Both freedoms buy operations:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,25 +85,38 @@ class Tree:
         if self.freed is None:
             return self
         links = [replace(link, moment=list(link.moment), pseudo=[list(row) for row in link.pseudo]) for link in self.links]
-        heights = [0.0] * len(links)
-        for k, link in enumerate(links):
-            parts = self.freed.parts(k, parameters)
-            link.armature = list(parts.get("armature", link.armature))
-            if "offsets" in parts:
-                self._put(link, *parts["offsets"])
-            if "mass" in parts and "com" not in parts:  # what is multiplied by it is known, in whatever axes
-                link.mass, link.moment, link.pseudo = moments(_in_axes(self.model.bodies[k], self.gauge[k].inv), parts)
-            elif {"inertia", "com"} & parts.keys():
-                m, mc, J = moments(self.model.bodies[k], parts)
-                turn, t = self._turn(k), self.gauge[k].inv.translation.tolist()
-                link.mass, link.moment, link.pseudo = m, rotate(turn, mc), second_moment(turn, J)
-                if self.moves and self.model.joints[k].row.blind == "rod" and t[:2] == [0.0, 0.0]:
-                    heights[k] = t[2]  # what stays with the link is raised when the rest has gone
-                else:
-                    _raise(link, t)
+        parts = [self.freed.parts(k, parameters) for k in range(len(links))]
+        for link, own in zip(links, parts, strict=True):
+            link.armature = list(own.get("armature", link.armature))
+            if "offsets" in own:
+                self._put(link, *own["offsets"])
+        # what a joint does not feel goes before the rest is raised to the link's origin
+        heights = [self._height(k) if {"inertia", "com"} & parts[k].keys() else 0.0 for k in range(len(links))]
+        # tip to base, each body when its turn comes: few numbers wait for the others
+        fill = lambda link: self._fill(link, parts[link.index], heights[link.index])  # noqa: E731
         if self.moves:
-            _move_blind_inertia(links, self.model.joints, heights)
+            _move_blind_inertia(links, self.model.joints, heights, fill)
+        else:
+            for link in links:
+                fill(link)
         return replace(self, links=tuple(links), freed=None)
+
+    def _fill(self, link: Link, parts: dict[str, Any], height: float) -> None:
+        """The body's mass and moments, of its free numbers: in the working axes, from a point at `height` on z."""
+        body, gauge = self.model.bodies[link.index], self.gauge[link.index]
+        if "mass" in parts and "com" not in parts:  # what is multiplied by it is known, in whatever axes
+            link.mass, link.moment, link.pseudo = moments(_in_axes(body, gauge.inv), parts)
+        elif {"inertia", "com"} & parts.keys():
+            m, mc, J = moments(body, parts)
+            turn = self._turn(link.index)
+            link.mass, link.moment, link.pseudo = m, rotate(turn, mc), second_moment(turn, J)
+            if not height:
+                _raise(link, gauge.inv.translation.tolist())
+
+    def _height(self, k: int) -> float:
+        """Where the public origin is on link k's axis, if moments are best moved from there."""
+        x, y, z = self.gauge[k].inv.translation.tolist()
+        return z if self.moves and self.model.joints[k].row.blind == "rod" and x == y == 0.0 else 0.0
 
     def _turn(self, k: int) -> list:
         """From link k's public axes to its working ones: turned as its joint's axis is, and then about it."""
@@ -213,11 +226,18 @@ def _depth(model: Model) -> int:
     return max(depth, default=0)
 
 
-def _move_blind_inertia(links: list[Link], joints: Sequence[Joint], heights: Sequence[float]) -> None:
-    """Tip to base: what joint k does not feel goes to its parent (or into the ground).
+def _move_blind_inertia(
+    links: list[Link], joints: Sequence[Joint], heights: Sequence[float], fill: Callable[[Link], None] = lambda link: None
+) -> None:
+    """Tip to base: what joint k does not feel goes to its parent (or into the ground). `fill` gives a link its own numbers.
 
     The numbers of link k are those about a point at `heights[k]` on its joint's axis: what goes need not come to its origin."""
+    handed: list[list[tuple]] = [[] for _ in links]
     for link in reversed(links):
+        fill(link)
+        for mass, first, second in handed[link.index]:
+            link.mass, link.moment = link.mass + mass, add(link.moment, first)
+            link.pseudo = [add(x, y) for x, y in zip(link.pseudo, second, strict=True)]
         blind, h = joints[link.index].row.blind, heights[link.index]
         if not blind:
             continue
@@ -240,10 +260,7 @@ def _move_blind_inertia(links: list[Link], joints: Sequence[Joint], heights: Seq
             m, second, first = 0.0, Turn(R).turned(J), [0.0] * 3
             link.pseudo = NOTHING
         if link.parent != WORLD:
-            target = links[link.parent]
-            target.mass = target.mass + m
-            target.moment = add(target.moment, first)
-            target.pseudo = [add(x, y) for x, y in zip(target.pseudo, second, strict=True)]
+            handed[link.parent].append((m, first, second))
 
 
 def _of_rod(l: list, u: list, first: list, mz: Any, zz: Any) -> list:

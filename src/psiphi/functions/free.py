@@ -46,11 +46,16 @@ def free(robot: Robot, words: Sequence[Any], links: Any) -> FreeRobot:
 
 
 def taking(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a robot, with `parameters=`."""
+    """The method of a robot, with `parameters=`; `check=True` looks at these, too."""
 
     @wraps(method)
     def of(self: FreeRobot, *args: Any, parameters: Any = None, **options: Any) -> Any:
-        return method(self if parameters is None else self._given(parameters), *args, **options)
+        if parameters is None:
+            return method(self, *args, **options)
+        robot = self._given(parameters)
+        if options.get("check"):
+            robot._refuse_impossible()
+        return method(robot, *args, **options)
 
     return of
 
@@ -167,6 +172,11 @@ class FreeRobot(Robot):
             own.pop(name, None)
         own["given"] = parameters if is_foreign(parameters) or is_lazy(parameters) else self._read(parameters)
         return made
+
+    def _refuse_impossible(self) -> None:
+        """An error where no body can have the parameters; what is no number at all is named by who looks at all arguments."""
+        if type(self.given) is np.ndarray and np.isfinite(self.given).all():
+            parametrised.refuse(self._free, self.given)
 
     def _over_samples(self) -> FreeRobot:
         """For arrays (..., samples, n): parameters with batch axes get one for the samples."""

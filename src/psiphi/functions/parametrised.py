@@ -10,6 +10,7 @@ so random bodies are made from one that there is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,9 +26,10 @@ from psiphi.model.inertias import of_second_moments, off_origin
 from psiphi.model.model import WORLD, Body
 from psiphi.model.posing import place, pose
 from psiphi.model.skeleton import second_moments
-from psiphi.model.states import first
+from psiphi.model.states import element, first
 from psiphi.wording import nearest, shown
 
+LINE = 64  # bytes that memory gives at a time
 LEAST = -1e-9  # of the mass: an eigenvalue of S that is rounding and no negative one
 
 
@@ -74,6 +76,16 @@ def consistent(freed: Freed, parameters: np.ndarray) -> np.ndarray:
             raise StateError(_fault(freed, block, parameters[block.own]), "light.parameters() are the robot's own")
         wrong |= bad
     return np.where(wrong[..., None], np.nan, parameters) if wrong.any() else parameters
+
+
+def refuse(freed: Freed, parameters: np.ndarray) -> None:
+    """An error that names the first element of a batch that no body can have, and what is wrong with it."""
+    for block in freed.blocks:
+        values = parameters[..., block.own]
+        place = first(np.asarray(_impossible(freed, block, values)))
+        if place is not None:
+            cause = _fault(freed, block, values[place]) + element(place)
+            raise StateError(cause, "light.parameters() are the robot's own; light.consistent makes such elements NaN")
 
 
 def _impossible(freed: Freed, block: FreeBlock, values: np.ndarray) -> Any:
@@ -207,7 +219,21 @@ def _filled(freed: Freed, new: Mapping[FreeBlock, np.ndarray]) -> np.ndarray:
     lead = batch_axes(
         "", {f"{block.word} of {freed.nominal.bodies[block.index].name}": values.shape[:-1] for block, values in new.items()}
     )
-    out = np.array(np.broadcast_to(freed.values, (*lead, freed.size)), order="C")  # elements side by side, as code reads them
+    out = _room(lead, freed.size)
+    out[...] = freed.values
     for block, values in new.items():
         out[..., block.own] = values
     return out
+
+
+def _room(lead: tuple[int, ...], size: int) -> np.ndarray:
+    """(*lead, size), as code reads it: of each number all elements side by side, from a line of memory on. From one number to
+    the next it is an odd count of lines: a multiple of many would send all of them to the same few places of the caches."""
+    if not lead:
+        return np.empty(size)
+    count = math.prod(lead)
+    lines = -(-count * 8 // LINE) | 1
+    memory = np.empty(size * lines * LINE + LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % LINE
+    rows = memory[start : start + size * lines * LINE].view(float).reshape(size, -1)
+    return np.moveaxis(rows[:, :count].reshape(size, *lead), 0, -1)

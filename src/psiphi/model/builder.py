@@ -76,7 +76,7 @@ class Builder:
     def _go_on_from(self, model: Model) -> None:
         """All that the model was built from; building it must give the model again."""
         if model.freed is not None:
-            raise ModelError(f"numbers of {self.name} are inputs", "change the robot first, then free what is to be free")
+            raise ModelError(f"numbers of {self.name} are inputs", "change the robot first, or take light.baked(parameters)")
         known = description(model)
         self.file = known.file
         self.links = {link.name: link for link in known.links}

@@ -13,7 +13,7 @@ from psiphi.framing import decompose, framing
 from psiphi.framing.framing import ROD_DEPTH, frame_tree
 from psiphi.model.builder import Builder
 from psiphi.model.model import WORLD, Pose
-from psiphi.spatial.screws import pose as pose_along
+from psiphi.spatial.along import pose as pose_along
 from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from sweeps.runs import program_of

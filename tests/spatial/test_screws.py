@@ -9,7 +9,7 @@ import zoo
 from oracles.reference import axis_rotation, phi, quaternion_rotation, skew
 from psiphi.framing.decompose import SHIFT_COST, TURN_COST
 from psiphi.model.model import Pose
-from psiphi.spatial import screws
+from psiphi.spatial import along, screws
 from psiphi.spatial.screws import Inertia, Screw, Shift, Turn
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
@@ -67,13 +67,13 @@ def test_paths_are_phi(seed):
     path, place, rng = random_path(seed)
     X, x = phi(place), rng.standard_normal(3)
     V, f, P, S = rng.standard_normal(6), rng.standard_normal(6), random_symmetric(rng, 6), random_symmetric(rng, 3)
-    close(screws.motion(path, V.tolist()), X.T @ V, "V_inner = phi* V_outer")
-    close(screws.force(path, f.tolist()), X @ f, "f_outer = phi f_inner")
-    close(dense(screws.inertia(path, blocks(P))), X @ P @ X.T, "P_outer = phi P phi*")
-    close(dense(screws.coinertia(path, blocks(P))), X.T @ P @ X, "X_inner = phi* X phi")
-    close(screws.second_moment(path, S.tolist()), place.rotation @ S @ place.rotation.T, "J_outer = R J R*")
-    close(screws.rotate(path, x.tolist()), place.rotation @ x, "free vectors turn out")
-    close(screws.unrotate(path, x.tolist()), place.rotation.T @ x, "free vectors turn in")
+    close(along.motion(path, V.tolist()), X.T @ V, "V_inner = phi* V_outer")
+    close(along.force(path, f.tolist()), X @ f, "f_outer = phi f_inner")
+    close(dense(along.inertia(path, blocks(P))), X @ P @ X.T, "P_outer = phi P phi*")
+    close(dense(along.coinertia(path, blocks(P))), X.T @ P @ X, "X_inner = phi* X phi")
+    close(along.second_moment(path, S.tolist()), place.rotation @ S @ place.rotation.T, "J_outer = R J R*")
+    close(along.rotate(path, x.tolist()), place.rotation @ x, "free vectors turn out")
+    close(along.unrotate(path, x.tolist()), place.rotation.T @ x, "free vectors turn in")
 
 
 @given(SEEDS)
@@ -81,14 +81,14 @@ def test_phi_and_its_adjoint(seed):
     """<phi f, V> = <f, phi* V>: the power of a force does not depend on where it is looked at."""
     path, _, rng = random_path(seed)
     V, f = rng.standard_normal(6).tolist(), rng.standard_normal(6).tolist()
-    assert np.dot(screws.force(path, f), V) == pytest.approx(np.dot(f, screws.motion(path, V)), rel=1e-12, abs=1e-11)
+    assert np.dot(along.force(path, f), V) == pytest.approx(np.dot(f, along.motion(path, V)), rel=1e-12, abs=1e-11)
 
 
 @given(SEEDS)
 def test_poses_compose(seed):
     path, place, rng = random_path(seed)
     start = Pose(zoo.random_rotation(rng), rng.standard_normal(3))
-    R, p = screws.pose(path, start.rotation.tolist(), start.translation.tolist())
+    R, p = along.pose(path, start.rotation.tolist(), start.translation.tolist())
     end = start @ place
     close(R, end.rotation, "rotation")
     close(p, end.translation, "translation")
@@ -99,10 +99,10 @@ def test_inverse_undoes(seed):
     path, _, rng = random_path(seed)
     round_trip = [*path, *(inverse for step in reversed(path) for inverse in step.inverse())]
     V, P = rng.standard_normal(6).tolist(), random_symmetric(rng, 6)
-    close(screws.motion(round_trip, V), V, "motion")
-    close(screws.force(round_trip, V), V, "force")
-    close(dense(screws.inertia(round_trip, blocks(P))), P, "inertia")
-    R, p = screws.pose(round_trip, np.eye(3).tolist(), [0.0] * 3)
+    close(along.motion(round_trip, V), V, "motion")
+    close(along.force(round_trip, V), V, "force")
+    close(dense(along.inertia(round_trip, blocks(P))), P, "inertia")
+    R, p = along.pose(round_trip, np.eye(3).tolist(), [0.0] * 3)
     close(np.column_stack([R, p]), np.eye(3, 4), "pose")
 
 
@@ -111,7 +111,7 @@ def test_symmetric_blocks_stay_symmetric(seed):
     """To the last bit: steps read either half."""
     path, _, rng = random_path(seed)
     P = blocks(random_symmetric(rng, 6))
-    for Q in (screws.inertia(path, P), screws.coinertia(path, P), P + screws.inertia(path, P)):
+    for Q in (along.inertia(path, P), along.coinertia(path, P), P + along.inertia(path, P)):
         assert np.array_equal(Q.I, np.transpose(Q.I)) and np.array_equal(Q.M, np.transpose(Q.M))
 
 
@@ -124,9 +124,9 @@ def test_the_same_on_arrays_and_on_a_tape(seed):
 
     def result(angle, length, quat, V):
         path = [Screw("y", angle, length), Turn.from_quaternion(quat), Shift([length, 0.0, -length]), Screw("x", angle, 0.0)]
-        Q = screws.inertia(path, blocks(P))
-        R, p = screws.pose(path, np.eye(3).tolist(), [0.0] * 3)
-        return [*screws.motion(path, V), *screws.force(path, V), *Q.column(1), *Q.column(4), *R[0], *p]
+        Q = along.inertia(path, blocks(P))
+        R, p = along.pose(path, np.eye(3).tolist(), [0.0] * 3)
+        return [*along.motion(path, V), *along.force(path, V), *Q.column(1), *Q.column(4), *R[0], *p]
 
     alone = [result(float(angles[i]), float(lengths[i]), quats[:, i].tolist(), V[:, i].tolist()) for i in range(3)]
     together = result(angles, lengths, list(quats), list(V))
@@ -174,12 +174,12 @@ def cost(path, what: str) -> int:
     x = [tape.leaf("x", i) for i in range(36)]
     if what == "inertia":
         A = [[x[6 * min(r, c) + max(r, c)] for c in range(6)] for r in range(6)]
-        P = screws.inertia(
+        P = along.inertia(
             path(tape), Inertia([A[r][:3] for r in range(3)], [A[r][3:] for r in range(3)], [A[r][3:] for r in (3, 4, 5)])
         )
         outputs = [P.entry(r, c) for r in range(6) for c in range(r, 6)]
     else:
-        outputs = getattr(screws, what)(path(tape), x[:6])
+        outputs = getattr(along, what)(path(tape), x[:6])
     return tape.count([tape.operand(y) for y in outputs]).flops
 
 

@@ -16,7 +16,7 @@ from psiphi.counting.recursions import REST, Recursion, by_recursion
 from psiphi.lowering.graph import Apply, Causal, Leaf, Node
 from psiphi.lowering.vectors import Lowered
 from psiphi.operators.letters import COUPLE, GRAVITY
-from psiphi.spatial.screws import motion
+from psiphi.spatial.along import motion
 from psiphi.sweeps.program import Site
 from psiphi.tape.tape import Count
 

@@ -23,7 +23,8 @@ from psiphi.model.cluster_laws import EYE3, ZERO3, ClusterLaws
 from psiphi.model.clusters import OUTSIDE, Cluster, Spot
 from psiphi.model.modal_laws import laws_of
 from psiphi.model.model import WORLD, Pose
-from psiphi.spatial.screws import Inertia, add, dot, force, inertia, motion, pose, rigid, unrotate
+from psiphi.spatial.along import force, inertia, motion, pose, unrotate
+from psiphi.spatial.screws import Inertia, add, dot, rigid
 from psiphi.spatial.small import apply, flat, part, transpose
 from psiphi.spatial.stacks import DenseSquare, ReducedInertia, StackedInertia
 

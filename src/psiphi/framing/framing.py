@@ -27,7 +27,8 @@ from psiphi.model.freed import Freed, moments
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
 from psiphi.model.skeleton import Axes, canonical_axes, second_moments
 from psiphi.spatial import small
-from psiphi.spatial.screws import Screw, Turn, add, cosine, rotate, second_moment, sine, vanishes
+from psiphi.spatial.along import rotate, second_moment
+from psiphi.spatial.screws import Screw, Turn, add, cosine, sine, vanishes
 
 NOTHING = [[0.0] * 3] * 3
 ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits

@@ -10,7 +10,8 @@ import numpy as np
 
 from psiphi.model.joints import JointKind
 from psiphi.model.mode_shapes import ModeShape, row_of
-from psiphi.spatial.screws import Inertia, Screw, pose, rigid
+from psiphi.spatial.along import pose
+from psiphi.spatial.screws import Inertia, Screw, rigid
 
 
 @dataclass

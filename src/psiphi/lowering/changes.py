@@ -15,7 +15,8 @@ from psiphi.lowering.forward_slopes import FILTER, filtered, smoothed, true_moti
 from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, world_keeping
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, force, rotate, subtract, unrotate
+from psiphi.spatial.along import force, rotate, unrotate
+from psiphi.spatial.screws import add, cross, subtract
 from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import axial, joint_velocity, wedge
 from psiphi.steps.local import ZERO3, ZERO6, articulate, force_cross

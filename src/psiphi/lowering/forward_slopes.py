@@ -14,7 +14,8 @@ from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, write
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, motion, subtract, vanishes
+from psiphi.spatial.along import force, motion
+from psiphi.spatial.screws import add, cross, dot, subtract, vanishes
 from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import joint_velocity
 from psiphi.steps.local import articulate

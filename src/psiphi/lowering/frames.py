@@ -11,7 +11,8 @@ from typing import Any
 from psiphi.model.model import WORLD
 from psiphi.operators.letters import FrameLetter, Letter
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, pose, subtract
+from psiphi.spatial.along import pose
+from psiphi.spatial.screws import add, cross, subtract
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, gauges
 from psiphi.sweeps.program import Site

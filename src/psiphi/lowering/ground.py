@@ -14,7 +14,8 @@ from typing import Any
 from psiphi.lowering.graph import Apply, Leaf, Node, U
 from psiphi.operators.atoms import no_center
 from psiphi.operators.letters import Letter, letter
-from psiphi.spatial.screws import add, cross, force, motion, subtract
+from psiphi.spatial.along import force, motion
+from psiphi.spatial.screws import add, cross, subtract
 from psiphi.steps.local import ZERO3, ZERO6
 from psiphi.steps.rigid_bodies import Rigid, compose
 from psiphi.sweeps.program import Site, merge

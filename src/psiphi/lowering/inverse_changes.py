@@ -11,7 +11,8 @@ from psiphi.lowering.changes import STILL, change_motion, change_of, pulled
 from psiphi.lowering.loads import NO_LOADS, Loads
 from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, world_keeping
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, force, motion
+from psiphi.spatial.along import force, motion
+from psiphi.spatial.screws import add
 from psiphi.spatial.small import adjoint_map
 from psiphi.steps.local import ZERO6, force_cross
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep

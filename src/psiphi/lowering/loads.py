@@ -15,7 +15,8 @@ from typing import Any
 
 from psiphi.lowering import frames
 from psiphi.operators.letters import FrameLetter
-from psiphi.spatial.screws import add, cross, force, rotate, subtract, unrotate
+from psiphi.spatial.along import force, rotate, unrotate
+from psiphi.spatial.screws import add, cross, subtract
 from psiphi.spatial.small import plus
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Climbing, Site

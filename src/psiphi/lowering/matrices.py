@@ -12,7 +12,8 @@ from psiphi.lowering import frames, ground
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
 from psiphi.operators.letters import ARTICULATED, BODIES, FrameLetter, Letter
 from psiphi.operators.terms import Poly, Word, starred
-from psiphi.spatial.screws import Inertia, coinertia, dot, force
+from psiphi.spatial.along import coinertia, force
+from psiphi.spatial.screws import Inertia, dot
 from psiphi.spatial.stacks import DenseSquare
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
 from psiphi.steps.rigid_bodies import Rigid

@@ -17,7 +17,8 @@ from typing import Any
 
 from psiphi.model.model import WORLD, Model
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, motion
+from psiphi.spatial.along import motion
+from psiphi.spatial.screws import add, cross, dot
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, gauges
 from psiphi.steps.newton import move, tensor, world_at_rest

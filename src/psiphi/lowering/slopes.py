@@ -12,7 +12,8 @@ from typing import Any
 from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads, MixedComposite
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, dot, force, from_second, pose, rotate, subtract, tilde, unrotate
+from psiphi.spatial.along import force, pose, rotate, unrotate
+from psiphi.spatial.screws import add, cross, dot, from_second, subtract, tilde
 from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
     JointSlopes,

@@ -42,7 +42,8 @@ from psiphi.operators.letters import (
     VectorLetter,
 )
 from psiphi.operators.terms import Poly, Term, Word
-from psiphi.spatial.screws import add, force, motion, subtract
+from psiphi.spatial.along import force, motion
+from psiphi.spatial.screws import add, subtract
 from psiphi.steps.formed import SitePlace, formed
 from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (

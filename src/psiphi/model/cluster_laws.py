@@ -22,9 +22,10 @@ from psiphi.model.clusters import OUTSIDE, Cluster, Spot, paths
 from psiphi.model.joints import JointKind
 from psiphi.model.kinds import Relative
 from psiphi.spatial import small
+from psiphi.spatial.along import pose
 from psiphi.spatial.choices import less
 from psiphi.spatial.duals import rate_of_change
-from psiphi.spatial.screws import Screw, Turn, add, cross, dot, pose, root, subtract, vanishes
+from psiphi.spatial.screws import Screw, Turn, add, cross, dot, root, subtract, vanishes
 
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 ZERO3 = [0.0, 0.0, 0.0]

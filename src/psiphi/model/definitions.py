@@ -17,8 +17,8 @@ import numpy as np
 from psiphi.errors import StateError
 from psiphi.model.model import WORLD, Body, Joint, Pose
 from psiphi.model.skeleton import canonical_axes
+from psiphi.spatial.along import pose as pose_along
 from psiphi.spatial.rotations import skew
-from psiphi.spatial.screws import pose as pose_along
 
 EYE3 = np.eye(3).tolist()
 

@@ -3,6 +3,7 @@
 Comes in: numbers. Goes out: numbers. Spatial vectors are lists of six, angular part first. Read `screws.py` first:
 every displacement psiphi meets is a product of axial screws, turns and shifts. Beside it
 
+    along.py       several displacements, one after the other
     crosses.py     cross products of spatial vectors
     rotations.py   quaternions, rotation vectors and matrices
     choices.py     the smaller, the larger, the chosen one, without branches

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.spatial import small
+from psiphi.spatial.along import force, rotate, second_moment
 from psiphi.spatial.crosses import motion_cross
-from psiphi.spatial.screws import add, cross, force, from_second, rotate, second_moment, vanishes
+from psiphi.spatial.screws import add, cross, from_second, vanishes
 from psiphi.spatial.small import adjoint_map, plus, symmetric
 from psiphi.steps.local import ZERO3
 from psiphi.sweeps.program import Site

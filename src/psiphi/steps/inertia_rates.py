@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.spatial import small
-from psiphi.spatial.screws import IN_PLANE, Inertia, add, cross, dot, inertia, vanishes
+from psiphi.spatial.along import inertia
+from psiphi.spatial.screws import IN_PLANE, Inertia, add, cross, dot, vanishes
 from psiphi.steps import together
 from psiphi.sweeps.program import Site
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.spatial import small
+from psiphi.spatial.along import inertia, motion, unrotate
 from psiphi.spatial.crosses import force_cross, motion_cross
-from psiphi.spatial.screws import Inertia, add, cross, dot, inertia, motion, root, subtract, unrotate, vanishes
+from psiphi.spatial.screws import Inertia, add, cross, dot, root, subtract, vanishes
 from psiphi.spatial.small import adjoint_map, part
 from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps import together

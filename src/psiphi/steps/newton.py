@@ -11,7 +11,8 @@ which is M phi* (H* u + a) + b of the operators.
 from __future__ import annotations
 
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, cross, pose, unrotate
+from psiphi.spatial.along import pose, unrotate
+from psiphi.spatial.screws import add, cross
 from psiphi.spatial.small import adjoint_map, part
 from psiphi.steps.local import EYE3, ZERO3
 from psiphi.sweeps.program import Site

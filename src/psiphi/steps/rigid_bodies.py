@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from psiphi.spatial.screws import Inertia, add, pose, rigid, rotate, second_moment
+from psiphi.spatial.along import pose, rotate, second_moment
+from psiphi.spatial.screws import Inertia, add, rigid
 from psiphi.spatial.small import plus, steiner, symmetric
 from psiphi.spatial.stacks import StackedInertia
 from psiphi.steps.local import EYE3, ZERO3

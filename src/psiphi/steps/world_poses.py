@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from psiphi.spatial import small
-from psiphi.spatial.screws import add, pose
+from psiphi.spatial.along import pose
+from psiphi.spatial.screws import add
 from psiphi.steps.local import EYE3, ZERO3, ZERO6
 from psiphi.sweeps.program import Site
 

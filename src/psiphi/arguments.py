@@ -16,6 +16,7 @@ from psiphi.wording import shown
 
 R = TypeVar("R")
 EMPTY = np.empty(0)
+SLOPE_LOST = "is a tensor that requires grad, or is of forward mode, and torch would lose that here: detach it"
 CARDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
 SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 
@@ -69,9 +70,7 @@ def on_card(value: Any) -> bool:
 
 
 def wants_slope(value: Any) -> bool:
-    """Whether a tensor of torch, or one in a list, wants a gradient, or carries a change along for forward mode."""
-    if isinstance(value, list | tuple):
-        return "torch" in sys.modules and any(map(wants_slope, value))
+    """Whether a tensor of torch wants a gradient, or carries a change along for forward mode."""
     if owner(value) != "torch":
         return False
     forward = sys.modules["torch"].autograd.forward_ad
@@ -91,13 +90,13 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     if on_card(value):
         return EMPTY, "is on a graphics card, and this is computed on the host"
     if wants_slope(value):
-        return EMPTY, "is a tensor that requires grad, or is of forward mode, and torch would lose that here: detach it"
+        return EMPTY, SLOPE_LOST
     try:
         array = np.asarray(value)
     except Exception as error:  # an object's own __array__ may raise anything
         ragged = isinstance(value, list | tuple) and "inhomogeneous" in str(error)
         return EMPTY, "is ragged: its rows have different lengths" if ragged else f"cannot be read as an array ({error})"
-    fault = _not_real(value, array) or _masked(value)
+    fault = _not_real(value, array) or _masked(value) or (SLOPE_LOST if _holds_slope(value) else "")
     if not fault and shape is not None and array.shape[max(0, array.ndim - len(shape)) :] != shape:
         came = f"has shape {array.shape}, expected" if array.ndim else f"is the number {shown(value)}, expected shape"
         fault = f"{came} ({', '.join(['...', *map(str, shape)])})"
@@ -226,6 +225,13 @@ def _not_real(value: Any, array: np.ndarray) -> str:
         if not isinstance(element, int | float):
             return f"holds {shown(element)}, expected real numbers"
     return f"is of dtype {shown(str(dtype))[1:-1]}, expected float64 or float32"
+
+
+def _holds_slope(value: Any) -> bool:
+    """Whether a tensor in a list (one that reads as an array) wants a slope."""
+    if not isinstance(value, list | tuple) or "torch" not in sys.modules:
+        return False
+    return any(_holds_slope(x) or wants_slope(x) for x in value if type(x) not in (float, int))
 
 
 def _masked(value: Any) -> str:

@@ -351,6 +351,10 @@ def check_closed() -> None:
         state = np.tile(case.q0, (500, 1)), np.zeros((500, cell.nv)), rng.standard_normal((500, cell.na))
         at = [*map(WITH.put, state)]
         assert relative(cell.forward_dynamics(*at), cell.forward_dynamics(*state)) <= 1e-9, name
+        asked = cell.complete(*state[:2], rng.standard_normal((500, cell.nv)))
+        asked[::7] += 1.0  # leaves the constraints: NaN, on both
+        found, host = cell.inverse_dynamics(*at[:2], WITH.put(asked)), cell.inverse_dynamics(*state[:2], asked)
+        assert relative(found, host) <= 1e-8, name
         if name == "four_bar":
             continue
         f = cell.function("forward_dynamics")

@@ -24,6 +24,7 @@ OTHERS: dict[str, Any] = {"contact": 0, "frame": "tool", "frames": ("tool",), "l
 ON_CARDS = {  # of closed chains
     *("forward_dynamics", "energy", "frame_pose", "difference", "integrate", "normalize", "constraint_bias"),
     *("constraint_jacobian", "constraint_residual", "contact_rates", "contact_accelerations", "linearize"),
+    "inverse_dynamics",
 }
 
 
@@ -143,7 +144,15 @@ def test_closed_chains(cards):
     """What a closed chain answers on a card; everything else is refused in words."""
     chain = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
     q = chain.assemble(np.tile([0.5, 1.0], (N, 1)))
-    state = {"q": q, "q0": q, "q1": q + 0.1, "v": 0 * q, "a": 0 * q, "tau": 0 * q + 1.0, "forces": np.zeros((N, 1, 6))}
+    state = {
+        "q": q,
+        "q0": q,
+        "q1": q + 0.1,
+        "v": 0 * q,
+        "a": chain.complete(q, 0 * q, q),
+        "tau": 0 * q + 1.0,
+        "forces": np.zeros((N, 1, 6)),
+    }
     at = {key: CardArray(x) for key, x in state.items()}
     for name in functions(type(chain)):
         if name in ON_CARDS:
@@ -209,3 +218,24 @@ def test_linearize_says_what_does_not_fit(cards):
     }.items():
         with pytest.raises(StateError, match=words):
             call()
+
+
+def test_torques_of_closed_chains(cards):
+    """A joint without a motor: torques and their gradients; motions that leave the constraints are NaN."""
+    arm, rng = pp.load("pelican"), np.random.default_rng(0)
+    loop = [pp.Loop("distance", "tool", "world", length=0.3)]
+    cell = pp.connect(arm, loop, passive=[arm.joint_names[1]])
+    q, v = cell.project(cell.assemble(np.tile([0.5, 1.0], (N, 1))), rng.standard_normal((N, 2)))
+    a = cell.complete(q, v, rng.standard_normal((N, cell.nv)))
+    assert len(cell.idle) == 1
+    a[1] += 1.0
+    f = cell.function("inverse_dynamics")
+    found, host = cell.inverse_dynamics(*map(CardArray, (q, v, a))).array, cell.inverse_dynamics(q, v, a)
+    assert np.isnan(found).any(axis=1).tolist() == [False, True, False] and np.array_equal(np.isnan(found), np.isnan(host))
+    assert np.allclose(found[::2], host[::2], rtol=1e-9, atol=1e-9)
+    for x, y in zip(f.vjp("q", "a")(*map(CardArray, (q, v, a, v + 1.0))), f.vjp("q", "a")(q, v, a, v + 1.0), strict=True):
+        assert np.isnan(x.array[1]).all() and np.allclose(x.array[::2], y[::2], rtol=1e-9, atol=1e-9)
+    with pytest.raises(StateError, match="float32 does not tell whether a motion keeps the constraints"):
+        f(*(CardArray(x.astype("f")) for x in (q, v, a)))
+    with pytest.raises(StateError, match="on a graphics card"):
+        cell.inverse_dynamics(*map(CardArray, (q, v, a)), forces=True)

@@ -94,7 +94,9 @@ class TracedCall(ClosedCall):
 
     @cached_property
     def code(self) -> Differentiable:
-        made = self.traced()
+        return self.differentiated(self.traced())
+
+    def differentiated(self, made: Differentiable) -> Differentiable:
         for kind, names in self.steps:
             made = made._derivative(kind, names)
         return made

@@ -21,8 +21,9 @@ from psiphi.closed.coupling import Algebra
 from psiphi.closed.implicit import a
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.wiring import Circuit, Places, arguments
-from psiphi.errors import SingularError
+from psiphi.errors import SingularError, StateError
 from psiphi.functions.differentiable import Differentiable
+from psiphi.runtime.launching import one_kind, views_of
 from psiphi.spatial import small
 from psiphi.spatial.choices import less
 from psiphi.spatial.screws import dot
@@ -31,12 +32,20 @@ from psiphi.sweeps.program import Argument
 TORQUES = "inverse_dynamics"
 
 
-def shared_torques(algebra: Algebra, idle: tuple[int, ...]) -> Circuit:
-    """q, v, a -> tau; NaN where the coordinates `idle`, which nothing drives, are not all held."""
+def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False) -> Circuit:
+    """q, v, a -> tau; NaN where the coordinates `idle`, which nothing drives, are not all held; where `judged`, also where `a`
+    does not keep the constraints."""
     s, nv = algebra.s, algebra.closure.model.nv
 
     def share(places: Places) -> Places:
-        Jc, T = places["Jc"], places["T"]
+        Jc, T, sound = places["Jc"], places["T"], 1.0
+        if judged:
+            kept = [dot(row, places["a"]) for row in Jc]
+            moving = places["c"].bias[: len(Jc) - len(algebra.closure.follows)]  # Jc a among it, but of rows that follow
+            left = [*moving, *kept[len(moving) :]]
+            good = 1.0 - sharing.opens(left, kept, [x - y for x, y in zip(left, kept, strict=True)])
+            sound = good / good  # 1, or 0 / 0
+            T = [x * sound for x in T]
         if not idle:  # nothing need be carried
             return {"tau": list(T)}
         columns = [[row[i] for row in Jc] for i in range(nv)]
@@ -46,13 +55,14 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...]) -> Circuit:
         for j, d_inv in enumerate(factors[1]):
             strain = strain + (A[j][j] * d_inv) * (A[j][j] * d_inv)
         good = less(strain, STRAIN)
-        weights = small.solve(factors, [T[i] * (good / good) for i in idle])  # 1, or 0 / 0
+        weights = small.solve(factors, [T[i] * (good / good) for i in idle])
+        sound = sound * (good / good)
         lam = [dot([column[r] for column in own], weights) for r in range(len(Jc))]
-        return {"tau": [0.0 * weights[0] if i in idle else T[i] - dot(columns[i], lam) for i in range(nv)]}
+        return {"tau": [sound - 1.0 if i in idle else T[i] - dot(columns[i], lam) for i in range(nv)]}
 
     torque = s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a
     stages = {"T": algebra.equation(T=torque), **motion_rows(algebra), "share": share}
-    outputs, name = (Argument("tau", (nv,), "v"),), f"closed torques {idle}"
+    outputs, name = (Argument("tau", (nv,), "v"),), f"closed torques {idle}{', judged' * judged}"
     return Circuit(name, "T - Jc* Jp (Jp* Jp)^-1 T_p", arguments(algebra, "q", "v", "a"), outputs, algebra, stages, {})
 
 
@@ -62,9 +72,18 @@ class ClosedTorques(TracedCall):
     def __init__(self, system: Any, steps: Steps = ()):
         super().__init__(TORQUES, system, steps)
 
-    def traced(self) -> Differentiable:
+    def traced(self, judged: bool = False) -> Differentiable:
         system, idle = self.system, tuple(int(i) for i in self.system.idle)
-        return system._function((TORQUES, idle), lambda: shared_torques(system.algebra, idle), Differentiable)
+        make = lambda: shared_torques(system.algebra, idle, judged)  # noqa: E731
+        return system._function((TORQUES, idle, judged), make, Differentiable)
+
+    def on_cards(self, values: Sequence[Any]) -> Any:
+        seen = [x.detach() if hasattr(x, "detach") else x for x in values]
+        char, _ = one_kind(self.name, self.inputs, views_of(self.name, self.inputs, seen), None)
+        if char != "d":
+            cause = f"{self.name}: float32 does not tell whether a motion keeps the constraints"
+            raise StateError(cause, "give float64")
+        return self.differentiated(self.traced(judged=True))(*values[:3], *self.system.robot._more, *values[3:])
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         return self

@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, read, real
+from psiphi.arguments import flag, is_foreign, read, real
 from psiphi.closed.reading import names
 from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
-from psiphi.spatial.entries import largest
+from psiphi.spatial.choices import less, most
+from psiphi.spatial.entries import entries, largest
+from psiphi.spatial.screws import root
 from psiphi.wording import shown
 
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
@@ -32,6 +34,9 @@ RCOND = 1e-10  # singular values below this, of the largest, are zeros
 
 def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:
     """tau (..., nv), and the contact wrenches when asked for."""
+    plain = internal is None and share is None and f_ext is None and not flag("forces", forces) and not flag("check", check)
+    if plain and any(map(is_foreign, (q, v, a))):
+        return system._torques(q, v, a)
     q, v, a = system._state(q=q, v=v, a=a)
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     Jc, weights = system.constraint_jacobian(q), _weights(system, share)
@@ -204,7 +209,19 @@ def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndar
             "a = cell.complete(q, v, a) is the nearest one that keeps the constraints",
         )
 
-    return _refused(largest(left) > UNMET * (1.0 + largest(kept) + largest(bias)), check, error)
+    return _refused(opens(*map(entries, (left, kept, bias))) == 1.0, check, error)
+
+
+def opens(left: list, kept: list, bias: list) -> Any:
+    """1 where rows left = kept + bias are not zero, else 0: on numbers, arrays and tapes."""
+    return less(UNMET * (1.0 + _worst(kept) + _worst(bias)), _worst(left))
+
+
+def _worst(row: list) -> Any:
+    found: Any = 0.0
+    for x in row:
+        found = most(root(x * x), found)
+    return found
 
 
 def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check: bool) -> np.ndarray:

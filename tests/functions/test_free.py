@@ -178,7 +178,7 @@ def test_what_no_body_has_is_an_error_or_nan_in_its_element():
     assert np.isnan(a[1]).all() and np.isfinite(a[[0, 2]]).all()
     with pytest.raises(pp.StateError, match=r"parameters.*'shoulder_link\.mx' has nan"):
         light.forward_dynamics(*at.values(), parameters=np.where(np.arange(60) == 1, np.nan, p), check=True)
-    with pytest.raises(pp.StateError, match="no body has the inertia of link 'shoulder_link'.*in batch element 1"):
+    with pytest.raises(pp.StateError, match=r"no body has the inertia of link 'shoulder_link'.*in batch element 1"):
         light.forward_dynamics(*at.values(), parameters=[p, thin, p], check=True)
     with pytest.raises(pp.StateError, match=r"wrist_3_link\.mass is -1, which"):
         pp.load("ur5").free("mass", links="wrist_3_link").gravity(at["q"], parameters=[-1.0], check=True)
@@ -270,6 +270,8 @@ def test_helpers_lay_parameters_as_code_reads_them():
         assert p.strides[1] % 64 == 0 and p.strides[1] // 64 % 2, (
             "lines from one number to the next: odd, or caches fill unevenly"
         )
+    rows = p.copy(order="C")
+    assert light.at(rows).given.strides == p.strides and light.at(p).given is p, "a batch that is put in is laid so, too"
     assert light.randomised((2, 3), seed=0).shape == (2, 3, 60) and light.randomised(0, seed=0).shape == (0, 60)
 
 

@@ -11,8 +11,10 @@ import psiphi as pp
 import zoo
 from psiphi import cli
 from psiphi.bench.peers.pinocchio import Pin
+from psiphi.compiler.source import Function
 from psiphi.control.controllers import ComputedTorque
 from psiphi.functions.parametrised import from_pseudo_inertia, pseudo_inertia, soundness
+from psiphi.runtime.host import Host
 from psiphi.sweeps.interpreter import interpret
 
 CALLS = {
@@ -253,6 +255,15 @@ def test_wherever_parameters_lie_the_bits_are_the_same(word, dtype):
     np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=p[3])[3], found[3])
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 4, 16])
+def test_registers_of_every_width_read_them_where_they_lie(lanes):
+    light = pp.load("ur5").free("mass")
+    known, at, p = light.function("forward_dynamics"), states(light, 23), light.randomised(23, seed=0)
+    found = Function(known.source.request, known.source.asked, Host(lanes))
+    for given in (p, p.copy(order="C")):
+        np.testing.assert_array_equal(found.run([*at.values(), given]), known(*at.values(), given))
+
+
 def test_results_that_are_parameters_themselves_are_theirs_in_every_layout():
     builder = pp.Builder("cart")
     builder.body("cart", 2.0, inertia=np.eye(3))
@@ -270,6 +281,8 @@ def test_helpers_lay_parameters_as_code_reads_them():
         assert p.strides[1] % 64 == 0 and p.strides[1] // 64 % 2, (
             "lines from one number to the next: odd, or caches fill unevenly"
         )
+    rows = p.copy(order="C")
+    assert light.at(rows).given.strides == p.strides and light.at(p).given is p, "a batch that is put in is laid so, too"
     assert light.randomised((2, 3), seed=0).shape == (2, 3, 60) and light.randomised(0, seed=0).shape == (0, 60)
 
 

@@ -93,7 +93,7 @@ class FreeRobot(Robot):
         """
         if is_foreign(parameters) or is_lazy(parameters):
             return self._given(parameters)
-        return self._given(self.consistent(parameters))
+        return self._given(parametrised.laid(self.consistent(parameters)))
 
     def consistent(self, parameters: Numbers) -> Array:
         """The parameters (..., n), where bodies can have them: mass and moments of a density that is nowhere negative.

@@ -226,6 +226,15 @@ def _filled(freed: Freed, new: Mapping[FreeBlock, np.ndarray]) -> np.ndarray:
     return out
 
 
+def laid(parameters: np.ndarray) -> np.ndarray:
+    """The same numbers, laid as code reads them: a batch that will be used more than once is worth it."""
+    if parameters.ndim < 2 or parameters.strides[-2] == parameters.itemsize or parameters.dtype != float:
+        return parameters
+    out = _room(parameters.shape[:-1], parameters.shape[-1])
+    out[...] = parameters
+    return out
+
+
 def _room(lead: tuple[int, ...], size: int) -> np.ndarray:
     """(*lead, size), as code reads it: of each number all elements side by side, from a line of memory on. From one number to
     the next it is an odd count of lines: a multiple of many would send all of them to the same few places of the caches."""

@@ -23,7 +23,7 @@ from psiphi.lowering import ground
 from psiphi.model.model import Model
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.runtime.host import HOST, Host
-from psiphi.steps.rigid_bodies import Rigid
+from psiphi.steps.newton import Rigid
 from psiphi.sweeps.program import Argument, Program
 
 Results = dict[str, Expression]

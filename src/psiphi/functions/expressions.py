@@ -142,7 +142,8 @@ class ExpressionFunction:
         inputs, outputs = self.arguments
         if parameters is not None:
             vectors = guard.with_parameters(str(self.expression), inputs, (q, *vectors), parameters)[1:]
-        as_many(str(self.expression), (q, *vectors), (arg.name for arg in inputs))
+        if len(vectors) != len(inputs) - 1:  # its words are long: they are made where they are needed
+            as_many(str(self.expression), (q, *vectors), (arg.name for arg in inputs))
         if any(map(is_foreign, (q, *vectors))):
             return guard.entered(self.compiled, (q, *vectors), out, dtype)
         values = guard.plain(self.model, "function", inputs, (q, *vectors))

@@ -17,7 +17,7 @@ from psiphi.operators.letters import Letter, letter
 from psiphi.spatial.along import force, motion
 from psiphi.spatial.screws import add, cross, subtract
 from psiphi.steps.local import ZERO3, ZERO6
-from psiphi.steps.rigid_bodies import Rigid, compose
+from psiphi.steps.newton import Rigid, compose
 from psiphi.sweeps.program import Site, merge
 
 GROUND = AT_ORIGIN, AT_CENTER = letter("E_0"), letter("E_c")

@@ -16,7 +16,7 @@ from psiphi.spatial.along import coinertia, force
 from psiphi.spatial.screws import Inertia, dot
 from psiphi.spatial.stacks import DenseSquare
 from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
-from psiphi.steps.rigid_bodies import Rigid
+from psiphi.steps.newton import Rigid
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 
 

@@ -17,7 +17,7 @@ from psiphi.emitters import constant_bank, device
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.one_tape import JoinedTape
 from psiphi.emitters.parking import Parking
-from psiphi.emitters.staging import BLOCKS, WARPS, Staging
+from psiphi.emitters.staging import WARPS, Block, Staging
 from psiphi.errors import StateError
 from psiphi.runtime import nvptx
 from psiphi.runtime.cuda import CUDA
@@ -92,7 +92,7 @@ def test_memory_is_asked_for_before_its_turn(rng):
     code, n = little([(5,), (40,)], lambda x, y: [[a * y[0] for a in x]]), 32 * 20
     text = device.device_module(code, "double", Emulated())
     assert text.count(".seen = load volatile i8") == 1 + -(-32 * 40 * 8 // 128 // 32)  # lines of 128 bytes, 32 at a time
-    busy = BLOCKS * WARPS // 2
+    busy = Block(WARPS, 0).holding(0).least * WARPS // 2
     assert f"%turn = mul i64 %processors, {busy}" in text and 32 * busy < n
     x, y = rng.standard_normal((n, 5)), rng.standard_normal((n, 40))
     assert same_bits(run(code, "d", [x, y])[0], x * y[:, :1])

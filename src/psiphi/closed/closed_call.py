@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi.arguments import as_many, is_foreign, on_card, read, real
 from psiphi.errors import StateError
-from psiphi.foreign.entering import enter
+from psiphi.foreign.entering import enter, is_traced
 from psiphi.foreign.numbering import numbered
 from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable, HasDerivatives
@@ -37,7 +37,7 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
     def __call__(self, *values: Any) -> Any:
         as_many(self.name, values, (arg.name for arg in self.inputs))
         if any(map(is_foreign, values)):
-            if any(map(on_card, values)):
+            if any(map(on_card, values)) and not any(map(is_traced, values)):
                 return self.on_cards(values)
             return enter(self.taking(getattr(values[2], "shape", None) or read(values[2], None)[0].shape), values)
         found = self.answers(values)

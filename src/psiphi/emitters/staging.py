@@ -22,6 +22,7 @@ BLOCKS = 16  # that every card's multiprocessor has room for
 SCHEDULERS = 4  # of a multiprocessor
 FILE = 512  # registers of a scheduler, for each of 32 threads
 AHEAD = 16  # registers of a thread beside the numbers that it holds: addresses, and numbers on their way
+FEWEST = 80  # registers that a thread may have: beyond six warps a scheduler, more of them hide no more waiting
 VECTOR = 16  # bytes that a thread moves at once,
 LINE = 128  # and that memory does
 SHARED = 48 * 1024  # bytes a block may share without being asked for
@@ -46,7 +47,7 @@ class Block:
     def holding(self, words: int) -> Block:
         """The same, with as many blocks at a time as have room for that many words a thread: an assembler that is not told
         takes more registers than it needs, and fewer threads hide each other's waiting."""
-        registers = min(-(-(words + AHEAD) // 8) * 8, FILE // 2)
+        registers = min(max(FEWEST, -(-(words + AHEAD) // 8) * 8), FILE // 2)
         return replace(self, least=min(BLOCKS, FILE // registers * SCHEDULERS // self.warps))
 
     @property

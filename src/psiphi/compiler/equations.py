@@ -29,8 +29,10 @@ def unmade(asked: Any) -> dict[str, Any]:
 
 
 def with_parameters(inputs: tuple[Argument, ...], model: Model) -> tuple[Argument, ...]:
-    """The inputs, and the numbers of the model that are free behind them."""
-    return inputs if model.freed is None else (*inputs, Argument(PARAMETERS, (model.freed.size,)))
+    """The inputs, and behind them the numbers of the model that are free, if they are not there yet."""
+    if model.freed is None or any(arg.name == PARAMETERS for arg in inputs):
+        return inputs
+    return (*inputs, Argument(PARAMETERS, (model.freed.size,)))
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, is_foreign, is_lazy, read, several
+from psiphi.arguments import Array, Numbers, flag, is_foreign, is_lazy, read, several
 from psiphi.compiler.passes import UNROLLED
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
@@ -53,7 +53,7 @@ def taking(method: Callable[..., Any]) -> Callable[..., Any]:
         if parameters is None:
             return method(self, *args, **options)
         robot = self._given(parameters)
-        if options.get("check"):
+        if flag("check", options.get("check", False)):
             robot._refuse_impossible()
         return method(robot, *args, **options)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads
-from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, write
+from psiphi.lowering.slopes import CLIMBS, MOVED, Arguments, Entries, SlopeMatrix, accelerated, is_free_root, write
 from psiphi.spatial import small
 from psiphi.spatial.along import force, motion
 from psiphi.spatial.screws import add, cross, dot, subtract, vanishes
@@ -81,7 +81,7 @@ class ForwardSlopes:
         return [*MOVED, *FILTER, "for k = tips .. base:", *climbs, f"{last}, the tree's zeros left out"]
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
-        matrix, W, gains, free = SlopeMatrix(loads=self.loads), Entries(), {}, {}
+        matrix, W, gains, free = SlopeMatrix(loads=self.loads, solved=True), Entries(), {}, {}
 
         def inward(site: Site) -> None:
             articulate(site)
@@ -97,8 +97,7 @@ class ForwardSlopes:
                 vp = motion(site.path, site.parent["w"] + site.parent["velocity"])[3:]
                 site.keep(**{"velocity+": vp, "velocity": add(vp, joint_velocity(site)[3:])})
             # a free root's columns of q are known without a solve: `_freely`
-            whole = site.at_root and len(site.H) == 6 and not self.loads.is_world
-            if whole and all(map(vanishes, site.rotor)):
+            if is_free_root(site) and not self.loads.is_world:
                 _, wd, vd = site.kept["above"]
                 free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
 
@@ -106,7 +105,10 @@ class ForwardSlopes:
             for which, arg in zip(wanted, outputs, strict=True):
                 entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}.get(which, matrix.by_load)
                 shape, own = (tree.nv, arg.shape[-1]), free if which == "q" else {}
-                write(site, arg.name, shape[1], _solved(shape, entries, W, gains, own, self.psi))
+                found = _solved(shape, entries, W, gains, own, self.psi)
+                if which == "v":  # what M was not asked to make
+                    found |= {at: found.get(at, 0.0) - x for at, x in matrix.free.items()}
+                write(site, arg.name, shape[1], found)
 
         sweeps = (
             Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)),
@@ -172,6 +174,8 @@ def _solved(shape: tuple[int, int], entries: Entries | None, W: Entries, gains: 
             for i in above[k]:
                 if not vanishes(nu[i]):
                     value = value + W[i, k] * nu[i]
+            if vanishes(value):
+                continue
             out[k, j] = -value if entries is not None else value
             if entries is None:
                 out[j, k] = out[k, j]

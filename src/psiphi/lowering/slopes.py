@@ -7,13 +7,14 @@ The equations stand in `steps/composites.py`; by ψ words the same sweeps make W
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from psiphi.framing.framing import Tree
 from psiphi.lowering.loads import NO_LOADS, Loads, MixedComposite
 from psiphi.spatial import small
 from psiphi.spatial.along import force, pose, rotate, unrotate
-from psiphi.spatial.screws import add, cross, dot, from_second, subtract, tilde
+from psiphi.spatial.screws import add, cross, dot, from_second, subtract, tilde, vanishes
 from psiphi.spatial.small import plus, symmetric
 from psiphi.steps.composites import (
     JointSlopes,
@@ -74,19 +75,20 @@ def gathered(site: Site) -> None:
 class SlopeMatrix:
     """Entries of a matrix derivative, as they are found; one run of the program."""
 
-    def __init__(self, coriolis: bool = False, loads: Loads = NO_LOADS):
-        self.half, self.coriolis, self.loads = 0.5 if coriolis else 1.0, coriolis, loads
+    def __init__(self, coriolis: bool = False, loads: Loads = NO_LOADS, solved: bool = False):
+        self.half, self.coriolis, self.loads, self.solved = 0.5 if coriolis else 1.0, coriolis, loads, solved
         self.by_q: Entries = {}
         self.by_v: Entries = {}
         self.mass: Entries = {}
         self.by_load: Entries = {}
+        self.free: Entries = {}  # what free roots do to themselves
 
     def world(self, gravity: Any) -> Callable[[Site], None]:
         """What happens at the world first: nothing is found yet."""
         begin = world_keeping(gravity, self.loads)
 
         def world(site: Site) -> None:
-            for entries in (self.by_q, self.by_v, self.mass, self.by_load):
+            for entries in (self.by_q, self.by_v, self.mass, self.by_load, self.free):
                 entries.clear()
             begin(site)
 
@@ -113,7 +115,7 @@ class SlopeMatrix:
             body = body + below
         # seen from the body's own origin it has no velocity there, V = [w; 0], and the joint's inboard side V⁺ = [w⁺; -v_d]
         inboard = wdp + add(vdp, cross(wp, Vd[3:]))
-        own = joint_slopes(site, w + ZERO3, wp + [-x for x in Vd[3:]], inboard, self.coriolis)
+        own = self._joint(site, w + ZERO3, wp + [-x for x in Vd[3:]], inboard)
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
         # this joint's own columns start: r Q_α + Γ Q_V for q, r (Q_V + V x H*) + Γ H* for v; H reads them at once
@@ -152,7 +154,7 @@ class SlopeMatrix:
         if (below := site.children.get("R")) is not None:
             R = plus(R, below.rows)
         X = self.loads.turning(site)
-        own = joint_slopes(site, w + v, wp + vp, wdp + subtract(vdp, cross(wp, vp)))
+        own = self._joint(site, w + v, wp + vp, wdp + subtract(vdp, cross(wp, vp)))
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
         first, across = site.slices["v"].start, small.transpose(R)
@@ -174,6 +176,17 @@ class SlopeMatrix:
         if X is not None:
             site.send(X=X.moved(path, through))
 
+    def _joint(self, site: Site, V: list, above: list, a_above: list) -> list[JointSlopes]:
+        """The joint's coordinates."""
+        own = joint_slopes(site, V, above, a_above, self.coriolis)
+        if not (self.solved and is_free_root(site)):
+            return own
+        # d tau/dv = M (Q_V + V x H*) + ..: at a free root this lies in the range of H*, and M⁻¹ will undo what M makes of it
+        first = site.slices["v"].start
+        for i, x in enumerate(own, first):
+            self.free |= {(k, i): value for k, value in enumerate(x.ring, first)}
+        return [replace(x, ring=ZERO6) for x in own]
+
     def _own(self, own: list[JointSlopes], first: int, i: int, by_q: list, by_v: list) -> None:
         for k, y in enumerate(own, first):
             self.by_q[k, i], self.by_v[k, i] = dot(y.h, by_q), dot(y.h, by_v)
@@ -189,6 +202,12 @@ class SlopeMatrix:
                 self.by_q[j, i] = by_q if c.X is None else by_q - dot(x.h[:3], c.X)
                 self.by_v[j, i] = dot(x.ring, c.R) + dot(x.h[:3], c.T)
                 self.mass[i, j] = self.mass[j, i] = dot(x.h, c.R)
+
+
+def is_free_root(site: Site) -> bool:
+    """Whether every motion of the body is one of its joint against the world, coordinate by coordinate, and no rotor turns."""
+    off = (x - float(i == j) for i, h in enumerate(site.H) for j, x in enumerate(h))
+    return site.at_root and len(site.H) == 6 and all(map(vanishes, off)) and all(map(vanishes, site.rotor))
 
 
 def _turned(by_q: list, X: MixedComposite | None, x: JointSlopes) -> list:

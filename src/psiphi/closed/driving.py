@@ -25,7 +25,7 @@ from psiphi.closed.coupling import Algebra
 from psiphi.closed.solving import HUB_PLACES, coupling, over, pushing, settled
 from psiphi.closed.wiring import Circuit, Places, Rule, Stage, arguments
 from psiphi.compiler.equations import Equation
-from psiphi.operators import vector
+from psiphi.operators import Expression, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
@@ -58,10 +58,10 @@ def driving(algebra: Algebra, idle: list[int], adrift: bool = False, method: str
     return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
 
 
-def torques_of(algebra: Algebra) -> Equation:
-    """T = M u + C v + g of the open mechanisms."""
+def torques_of(algebra: Algebra, a: Expression = u) -> Equation:
+    """T = M a + C v + g of the open mechanisms."""
     s = algebra.s
-    return algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
+    return algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a)
 
 
 def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, Stage]:
@@ -95,9 +95,7 @@ def _drifting(idle: list[int]) -> Rule:
         columns, nv, n = [[row[i] for row in places["Jc"]] for i in idle], len(T), len(idle)
         gram = [[dot(x, y) for y in columns] for x in columns]
         L, d_inv, on = loose.factor(gram)
-        strain: Any = places["strain"][0]
-        for k, inverse in enumerate(d_inv):
-            strain = strain + (gram[k][k] * inverse) * (gram[k][k] * inverse)
+        strain = loose.strain_of(gram, d_inv, start=places["strain"][0])
         turned = [small.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
         inner = [small.forward(L, column) for column in small.transpose(turned)]
         free = [1.0 - kept for kept in on]

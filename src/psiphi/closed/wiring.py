@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from psiphi.closed.coupling import Algebra, Coupling
+from psiphi.closed.relative import PLACES
 from psiphi.compiler.equations import Equation, with_parameters
 from psiphi.compiler.passes import code, program
 from psiphi.compiler.source import Function, Request
@@ -55,12 +56,9 @@ class Circuit:
         return with_parameters(self.inputs, self.model), self.outputs
 
     def program(self, tree: Tree) -> Program:
-        closure = self.algebra.closure
-        moving = tuple(arg for arg in self.inputs if arg.name in ("q", "v", "a"))
-        stages = [
-            ProgramStage("frames", self.algebra.whereabouts(tree, moving)),
-            ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}),
-        ]
+        closure, moving = self.algebra.closure, self.algebra.whereabouts([arg.name for arg in self.inputs])
+        stages = [ProgramStage(name, program(equation, tree), PLACES) for name, equation in moving.items()]
+        stages.append(ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}))
         for name, what in self.stages.items():
             at = {own: place for (stage, own), place in self.named.items() if stage == name}
             stages.append(ProgramStage(name, _run(what, tree), at))

@@ -29,11 +29,12 @@ from psiphi.errors import SingularError, StateError
 from psiphi.framing.compound import clustered
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
+from psiphi.lowering.evaluating import LOWERED
 from psiphi.lowering.graph import U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.turning import sided
-from psiphi.lowering.vectors import LOWERED, Lowered, Result
+from psiphi.lowering.vectors import Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.legality import check_words
@@ -70,6 +71,7 @@ class Ready:
     that joins several."""
 
     rolled = False
+    rods, columns = True, ""  # whose values are the same wherever inertia stands; and no operator's columns
 
     def ready(self) -> Any:
         raise NotImplementedError
@@ -355,7 +357,8 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
         return None
     lowered = LoweredMatrix(polys, (rows, cols))
-    if lowered.complete and (lowered.is_whole or not (cols == "frame" and _has_long_arms(equation))):
+    loops = lowered.is_whole or lowered.only_places
+    if lowered.complete and (loops or not (cols == "frame" and _has_long_arms(equation))):
         return lowered
     return LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
 

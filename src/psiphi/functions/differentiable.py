@@ -15,6 +15,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -23,7 +24,7 @@ import numpy as np
 
 from psiphi.arguments import as_many, flag, is_foreign, is_lazy
 from psiphi.compiler.derivatives import Derivative
-from psiphi.compiler.passes import is_large
+from psiphi.compiler.passes import Ready, is_large
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
@@ -159,6 +160,14 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
         named = Request(f"{request.name}: {kind} by {', '.join(names)}", request.frames, request.axes)
         by = BY_COLUMNS.get(kind, Differentiable) if is_large(self.source.model) else Differentiable
         return by(named, Derivative(self.source.asked, kind, names), self.source.target)
+
+
+def ready(functions: dict[tuple, Differentiable], name: str, make: Callable[[], Ready], *more: str) -> Differentiable:
+    """A function that stands ready as code, made once, among those of a robot; `more` is what else names it in the cache."""
+    key = name, more, ""
+    if key not in functions:
+        functions[key] = Differentiable(Request(name, more), make())
+    return functions[key]
 
 
 class DerivativeByColumns(Differentiable):

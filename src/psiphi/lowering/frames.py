@@ -17,8 +17,6 @@ from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, gauges
 from psiphi.sweeps.program import Site
 
-__all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]
-
 
 def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
     """{body: ((letter, world axes?, ((number, R, p), ...)), ...)} for all bodies on the way to a frame."""
@@ -36,6 +34,11 @@ def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
             R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
             found[home][letter, world].append((number, R, p, at))
     return {k: tuple((*key, tuple(here)) for key, here in letters.items()) for k, letters in found.items()}
+
+
+def origin(site: Site) -> None:
+    """The world's own place."""
+    site.keep(R=EYE3, p=ZERO3)
 
 
 def locate(site: Site) -> None:
@@ -59,12 +62,26 @@ def send_places(site: Site, letter: FrameLetter) -> None:
     name = f"place {letter}"
     places = Places(site.children.get(name, {}))
     for number, world, R, p, at in here(site, letter):
-        # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
-        own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
-        places[number] = (EYE3 if world else small.product(own, R), add(place, small.apply(own, p)), at)
+        places[number] = (*place_in_world(site, world, R, p, at), at)
     if places:
         site.keep(**{name: places})
         site.send(**{name: Places({number: (axes, origin, 0) for number, (axes, origin, _) in places.items()})})
+
+
+def arrivals(site: Site, letter: FrameLetter):
+    """(column, its six numbers) of phi(0, k) B: wrenches on this body's frames, [R n + p x R F; R F] at the world's origin."""
+    for number, world, R, p, at in here(site, letter.of):
+        axes, point = place_in_world(site, world, R, p, at)
+        for i, along in enumerate(small.transpose(axes)):
+            yield 6 * number + i, along + ZERO3
+            yield 6 * number + 3 + i, cross(point, along) + along
+
+
+def place_in_world(site: Site, world: bool, R, p, at: int) -> tuple[list, list]:
+    """The rotation to a frame's axes and its origin, in the world: (R_k, p_k)(R, p), the body's pose and then the frame's."""
+    # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
+    own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
+    return EYE3 if world else small.product(own, R), add(place, small.apply(own, p))
 
 
 class Places(dict):

@@ -110,7 +110,8 @@ def _lines(node: Node, name: Names) -> list[str]:
         return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
     if isinstance(node, FrameMotion):
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
-        return [f"{me}(k) = d/dt of {spell(node.letter)} V, with φ*({u}) from the parent's motion"]
+        less = f" - {spell(node.letter)} g" if node.falls else ""
+        return [f"{me}(k) = d/dt of {spell(node.letter)} V{less}, with φ*({u}) from the parent's motion"]
     if isinstance(node, Causal):
         return [_causal(node, name)]
     if isinstance(node, Formed):
@@ -169,6 +170,10 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     # outward, for axes; inward, where columns climb and meet rows; outward again, for compliances
     if lowered.placed:
         lines += ["for k = base .. tips:", "    R(k), p(k): the body's axes in the world"]
+    lines += [f"    {_arrival(f)}" for f in lowered.arriving]
+    ends = [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, WholeMatrix))]
+    if lowered.only_places:
+        return lines + ends
     lines.append("for k = tips .. base:")
     if lowered.articulated:
         lines += ARTICULATE
@@ -176,7 +181,7 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
     lines += [f"    {_family(f)}" for f in lowered.families]
     lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
-    lines += [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, WholeMatrix))]
+    lines += ends
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
@@ -194,6 +199,10 @@ def _family(f: Family) -> str:
     # columns of r R for L φ M φ* R: what hangs outboard moves as one rigid body
     start = f"r {_spell(f.letters)}" if f.composite else _spell(f.letters)
     return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
+
+
+def _arrival(f: Family) -> str:
+    return f"y_j(0) = φ(0,k) {_spell(f.letters)}: [R p~R; 0 R] of the frames of k"
 
 
 def _at_world(shape: Grounded | WholeMatrix) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from psiphi.compiler.passes import Ready
-from psiphi.compiler.source import Request
-from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.rollouts.parts import trace
@@ -37,8 +37,6 @@ class CoordinateLaw(Ready):
 
     model: Model
     law: str
-    rods: bool = True
-    columns: str = ""
 
     @property
     def equation(self) -> str:
@@ -57,8 +55,4 @@ class CoordinateLaw(Ready):
 
 def function(robot: Any, law: str) -> Differentiable:
     """The compiled law of a robot."""
-    request = Request(law, (sources(ROOMS),))
-    key = request.name, request.frames, ""
-    if key not in robot._functions:
-        robot._functions[key] = Differentiable(request, CoordinateLaw(robot._model, law))
-    return robot._functions[key]
+    return ready(robot._functions, law, partial(CoordinateLaw, robot._model, law), sources(ROOMS))

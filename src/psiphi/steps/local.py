@@ -303,8 +303,3 @@ LOCAL: dict[str, Callable] = {
     "tau_bar*": lambda s, x: subtract(x, adjoint_map(s.H, s.kept["gain"].adjoint(x))),
     "rotor": lambda s, x: _rotated(s.rotor, x),
 }
-
-
-def spatial_velocity(site: Site) -> None:
-    """Base to tip: V = phi* V(p) + H* v."""
-    site.keep(V=add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v"))))

@@ -12,7 +12,7 @@ runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -88,18 +88,21 @@ class Program:
     stages: tuple[ProgramStage, ...] = ()
 
     def read(self, outputs: tuple[Argument, ...], rule: Callable[[dict[tuple[str, int], Any]], dict[str, list]]) -> Program:
-        """The same sweeps for what a rule reads off their results, all of which the world has."""
-        result = self.finish
-        assert result is not None
+        """The same sweeps for what a rule reads off their results: off those that a step writes, or the world."""
 
         # the results stand nowhere: what the rule does not read of them is dead on the tape, and in the sweeps before it
-        def finish(site: Site) -> None:
-            here = Site(None, site.inputs, site.kept, children=site.children, world=site.world)
-            result(here)
-            for name, values in rule({(name, index): value for name, index, value in here.written}).items():
-                site.write(name, 0, values)
+        def reading(step: Callable[[Site], None]) -> Callable[[Site], None]:
+            def read(site: Site) -> None:
+                own: dict[str, Any] = {each.name: getattr(site, each.name) for each in fields(Site)}
+                step(here := Site(**{**own, "written": []}))
+                found = {(name, index): value for name, index, value in here.written}
+                for name, values in rule(found).items() if found or site.link is None else ():
+                    site.write(name, 0, values)
 
-        return replace(self, outputs=outputs, finish=finish)
+            return read
+
+        sweeps = tuple(Sweep(sweep.direction, reading(sweep.step)) for sweep in self.sweeps)
+        return replace(self, outputs=outputs, sweeps=sweeps, finish=self.finish and reading(self.finish))
 
 
 @dataclass

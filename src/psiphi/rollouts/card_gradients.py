@@ -24,7 +24,7 @@ from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.on_cards import CardPlace, CardRunner
 from psiphi.rollouts.parts import trace
 from psiphi.runtime.launching import SIZE, one_kind, views_of
-from psiphi.sweeps.program import PARAMETERS, Argument
+from psiphi.sweeps.program import Argument
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
 Places = dict[str, CardPlace]
@@ -65,12 +65,6 @@ class CardSensitivity:
     def size(self, name: str) -> int:
         """How many numbers a place has."""
         return self.runner.plant.nv if name == "tau" else np.shape(self.runner.numbers[name])[-1]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
-        fixed = (name for name in self.plan.given if name in ("tau", PARAMETERS) or name.startswith("law."))
-        return (*fixed, *(name for name in self.plan.tables if name == "tau"))
 
     def back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, Any]:
         """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none."""
@@ -157,7 +151,7 @@ class CardSensitivity:
 
     def along(self, changes: Mapping[str, Any]) -> tuple[Any, Any]:
         """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
-        machine = CardAlong(self.machine, names := tuple(name for name in self.names if name in changes))
+        machine = CardAlong(self.machine, names := tuple(name for name in self.plan.slopes if name in changes))
         made = self._beside(machine, self._changes(names, changes), 1 + self.steps // self.every)
         dq, dv = (self.runner.ready(array) for array, _ in made)
         return dq, dv

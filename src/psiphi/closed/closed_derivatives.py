@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from psiphi.closed.closed_function import ClosedFunction
 
 Arguments = tuple[Argument, ...]
-Found = list[tuple[str, np.ndarray]]
+NamedSlopes = list[tuple[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ClosedDerivative(ClosedCall):
         motors = np.shape(values[2])[-1] != self.system.nv
         return [x[..., self.system.actuated] if motors and name == "tau" else x for name, x in found]
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         """(argument, derivative) pairs; results themselves are called ""."""
         raise NotImplementedError
 
@@ -171,7 +171,7 @@ class ClosedJacobian(ClosedDerivative):
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         return ClosedCall.derived(self, kind, names)
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
         laws = self.run(self.laws().jacobian(*self.names), *at.values)
         found = []
@@ -193,7 +193,7 @@ class ClosedPush(ClosedDerivative):
     def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
         return tuple(Argument(f"d{x}", size) for x, size in sizes.items()), (result, Argument(f"d{result.name}", result.shape))
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         changes = dict(zip(self.names, behind, strict=True))
         laws = self.run(self.laws().jvp(*self.names), *at.values, *changes.values())
         laws = laws[len(laws) // 2 :]
@@ -213,7 +213,7 @@ class ClosedPull(ClosedDerivative):
         bars = tuple(Argument(f"{x}_bar", size) for x, size in sizes.items())
         return (Argument(f"{result.name}_weight", result.shape),), (result, *bars)
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
         w = behind[0].reshape(*at.regular.shape, 1, -1)
         weights, nv, m = (w @ answer)[..., 0, :], self.system.nv, self.system.nc
@@ -238,7 +238,7 @@ class ClosedPushforward(ClosedPush):
         more = tuple(Argument(f"{x}_dot", size) for x, size in sizes.items())
         return more, (Argument(f"{result.name}_dot", result.shape),)
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         tangents = [_tangent(self.system, at.values[0], x) if n == "q" else x for n, x in zip(self.names, behind, strict=True)]
         return super().evaluate(at, tangents)[1:]
 
@@ -252,7 +252,7 @@ class ClosedPullback(ClosedPull):
         more, outputs = super().signature(result, {x: (self.system.nq,) if x == "q" else n for x, n in sizes.items()})
         return more, outputs[1:]
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         found = super().evaluate(at, behind)[1:]
         return [(n, _of_numbers(self.system, at.values[0], x) if n == "q" else x) for n, x in found]
 

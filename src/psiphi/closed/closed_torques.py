@@ -21,7 +21,7 @@ from psiphi.closed.coupling import Algebra
 from psiphi.closed.driving import torques_of
 from psiphi.closed.implicit import a
 from psiphi.closed.singular import STRAIN
-from psiphi.closed.wiring import Circuit, Places, arguments
+from psiphi.closed.wiring import Circuit, StagePlaces, arguments
 from psiphi.errors import SingularError, StateError
 from psiphi.functions.differentiable import Differentiable
 from psiphi.runtime.launching import looked_at
@@ -38,7 +38,7 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False
     does not keep the constraints."""
     nv = algebra.closure.model.nv
 
-    def share(places: Places) -> Places:
+    def share(places: StagePlaces) -> StagePlaces:
         Jc, T, sound = places["Jc"], places["T"], 1.0
         if judged:
             kept = [dot(row, places["a"]) for row in Jc]

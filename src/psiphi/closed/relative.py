@@ -44,7 +44,7 @@ def whereabouts(s: Operators, closure: Closure, given: Collection[str]) -> dict[
 
 
 @dataclass(frozen=True)
-class State:
+class FrameState:
     """A frame: rotation and origin in the world; w, v, w' and v' in its own axes."""
 
     R: list
@@ -55,17 +55,17 @@ class State:
     vd: list
 
 
-def _state(closure: Closure, places: Scalars, name: str) -> State:
+def _state(closure: Closure, places: Scalars, name: str) -> FrameState:
     """Of one frame; the world's own are at rest, and fall."""
     frame, moves = closure.model.frame(name), PLACES["V"] in places
     if frame.body == WORLD:
         R, p = frame.pose.rotation.tolist(), frame.pose.translation.tolist()
         pull = small.apply(small.transpose(R), [-float(g) for g in closure.model.gravity_vector])
-        return State(R, p, ZERO3, ZERO3, ZERO3, pull)
+        return FrameState(R, p, ZERO3, ZERO3, ZERO3, pull)
     at = closure.frames.index(name)
     own = [places[PLACES[x]][6 * at : 6 * at + 6] if moves else ZERO6 for x in "VA"]
     R, p = place_of(lambda x, i: places[PLACES[x]][i], at, len(closure.frames))
-    return State(R, p, *(part for x in own for part in (x[:3], x[3:])))
+    return FrameState(R, p, *(part for x in own for part in (x[:3], x[3:])))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Meeting:
         return first, [-x for x in (*moment, *row.slide)]
 
 
-def meet(constraint: Constraint, one: State, two: State) -> Meeting:
+def meet(constraint: Constraint, one: FrameState, two: FrameState) -> Meeting:
     """Frame 1 seen from frame 2:
 
     w = R w1 - w2            w' = R w1' - w2' - w2 x w

@@ -16,8 +16,8 @@ from psiphi.model.model import Model
 from psiphi.sweeps.program import Argument, Program, ProgramStage
 from psiphi.tape.tape import Count
 
-Places = dict[str, Any]
-Rule = Callable[[Places], Places]
+StagePlaces = dict[str, Any]
+StageRule = Callable[[StagePlaces], StagePlaces]
 Made = TypeVar("Made", bound=Function)
 
 
@@ -29,7 +29,7 @@ class Among:
     bodies: tuple[int, ...]
 
 
-Stage = Equation | Among | Rule
+CircuitStage = Equation | Among | StageRule
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Circuit:
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     algebra: Algebra
-    stages: dict[str, Stage]
+    stages: dict[str, CircuitStage]
     named: dict[tuple[str, str], str]
     rods: bool = True
     columns: str = ""
@@ -78,7 +78,7 @@ class Circuit:
         return self.count.flops
 
 
-def _run(what: Stage, tree: Tree) -> Program | Rule:
+def _run(what: CircuitStage, tree: Tree) -> Program | StageRule:
     if isinstance(what, Among):
         whole = program(what.equation, tree)
         links = tuple(dict.fromkeys(tree.home(k)[0] for k in what.bodies))
@@ -93,7 +93,7 @@ def circuit(
     outputs: tuple[Argument, ...],
     algebra: Algebra,
     /,
-    **stages: Stage,
+    **stages: CircuitStage,
 ) -> Circuit:
     """A circuit; a rule that is no more than a lambda is a stage like any other."""
     return Circuit(name, equation, inputs, outputs, algebra, stages, {})

@@ -57,12 +57,14 @@ def value_at(site: Site, node: Node, gathering: Gathering) -> Any:
         return _causal(site, node, get)
     if isinstance(node, Anticausal):
         return _anticausal(site, node, get)
+    # u x, ⟦f⟧ and their like: forms of vectors that stand at this body already
     if isinstance(node, Formed):
         return formed(node.letter, SitePlace(site), [get(n) for n in node.filled], get(node.argument))
     assert isinstance(node, Apply)
     return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
 
 
+# vectors made of the state: their steps read V(k), which the first sweep outward has kept
 BIASES: dict[Letter, Callable] = {
     A: bias_acceleration,
     B: bias_force,
@@ -134,6 +136,7 @@ def _applied(site: Site, node: Apply, x) -> Any:
     # block diagonal: what body k has of x is all it needs
     if letter in LOCAL:
         return LOCAL[letter](site, x)
+    # ℰ₀ x goes inward as a force does, and only the world reads it; ℰ₀* y begins at the roots
     if ground.gives(node):
         ground.send(site, f"{name} at world", x)
         return x
@@ -149,6 +152,7 @@ def _applied(site: Site, node: Apply, x) -> Any:
     return INHERITED[letter](site, motion(site.path, site.parent[f"n{node.argument.number}"]))
 
 
+# E_X = E_phi X: X at the child, then phi to its parent; and X* at the child on phi* of what the parent has
 GATHERED: dict[str, Callable] = {
     "K": LOCAL["G"],
     "E_phi": lambda s, x: x,

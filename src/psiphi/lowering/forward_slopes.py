@@ -84,6 +84,7 @@ class ForwardSlopes:
         matrix, W, gains, free = SlopeMatrix(loads=self.loads), Entries(), {}, {}
 
         def inward(site: Site) -> None:
+            # P, then the filter: forward dynamics as S2 has it, and W beside it
             articulate(site)
             filtered(site, site.of(self.tau), "z", site.kept["needs"])
             _whiten(site, W)
@@ -108,6 +109,7 @@ class ForwardSlopes:
                 shape, own = (tree.nv, arg.shape[-1]), free if which == "q" else {}
                 write(site, arg.name, shape[1], _solved(shape, entries, W, gains, own, self.psi))
 
+        # velocities out, P and z in, accelerations out, the slopes of inverse dynamics there in; W* D⁻¹ W is left to `finish`
         sweeps = (
             Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)),
             Sweep(TIP_TO_BASE, inward),

@@ -140,6 +140,7 @@ class Graph:
     def numbers(self, poly: Poly) -> list[tuple[Fraction, Node]]:
         """The dots whose sum is a polynomial of numbers; words that are their own adjoints are cut in the middle, so that
         both halves are one: v* H phi M phi* H* v = V* (M V)."""
+        # words by their left sides x*: what stands behind one x is summed before it is met
         groups: dict[Word, Poly] = {}
         found = []
         for word, c in poly.items():
@@ -187,6 +188,7 @@ class Graph:
         if body is not None:
             terms.append((Fraction(1), body))
             groups = {k: v for k, v in groups.items() if k not in ("M", B)}
+        # and d/dt of B* V before its two halves, B* and B_dot*, are taken for words of their own
         for at in [x for x in groups if isinstance(x, FrameLetter) and x.starred and not x.rate]:
             moving = self._frame_motion(at, groups)
             if moving is not None:
@@ -249,6 +251,7 @@ class Graph:
             return None
         # a multiple of it is as good: the factor stands before the node
         c = turning[PHI_H_V]
+        # less B* g: the world then accelerates by -g, and this motion is the one that body forces are made of
         falls = motion.get((GRAVITY,)) == -c
         inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
         if len(inside) != len(motion) - falls or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):

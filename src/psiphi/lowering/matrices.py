@@ -185,6 +185,7 @@ class _Fill:
             return
         inertia = body.inertia
         # E φ M φ* E*: columns first, then rows, each moved to where the letter gathers
+        # (the inertia itself is symmetric, but E_c may stand on one side alone)
         rows = [_at(shape.left, [inertia.entry(i, j) for i in range(6)], body) for j in range(6)]  # by columns
         for i, row in enumerate(zip(*rows, strict=True)):
             for j, value in enumerate(_at(shape.right, list(row), body)):
@@ -192,6 +193,7 @@ class _Fill:
 
     def inward(self, site: Site) -> None:
         """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
+        # places of frames go inward as numbers, not as columns: each joint's lever to them is a difference
         for letter in self.lowered.levers:
             frames.send_places(site, letter)
         # P and r of this body first: the columns that start or pass here need them.
@@ -201,6 +203,7 @@ class _Fill:
             ground.weigh(site)
         for f in self.lowered.families:
             self._climb(site, f)
+        # E_0 phi B: the world has these columns at once, from where the frame is
         for f in self.lowered.arriving:
             found = {j: Column(x, None) for j, x in frames.arrivals(site, f.letters[0])}
             self.sent[f] = self.sent.get(f, Climbing()) + Climbing(found)
@@ -269,6 +272,7 @@ class _Fill:
 
     def outward(self, site: Site) -> None:
         """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries whose paths meet at this body."""
+        # Om of the parent first: what it yields, its children feel
         for middle, kind in self.lowered.middles:
             key = (middle, kind)
             site.kept[key] = compliance(site, site.parent.get(key), middle, kind)
@@ -340,6 +344,7 @@ def _apart(x: Column, y: Column) -> bool:
 
 def apply(site: Site, letters: Word, x) -> Any:
     """A word of local letters on a value at this body."""
+    # the last letter acts first
     for letter in reversed(letters):
         x = frames.act(site, letter, x) if isinstance(letter, FrameLetter) else LOCAL[letter](site, x)
     return x
@@ -354,6 +359,7 @@ def _units(site: Site, letters: Word):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]
                 yield 6 * number + i, {n: unit if n == number else [0.0] * 6 for n, *_ in frames.here(site, last)}
         return
+    # a joint of n coordinates starts n columns, numbered as v is
     own = site.slices["v"]
     for i in range(own.start, own.stop):
         yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]

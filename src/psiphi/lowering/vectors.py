@@ -119,12 +119,14 @@ class Lowered:
     @property
     def _only_to_frames(self) -> bool:
         """Values of frames, made on the way out to them: no other body has a part in it."""
+        # a sweep inward would bring in what hangs elsewhere; a dot sums over all bodies
         outward = all(direction is BASE_TO_TIP for direction in self.schedule.directions)
         return outward and not self.sums and all(root is not None and self.gathering.home.get(root) for root in self.roots)
 
     def _finish(self, gravity: Any, site: Site) -> None:
         """At the world, last: numbers, and the results over frames that no single body has."""
         for name, terms in self.sums.items():
+            # numbers are linear in dots: c1 x1* y1 + c2 x2* y2 + ... - g . m c
             parts = [(c, self._number(site, node, gravity)) for c, node in terms]
             site.write(name, 0, combination(parts) if parts else [0.0])
         for result, root in zip(self.results, self.roots, strict=True):
@@ -155,6 +157,7 @@ class Lowered:
     @property
     def _over_links(self) -> bool:
         """Arrays over links are in public axes, which a class of links does not know."""
+        # working axes are chosen for cheap code (`framing`): a given x(k) must be turned into them, and x(k) out of them
         leaves = [n.letter for n in self.nodes if isinstance(n, Leaf)]
         given = any(isinstance(x, VectorLetter) and x.given and x.rows.name == "link" for x in leaves)
         return given or any(result.space in ("motion", "force") for result in self.results)
@@ -228,6 +231,7 @@ def _inside_mass(word: Word) -> bool:
 
 
 def _live(roots: list[Node]) -> set[int]:
+    # from the results backwards: what none of them reads is not made
     seen: set[int] = set()
     stack = list(roots)
     while stack:

@@ -25,7 +25,7 @@ from psiphi.sweeps.program import PARAMETERS
 
 SEEN = 32  # states of a closed chain's motion that are looked at
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
-Piece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
+RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
 Advance = Callable[
     [Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None
 ]  # from a state, at step, steps, every, results
@@ -98,7 +98,7 @@ class Sensitivity:
         kind: type[DifferentiatedMachine],
         names: tuple[str, ...],
         held: dict[str, int],
-        pieces: Iterator[Piece],
+        pieces: Iterator[RunPiece],
         weights: Sequence[np.ndarray],
         changes: Mapping[str, np.ndarray],
     ) -> dict[str, np.ndarray]:
@@ -194,7 +194,7 @@ class Sensitivity:
         out[:, on] = weights[:, ends[on] // self.every]
         return out
 
-    def _pieces(self, samples: Sequence[np.ndarray], advance: Advance) -> Iterator[Piece]:
+    def _pieces(self, samples: Sequence[np.ndarray], advance: Advance) -> Iterator[RunPiece]:
         """The last first, of samples (B, samples, n) of q and v, or of these and what they change by."""
         room = max(1, ROOM // max(1, 2 * self.runner.count * sum(x.shape[-1] for x in samples)))
         length = max(1, room // self.every) * self.every
@@ -205,7 +205,7 @@ class Sensitivity:
             else:
                 yield from self._again([x[:, a // self.every] for x in samples], advance, a, b, room)
 
-    def _again(self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, room: int) -> Iterator[Piece]:
+    def _again(self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, room: int) -> Iterator[RunPiece]:
         """The steps a ... b once more from a state (B, n): all of them, or some checkpoints and then what lies between."""
         stride = -(-(b - a) // max(2, room))  # of one checkpoint the stretch would be as long again
         starts = range(a, b, stride)

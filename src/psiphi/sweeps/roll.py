@@ -252,6 +252,7 @@ class _ClassSite(Site):
 
 
 def _argument_offsets(program: Program) -> dict[str, int]:
+    # the frame: whole inputs and outputs, one behind the other
     offsets, total = {}, 0
     for arg in (*program.inputs, *program.outputs):
         offsets[arg.name] = total
@@ -290,6 +291,7 @@ def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, acc
 
 def _share_trig(tape: Tape, stores, known: dict[tuple, int], slots: int):
     """Sines and cosines are kept in the record: a later sweep over the same body reads them."""
+    # q of a body is the same in every sweep: its sine was taken when the first of them came by
     given, fresh = {}, {}
     for node in tape.live(n for _, _, n, _ in stores):
         op, a, _ = tape.nodes[node]

@@ -163,9 +163,7 @@ def test_memory_is_bounded_by_checkpoints(every, monkeypatch):
     for most, derivative in ((3, motion.vjp), (2, lambda *weights: motion.hvp(*weights, tau=change))):
         monkeypatch.setattr(sensitivity, "ROOM", 1 << 24)
         whole = derivative(*weights)
-        monkeypatch.setattr(
-            sensitivity, "ROOM", 2 * 3 * 4 * 3
-        )  # three steps at a time; with changes one, which needs two
+        monkeypatch.setattr(sensitivity, "ROOM", 2 * 3 * 4 * 3)  # three steps at a time; with changes one, which needs two
         held.clear()
         parts = derivative(*weights)
         assert max(held) <= most and sum(held) == 24

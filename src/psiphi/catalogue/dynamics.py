@@ -20,8 +20,10 @@ from psiphi.compiler.passes import program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.lowering import ground
+from psiphi.lowering.frames import place_of
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, heavier, vector
+from psiphi.operators.operators import frame_places
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps.newton import Rigid
 from psiphi.sweeps.program import Argument, Program
@@ -203,11 +205,6 @@ def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     return sweeps_of("locked_inertia", tree).read((Argument("c", (3,)),), read)
 
 
-def frame_places(s: Operators, frames: tuple[str, ...]) -> Results:
-    """E_0 phi B = [R, p~ R; 0, R] in the frames' own axes, [1, p~; 0, 1] in the world's: where wrenches come from."""
-    return {"R": s.E_0 @ s.phi @ s.B(*frames, axes="frame"), "p": s.E_0 @ s.phi @ s.B(*frames)}
-
-
 def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
     """T = [R, p; 0, 1], of the entries of E_0 phi B."""
     spot, outputs = tree.model.frame(frames[0]), (Argument("T", (4, 4)),)
@@ -220,13 +217,6 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
         return {"T": [x for row, y in zip(R, p, strict=True) for x in (*row, y)] + [0.0, 0.0, 0.0, 1.0]}
 
     return sweeps_of("frame_places", tree, frames).read(outputs, read)
-
-
-def place_of(found: Callable[[str, int], Any], number: int, count: int) -> tuple[list, list]:
-    """R and p of one of `count` frames, off the entries found(result, index) of `frame_places`."""
-    entry = lambda name, i, j: found(name, 6 * (count * i + number) + j)  # noqa: E731
-    R = [[entry("R", 3 + i, 3 + j) for j in range(3)] for i in range(3)]
-    return R, [entry("p", 2, 4), entry("p", 0, 5), entry("p", 1, 3)]
 
 
 def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:

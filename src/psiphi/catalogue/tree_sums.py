@@ -10,10 +10,10 @@ from psiphi.compiler.equations import unmade, with_parameters
 from psiphi.compiler.passes import framed
 from psiphi.framing.framing import Tree
 from psiphi.lowering import regression
-from psiphi.lowering.frames import locate, origin, place_in_world
+from psiphi.lowering.frames import locate, place_in_world
 from psiphi.model.model import Model, Pose
 from psiphi.spatial import small
-from psiphi.steps.local import articulate
+from psiphi.steps.local import articulate, origin
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 

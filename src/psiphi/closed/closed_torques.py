@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.closed import loose, sharing
+from psiphi.closed import sharing
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall
 from psiphi.closed.coupling import Algebra
@@ -53,7 +53,7 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False
         own = [columns[i] for i in idle]
         A = [[dot(x, y) for y in own] for x in own]
         factors = small.factor(A)
-        good = less(loose.strain_of(A, factors[1]), STRAIN)
+        good = less(small.strain(A, factors[1]), STRAIN)
         weights = small.solve(factors, [T[i] * (good / good) for i in idle])
         sound = sound * (good / good)
         lam = [dot([column[r] for column in own], weights) for r in range(len(Jc))]

@@ -81,7 +81,7 @@ class Algebra:
         """Where the constrained frames are and, where v is given, how they move: made once, as all that is asked."""
         key = "places", *(name for name in ("v", "a") if name in given)
         if key not in self._places:
-            self._places[key] = whereabouts(self.s, self.closure, given)
+            self._places[key] = whereabouts(self.closure, given)
         return self._places[key]
 
     @cached_property
@@ -246,7 +246,7 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
         loose_factors = loose.factor(omega, floors)
         return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
     factors = small.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
-    strain = loose.strain_of(omega, factors[1], reach)
+    strain = small.strain(omega, factors[1], [loose.FAINT * x for x in reach])
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 

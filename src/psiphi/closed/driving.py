@@ -95,7 +95,7 @@ def _drifting(idle: list[int]) -> StageRule:
         columns, nv, n = [[row[i] for row in places["Jc"]] for i in idle], len(T), len(idle)
         gram = [[dot(x, y) for y in columns] for x in columns]
         L, d_inv, on = loose.factor(gram)
-        strain = loose.strain_of(gram, d_inv, start=places["strain"][0])
+        strain = small.strain(gram, d_inv, start=places["strain"][0])
         turned = [small.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
         inner = [small.forward(L, column) for column in small.transpose(turned)]
         free = [1.0 - kept for kept in on]

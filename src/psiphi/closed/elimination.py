@@ -55,7 +55,7 @@ class Group:
 
     def strain(self) -> Any:
         """Of pivots that must be sound: beside their diagonal, and beside what the frames can do."""
-        return loose.strain_of(self.block.S, self.e_inv, self.block.own)
+        return small.strain(self.block.S, self.e_inv, [loose.FAINT * x for x in self.block.own])
 
     def down(self, right: list) -> list:
         """L^-1 of this group's part of a right side."""
@@ -98,7 +98,7 @@ def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool
     if mass is not None:
         return _Bound(M, mass, groups, P, strain, redundant).refined
     factors = small.factor(P, _bounded)
-    strain = CAUTION * loose.strain_of(P, factors[1], start=strain)
+    strain = CAUTION * small.strain(P, factors[1], start=strain)
 
     def solved(right: list, push: list) -> Answer:
         downs = [group.down(right) for group in groups]

@@ -36,16 +36,6 @@ def factor(A: list, floors: list | None = None) -> tuple[list, list, list]:
     return L, d_inv, on
 
 
-def strain_of(A: list, d_inv: list, reach: list | None = None, start: Any = 0.0) -> Any:
-    """start + sum (A_jj / d_j)^2, where all pivots must be sound; beside `reach`, what frames can do at all, also by FAINT."""
-    total = start
-    for j, inverse in enumerate(d_inv):
-        ratio = A[j][j] * inverse
-        faint = 0.0 if reach is None else FAINT * reach[j] * inverse
-        total = total + (ratio * ratio + faint * faint)
-    return total
-
-
 def solve(A: list, b: list) -> tuple[list, Any]:
     """x with A x = b, and the strain."""
     return solve_factored(factor(A), A, b)

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from psiphi.catalogue.dynamics import frame_places, place_of
 from psiphi.closed.constraints import Closure, Constraint
-from psiphi.compiler.equations import REWRITTEN, WRITTEN, Equation
+from psiphi.compiler.equations import REWRITTEN, Equation
+from psiphi.lowering.frames import place_of
 from psiphi.model.kinds import Forbidden, Relative
 from psiphi.model.model import WORLD
 from psiphi.operators import Operators, vector
+from psiphi.operators.operators import frame_places
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, subtract
 from psiphi.steps.local import ZERO3, ZERO6
@@ -30,17 +31,17 @@ v, a = vector("v"), vector("a")
 PLACES = {name: f"{name} of frames" for name in ("R", "p", "V", "A")}  # what the words are called among other stages
 
 
-def whereabouts(s: Operators, closure: Closure, given: Collection[str]) -> dict[str, Equation]:
+def whereabouts(closure: Closure, given: Collection[str]) -> dict[str, Equation]:
     """The words of constrained frames, under way with the joint velocities v and accelerations a where these are given."""
-    frames, model = closure.frames, closure.model
+    s, frames = Operators(closure.model), closure.frames
     if not frames:
         return {}
-    where = {"places": Equation(frame_places(s, frames), model, forms=(WRITTEN,))}
-    if "v" not in given:
-        return where
-    J = s.J(*frames, axes="frame")
-    A = J.dot("inertial") @ v - s.B(*frames, axes="frame").T @ s.g
-    return where | {"moves": Equation({"V": J @ v, "A": J @ a + A if "a" in given else A}, model, forms=(REWRITTEN,))}
+    words = {"places": frame_places(s, frames)}
+    if "v" in given:
+        J = s.J(*frames, axes="frame")
+        A = J.dot("inertial") @ v - s.B(*frames, axes="frame").T @ s.g
+        words["moves"] = {"V": J @ v, "A": J @ a + A if "a" in given else A}
+    return {name: Equation(results, closure.model, forms=(REWRITTEN,)) for name, results in words.items()}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from psiphi.closed.coupling import Algebra, Coupling
@@ -47,6 +47,10 @@ class Circuit:
     named: dict[tuple[str, str], str]
     rods: bool = True
     columns: str = ""
+    moving: dict[str, Equation] = field(init=False)  # where constrained frames are and, where v comes in, how they move
+
+    def __post_init__(self):
+        object.__setattr__(self, "moving", self.algebra.whereabouts([arg.name for arg in self.inputs]))
 
     @property
     def model(self) -> Model:
@@ -56,8 +60,8 @@ class Circuit:
         return with_parameters(self.inputs, self.model), self.outputs
 
     def program(self, tree: Tree) -> Program:
-        closure, moving = self.algebra.closure, self.algebra.whereabouts([arg.name for arg in self.inputs])
-        stages = [ProgramStage(name, program(equation, tree), PLACES) for name, equation in moving.items()]
+        closure = self.algebra.closure
+        stages = [ProgramStage(name, program(equation, tree), PLACES) for name, equation in self.moving.items()]
         stages.append(ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}))
         for name, what in self.stages.items():
             at = {own: place for (stage, own), place in self.named.items() if stage == name}

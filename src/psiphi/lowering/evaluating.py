@@ -7,7 +7,7 @@ from typing import Any
 
 from psiphi.lowering import frames, ground
 from psiphi.lowering.gathering import Gathering, combination, inner
-from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Formed, FrameMotion, Leaf, Node, Sum
+from psiphi.lowering.graph import Anticausal, Apply, BodyForce, Causal, Dot, Formed, FrameMotion, Leaf, Node, Sum, U
 from psiphi.operators.letters import (
     A_LOCAL,
     B_LOCAL,
@@ -17,6 +17,7 @@ from psiphi.operators.letters import (
     SIDES,
     A,
     B,
+    FormLetter,
     FrameLetter,
     Letter,
     VectorLetter,
@@ -174,6 +175,11 @@ LOWERED = {
     "phi*",
     "psi*",
 }  # letters that have sweeps
+
+
+def has_sweeps(x: Letter) -> bool:
+    """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
+    return x == U or x in LOWERED or isinstance(x, (FrameLetter, FormLetter)) or (isinstance(x, VectorLetter) and not x.starred)
 
 
 def write_result(site: Site, name: str, space: str, value: Any) -> None:

@@ -6,6 +6,7 @@ B to the frames this body carries: (number, rotation, origin) in the body's work
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psiphi.model.model import WORLD
@@ -34,11 +35,6 @@ def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
             R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
             found[home][letter, world].append((number, R, p, at))
     return {k: tuple((*key, tuple(here)) for key, here in letters.items()) for k, letters in found.items()}
-
-
-def origin(site: Site) -> None:
-    """The world's own place."""
-    site.keep(R=EYE3, p=ZERO3)
 
 
 def locate(site: Site) -> None:
@@ -83,6 +79,13 @@ def place_in_world(site: Site, world: bool, R, p, at: int) -> tuple[list, list]:
     # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
     own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
     return EYE3 if world else small.product(own, R), add(place, small.apply(own, p))
+
+
+def place_of(found: Callable[[str, int], Any], number: int, count: int) -> tuple[list, list]:
+    """R and p of one of `count` frames, off the entries found(result, index) of `frame_places`."""
+    entry = lambda name, i, j: found(name, 6 * (count * i + number) + j)  # noqa: E731
+    R = [[entry("R", 3 + i, 3 + j) for j in range(3)] for i in range(3)]
+    return R, [entry("p", 2, 4), entry("p", 0, 5), entry("p", 1, 3)]
 
 
 class FramePlaces(dict):

@@ -15,7 +15,7 @@ from psiphi.operators.terms import Poly, Word, starred
 from psiphi.spatial.along import coinertia, force
 from psiphi.spatial.screws import Inertia, dot
 from psiphi.spatial.stacks import DenseSquare
-from psiphi.steps.local import LOCAL, articulate
+from psiphi.steps.local import LOCAL, articulate, origin
 from psiphi.steps.newton import Rigid
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 
@@ -95,7 +95,7 @@ class LoweredMatrix:
 
         # outward where bodies are, inward each joint's own columns: H(k) phi(k, frame) B in closed form
         sweeps = (Sweep(BASE_TO_TIP, frames.locate), Sweep(TIP_TO_BASE, step))
-        return Program(name, inputs, outputs, sweeps, frames.origin, marks=frames.marks(tree, self.frames))
+        return Program(name, inputs, outputs, sweeps, origin, marks=frames.marks(tree, self.frames))
 
     def _places(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         widths = {arg.name: arg.shape[-1] for arg in outputs}
@@ -110,7 +110,7 @@ class LoweredMatrix:
 
         # outward alone: φ(0, k) B is known where the body is
         marks = frames.marks(tree, self.frames)
-        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, step),), frames.origin, bodies=sorted(marks), marks=marks)
+        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, step),), origin, bodies=sorted(marks), marks=marks)
 
     def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         if self.only_levers:
@@ -155,7 +155,7 @@ class _Fill:
     def start(self, site: Site) -> None:
         self.total.clear()
         self.sent.clear()
-        frames.origin(site)
+        origin(site)
 
     def put(self, name: str, row: int, column: int, c: Fraction, value) -> None:
         scaled = value if c == 1 else -value if c == -1 else float(c) * value

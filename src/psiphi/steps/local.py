@@ -21,6 +21,11 @@ ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
+def origin(site: Site) -> None:
+    """The world's own place."""
+    site.keep(R=EYE3, p=ZERO3)
+
+
 @dataclass(frozen=True)
 class Gain:
     """The joint seen through the articulated inertia P: D = H P H* + rotor, G = P H* D^-1, P+ = P - G H P.

@@ -12,7 +12,7 @@ runs on floats (`interpreter.py`), on a tape (`drive.py`) and once per class of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -93,9 +93,8 @@ class Program:
         # the results stand nowhere: what the rule does not read of them is dead on the tape, and in the sweeps before it
         def reading(step: Callable[[Site], None]) -> Callable[[Site], None]:
             def read(site: Site) -> None:
-                own: dict[str, Any] = {each.name: getattr(site, each.name) for each in fields(Site)}
-                step(here := Site(**{**own, "written": []}))
-                found = {(name, index): value for name, index, value in here.written}
+                step(here := site.unwritten())
+                found = here.found
                 for name, values in rule(found).items() if found or site.link is None else ():
                     site.write(name, 0, values)
 
@@ -166,6 +165,15 @@ class Site:
     def write(self, name: str, start: int, values) -> None:
         """Put scalars into the flat output `name` from index `start` on."""
         self.written.extend((name, start + i, value) for i, value in enumerate(values))
+
+    def unwritten(self) -> Site:
+        """The same place, where nothing is written yet."""
+        return replace(self, written=[])
+
+    @property
+    def found(self) -> dict[tuple[str, int], Any]:
+        """What was written here, by output and flat index."""
+        return {(name, index): value for name, index, value in self.written}
 
     def write_joint(self, name: str, values, offset: int = 0) -> None:
         """Put the joint's own part of an output vector, or of the matrix row that starts at `offset`."""

@@ -250,6 +250,15 @@ class _ClassSite(Site):
     def write_part(self, name: str, place: str, values) -> None:
         self.results.extend((name, i, value, True) for i, value in enumerate(values))
 
+    def unwritten(self) -> _ClassSite:
+        return replace(self, results=[])
+
+    @property
+    def found(self) -> dict[tuple[str, int], Any]:
+        # where a joint's own part stands, only the body knows that runs the step: a rule cannot read it
+        assert not any(of_joint for *_, of_joint in self.results), "results of joints are read where links are written out"
+        return {(name, index): value for name, index, value, _ in self.results}
+
 
 def _argument_offsets(program: Program) -> dict[str, int]:
     # the frame: whole inputs and outputs, one behind the other

@@ -151,12 +151,20 @@ GROWN = {"Builder"}  # the public one is the model's, and builds robots
 
 def test_no_class_name_has_two_meanings():
     where: dict[str, list[str]] = {}
+    aliases: dict[str, str] = {}
     for file in files():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name, []).append(f"{label(file)}:{node.lineno}")
+        for node in tree.body:  # Name = Callable[...], tuple[...], A | B
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
+                names = [x.id for x in node.targets if isinstance(x, ast.Name)]
+                aliases |= {x: f"{label(file)}:{node.lineno}" for x in names if x[:1].isupper() and not x.isupper()}
     twice = {name: places for name, places in where.items() if len(places) > 1 and name not in GROWN}
     assert len(where) > 200 and not twice, f"one name, one meaning: {twice}"
+    shadowed = {name: (place, where[name]) for name, place in aliases.items() if name in where}
+    assert len(aliases) > 50 and not shadowed, f"names of types that are classes elsewhere: {shadowed}"
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if (SRC / "psiphi" / room).is_dir()])

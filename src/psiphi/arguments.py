@@ -133,13 +133,6 @@ def check_robot(name: str, value: Any, kind: type[R]) -> R:
     return value
 
 
-def truth(name: str, value: Any, remedy: str) -> bool:
-    """True or False, and not 0 or 1 for them, or a StateError."""
-    if not isinstance(value, bool | np.bool_):
-        raise StateError(f"{name} is {shown(value)}, expected True or False", remedy)
-    return bool(value)
-
-
 def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Error] = StateError) -> tuple[int, ...]:
     """The batch axes of several arguments together, or an error that shows them; those alike are shown once."""
     try:
@@ -201,10 +194,10 @@ def generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any, remedy: str = "give one of the two") -> bool:
     """True or False: words like "no" would count as True."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
-        raise StateError(f"{name} is {shown(value)}, expected True or False", "give one of the two")
+        raise StateError(f"{name} is {shown(value)}, expected True or False", remedy)
     return bool(value)
 
 

@@ -57,6 +57,10 @@ AT_WORLD = {
     "beside a frame": lambda at, A, s: s.J("tool") @ v - A @ v,
     "and out again": lambda at, A, s: A.T @ A @ v,
     "at rest": lambda at, A, s: A @ s.mass.inv @ A.T,
+    "where a frame is": lambda at, A, s: at @ s.phi @ s.B("tool"),
+    "in its own axes": lambda at, A, s: 2 * at @ s.phi @ s.B("tool", "elbow", axes="frame"),
+    "seen from there": lambda at, A, s: s.B("tool", axes="frame").T @ s.phi.T @ at.T,
+    "beside another": lambda at, A, s: at @ s.phi @ s.B("tool") - 3 * at @ s.psi @ s.B("elbow", axes="frame"),
 }
 ROBOTS = {
     "tree": lambda: zoo.random_tree(5, 5, armature=True),
@@ -98,6 +102,16 @@ def test_sums_at_the_world_are_sweeps_and_right(case, place, robot):
     assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), case
 
 
+def test_where_a_frame_is_costs_no_more_than_its_pose():
+    """ℰ₀ φ B is [R, p~R; 0, R]: its own 27 operations are p~R, and in world axes nothing is left but p."""
+    for robot in (pp.robots.puma560(), pp.robots.ur5(), pp.robots.panda()):
+        s, pose = robot.operators, robot.flops("frame_pose", frames=("tool",))
+        moved = pp.function(s.E_0 @ s.phi @ s.B("tool", axes="frame"))
+        assert (moved.flops, moved.sweeps) == (pose + 27, 1)
+        assert pp.function(s.E_0 @ s.phi @ s.B("tool")).flops < pose
+    assert "φ(0,k) B(tool in own axes)" in moved.explain()
+
+
 def test_the_force_on_the_ground_is_the_rate_of_momentum():
     """d/dt ℰ₀ φ M φ* H* v along forward dynamics: the weight at the centre of mass, and what the ground gives."""
     robot = pp.Robot.of(zoo.random_tree(5, 5))
@@ -134,6 +148,23 @@ def test_accelerations_of_frames_are_right(robot, factor):
         arrays = [values[arg.name] for arg in function.arguments[0][1:]]
         expected = e.dense(q, values.pop("v", None), **values)
         assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), str(e)
+
+
+def test_inertial_derivatives_of_frames_in_their_own_axes():
+    """J a + DJ/Dt v is the acceleration of the frame as its own axes see it; less B* g the world falls, as for body forces."""
+    robot = pp.Robot.of(zoo.random_tree(5, 5))
+    s, (q, rates, a, _) = robot.operators, zoo.random_state(robot, 1)
+    J, B = s.J("tool", axes="frame"), s.B("tool", axes="frame")
+    e = J @ x + J.dot("inertial") @ v
+    R, A = robot.frame_pose(q, "tool")[..., :3, :3], robot.frame_acceleration(q, rates, a, "tool")
+    A = A.reshape(*q.shape[:-1], 2, 3)
+    np.testing.assert_allclose(pp.function(e)(q, rates, a), (A @ R).reshape(*q.shape[:-1], 6), atol=1e-12 * np.abs(A).max())
+    falling = pp.function(2 * e - 2 * B.T @ s.g)
+    A = A - [[0.0, 0.0, 0.0], robot.gravity_vector]
+    np.testing.assert_allclose(falling(q, rates, a), 2 * (A @ R).reshape(*q.shape[:-1], 6), atol=1e-12 * np.abs(A).max())
+    assert "- B(tool in own axes)* g, with" in falling.explain()
+    back = pp.function((J.dot("inertial").T @ f).T @ v)  # the adjoint turns the other way
+    np.testing.assert_allclose(back(q, rates, ones := np.ones(6)), pp.function(J.dot("inertial") @ v)(q, rates) @ ones)
 
 
 def test_the_potential_energy_is_a_letter_with_a_rate():

@@ -6,7 +6,7 @@ import pytest
 
 import psiphi as pp
 from children import SRC, python
-from psiphi.lowering.vectors import LOWERED
+from psiphi.lowering.evaluating import LOWERED
 from psiphi.operators import RATES, Operators
 from psiphi.operators.atoms import MATRICES
 from psiphi.operators.letters import BIAS, LETTERS, Letter

@@ -150,21 +150,24 @@ def test_torques_that_are_cut_have_no_gradient():
 def test_memory_is_bounded_by_checkpoints(every, monkeypatch):
     tau = RNG.standard_normal((24, 2))
     motion = pp.rollout(ARM, Q, V, tau, 0.01, 24, every=every)
-    weights = [RNG.standard_normal(x.shape) for x in motion]
-    whole = motion.vjp(*weights)
-    monkeypatch.setattr(sensitivity, "ROOM", 2 * 3 * 4 * 3)  # three steps at a time
+    weights, change = [RNG.standard_normal(x.shape) for x in motion], RNG.standard_normal(tau.shape)
     held = []
     pieces = sensitivity.Sensitivity._pieces
 
-    def seen(self):
-        for piece in pieces(self):
+    def seen(self, *asked):
+        for piece in pieces(self, *asked):
             held.append(piece[1] - piece[0])
             yield piece
 
     monkeypatch.setattr(sensitivity.Sensitivity, "_pieces", seen)
-    parts = motion.vjp(*weights)
-    assert max(held) <= 3 and sum(held) == 24
-    assert all(np.allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12) for name in whole)
+    for most, derivative in ((3, motion.vjp), (2, lambda *weights: motion.hvp(*weights, tau=change))):
+        monkeypatch.setattr(sensitivity, "ROOM", 1 << 24)
+        whole = derivative(*weights)
+        monkeypatch.setattr(sensitivity, "ROOM", 2 * 3 * 4 * 3)  # three steps at a time; with changes one, which needs two
+        held.clear()
+        parts = derivative(*weights)
+        assert max(held) <= most and sum(held) == 24
+        assert all(np.allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12) for name in whole)
 
 
 def test_it_is_a_tuple_still():

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+import psiphi as pp
 import zoo
 from psiphi.framing.framing import frame_tree
 from psiphi.model.model import WORLD
 from psiphi.sweeps.drive import unroll
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Sweep, merge
-from psiphi.sweeps.roll import roll
+from psiphi.sweeps.roll import Rolled, roll
 from sweeps.runs import run_rolled, run_tape
 
 MODEL = zoo.random_tree(22, 12, kinds=["revolute"], branching=0.7, forest=True)
@@ -184,3 +185,15 @@ def test_absent_inputs_are_zeros(rng):
 @pytest.mark.parametrize(("a", "b", "total"), [(None, [1.0], [1.0]), ([1.0, 2.0], [3.0, 4.0], [4.0, 6.0]), (2.0, 3.0, 5.0)])
 def test_merge(a, b, total):
     assert merge(a, b) == total
+
+
+def test_what_is_read_off_results_runs_in_loops_unless_joints_write_them():
+    """A pose, of the entries that one body writes, is a loop; of joints' own parts a step does not know the places."""
+    chain = pp.robots.chain(80)
+    q = chain.random(seed=0, size=2)
+    pose, gravity = chain.function("frame_pose", (list(chain.frames)[-1],)), chain.function("gravity")
+    assert isinstance(pose.source.code, Rolled)
+    (meant,) = interpret(pose.program, pose.tree, q)
+    np.testing.assert_allclose(pose(q), meant, atol=1e-12)
+    with pytest.raises(AssertionError, match="results of joints"):
+        roll(gravity.program.read(gravity.program.outputs, lambda found: {}), gravity.tree)

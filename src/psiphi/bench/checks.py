@@ -63,10 +63,10 @@ def slopes_with_pinocchio(size: Size) -> Iterator[Measured]:
     yield _worst(f"{len({one.robot for one in found})} robots", found)
 
 
-def _sloped(task: RobotCheck) -> list[Found]:
+def _sloped(task: RobotCheck) -> list[CheckFound]:
     robot = pp.load(task.file, base=task.base)
     peer = Pin.from_urdf(task.file, task.base, robot)
-    return [Found("", _name(task), error) for error in deviations(robot, peer, task.states)]
+    return [CheckFound("", _name(task), error) for error in deviations(robot, peer, task.states)]
 
 
 def _name(task: RobotCheck) -> str:
@@ -83,7 +83,7 @@ def _compared(peer: str, size: Size) -> Iterator[Measured]:
         yield _worst(f"{len({found.robot for found in errors_of})} robots, {kind}", errors_of)
 
 
-class Found(NamedTuple):
+class CheckFound(NamedTuple):
     """An error and where it was found."""
 
     kind: str
@@ -91,7 +91,7 @@ class Found(NamedTuple):
     error: Deviation
 
 
-def _compare(task: RobotCheck) -> list[Found]:
+def _compare(task: RobotCheck) -> list[CheckFound]:
     pp.set_threads(1)
     robot = pp.load(task.file, base=task.base)
     try:
@@ -100,7 +100,7 @@ def _compare(task: RobotCheck) -> list[Found]:
         return []
     found = []
     for kind, call, functions in _kinds(robot, task):
-        found += [Found(kind, _name(task), error) for error in errors(robot, peer, task.states, call, functions)]
+        found += [CheckFound(kind, _name(task), error) for error in errors(robot, peer, task.states, call, functions)]
     return found
 
 
@@ -113,14 +113,14 @@ def _kinds(robot: Robot, task: RobotCheck) -> list[tuple[str, Callable, Sequence
     return [("compiled", compiled, DYNAMICS), ("interpreted", interpreted, FUNCTIONS)]
 
 
-def _by_kind(found: list[list[Found]]) -> dict[str, list[Found]]:
-    kinds: dict[str, list[Found]] = {}
+def _by_kind(found: list[list[CheckFound]]) -> dict[str, list[CheckFound]]:
+    kinds: dict[str, list[CheckFound]] = {}
     for one in (one for several in found for one in several):
         kinds.setdefault(one.kind, []).append(one)
     return kinds
 
 
-def _worst(subject: str, found: list[Found]) -> Measured:
+def _worst(subject: str, found: list[CheckFound]) -> Measured:
     worst = max(found, key=lambda one: one.error.value)
     raw = max(found, key=lambda one: one.error.raw)
     typical = float(np.median([one.error.raw for one in found]))
@@ -154,7 +154,7 @@ def _trees(peer: type[Pin] | type[Mj], options: dict, size: Size) -> Iterator[Me
         robot = pp.robots.random_tree(1 + seed % 10, seed=seed, **options)
         calls = (interpreted, compiled) if seed % 10 == 9 else (interpreted,)
         for call in calls:
-            found += [Found("", f"tree {seed}", error) for error in errors(robot, peer(robot), 10, call)]
+            found += [CheckFound("", f"tree {seed}", error) for error in errors(robot, peer(robot), 10, call)]
     yield _worst(f"{len({one.robot for one in found})} trees", found)
 
 

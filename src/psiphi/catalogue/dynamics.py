@@ -1,7 +1,7 @@
 """The catalogue: every quantity psiphi computes of a robot, as its equation.
 
-A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places, which no operator
-says, are small sums over the tree (`tree_sums.py`). `columns` names the operator whose columns a matrix is,
+A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places are read off words, and
+what is more than words is a small sum over the tree (`tree_sums.py`). `columns` names the operator whose columns a matrix is,
 for robots too large to write the matrix out in code.
 """
 
@@ -20,8 +20,10 @@ from psiphi.compiler.passes import program
 from psiphi.compiler.source import Function, Request
 from psiphi.framing.framing import Tree
 from psiphi.lowering import ground
-from psiphi.model.model import Model
+from psiphi.lowering.frames import place_of
+from psiphi.model.model import WORLD, Model
 from psiphi.operators import Expression, Operators, heavier, vector
+from psiphi.operators.operators import frame_places
 from psiphi.runtime.host import HOST, Host
 from psiphi.steps.newton import Rigid
 from psiphi.sweeps.program import Argument, Program
@@ -203,6 +205,20 @@ def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
     return sweeps_of("locked_inertia", tree).read((Argument("c", (3,)),), read)
 
 
+def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
+    """T = [R, p; 0, 1], of the entries of E_0 phi B."""
+    spot, outputs = tree.model.frame(frames[0]), (Argument("T", (4, 4)),)
+    if spot.body == WORLD:  # wrenches on the world are no body's
+        still, inputs = spot.pose.matrix.ravel().tolist(), (tree_sums.q_of(tree.model),)
+        return Program("frame_pose", inputs, outputs, (), finish=lambda site: site.write("T", 0, still), bodies=(), local=False)
+
+    def read(found: dict[tuple[str, int], Any]) -> dict[str, list]:
+        R, p = place_of(lambda name, i: found[name, i], 0, 1)
+        return {"T": [x for row, y in zip(R, p, strict=True) for x in (*row, y)] + [0.0, 0.0, 0.0, 1.0]}
+
+    return sweeps_of("frame_places", tree, frames).read(outputs, read)
+
+
 def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
     """The program of a quantity of the catalogue over a framed tree."""
     return program(EVERY[name].of(tree.model, frames, axes), tree)
@@ -228,7 +244,7 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     "link_accelerations": Quantity("alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), rods=None),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
     "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a"), rods=None),
-    "frame_pose": TreeSum("T(q): world <- frame", tree_sums.frame_pose),
+    "frame_pose": TreeSum("T(q): world <- frame", _frame_pose, word="frame_places"),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
@@ -272,6 +288,9 @@ PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "white_velocity": Quantity("y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)),
     "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
     "link_poses": TreeSum("R(q), p(q) of every link: world <- link", tree_sums.link_poses),
+    "frame_places": Quantity(
+        "E_0 phi B: [R p~R; 0 R] of frames", lambda s, _, place: frame_places(s, place[0]), rods=None, written=True
+    ),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "locked_inertia": Quantity(
         "E_0 phi M phi* E_0*",

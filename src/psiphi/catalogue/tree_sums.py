@@ -1,4 +1,4 @@
-"""Quantities that are more than words of the algebra, as programs over the tree: places, pivots, regressors."""
+"""Quantities that are more than words of the algebra, as programs over the tree: where all links are, pivots, regressors."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from psiphi.compiler.equations import unmade, with_parameters
 from psiphi.compiler.passes import framed
 from psiphi.framing.framing import Tree
 from psiphi.lowering import regression
-from psiphi.model.model import WORLD, Model, Pose
-from psiphi.steps import world_poses
-from psiphi.steps.local import articulate
+from psiphi.lowering.frames import locate, place_in_world
+from psiphi.model.model import Model, Pose
+from psiphi.spatial import small
+from psiphi.steps.local import articulate, origin
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
 
 
 @dataclass(frozen=True)
 class TreeSum:
-    """A quantity that is more than words: a program over the tree.
-
-    Where a frame is, is no operator on v: T is a product of displacements, while a word of the algebra is linear in its
-    vector. So its sweep is written down, from the step that words use as well (`world_pose`). The centre of mass is read off a
-    word, of which the rest is no code.
-    """
+    """A quantity that is more than words: a program over the tree, or what is read off those of a word, of which the rest is no
+    code."""
 
     equation: str
     make: Callable[[Tree, tuple[str, ...]], Program]
     columns: str = ""
     rods: bool = False
     by_body: bool = True  # whether it asks for places alone: then clusters of bodies are as good as open
-    word: str = ""  # the quantity that it is read off
+    word: str = ""  # the quantity that it is read off: of a frame's place, and of the centre of mass
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
         return TreeSumOf(self.equation, model, self.make, frames, by_body=self.by_body)
@@ -60,28 +57,8 @@ class TreeSumOf:
         return made.inputs, made.outputs
 
 
-def _q(model: Model) -> Argument:
+def q_of(model: Model) -> Argument:
     return Argument("q", (model.nq,), "q")
-
-
-def frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
-    spot = tree.model.frame(frames[0])
-    values = spot.pose.matrix.ravel().tolist()
-
-    def still(site: Site) -> None:
-        site.write("T", 0, values)
-
-    place = tree.place(spot.body, spot.pose)
-    return Program(
-        "frame_pose",
-        (_q(tree.model),),
-        (Argument("T", (4, 4)),),
-        (Sweep(BASE_TO_TIP, world_poses.write_pose),),
-        world_poses.world_origin,
-        still if spot.body == WORLD else None,
-        bodies=tree.path_to(spot.body),
-        marks={spot.body: _mark(place)},
-    )
 
 
 def regressor(tree: Tree, frames: tuple[str, ...]) -> Program:
@@ -97,13 +74,22 @@ def _mark(place: Pose) -> tuple:
 
 
 def link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
+    """E_0 phi B of the frames of all links, of which each is written by a step that knows no other: it can run in a loop."""
+
+    def step(site: Site) -> None:
+        locate(site)
+        (R, p), own = site.mark, False  # in its own axes
+        R, p = place_in_world(site, own, R, p, 0)
+        site.write("R", 9 * site.link.index, small.flat(R))
+        site.write("p", 3 * site.link.index, p)
+
     n = len(tree.links)
     return Program(
         "link_poses",
-        (_q(tree.model),),
+        (q_of(tree.model),),
         (Argument("R", (n, 3, 3)), Argument("p", (n, 3))),
-        (Sweep(BASE_TO_TIP, world_poses.write_link_pose),),
-        world_poses.world_origin,
+        (Sweep(BASE_TO_TIP, step),),
+        origin,
         marks={k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)},  # from the working axes to the public link frames
     )
 
@@ -114,4 +100,4 @@ def mass_pivots(tree: Tree, frames: tuple[str, ...]) -> Program:
         site.write_joint("d", [1.0 / x for x in site.kept["gain"].factors[1]])
 
     outputs = (Argument("d", (tree.model.nv,), "v"),)
-    return Program("mass_pivots", (_q(tree.model),), outputs, (Sweep(TIP_TO_BASE, pivots),))
+    return Program("mass_pivots", (q_of(tree.model),), outputs, (Sweep(TIP_TO_BASE, pivots),))

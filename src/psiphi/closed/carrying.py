@@ -35,7 +35,7 @@ from psiphi.closed.driving import NEAREST_PLACES, nearest, torques_of
 from psiphi.closed.relative import Meeting
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import HUB_PLACES, coupling
-from psiphi.closed.wiring import Among, Circuit, Places, Rule, Stage, arguments
+from psiphi.closed.wiring import Among, Circuit, CircuitStage, StagePlaces, StageRule, arguments
 from psiphi.errors import Error, SingularError, StateError
 from psiphi.model.model import WORLD, Joint
 from psiphi.operators import vector
@@ -134,7 +134,7 @@ def carrying(algebra: Algebra, holding: Holding, method: str = "free") -> Circui
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
     inverse = torques_of(algebra)
     arms = [k for k in range(len(algebra.closure.model.bodies)) if k != holding.body]  # the object does not yield to them
-    stages: dict[str, Stage] = motion_rows(algebra)
+    stages: dict[str, CircuitStage] = motion_rows(algebra)
     stages |= {name: Among(equation, tuple(arms)) for name, equation in algebra.compliances.items()}
     if holding.adrift:
         stages |= {"wish": inverse, "mass": algebra.inertia, "share": _share(holding, list(holding.own))}
@@ -153,21 +153,21 @@ def carrying(algebra: Algebra, holding: Holding, method: str = "free") -> Circui
     return Circuit(name, "M a + C v + g - w - Jc* lambda", inputs, outputs, algebra, stages, named)
 
 
-def _moved(places: Places) -> Places:
+def _moved(places: StagePlaces) -> StagePlaces:
     """a = what was wished, what pushes do, and what moves as it must."""
     return {"a": add(add(places["u"], places["da"]), places["fallen"])}
 
 
-def _opened(places: Places, a: list) -> list:
+def _opened(places: StagePlaces, a: list) -> list:
     """Jc a + bias."""
     return [dot(row, a) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
 
 
-def _follow(algebra: Algebra, holding: Holding) -> Rule:
+def _follow(algebra: Algebra, holding: Holding) -> StageRule:
     """The arms do what the object's motion asks of them."""
     closure, bound, adrift, apart = algebra.closure, holding.arm_rows, holding.adrift, frozenset(holding.frames)
 
-    def follow(places: Places) -> Places:
+    def follow(places: StagePlaces) -> StagePlaces:
         c: Coupling = places["c"]
         whole = c.omega({name: places[name] for name in algebra.compliances}, bound, apart)  # the object does not yield
         Jc, nv = places["Jc"], closure.model.nv
@@ -190,10 +190,10 @@ def _follow(algebra: Algebra, holding: Holding) -> Rule:
     return follow
 
 
-def _share(holding: Holding, idle: list[int]) -> Rule:
+def _share(holding: Holding, idle: list[int]) -> StageRule:
     """lam: what contacts do for the coordinates `idle`."""
 
-    def share(places: Places) -> Places:
+    def share(places: StagePlaces) -> StagePlaces:
         c, Jc = places["c"], places["Jc"]
         T = list(places["T"])
         for i, x in zip(holding.own, places["w"], strict=True):
@@ -210,10 +210,10 @@ def _share(holding: Holding, idle: list[int]) -> Rule:
     return share
 
 
-def _torque(holding: Holding) -> Rule:
+def _torque(holding: Holding) -> StageRule:
     """T - Jc* lam at the motors."""
 
-    def torque(places: Places) -> Places:
+    def torque(places: StagePlaces) -> StagePlaces:
         Jc, lam = places["Jc"], places["lam"]
         motors = [x - dot([row[i] for row in Jc], lam) for i, x in enumerate(places["T"])]
         return {"tau": [0.0 if i in holding.idle else x for i, x in enumerate(motors)]}

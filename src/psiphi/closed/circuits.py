@@ -19,7 +19,7 @@ from psiphi.closed.elimination import felt_inertia
 from psiphi.closed.methods import CORRECTED, HUB, METHODS
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
-from psiphi.closed.wiring import Circuit, Places, Stage, arguments, circuit, given
+from psiphi.closed.wiring import Circuit, CircuitStage, StagePlaces, arguments, circuit, given
 from psiphi.spatial.choices import less
 from psiphi.spatial.screws import add
 from psiphi.spatial.small import flat
@@ -31,13 +31,13 @@ def _wrenches(closure: Closure) -> Argument:
     return Argument("forces", (max(len(closure.constraints), 1), 6))
 
 
-def gap(places: Places) -> list:
+def gap(places: StagePlaces) -> list:
     """Jc a + bias, from the motions A = J a of the frames and a itself."""
     c: Coupling = places["c"]
     return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
 
 
-def _filled(places: Places, algebra: Algebra, multipliers: list) -> list:
+def _filled(places: StagePlaces, algebra: Algebra, multipliers: list) -> list:
     """The contact forces of multipliers, as many numbers as the output has."""
     forces = places["c"].forces(multipliers)
     return forces + [0.0] * (_wrenches(algebra.closure).size - len(forces))
@@ -53,14 +53,14 @@ def dynamics(
     closure, coupled = algebra.closure, coupling(algebra, method, redundant)
     *before, last = METHODS[method](algebra, frames, axes)
 
-    def solve(places: Places) -> Places:
+    def solve(places: StagePlaces) -> StagePlaces:
         push = pushing(algebra, places["T"]) if method == HUB else []
         multipliers, strain, moved = places["solver"]([-x for x in gap(places)], push)
         pushed = places["c"].spread(multipliers) | {"moved": moved}
         return {"lam": multipliers, "strain": [strain], "forces": _filled(places, algebra, multipliers), **pushed}
 
     *first, ending = over(algebra, method, *before, last)
-    stages: dict[str, Stage] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
+    stages: dict[str, CircuitStage] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
     stages |= {**coupled, "solve": solve, "last": ending}
     named = dict(HUB_PLACES)
     if method in CORRECTED:
@@ -82,7 +82,7 @@ def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Ci
     those of motors, at these coordinates."""
     nv = dynamics.model.nv
 
-    def judge(places: Places) -> Places:
+    def judge(places: StagePlaces) -> StagePlaces:
         good = less(places["strain"][0], STRAIN)
         sound = good / good  # 1, or 0 / 0
         return {output: [x * sound for x in places[output]]}
@@ -94,7 +94,7 @@ def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Ci
     if motors is None:
         return made
 
-    def fill(places: Places) -> Places:
+    def fill(places: StagePlaces) -> StagePlaces:
         at = dict(zip(motors, places["tau"], strict=True))
         return {"tau": [at.get(i, 0.0) for i in range(nv)]}
 
@@ -112,7 +112,7 @@ def heavier_dynamics(closure: Closure, method: str) -> Circuit:
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
     """Free accelerations, Omega, and c' under them: for states where Omega has no inverse."""
     m, nv = algebra.closure.size, algebra.closure.model.nv
-    stages: dict[str, Stage] = {"free": METHODS["free"](algebra, frames, axes)[0], **compliance(algebra)}
+    stages: dict[str, CircuitStage] = {"free": METHODS["free"](algebra, frames, axes)[0], **compliance(algebra)}
     stages["open"] = lambda places: {"gap": gap(places), "Omega": flat(places["Omega"])}
     outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
     name = f"closed terms {axes} {','.join(frames)}"
@@ -130,7 +130,7 @@ def omega(algebra: Algebra) -> Circuit:
 def correction(algebra: Algebra) -> Circuit:
     """M^-1 Jc* lambda, and the contact forces of lambda."""
 
-    def spread(places: Places) -> Places:
+    def spread(places: StagePlaces) -> StagePlaces:
         return places["c"].spread(places["lam"]) | {"forces": _filled(places, algebra, places["lam"])}
 
     closure = algebra.closure
@@ -145,7 +145,7 @@ def inertias(algebra: Algebra) -> Circuit:
     assert hub is not None
     n = len(hub.coordinates)
 
-    def added(places: Places) -> Places:
+    def added(places: StagePlaces) -> StagePlaces:
         M, blocks = places["around"]
         parts = [felt_inertia(n, block) for block in blocks]
         return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
@@ -159,7 +159,7 @@ def inertias(algebra: Algebra) -> Circuit:
 def residual(algebra: Algebra) -> Circuit:
     """How far every row is open, and how fast it opens."""
 
-    def opened(places: Places) -> Places:
+    def opened(places: StagePlaces) -> StagePlaces:
         return {"residual": places["c"].errors(places["q"]) + places["c"].rates(places["v"])}
 
     outputs = (Argument("residual", (2, algebra.closure.size)),)
@@ -179,7 +179,7 @@ def motions(algebra: Algebra) -> Circuit:
     shape = _wrenches(algebra.closure).shape
     outputs = (Argument("rates", shape), Argument("accelerations", shape))
 
-    def seen(places: Places) -> Places:
+    def seen(places: StagePlaces) -> StagePlaces:
         meetings = places["c"].meetings
         rates = [-x for meeting in meetings for x in (*meeting.at.w, *meeting.at.v)]
         accelerations = [-x for meeting in meetings for x in (*meeting.wd, *meeting.vd)]
@@ -197,7 +197,7 @@ def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circui
 
     nv = algebra.closure.model.nv
 
-    def solve(places: Places) -> Places:
+    def solve(places: StagePlaces) -> StagePlaces:
         c, solved, found = places["c"], places["solver"], {"strain": [0.0]}
         for name, rows in (("dq", c.errors(places["q"])), ("dv", c.rates(places["v"]))):
             multipliers, strain, moved = solved([-x for x in rows], pushing(algebra, [0.0] * nv))
@@ -205,7 +205,7 @@ def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circui
             found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], f"moved {name}": moved, "strain": strains}
         return found
 
-    def settle(places: Places) -> Places:
+    def settle(places: StagePlaces) -> StagePlaces:
         return {name: settled(algebra, places[name], places[f"moved {name}"]) for name in ("dq", "dv")}
 
     outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
@@ -217,18 +217,18 @@ def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circui
     return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named)
 
 
-def motion_rows(algebra: Algebra) -> dict[str, Stage]:
+def motion_rows(algebra: Algebra) -> dict[str, CircuitStage]:
     """Stages that leave the rows of Jc in the place Jc, as lists."""
     closure = algebra.closure
     nv, width = closure.model.nv, 6 * len(closure.frames)
 
-    def rows(places: Places) -> Places:
+    def rows(places: StagePlaces) -> StagePlaces:
         J = places.get("J", [])
         units = [[1.0 if i == j else 0.0 for j in range(nv)] for i in range(nv)]
         columns = [places["c"].sense([J[r * nv + i] for r in range(width)], unit) for i, unit in enumerate(units)]
         return {"Jc": [[column[r] for column in columns] for r in range(closure.size)]}
 
-    motion: dict[str, Stage] = {"J": algebra.motion} if closure.frames else {}
+    motion: dict[str, CircuitStage] = {"J": algebra.motion} if closure.frames else {}
     return motion | {"Jc": rows}
 
 

@@ -18,6 +18,7 @@ from psiphi.closed import implicit
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_tape import TapeDerivative
 from psiphi.closed.singular import STRAIN
+from psiphi.compiler.derivatives import KINDS
 from psiphi.errors import SingularError
 from psiphi.functions.differentiable import Differentiable
 from psiphi.sweeps.program import PARAMETERS, Argument
@@ -25,8 +26,7 @@ from psiphi.sweeps.program import PARAMETERS, Argument
 if TYPE_CHECKING:
     from psiphi.closed.closed_function import ClosedFunction
 
-Arguments = tuple[Argument, ...]
-Found = list[tuple[str, np.ndarray]]
+NamedSlopes = list[tuple[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,13 @@ class ClosedDerivative(ClosedCall):
 
     def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
         self.of, self.names, self.system = of, names, of.system
-        own = {arg.name: arg.shape for arg in of.inputs} | {"q": (of.system.nv,), PARAMETERS: (of.free,)}  # of changes
-        sizes = {name: own[name] for name in names}
-        more, outputs = self.signature(of.outputs[0], sizes)
-        super().__init__(f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *more), outputs)
-        self.more = more
+        known = *of.inputs, Argument(PARAMETERS, (of.free,))
+        inputs, outputs = KINDS[self.kind](of.system.robot._model, known, of.outputs, names)
+        self.more = inputs[len(known) :]  # what comes behind the arguments
+        super().__init__(f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *self.more), outputs)
 
     def __repr__(self) -> str:
         return f"<{self.name} of {self.system.name!r}>"
-
-    def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
-        """What comes behind the arguments, and what comes out."""
-        raise NotImplementedError
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         of = self.of.taking(tau)
@@ -80,7 +75,7 @@ class ClosedDerivative(ClosedCall):
         motors = np.shape(values[2])[-1] != self.system.nv
         return [x[..., self.system.actuated] if motors and name == "tau" else x for name, x in found]
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         """(argument, derivative) pairs; results themselves are called ""."""
         raise NotImplementedError
 
@@ -164,14 +159,10 @@ class ClosedJacobian(ClosedDerivative):
 
     kind = "jacobian"
 
-    def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
-        made = [Argument(f"d{result.name}_d{x}", (*result.shape, int(np.prod(size)))) for x, size in sizes.items()]
-        return (), tuple(made)
-
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         return ClosedCall.derived(self, kind, names)
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
         laws = self.run(self.laws().jacobian(*self.names), *at.values)
         found = []
@@ -190,10 +181,7 @@ class ClosedPush(ClosedDerivative):
 
     kind = "jvp"
 
-    def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
-        return tuple(Argument(f"d{x}", size) for x, size in sizes.items()), (result, Argument(f"d{result.name}", result.shape))
-
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         changes = dict(zip(self.names, behind, strict=True))
         laws = self.run(self.laws().jvp(*self.names), *at.values, *changes.values())
         laws = laws[len(laws) // 2 :]
@@ -209,11 +197,7 @@ class ClosedPull(ClosedDerivative):
 
     kind = "vjp"
 
-    def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
-        bars = tuple(Argument(f"{x}_bar", size) for x, size in sizes.items())
-        return (Argument(f"{result.name}_weight", result.shape),), (result, *bars)
-
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
         w = behind[0].reshape(*at.regular.shape, 1, -1)
         weights, nv, m = (w @ answer)[..., 0, :], self.system.nv, self.system.nc
@@ -233,12 +217,7 @@ class ClosedPushforward(ClosedPush):
 
     kind = "pushforward"
 
-    def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
-        sizes = {x: (self.system.nq,) if x == "q" else n for x, n in sizes.items()}
-        more = tuple(Argument(f"{x}_dot", size) for x, size in sizes.items())
-        return more, (Argument(f"{result.name}_dot", result.shape),)
-
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         tangents = [_tangent(self.system, at.values[0], x) if n == "q" else x for n, x in zip(self.names, behind, strict=True)]
         return super().evaluate(at, tangents)[1:]
 
@@ -248,11 +227,7 @@ class ClosedPullback(ClosedPull):
 
     kind = "pullback"
 
-    def signature(self, result: Argument, sizes: dict[str, tuple[int, ...]]) -> tuple[Arguments, Arguments]:
-        more, outputs = super().signature(result, {x: (self.system.nq,) if x == "q" else n for x, n in sizes.items()})
-        return more, outputs[1:]
-
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> Found:
+    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         found = super().evaluate(at, behind)[1:]
         return [(n, _of_numbers(self.system, at.values[0], x) if n == "q" else x) for n, x in found]
 

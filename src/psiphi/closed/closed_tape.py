@@ -11,7 +11,6 @@ cards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +21,8 @@ from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall, shaped
 from psiphi.closed.singular import STRAIN
 from psiphi.errors import SingularError, StateError
 from psiphi.functions import guard
-from psiphi.functions.differentiable import Differentiable
-from psiphi.runtime.launching import one_kind, views_of
+from psiphi.functions.differentiable import Differentiable, along_units, in_rows
+from psiphi.runtime.launching import looked_at
 from psiphi.sweeps.program import Argument
 
 if TYPE_CHECKING:
@@ -83,8 +82,7 @@ class TapeDerivative(TracedCall):
             return fitting.on_cards(values)
         if self.steps or self.of.is_forces:
             self.check_rows()
-        seen = [x.detach() if hasattr(x, "detach") else x for x in values]
-        one_kind(self.name, self.inputs, views_of(self.name, self.inputs, seen), None)  # in words of this function
+        looked_at(self.name, self.inputs, values)
         own = len(self.of.inputs)
         return self.code(*values[:own], *self.system.robot._more, *values[own:])
 
@@ -116,8 +114,8 @@ class ClosedHessian(ClosedCall):
     def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
         self.of, self.names, self.system = of, names, of.system
         self.change = TapeDerivative(of, (("vjp", names), ("jvp", names)))
-        self.sizes = [arg.shape for arg in self.change.inputs[len(of.inputs) + 1 :]]
-        n = sum(map(prod, self.sizes))
+        self.by = self.change.inputs[len(of.inputs) + 1 :]
+        n = sum(arg.size for arg in self.by)
         inputs = self.change.inputs[: len(of.inputs) + 1]
         super().__init__(f"{of.name}: hessian by {', '.join(names)}", inputs, (Argument("hessian", (n, n)),))
 
@@ -130,14 +128,8 @@ class ClosedHessian(ClosedCall):
         if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
             return list(fitting.answers(values))
         self.change.check(list(values[: len(self.of.inputs)]))
-        n = self.outputs[0].shape[0]
-        parts = np.split(np.eye(n), np.cumsum([prod(size) for size in self.sizes])[:-1], axis=-1)
-        units = [x.reshape(n, *size) for x, size in zip(parts, self.sizes, strict=True)]
-        arrays = [(arg, shaped(arg, value)) for arg, value in zip(self.inputs, values, strict=True)]
-        spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for arg, x in arrays]
-        found = self._along().answers([*spread, *units])[-len(self.names) :]
-        rows = [x.reshape(*x.shape[: x.ndim - len(size)], -1) for x, size in zip(found, self.sizes, strict=True)]
-        return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]
+        arrays = [shaped(arg, value) for arg, value in zip(self.inputs, values, strict=True)]
+        return [in_rows(self._along().answers(along_units(self.inputs, arrays, self.by))[-len(self.names) :], self.by)]
 
     def _along(self) -> TapeDerivative:
         """`change` for arrays with one more batch axis, behind the others: parameters with batch axes get it, too."""

@@ -18,12 +18,13 @@ from psiphi.closed import sharing
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall
 from psiphi.closed.coupling import Algebra
+from psiphi.closed.driving import torques_of
 from psiphi.closed.implicit import a
 from psiphi.closed.singular import STRAIN
-from psiphi.closed.wiring import Circuit, Places, arguments
+from psiphi.closed.wiring import Circuit, StagePlaces, arguments
 from psiphi.errors import SingularError, StateError
 from psiphi.functions.differentiable import Differentiable
-from psiphi.runtime.launching import one_kind, views_of
+from psiphi.runtime.launching import looked_at
 from psiphi.spatial import small
 from psiphi.spatial.choices import less
 from psiphi.spatial.screws import dot
@@ -35,9 +36,9 @@ TORQUES = "inverse_dynamics"
 def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False) -> Circuit:
     """q, v, a -> tau; NaN where the coordinates `idle`, which nothing drives, are not all held; where `judged`, also where `a`
     does not keep the constraints."""
-    s, nv = algebra.s, algebra.closure.model.nv
+    nv = algebra.closure.model.nv
 
-    def share(places: Places) -> Places:
+    def share(places: StagePlaces) -> StagePlaces:
         Jc, T, sound = places["Jc"], places["T"], 1.0
         if judged:
             kept = [dot(row, places["a"]) for row in Jc]
@@ -51,17 +52,14 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False
         columns = [[row[i] for row in Jc] for i in range(nv)]
         own = [columns[i] for i in idle]
         A = [[dot(x, y) for y in own] for x in own]
-        factors, strain = small.factor(A), 0.0
-        for j, d_inv in enumerate(factors[1]):
-            strain = strain + (A[j][j] * d_inv) * (A[j][j] * d_inv)
-        good = less(strain, STRAIN)
+        factors = small.factor(A)
+        good = less(small.strain(A, factors[1]), STRAIN)
         weights = small.solve(factors, [T[i] * (good / good) for i in idle])
         sound = sound * (good / good)
         lam = [dot([column[r] for column in own], weights) for r in range(len(Jc))]
         return {"tau": [sound - 1.0 if i in idle else T[i] - dot(columns[i], lam) for i in range(nv)]}
 
-    torque = s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a
-    stages = {"T": algebra.equation(T=torque), **motion_rows(algebra), "share": share}
+    stages = {"T": torques_of(algebra, a), **motion_rows(algebra), "share": share}
     outputs, name = (Argument("tau", (nv,), "v"),), f"closed torques {idle}{', judged' * judged}"
     return Circuit(name, "T - Jc* Jp (Jp* Jp)^-1 T_p", arguments(algebra, "q", "v", "a"), outputs, algebra, stages, {})
 
@@ -78,9 +76,7 @@ class ClosedTorques(TracedCall):
         return system._function((TORQUES, idle, judged), make, Differentiable)
 
     def on_cards(self, values: Sequence[Any]) -> Any:
-        seen = [x.detach() if hasattr(x, "detach") else x for x in values]
-        char, _ = one_kind(self.name, self.inputs, views_of(self.name, self.inputs, seen), None)
-        if char != "d":
+        if looked_at(self.name, self.inputs, values)[0] != "d":
             cause = f"{self.name}: float32 does not tell whether a motion keeps the constraints"
             raise StateError(cause, "give float64")
         return self.differentiated(self.traced(judged=True))(*values[:3], *self.system.robot._more, *values[3:])

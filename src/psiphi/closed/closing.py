@@ -45,7 +45,7 @@ class Gap:
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     """The loops closed near a guess, or an error that says what stays open."""
     (q,) = system._state(q=q_guess)
-    for function in (system._jacobian, system._residual):
+    for function in (system._residual, system._jacobian):
         function.source.compile("d")  # before the first step is taken
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = system._batch(q.shape[:-1])

@@ -11,8 +11,8 @@ are O(N) sweeps (expressions of the algebra); what is solved densely is as large
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -21,13 +21,11 @@ from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
 from psiphi.closed.elimination import GroupBlock, Solver
 from psiphi.closed.hub import Hub, find
-from psiphi.closed.relative import Meeting, Scalars, meetings, rates, sweep_to_frames
+from psiphi.closed.relative import Meeting, Scalars, meetings, rates, whereabouts
 from psiphi.compiler.equations import Equation
-from psiphi.framing.framing import Tree
 from psiphi.operators import Expression, Operators, heavier, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import dot, vanishes
-from psiphi.sweeps.program import Argument, Program
 
 f, u = vector("f", "frame"), vector("u")
 NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
@@ -59,10 +57,6 @@ class Algebra:
     closure: Closure
     added: bool = False  # a diagonal is added to D: what the algebra says must hold with rotors
     trunks: bool = True  # bodies that arms share may be eliminated, too
-    whereabouts: Callable[[Tree, tuple[Argument, ...]], Program] = field(init=False)  # the sweep to the constrained frames
-
-    def __post_init__(self):
-        object.__setattr__(self, "whereabouts", sweep_to_frames(self.closure))
 
     @cached_property
     def s(self) -> Operators:
@@ -82,6 +76,17 @@ class Algebra:
         if self.is_thin and not written:  # forms are counted over all bodies, and that would divide by what a thin one has not
             forms = NORMAL_FIRST[:1] if any(self.s.b.letters <= e.letters for e in results.values()) else NORMAL_FIRST[1:2]
         return Equation(results, self.closure.model, forms=forms, rods=None if written else True)
+
+    def whereabouts(self, given: Collection[str]) -> dict[str, Equation]:
+        """Where the constrained frames are and, where v is given, how they move: made once, as all that is asked."""
+        key = "places", *(name for name in ("v", "a") if name in given)
+        if key not in self._places:
+            self._places[key] = whereabouts(self.closure, given)
+        return self._places[key]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], dict[str, Equation]]:
+        return {}
 
     @cached_property
     def compliances(self) -> dict[str, Equation]:
@@ -241,10 +246,7 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
         loose_factors = loose.factor(omega, floors)
         return lambda right, _: (*loose.solve_factored(loose_factors, omega, right, floors), [])
     factors = small.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
-    strain: Any = 0.0
-    for j, d_inv in enumerate(factors[1]):
-        ratio, faint = omega[j][j] * d_inv, loose.FAINT * reach[j] * d_inv
-        strain = strain + (ratio * ratio + faint * faint)
+    strain = small.strain(omega, factors[1], [loose.FAINT * x for x in reach])
     return lambda right, _: (small.solve(factors, right), strain, [])
 
 

@@ -23,9 +23,9 @@ from psiphi.closed import loose
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.solving import HUB_PLACES, coupling, over, pushing, settled
-from psiphi.closed.wiring import Circuit, Places, Rule, Stage, arguments
+from psiphi.closed.wiring import Circuit, CircuitStage, StagePlaces, StageRule, arguments
 from psiphi.compiler.equations import Equation
-from psiphi.operators import vector
+from psiphi.operators import Expression, vector
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, dot
 from psiphi.sweeps.program import Argument
@@ -58,24 +58,24 @@ def driving(algebra: Algebra, idle: list[int], adrift: bool = False, method: str
     return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
 
 
-def torques_of(algebra: Algebra) -> Equation:
-    """T = M u + C v + g of the open mechanisms."""
+def torques_of(algebra: Algebra, a: Expression = u) -> Equation:
+    """T = M a + C v + g of the open mechanisms."""
     s = algebra.s
-    return algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ u + s.a) + s.b) + s.rotor @ u)
+    return algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a)
 
 
-def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, Stage]:
+def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, CircuitStage]:
     """Stages that leave in the place "a" the acceleration nearest to the one in the place `wish`, by the mass matrix, that
     keeps the constraints, of the solver there is."""
     nv = algebra.closure.model.nv
 
-    def solve(places: Places) -> Places:
+    def solve(places: StagePlaces) -> StagePlaces:
         opened = [dot(row, places[wish]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
         multipliers, strain, moved = places["solver"]([-x for x in opened], pushing(algebra, [0.0] * nv))
         pushed, so_far = places["c"].spread(multipliers), places.get("strain", [0.0])[0]
         return {"f": pushed["f"], "pushed": pushed["u"], "moved": moved, "strain": [so_far + strain]}
 
-    def summed(places: Places) -> Places:
+    def summed(places: StagePlaces) -> StagePlaces:
         return {"a": add(places[wish], settled(algebra, places["da"], places["moved"]))}
 
     (correction,) = over(algebra, method, algebra.correction)
@@ -85,19 +85,17 @@ def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, Stage]:
 NEAREST_PLACES = {("correction", "u"): "pushed", ("correction", "a"): "da"}
 
 
-def _drifting(idle: list[int]) -> Rule:
+def _drifting(idle: list[int]) -> StageRule:
     """T of the motion in which coordinates without motors move as they must: y with Jp y = 0, of G = Jp* Jp = L diag L*.
 
     z = L* y is zero where G has a pivot; the others are free: (free L^-1 M_pp L^-* free + kept) z = -free L^-1 Tp."""
 
-    def drift(places: Places) -> Places:
+    def drift(places: StagePlaces) -> StagePlaces:
         T, mass = places["T"], places["mass"]
         columns, nv, n = [[row[i] for row in places["Jc"]] for i in idle], len(T), len(idle)
         gram = [[dot(x, y) for y in columns] for x in columns]
         L, d_inv, on = loose.factor(gram)
-        strain: Any = places["strain"][0]
-        for k, inverse in enumerate(d_inv):
-            strain = strain + (gram[k][k] * inverse) * (gram[k][k] * inverse)
+        strain = small.strain(gram, d_inv, start=places["strain"][0])
         turned = [small.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
         inner = [small.forward(L, column) for column in small.transpose(turned)]
         free = [1.0 - kept for kept in on]
@@ -110,8 +108,8 @@ def _drifting(idle: list[int]) -> Rule:
     return drift
 
 
-def _sharing(idle: list[int]) -> Rule:
-    def share(places: Places) -> Places:
+def _sharing(idle: list[int]) -> StageRule:
+    def share(places: StagePlaces) -> StagePlaces:
         tau, strain = _shared(places["Jc"], places["T"], idle)
         return {"tau": tau, "strain": [places.get("strain", [0.0])[0] + strain]}
 

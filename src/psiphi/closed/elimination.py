@@ -55,11 +55,7 @@ class Group:
 
     def strain(self) -> Any:
         """Of pivots that must be sound: beside their diagonal, and beside what the frames can do."""
-        total: Any = 0.0
-        for j, e_inv in enumerate(self.e_inv):
-            ratio, faint = self.block.S[j][j] * e_inv, loose.FAINT * self.block.own[j] * e_inv
-            total = total + (ratio * ratio + faint * faint)
-        return total
+        return small.strain(self.block.S, self.e_inv, [loose.FAINT * x for x in self.block.own])
 
     def down(self, right: list) -> list:
         """L^-1 of this group's part of a right side."""
@@ -102,9 +98,7 @@ def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool
     if mass is not None:
         return _Bound(M, mass, groups, P, strain, redundant).refined
     factors = small.factor(P, _bounded)
-    for j, p_inv in enumerate(factors[1]):
-        strain = strain + (P[j][j] * p_inv) * (P[j][j] * p_inv)
-    strain = CAUTION * strain
+    strain = CAUTION * small.strain(P, factors[1], start=strain)
 
     def solved(right: list, push: list) -> Answer:
         downs = [group.down(right) for group in groups]

@@ -19,10 +19,10 @@ from psiphi.model.skeleton import joint_at
 from psiphi.model.states import check_states
 from psiphi.spatial.entries import largest
 
-Found = dict[str, Any]
+Answers = dict[str, Any]
 
 
-def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Found:
+def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Answers:
     """a, forces, multipliers; unique, rank and solvable per element."""
     method = method_name(method, DENSE)
     frames = tuple(system.robot.frame(name).name for name in guard.mapping(f_ext)) if f_ext is not None else ()
@@ -45,7 +45,7 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     return found
 
 
-def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, check: bool) -> None:
+def _mend(system: Any, found: Answers, bad: np.ndarray, values, frames, axes, check: bool) -> None:
     """The elements `bad` again, with multipliers of least norm."""
     lead = np.shape(bad)
     picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
@@ -62,7 +62,7 @@ def _mend(system: Any, found: Found, bad: np.ndarray, values, frames, axes, chec
         raise _error(system._of(lost.shape, i), picked[0][i], verdict, place)
 
 
-def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
+def _least(system: Any, values, frames, axes) -> tuple[Answers, np.ndarray]:
     """Multipliers of least norm by the eigenvalues of Omega, and where that is no answer."""
     free, Omega, gap = system._call(system._terms(frames, axes), values)
     Jc = system.constraint_jacobian(values[0])
@@ -84,16 +84,16 @@ def _least(system: Any, values, frames, axes) -> tuple[Found, np.ndarray]:
     return new, least.open | ~np.isfinite(new["a"]).all(axis=-1)
 
 
-def _nowhere(system: Any, bad: np.ndarray) -> tuple[Found, np.ndarray]:
+def _nowhere(system: Any, bad: np.ndarray) -> tuple[Answers, np.ndarray]:
     """Where there is no Omega, nothing is known before the dense system is asked."""
     count = int(np.sum(bad))
     shapes = {"a": (system.nv,), "forces": (len(system.contacts), 6), "multipliers": (system.nc,)}
-    new: Found = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
+    new: Answers = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
     new |= {"rank": np.zeros(count, int), "unique": np.zeros(count, bool), "solvable": np.zeros(count, bool)}
     return new, np.ones(count, bool)
 
 
-def _last_word(system: Any, new: Found, lost: np.ndarray, values, frames, axes) -> dict[int, saddle.Verdict]:
+def _last_word(system: Any, new: Answers, lost: np.ndarray, values, frames, axes) -> dict[int, saddle.Verdict]:
     """Judge each lost element by the dense system; those of a finite state without an answer come back."""
     unanswered: dict[int, saddle.Verdict] = {}
     if not lost.any():

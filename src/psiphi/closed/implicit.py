@@ -28,7 +28,7 @@ from psiphi.closed.methods import tau
 from psiphi.closed.saddle import FELT, KEPT, comparable
 from psiphi.closed.singular import UNMET
 from psiphi.closed.solving import compliance
-from psiphi.closed.wiring import Circuit, Places, arguments, circuit, given
+from psiphi.closed.wiring import Circuit, StagePlaces, arguments, circuit, given
 from psiphi.model.kinds import AXES, ZERO, Relative
 from psiphi.operators import vector
 from psiphi.spatial.screws import dot
@@ -52,7 +52,7 @@ def laws(algebra: Algebra, frames: tuple[str, ...], axes: str, forces: bool) -> 
     torque = s.H @ s.phi @ force + s.rotor @ a - tau
     balance = algebra.equation(r1=torque - u if closure.follows else torque)
 
-    def kept(places: Places) -> Places:
+    def kept(places: StagePlaces) -> StagePlaces:
         c: Coupling = places["c"]  # of frames that accelerate: their bias is c' itself
         rows = [x for meeting in c.meetings for x in meeting.bias]
         return {
@@ -83,7 +83,7 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
     s, closure = algebra.s, algebra.closure
     nv, m, width = closure.model.nv, closure.size, 6 * len(closure.frames)
 
-    def solved(places: Places) -> Places:
+    def solved(places: StagePlaces) -> StagePlaces:
         U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"], places["reach"])
         rows = [Y[i * nv : (i + 1) * nv] for i in range(nv)]
         columns = [places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)]  # of X

@@ -1,38 +1,51 @@
 """Where constrained frames are and how they move, and the constraint rows that follow from it.
 
-One sweep, base to tip, gives each frame its pose in the world, its velocity, and its acceleration under the joint
-accelerations a (zero where none are given: dJ/dt v), with gravity as the pseudo-acceleration of the world, which no relative
-motion feels.
+All of it is words, in axes of the frames:
 
-As words these are J v and J a + dJ/dt v in the frames' axes, but a constraint also asks where its frames are, which no word
-says (`TreeSum`); so one sweep is made of the steps that words use, `world_pose`, `spatial_velocity` and `accelerate`. The words
-would cost more: they know no gravity, with which the bodies' own accelerations are made already. Forward dynamics of two Pumas
-that hold a box takes 5298 flops so, 5328 by words; of the scene two_arms 5346 and 5368.
+    E_0 phi B = [R, p~ R; 0, R]      where they are
+    V = J v                          how they move
+    A = J a + DJ/Dt v - B* g         and how that changes, under the joint accelerations a (zero where none are given)
+
+Gravity is the pseudo-acceleration of the world, as Newton and Euler have it: so are the bodies' own accelerations made already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 
 from psiphi.closed.constraints import Closure, Constraint
-from psiphi.framing.framing import Tree
+from psiphi.compiler.equations import REWRITTEN, Equation
+from psiphi.lowering.frames import place_of
 from psiphi.model.kinds import Forbidden, Relative
-from psiphi.model.model import WORLD, Frame
+from psiphi.model.model import WORLD
+from psiphi.operators import Operators, vector
+from psiphi.operators.operators import frame_places
 from psiphi.spatial import small
 from psiphi.spatial.screws import add, cross, dot, subtract
-from psiphi.spatial.stacks import taken
-from psiphi.steps.local import EYE3, ZERO3, ZERO6, spatial_velocity
-from psiphi.steps.newton import accelerate, tensor, world_at_rest
-from psiphi.steps.world_poses import world_pose
-from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
+from psiphi.steps.local import ZERO3, ZERO6
+from psiphi.steps.newton import tensor
 
 Scalars = dict[str, list]
+v, a = vector("v"), vector("a")
+PLACES = {name: f"{name} of frames" for name in ("R", "p", "V", "A")}  # what the words are called among other stages
+
+
+def whereabouts(closure: Closure, given: Collection[str]) -> dict[str, Equation]:
+    """The words of constrained frames, under way with the joint velocities v and accelerations a where these are given."""
+    s, frames = Operators(closure.model), closure.frames
+    if not frames:
+        return {}
+    words = {"places": frame_places(s, frames)}
+    if "v" in given:
+        J = s.J(*frames, axes="frame")
+        A = J.dot("inertial") @ v - s.B(*frames, axes="frame").T @ s.g
+        words["moves"] = {"V": J @ v, "A": J @ a + A if "a" in given else A}
+    return {name: Equation(results, closure.model, forms=(REWRITTEN,)) for name, results in words.items()}
 
 
 @dataclass(frozen=True)
-class State:
+class FrameState:
     """A frame: rotation and origin in the world; w, v, w' and v' in its own axes."""
 
     R: list
@@ -42,71 +55,18 @@ class State:
     wd: list
     vd: list
 
-    @property
-    def flat(self) -> list:
-        """All its numbers, three by three."""
-        return [x for triple in (*self.R, self.p, self.w, self.v, self.wd, self.vd) for x in triple]
 
-    @classmethod
-    def of(cls, flat: list) -> State:
-        triples = [flat[i : i + 3] for i in range(0, NUMBERS, 3)]
-        return cls(triples[:3], *triples[3:])
-
-
-NUMBERS = 24  # of one State
-KEPT = ("R", "p", "V", "motion")  # what the sweep to the frames keeps at a link
-
-
-def sweep_to_frames(closure: Closure) -> Callable[[Tree, tuple[Argument, ...]], Program]:
-    """All constrained frames, under way with the joint velocities v and accelerations a where these are inputs."""
-    names = dict.fromkeys(name for c in closure.constraints for name in (c.first, c.second))
-    return partial(_whereabouts, [closure.model.frame(name) for name in names])
-
-
-def _whereabouts(spots: list[Frame], tree: Tree, inputs: tuple[Argument, ...]) -> Program:
-    outputs = tuple(Argument(f"at {spot.name}", (NUMBERS,)) for spot in spots)
-    marks: dict[int, tuple] = {}
-    for spot in spots:
-        if spot.body != WORLD:
-            place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
-            axes, origin = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-            marks[home] = (*marks.get(home, ()), (f"at {spot.name}", axes, origin, at))
-
-    def world(site: Site) -> None:
-        site.keep(R=EYE3, p=ZERO3, V=ZERO6, motion=world_at_rest(tree.gravity))
-
-    def step(site: Site) -> None:
-        world_pose(site)
-        spatial_velocity(site)
-        accelerate(site, site.of("a"), "motion")
-        for name, R, r, at in site.mark:
-            site.write(name, 0, _at(site, R, r, at).flat)
-
-    def finish(site: Site) -> None:
-        for spot in spots:
-            if spot.body == WORLD:
-                R, p = spot.pose.rotation.tolist(), spot.pose.translation.tolist()
-                pull = small.apply(small.transpose(R), [-float(g) for g in tree.gravity])
-                site.write(f"at {spot.name}", 0, State(R, p, ZERO3, ZERO3, ZERO3, pull).flat)
-
-    bodies = sorted({k for spot in spots for k in tree.path_to(spot.body)})
-    return Program("frames", inputs, outputs, (Sweep(BASE_TO_TIP, step),), world, finish, bodies=bodies, marks=marks)
-
-
-def _at(site: Site, R: list, r: list, at: int) -> State:
-    """The frame with axes R and origin r on this body; on number `at` of a cluster."""
-    kept = {name: taken(site.kept[name], at, site.link.size // 6) for name in KEPT} if site.is_cluster else site.kept
-    w, wd, vd, U = kept["motion"]
-    back = small.transpose(R)
-    turned = lambda x: small.apply(back, x)  # noqa: E731
-    return State(
-        small.product(kept["R"], R),
-        add(kept["p"], small.apply(kept["R"], r)),
-        turned(w),
-        turned(add(kept["V"][3:], cross(w, r))),
-        turned(wd),
-        turned(add(vd, small.apply(U, r))),
-    )
+def _state(closure: Closure, places: Scalars, name: str) -> FrameState:
+    """Of one frame; the world's own are at rest, and fall."""
+    frame, moves = closure.model.frame(name), PLACES["V"] in places
+    if frame.body == WORLD:
+        R, p = frame.pose.rotation.tolist(), frame.pose.translation.tolist()
+        pull = small.apply(small.transpose(R), [-float(g) for g in closure.model.gravity_vector])
+        return FrameState(R, p, ZERO3, ZERO3, ZERO3, pull)
+    at = closure.frames.index(name)
+    own = [places[PLACES[x]][6 * at : 6 * at + 6] if moves else ZERO6 for x in "VA"]
+    R, p = place_of(lambda x, i: places[PLACES[x]][i], at, len(closure.frames))
+    return FrameState(R, p, *(part for x in own for part in (x[:3], x[3:])))
 
 
 @dataclass(frozen=True)
@@ -129,7 +89,7 @@ class Meeting:
         return first, [-x for x in (*moment, *row.slide)]
 
 
-def meet(constraint: Constraint, one: State, two: State) -> Meeting:
+def meet(constraint: Constraint, one: FrameState, two: FrameState) -> Meeting:
     """Frame 1 seen from frame 2:
 
     w = R w1 - w2            w' = R w1' - w2' - w2 x w
@@ -154,7 +114,7 @@ def meet(constraint: Constraint, one: State, two: State) -> Meeting:
 
 def meetings(closure: Closure, places: Scalars) -> list[Meeting]:
     """Every constraint, from the states of its frames."""
-    return [meet(c, *(State.of(places[f"at {name}"]) for name in (c.first, c.second))) for c in closure.constraints]
+    return [meet(c, *(_state(closure, places, name) for name in (c.first, c.second))) for c in closure.constraints]
 
 
 def rates(meeting: Meeting) -> list:

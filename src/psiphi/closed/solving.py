@@ -10,7 +10,7 @@ from psiphi.closed.coupling import Algebra, around, solver
 from psiphi.closed.elimination import elimination, movable
 from psiphi.closed.hub import Hub
 from psiphi.closed.methods import HUB
-from psiphi.closed.wiring import Among, Circuit, Places, Stage, arguments
+from psiphi.closed.wiring import Among, Circuit, CircuitStage, StagePlaces, arguments
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import frame, kept
 from psiphi.model.freed import nominal
@@ -19,23 +19,23 @@ from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import Argument
 
 
-def compliance(algebra: Algebra) -> dict[str, Stage]:
+def compliance(algebra: Algebra) -> dict[str, CircuitStage]:
     """X, U and Y where they are needed, and Omega of them."""
 
-    def coupled(places: Places) -> Places:
+    def coupled(places: StagePlaces) -> StagePlaces:
         X = {name: places[name] for name in algebra.compliances}
         return {"Omega": places["c"].omega(X), "reach": places["c"].reach(X)}
 
     return {**algebra.compliances, "Omega": coupled}
 
 
-def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, Stage]:
+def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, CircuitStage]:
     """Stages that leave the solver of the constraints in the place "solver": by Omega, or around the hub."""
     if method != HUB:
         return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], places["reach"], redundant)}}
     low = low_groups(algebra)
 
-    def eliminated(places: Places) -> Places:
+    def eliminated(places: StagePlaces) -> StagePlaces:
         M, blocks = places["around"]
         return {"solver": elimination(places["hub"], M, blocks, redundant, low)}
 
@@ -46,7 +46,7 @@ def all_but(hub: Hub, model: Model) -> tuple[int, ...]:
     return tuple(k for k in range(len(model.bodies)) if k not in hub.bodies)
 
 
-def over(algebra: Algebra, method: str, *stages: Equation) -> list[Stage]:
+def over(algebra: Algebra, method: str, *stages: Equation) -> list[CircuitStage]:
     """Equations over all bodies; around a hub those that give torques over the hub, the others over all but the hub."""
     hub = algebra.hub
     if method != HUB or hub is None:
@@ -60,20 +60,20 @@ def pushing(algebra: Algebra, torques: list) -> list:
     return [torques[i] for i in algebra.hub.coordinates] + [0.0] * len(algebra.hub.shared) if algebra.hub else []
 
 
-def hub_stages(algebra: Algebra) -> dict[str, Stage]:
+def hub_stages(algebra: Algebra) -> dict[str, CircuitStage]:
     """What the elimination of the hub takes: the others' compliances with the trunk still, J and M of the hub, J M^-1 and M^-1
     of the tree with the trunk, and the block of every group."""
     hub, compliances = algebra.hub, algebra.compliances
     assert hub is not None
     others = all_but(hub, algebra.closure.model)
 
-    def grouped(places: Places) -> Places:
+    def grouped(places: StagePlaces) -> StagePlaces:
         X = {name: places[name] for name in compliances}
         own = {name: places.get(f"hub {name}", []) for name in "MJUY"}
         return {"hub": hub, "around": around(places["c"], hub, X, own)}
 
     still = tuple(k for k in others if k not in hub.trunk)
-    parts: dict[str, Stage] = {name: Among(equation, still) for name, equation in compliances.items()}
+    parts: dict[str, CircuitStage] = {name: Among(equation, still) for name, equation in compliances.items()}
     if hub.bodies:
         parts["hub M"] = Among(algebra.inertia, hub.bodies)
     if hub.bodies and algebra.closure.frames:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from psiphi.closed.coupling import Algebra, Coupling
+from psiphi.closed.relative import PLACES
 from psiphi.compiler.equations import Equation, with_parameters
 from psiphi.compiler.passes import code, program
 from psiphi.compiler.source import Function, Request
@@ -15,8 +16,8 @@ from psiphi.model.model import Model
 from psiphi.sweeps.program import Argument, Program, ProgramStage
 from psiphi.tape.tape import Count
 
-Places = dict[str, Any]
-Rule = Callable[[Places], Places]
+StagePlaces = dict[str, Any]
+StageRule = Callable[[StagePlaces], StagePlaces]
 Made = TypeVar("Made", bound=Function)
 
 
@@ -28,7 +29,7 @@ class Among:
     bodies: tuple[int, ...]
 
 
-Stage = Equation | Among | Rule
+CircuitStage = Equation | Among | StageRule
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +43,14 @@ class Circuit:
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     algebra: Algebra
-    stages: dict[str, Stage]
+    stages: dict[str, CircuitStage]
     named: dict[tuple[str, str], str]
     rods: bool = True
     columns: str = ""
+    moving: dict[str, Equation] = field(init=False)  # where constrained frames are and, where v comes in, how they move
+
+    def __post_init__(self):
+        object.__setattr__(self, "moving", self.algebra.whereabouts([arg.name for arg in self.inputs]))
 
     @property
     def model(self) -> Model:
@@ -56,11 +61,8 @@ class Circuit:
 
     def program(self, tree: Tree) -> Program:
         closure = self.algebra.closure
-        moving = tuple(arg for arg in self.inputs if arg.name in ("q", "v", "a"))
-        stages = [
-            ProgramStage("frames", self.algebra.whereabouts(tree, moving)),
-            ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}),
-        ]
+        stages = [ProgramStage(name, program(equation, tree), PLACES) for name, equation in self.moving.items()]
+        stages.append(ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}))
         for name, what in self.stages.items():
             at = {own: place for (stage, own), place in self.named.items() if stage == name}
             stages.append(ProgramStage(name, _run(what, tree), at))
@@ -80,7 +82,7 @@ class Circuit:
         return self.count.flops
 
 
-def _run(what: Stage, tree: Tree) -> Program | Rule:
+def _run(what: CircuitStage, tree: Tree) -> Program | StageRule:
     if isinstance(what, Among):
         whole = program(what.equation, tree)
         links = tuple(dict.fromkeys(tree.home(k)[0] for k in what.bodies))
@@ -95,7 +97,7 @@ def circuit(
     outputs: tuple[Argument, ...],
     algebra: Algebra,
     /,
-    **stages: Stage,
+    **stages: CircuitStage,
 ) -> Circuit:
     """A circuit; a rule that is no more than a lambda is a stage like any other."""
     return Circuit(name, equation, inputs, outputs, algebra, stages, {})

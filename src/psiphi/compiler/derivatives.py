@@ -57,10 +57,6 @@ class Derivative(Ready):
         return self.of.model
 
     @property
-    def columns(self) -> str:
-        return ""
-
-    @property
     def equation(self) -> str:
         return f"{self.kind} by {', '.join(self.names)} of {self.of.equation or 'an expression'}"
 

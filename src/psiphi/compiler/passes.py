@@ -29,15 +29,16 @@ from psiphi.errors import SingularError, StateError
 from psiphi.framing.compound import clustered
 from psiphi.framing.framing import Tree, frame_tree
 from psiphi.lowering.columns import LoweredColumns
+from psiphi.lowering.evaluating import has_sweeps
 from psiphi.lowering.graph import U
 from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.quasi import QuasiLowered
 from psiphi.lowering.turning import sided
-from psiphi.lowering.vectors import LOWERED, Lowered, Result
+from psiphi.lowering.vectors import Lowered, Result
 from psiphi.model.model import Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.legality import check_words
-from psiphi.operators.letters import FORCE, FormLetter, FrameLetter, Letter, VectorLetter
+from psiphi.operators.letters import FORCE, FormLetter
 from psiphi.operators.sides import ends
 from psiphi.operators.terms import Poly, Term
 from psiphi.rewriting.budget import TooLarge, budget, share
@@ -70,6 +71,7 @@ class Ready:
     that joins several."""
 
     rolled = False
+    rods, columns = True, ""  # whose values are the same wherever inertia stands; and no operator's columns
 
     def ready(self) -> Any:
         raise NotImplementedError
@@ -344,7 +346,7 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     words = [word for poly in polys.values() for word in poly]
     used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
     used |= {x for poly in made_of.values() for word in poly for x in word}
-    if not all(map(_has_sweeps, used)) or any(len(word) > LONG for word in words):
+    if not all(map(has_sweeps, used)) or any(len(word) > LONG for word in words):
         return None
     if any(U in word and (len(word) > 1 or not number) for word in words):
         return None  # a number among vectors
@@ -355,14 +357,10 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
         return None
     lowered = LoweredMatrix(polys, (rows, cols))
-    if lowered.complete and (lowered.is_whole or not (cols == "frame" and _has_long_arms(equation))):
+    loops = lowered.is_whole or lowered.only_places
+    if lowered.complete and (loops or not (cols == "frame" and _has_long_arms(equation))):
         return lowered
     return LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
-
-
-def _has_sweeps(x: Letter) -> bool:
-    """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
-    return x == U or x in LOWERED or isinstance(x, (FrameLetter, FormLetter)) or (isinstance(x, VectorLetter) and not x.starred)
 
 
 def _space(equation: Equation, name: str) -> str:

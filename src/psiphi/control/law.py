@@ -28,12 +28,12 @@ from psiphi.model.model import Model
 from psiphi.wording import shown
 
 Values = dict[str, Any]  # by place
-Rule = Callable[..., Values]  # rule(m, <places>)
+LawRule = Callable[..., Values]  # rule(m, <places>)
 Frames = str | tuple[str, ...]
 
 
 @cache
-def reads(rule: Rule) -> tuple[str, ...]:
+def reads(rule: LawRule) -> tuple[str, ...]:
     """The places a rule reads: the names of its parameters, or those it says itself."""
     return getattr(rule, "places", None) or tuple(signature(rule).parameters)[1:]
 
@@ -99,7 +99,7 @@ QUANTITIES = {
 class Step:
     """One step of a law: a rule, or a quantity by its name in the catalogue, of a frame where it has one."""
 
-    what: Rule | str
+    what: LawRule | str
     at: dict[str, str] = field(default_factory=dict)  # {argument or result of a quantity: place}, others keep their names
     frame: Frames = ""  # or several
     sizes: dict[str, int] = field(default_factory=dict)  # of a rule's places, where these are not the robot's coordinates

@@ -10,7 +10,7 @@ from psiphi.counting.formulas import Formula
 from psiphi.errors import StateError
 
 NAMES = {True: "normalised (nu)", False: "unnormalised (xi)"}
-Grid = list[list[str]]
+TextGrid = list[list[str]]
 
 
 def report(table: int | None = None, case: int | None = None) -> str:
@@ -47,7 +47,7 @@ def _title(normalised: bool, case: int) -> str:
     return f"Table 2, {NAMES[normalised]}, case {case}: {CASES[case]}; N > {tables.LENGTHS[case].start - 1}"
 
 
-def _grid_2(normalised: bool, case: int) -> Grid:
+def _grid_2(normalised: bool, case: int) -> TextGrid:
     lines = tables.table_2(normalised, case)
     grid = [["recursion", "psiphi mul/div", "psiphi add", "S1 mul/div", "S1 add", "makes"]]
     whole = tables.total(lines)
@@ -63,7 +63,7 @@ def _at(ours: Formula, theirs: Formula, n: int) -> str:
     return f"{ours(n)} beside {theirs(n)}"
 
 
-def _grid_3() -> Grid:
+def _grid_3() -> TextGrid:
     grid = [["method", "operations", "N = 6", "N = 12", "psiphi", "N = 6", "N = 12", "source"]]
     for row, ours, fewer in tables.table_3():
         assert fewer, f"psiphi's forward dynamics takes more operations than {row.method}"
@@ -75,7 +75,7 @@ def _grid_3() -> Grid:
     return grid
 
 
-def _grid_inverse() -> Grid:
+def _grid_inverse() -> TextGrid:
     ours = tables.flops("inverse_dynamics")
     grid = [["method", "operations", "N = 6", "N = 12", "psiphi", "N = 6", "N = 12", "source"]]
     for row in papers.INVERSE:
@@ -87,12 +87,12 @@ def _values(count: Formula) -> list[str]:
     return [f"{float(count(n)):.0f}" for n in (6, 12)]
 
 
-def _columns(grid: Grid) -> str:
+def _columns(grid: TextGrid) -> str:
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in grid)
 
 
-def _pipes(grid: Grid) -> str:
+def _pipes(grid: TextGrid) -> str:
     head, *rows = grid
     return "\n".join(map(_pipe, (head, ["---"] * len(head), *rows)))
 

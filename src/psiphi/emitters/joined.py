@@ -22,7 +22,7 @@ from psiphi.tape.tape import Count, operands
 
 PAD = 16  # places are padded: packing moves whole tiles of lanes
 WHOLE = 1 << 60  # never cut
-Move = tuple[int, int, int]  # from, to, how many values
+FrameCopy = tuple[int, int, int]  # from, to, how many values
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Looped:
     text: str
     rolled: Rolled
     start: int
-    before: tuple[Move, ...]
-    after: tuple[Move, ...]
+    before: tuple[FrameCopy, ...]
+    after: tuple[FrameCopy, ...]
     scratch: int
 
 

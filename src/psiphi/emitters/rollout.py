@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from psiphi.emitters.joined import PAD, BlockFrame, Looped, Move, Named, PlacedBlock, Several
+from psiphi.emitters.joined import PAD, BlockFrame, FrameCopy, Looped, Named, PlacedBlock, Several
 from psiphi.emitters.kernel import Kernel, declarations, frame_memory, side_by_side
 from psiphi.emitters.llvm import Emitter, Width, function
 from psiphi.emitters.pack import pack, unpack
@@ -169,7 +169,7 @@ done:
 def _loops(block: Looped, w: Width, fma: bool) -> str:
     """@<block> in loops: its arguments copied to a frame of its own, and back."""
 
-    def copy(move: Move, number: int) -> list[str]:
+    def copy(move: FrameCopy, number: int) -> list[str]:
         source, target, count = (x * w.bytes for x in move)
         return [
             f"%from{number} = getelementptr i8, ptr %frame, i64 {source}",

@@ -31,7 +31,6 @@ class StageLoops(Ready):
 
     model: TreeShape
     name: str
-    columns: str = ""
     rolled = True
 
     @property

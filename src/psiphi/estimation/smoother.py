@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, read, truth
+from psiphi.arguments import batch_axes, flag, read
 from psiphi.errors import ModelError, StateError
 from psiphi.estimation.covariances import Known, element_of, positive, read_known
 from psiphi.estimation.linear import LinearTree, listed
@@ -50,7 +50,7 @@ class Smoother:
             raise ModelError(
                 f"{shown(model)} is no LinearTree", "LinearTree(stages), sequence(...) and of(robot, q, v).model are"
             )
-        self.model, self.compiled = model, truth("compiled", compiled, "leave it out for machine code")
+        self.model, self.compiled = model, flag("compiled", compiled, "leave it out for machine code")
         self._gains, self._known = self._learn(model)
         self._shaken, _ = self._learn(model.shaken)
         own = list(zip(self._known, model.widths, strict=True))

@@ -29,7 +29,7 @@ MATERIALS = {  # Young's modulus, shear modulus, density
 }
 SEEN = 8  # places that pictures show
 SECTION = ("area", "Iy", "Iz", "J")
-Shape = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]  # x -> φ, φ', φ''
+ModeCurve = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]  # x -> φ, φ', φ''
 
 
 class Beam(FlexibleBody):
@@ -71,7 +71,7 @@ class Beam(FlexibleBody):
             raise ModelError(f"tip is {shown(tip)}, expected 'loaded' or 'free'", nearest(tip, ("loaded", "free")))
         bending = _bending(L, count, tip == "loaded") if planes else []
         twisting, pulling = (_stretching(L, n, tip == "loaded") for n in (twists, pulls))
-        rows: list[tuple[str, Shape]] = [(plane, shape) for plane in planes for shape in bending]
+        rows: list[tuple[str, ModeCurve]] = [(plane, shape) for plane in planes for shape in bending]
         rows += [("t", shape) for shape in twisting] + [("x", shape) for shape in pulling]
         if not rows:
             raise ModelError("there are no shapes", "give modes=1 or more, and planes")
@@ -100,7 +100,7 @@ class Beam(FlexibleBody):
         )
 
 
-def _at_places(rows: list[tuple[str, Shape]], x: np.ndarray, turns: bool) -> np.ndarray:
+def _at_places(rows: list[tuple[str, ModeCurve]], x: np.ndarray, turns: bool) -> np.ndarray:
     """U or Θ (N, 3, n): a beam that bends in y turns about z, one that bends in z about -y."""
     out = np.zeros((len(x), 3, len(rows)))
     for j, (kind, shape) in enumerate(rows):
@@ -113,7 +113,7 @@ def _at_places(rows: list[tuple[str, Shape]], x: np.ndarray, turns: bool) -> np.
     return out
 
 
-def _stiffness(rows: list[tuple[str, Shape]], L: float, firm: dict[str, float]) -> np.ndarray:
+def _stiffness(rows: list[tuple[str, ModeCurve]], L: float, firm: dict[str, float]) -> np.ndarray:
     """∫ EI φ_i'' φ_j'' of bending, ∫ GJ φ_i' φ_j' of twist, ∫ EA φ_i' φ_j' of stretch."""
     x, weight = _gauss(L, 24 + 2 * len(rows))
     strain = [shape(x)[2 if kind in "yz" else 1] for kind, shape in rows]
@@ -125,7 +125,7 @@ def _stiffness(rows: list[tuple[str, Shape]], L: float, firm: dict[str, float]) 
     )
 
 
-def _shortening(rows: list[tuple[str, Shape]], places: np.ndarray) -> np.ndarray:
+def _shortening(rows: list[tuple[str, ModeCurve]], places: np.ndarray) -> np.ndarray:
     """Q_x,ij(x) = -∫₀ˣ φ_i' φ_j': a beam that bends keeps its length."""
     n = len(rows)
     out = np.zeros((len(places), 3, n, n))
@@ -139,10 +139,10 @@ def _shortening(rows: list[tuple[str, Shape]], places: np.ndarray) -> np.ndarray
     return out
 
 
-def _bending(L: float, count: int, loaded: bool) -> list[Shape]:
+def _bending(L: float, count: int, loaded: bool) -> list[ModeCurve]:
     if not loaded:
         return [_vibrating(L, beta, -1.0) for beta in _roots(count, -1.0)]
-    cubics: list[Shape] = [
+    cubics: list[ModeCurve] = [
         lambda x: (3 * (x / L) ** 2 - 2 * (x / L) ** 3, (6 * x / L - 6 * (x / L) ** 2) / L, (6 - 12 * x / L) / L**2),
         lambda x: (x**3 / L**2 - x**2 / L, 3 * (x / L) ** 2 - 2 * x / L, (6 * x / L - 2) / L),
     ]
@@ -160,7 +160,7 @@ def _roots(count: int, sign: float) -> list[float]:
     return found
 
 
-def _vibrating(L: float, beta: float, sign: float) -> Shape:
+def _vibrating(L: float, beta: float, sign: float) -> ModeCurve:
     """cosh - cos - σ (sinh - sin), with exponentials that do not grow: cosh - σ sinh = e⁻ʸ + (1 - σ) sinh."""
     c, s, ch, sh = np.cos(beta), np.sin(beta), np.cosh(beta), np.sinh(beta)
     sigma = (ch + c) / (sh + s) if sign < 0.0 else (ch - c) / (sh - s)
@@ -179,8 +179,8 @@ def _vibrating(L: float, beta: float, sign: float) -> Shape:
     return shape
 
 
-def _stretching(L: float, count: int, loaded: bool) -> list[Shape]:
-    line: Shape = lambda x: (x / L, np.full_like(x, 1.0 / L), np.zeros_like(x))  # noqa: E731
+def _stretching(L: float, count: int, loaded: bool) -> list[ModeCurve]:
+    line: ModeCurve = lambda x: (x / L, np.full_like(x, 1.0 / L), np.zeros_like(x))  # noqa: E731
     waves = [j * np.pi / L if loaded else (j - 0.5) * np.pi / L for j in range(1, count + 1)]
     sines = [(lambda x, b=b: (np.sin(b * x), b * np.cos(b * x), -b * b * np.sin(b * x))) for b in waves]
     return [line, *sines[: count - 1]] if loaded and count else sines

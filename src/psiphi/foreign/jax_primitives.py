@@ -21,7 +21,7 @@ from psiphi.arguments import on_card
 from psiphi.errors import StateError
 from psiphi.foreign import xla_cards, xla_handlers
 from psiphi.foreign.entering import check_kind, leads, numbers, unfit
-from psiphi.foreign.numbering import with_axis
+from psiphi.foreign.numbering import summed, with_axis
 from psiphi.optional import need
 from psiphi.runtime.promised import Ledger
 
@@ -196,16 +196,9 @@ def _linear_transpose(weights: Sequence[Any], *arrays: Any, function: Any, names
     ]
     found = iter(_bound(function.pullback(*names), [*primals, *full]))
     return [None] * len(primals) + [
-        ad.Zero(x.aval) if not ad.is_undefined_primal(x) else _summed(g, x.aval.shape)
+        ad.Zero(x.aval) if not ad.is_undefined_primal(x) else summed(g, x.aval.shape)
         for x, g in zip(changes, found, strict=True)
     ]
-
-
-def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
-    if gradient.shape == shape:
-        return gradient
-    gradient = gradient.sum(tuple(range(gradient.ndim - len(shape))))
-    return gradient.sum(tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1), keepdims=True)
 
 
 def _linear_batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:

@@ -30,6 +30,14 @@ def named(number: int) -> Any:
         ) from None
 
 
+def summed(gradient: Any, shape: Sequence[int]) -> Any:
+    """A gradient summed over axes along which what has this shape was repeated."""
+    lead = tuple(range(gradient.ndim - len(shape)))
+    gradient = gradient.sum(lead) if lead else gradient  # of no axis torch takes all
+    again = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
+    return gradient.sum(again, keepdims=True) if again else gradient
+
+
 def with_axis(move: Callable, inputs: Sequence[Any], arrays: Sequence[Any], axes: Sequence[Any]) -> list[Any]:
     """vmap: one more batch axis, in front of all others; `move(x, axis, 0)` is the library's. Axis None: one for all."""
     rows = list(zip(arrays, inputs, axes, strict=True))

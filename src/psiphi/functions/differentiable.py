@@ -15,6 +15,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -23,13 +24,14 @@ import numpy as np
 
 from psiphi.arguments import as_many, flag, is_foreign, is_lazy
 from psiphi.compiler.derivatives import Derivative
-from psiphi.compiler.passes import is_large
+from psiphi.compiler.passes import Ready, is_large
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.model.model import TINY
 from psiphi.optional import need
 from psiphi.runtime.lazy_arrays import refuse_lazy
+from psiphi.sweeps.program import Argument
 from psiphi.wording import nearest, shown
 
 Made = TypeVar("Made")
@@ -161,6 +163,28 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
         return by(named, Derivative(self.source.asked, kind, names), self.source.target)
 
 
+def ready(functions: dict[tuple, Differentiable], name: str, make: Callable[[], Ready], *more: str) -> Differentiable:
+    """A function that stands ready as code, made once, among those of a robot; `more` is what else names it in the cache."""
+    key = name, more, ""
+    if key not in functions:
+        functions[key] = Differentiable(Request(name, more), make())
+    return functions[key]
+
+
+def along_units(inputs: Sequence[Argument], arrays: Sequence[np.ndarray], by: Sequence[Argument], kind: Any = float) -> list:
+    """The arrays with one more batch axis and, along it, the unit vectors of the changes `by`, all in a row."""
+    n = sum(arg.size for arg in by)
+    parts = np.split(np.eye(n, dtype=kind), np.cumsum([arg.size for arg in by])[:-1], axis=-1)
+    spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, inputs, strict=True)]
+    return [*spread, *(x.reshape(n, *arg.shape) for x, arg in zip(parts, by, strict=True))]
+
+
+def in_rows(found: Sequence[np.ndarray], like: Sequence[Argument]) -> np.ndarray:
+    """What came along n unit vectors, (..., n, *shape) each, as one matrix (..., all numbers, n)."""
+    rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], -1) for x, arg in zip(found, like, strict=True)]
+    return np.concatenate(rows, axis=-1).swapaxes(-1, -2)
+
+
 class DerivativeByColumns(Differentiable):
     """Matrices of a large robot, too large to write out in code: what they multiply, along every unit vector in one batch."""
 
@@ -194,14 +218,10 @@ class DerivativeByColumns(Differentiable):
         arrays = [np.asarray(value) for value in values]
         given = out if isinstance(out, tuple) else (out,) * len(self.outputs)
         kind = np.dtype(dtype or np.result_type(np.float32, *(x.dtype for x in arrays)))
-        spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True)]
         columns = []
         for along in self._columns():
-            by = along.inputs[len(self.inputs) :]
-            n = sum(arg.size for arg in by)
-            parts = np.split(np.eye(n, dtype=kind), np.cumsum([arg.size for arg in by])[:-1], axis=-1)
-            units = [x.reshape(n, *arg.shape) for x, arg in zip(parts, by, strict=True)]
-            columns.append(along.run([*spread, *units], (None,) * len(along.outputs), kind))
+            taken = along_units(self.inputs, arrays, along.inputs[len(self.inputs) :], kind)
+            columns.append(along.run(taken, (None,) * len(along.outputs), kind))
         found = []
         for x, to in zip(self._gathered(columns), given, strict=True):
             if to is not None:
@@ -232,9 +252,7 @@ class HessianByColumns(DerivativeByColumns):
 
     def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
         bars = self._columns()[0].outputs[-len(self.source.asked.names) :]
-        found = zip(columns[0][-len(bars) :], bars, strict=True)
-        rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], -1) for x, arg in found]
-        return [np.concatenate(rows, axis=-1).swapaxes(-1, -2)]
+        return [in_rows(columns[0][-len(bars) :], bars)]
 
 
 BY_COLUMNS = {"jacobian": JacobianByColumns, "hessian": HessianByColumns}

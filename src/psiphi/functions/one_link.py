@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from psiphi.compiler.passes import Ready
-from psiphi.compiler.source import Request
-from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.model import Model
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
@@ -19,8 +19,6 @@ class LinkForce(Ready):
 
     of: Differentiable
     number: int
-    rods: bool = True
-    columns: str = ""
 
     @property
     def model(self) -> Model:
@@ -42,8 +40,5 @@ class LinkForce(Ready):
 
 def force_through(robot: Any, link: str, number: int) -> Differentiable:
     """It of a robot, by the name of the link and its number."""
-    key = f"force through {link}", (), ""
-    if key not in robot._functions:
-        made = LinkForce(robot.function("joint_forces"), number)
-        robot._functions[key] = Differentiable(Request(key[0]), made)
-    return robot._functions[key]
+    made = partial(LinkForce, robot.function("joint_forces"), number)
+    return ready(robot._functions, f"force through {link}", made)

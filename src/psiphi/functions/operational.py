@@ -53,9 +53,3 @@ def inverse_in_their_library(X: Any, policy: str, rcond: float, damping: float) 
     w = m.linalg.eigvalsh(X.detach() if hasattr(X, "detach") else X)
     good = (w[..., :1] > not_negative("rcond", rcond) * w[..., -1:])[..., None]
     return m.where(good, m.linalg.inv(m.where(good, X, eye)), m.nan)
-
-
-def rank(X: np.ndarray, rcond: float = 1e-9) -> np.ndarray:
-    """How many independent directions the frames can be pushed in: (...,) integers."""
-    w = np.linalg.eigvalsh(X)
-    return (w > rcond * np.maximum(w[..., -1:], 0.0)).sum(axis=-1)

@@ -15,7 +15,7 @@ from psiphi.wording import shown
 _MUJOCO_NQ = {0: 7, 1: 4}  # mjJNT_FREE, mjJNT_BALL; slides and hinges have one
 
 
-class Place(NamedTuple):
+class PeerPlace(NamedTuple):
     """A joint of the peer: its first entries in q and v and how many q it has; None where only its name is known."""
 
     name: str
@@ -32,7 +32,7 @@ def pinocchio(model: Model, peer: Any = None) -> Layout:
     """
     places = _named("Pinocchio", model, peer, "idx_qs")
     if hasattr(peer, "idx_qs"):
-        places = [Place(*row) for row in zip(peer.names, peer.idx_qs, peer.idx_vs, peer.nqs, strict=True)][1:]
+        places = [PeerPlace(*row) for row in zip(peer.names, peer.idx_qs, peer.idx_vs, peer.nqs, strict=True)][1:]
     return Layout(model, "Pinocchio", _slots(model, "Pinocchio", PINOCCHIO, places), spatial_linear_first=True)
 
 
@@ -46,7 +46,7 @@ def mujoco(model: Model, peer: Any = None) -> Layout:
     places = _named("MuJoCo", model, peer, "jnt_qposadr")
     if hasattr(peer, "jnt_qposadr"):
         columns = zip(_mujoco_names(model, peer), peer.jnt_qposadr, peer.jnt_dofadr, peer.jnt_type, strict=True)
-        places = [Place(name, q, v, _MUJOCO_NQ.get(int(t), 1)) for name, q, v, t in columns]
+        places = [PeerPlace(name, q, v, _MUJOCO_NQ.get(int(t), 1)) for name, q, v, t in columns]
     return Layout(model, "MuJoCo", _slots(model, "MuJoCo", MUJOCO, places), spatial_linear_first=False)
 
 
@@ -56,7 +56,7 @@ def _mujoco_names(model: Model, peer: Any) -> list[str]:
     return [peer.joint(i).name if peer.joint(i).name in known else name for i, name in enumerate(Called.of(peer).joints)]
 
 
-def _named(library: str, model: Model, peer: Any, mark: str) -> list[Place]:
+def _named(library: str, model: Model, peer: Any, mark: str) -> list[PeerPlace]:
     """The joints in the order of a list of names; none yet where the peer's own model is given, which has `mark`."""
     if not isinstance(model, Model):
         raise StateError(
@@ -65,13 +65,13 @@ def _named(library: str, model: Model, peer: Any, mark: str) -> list[Place]:
     if peer is None:
         peer = [joint.name for joint in model.joints]
     if isinstance(peer, list | tuple) and all(isinstance(name, str) for name in peer):
-        return [Place(name) for name in peer]
+        return [PeerPlace(name) for name in peer]
     if hasattr(peer, mark):
         return []
     raise StateError(f"the peer is {shown(peer)}, expected {library}'s model or joint names", "leave it out for psiphi's order")
 
 
-def _slots(model: Model, peer: str, table: dict[str, PeerJoint], places: list[Place]) -> list[Slot]:
+def _slots(model: Model, peer: str, table: dict[str, PeerJoint], places: list[PeerPlace]) -> list[Slot]:
     slots, q, v = [], 0, 0
     for joint, place in _pairs(model, peer, places):
         row = _row(table, peer, joint, place)
@@ -82,7 +82,7 @@ def _slots(model: Model, peer: str, table: dict[str, PeerJoint], places: list[Pl
     return slots
 
 
-def _pairs(model: Model, peer: str, places: list[Place]) -> Iterable[tuple[Joint, Place]]:
+def _pairs(model: Model, peer: str, places: list[PeerPlace]) -> Iterable[tuple[Joint, PeerPlace]]:
     """psiphi's joints with their namesakes, in the peer's order; a nameless free base takes the peer's one free joint."""
     joints = {joint.name: joint for joint in model.joints}
     lost = [joint for joint in model.joints if joint.name not in {place.name for place in places}]
@@ -104,7 +104,7 @@ def _require_known(model: Model, peer: str, order: list[str], joints: dict[str, 
         raise StateError(f"the order of {peer}'s joints holds {', '.join(strange)}", f"name each joint of {model.name} once")
 
 
-def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: Place) -> PeerJoint:
+def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: PeerPlace) -> PeerJoint:
     if joint.kind not in table:
         cause = f"{peer} has no {joint.kind} joint"
         raise StateError(cause, f"the conversion knows {', '.join(table)}", element=f"joint {joint.name!r}")
@@ -114,7 +114,7 @@ def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: Place) -> 
     return table[joint.kind]
 
 
-def _require_whole(peer: str, slots: list[Slot], places: list[Place]) -> None:
+def _require_whole(peer: str, slots: list[Slot], places: list[PeerPlace]) -> None:
     """The joints must fill the peer's q exactly."""
     filled = sorted(k for slot in slots for k in range(slot.q.start, slot.q.stop))
     total = sum(place.nq or 0 for place in places) if all(place.nq is not None for place in places) else len(filled)

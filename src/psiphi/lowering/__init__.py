@@ -5,7 +5,7 @@ or motion. Goes out: a `Program`. Read `graph.py` first (Horner factoring into s
 computes which node). What letters do at one body are `steps/`; those that need to know where frames stand are here:
 
     frames.py, ground.py            the steps of B; of ℰ₀, ℰ_c and U; turning.py that of ω̃
-    vectors.py                      results that are vectors or numbers
+    vectors.py, evaluating.py       results that are vectors or numbers, and what each node of theirs is worth at one body
     gathering.py                    what no single body has: frames of several bodies, sums at the world
     matrices.py, words.py           results that are matrices, and the shapes of their words; columns.py those without one
     regression.py                   torques by inertial parameters, which no operator says

@@ -49,6 +49,7 @@ class LoweredColumns:
         # a vector over joints has a part at each body; one over frames is read where a frame sits
         place = "v" if self.cols == "joint" else ""
         given = tuple(Argument(vector, outputs[0].shape[-1:], place) for vector in vectors)
+        # a column is as long as the matrix is high
         results = tuple(Argument(arg.name + end, arg.shape[:1]) for end in vectors.values() for arg in outputs)
         return lowered.program(name, tree, (*inputs, *given), results)
 

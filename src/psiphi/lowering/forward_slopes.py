@@ -84,6 +84,7 @@ class ForwardSlopes:
         matrix, W, gains, free = SlopeMatrix(loads=self.loads, solved=True), Entries(), {}, {}
 
         def inward(site: Site) -> None:
+            # P, then the filter: forward dynamics as S2 has it, and W beside it
             articulate(site)
             filtered(site, site.of(self.tau), "z", site.kept["needs"])
             _whiten(site, W)
@@ -110,6 +111,7 @@ class ForwardSlopes:
                     found |= {at: found.get(at, 0.0) - x for at, x in matrix.free.items()}
                 write(site, arg.name, shape[1], found)
 
+        # velocities out, P and z in, accelerations out, the slopes of inverse dynamics there in; W* D⁻¹ W is left to `finish`
         sweeps = (
             Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)),
             Sweep(TIP_TO_BASE, inward),

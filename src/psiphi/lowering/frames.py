@@ -6,6 +6,7 @@ B to the frames this body carries: (number, rotation, origin) in the body's work
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psiphi.model.model import WORLD
@@ -16,8 +17,6 @@ from psiphi.spatial.screws import add, cross, subtract
 from psiphi.spatial.small import part
 from psiphi.steps.local import EYE3, ZERO3, gauges
 from psiphi.sweeps.program import Site
-
-__all__ = ["EYE3", "ZERO3", "inputs_here", "locate", "marks", "public", "sense", "spread", "working"]
 
 
 def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
@@ -57,25 +56,47 @@ def here(site: Site, letter: FrameLetter):
 def send_places(site: Site, letter: FrameLetter) -> None:
     """Tip to base: where each frame outboard is, rotation and origin in the world."""
     name = f"place {letter}"
-    places = Places(site.children.get(name, {}))
+    places = FramePlaces(site.children.get(name, {}))
     for number, world, R, p, at in here(site, letter):
-        # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
-        own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
-        places[number] = (EYE3 if world else small.product(own, R), add(place, small.apply(own, p)), at)
+        places[number] = (*place_in_world(site, world, R, p, at), at)
     if places:
         site.keep(**{name: places})
-        site.send(**{name: Places({number: (axes, origin, 0) for number, (axes, origin, _) in places.items()})})
+        site.send(**{name: FramePlaces({number: (axes, origin, 0) for number, (axes, origin, _) in places.items()})})
 
 
-class Places(dict):
+def arrivals(site: Site, letter: FrameLetter):
+    """(column, its six numbers) of phi(0, k) B: wrenches on this body's frames, [R n + p x R F; R F] at the world's origin."""
+    for number, world, R, p, at in here(site, letter.of):
+        axes, point = place_in_world(site, world, R, p, at)
+        # a unit moment stays what it is; a unit force has the lever p about the world's origin
+        for i, along in enumerate(small.transpose(axes)):
+            yield 6 * number + i, along + ZERO3
+            yield 6 * number + 3 + i, cross(point, along) + along
+
+
+def place_in_world(site: Site, world: bool, R, p, at: int) -> tuple[list, list]:
+    """The rotation to a frame's axes and its origin, in the world: (R_k, p_k)(R, p), the body's pose and then the frame's."""
+    # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
+    own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
+    return EYE3 if world else small.product(own, R), add(place, small.apply(own, p))
+
+
+def place_of(found: Callable[[str, int], Any], number: int, count: int) -> tuple[list, list]:
+    """R and p of one of `count` frames, off the entries found(result, index) of `frame_places`."""
+    entry = lambda name, i, j: found(name, 6 * (count * i + number) + j)  # noqa: E731
+    R = [[entry("R", 3 + i, 3 + j) for j in range(3)] for i in range(3)]
+    return R, [entry("p", 2, 4), entry("p", 0, 5), entry("p", 1, 3)]
+
+
+class FramePlaces(dict):
     """{frame number: (rotation to its axes, origin, the body of this link that carries it or hands it on)}; children do not
     share frames."""
 
-    def put(self, at: int, count: int) -> Places:
-        return Places({number: (axes, origin, at) for number, (axes, origin, _) in self.items()})
+    def put(self, at: int, count: int) -> FramePlaces:
+        return FramePlaces({number: (axes, origin, at) for number, (axes, origin, _) in self.items()})
 
-    def __add__(self, other: Places) -> Places:
-        return Places({**self, **other})
+    def __add__(self, other: FramePlaces) -> FramePlaces:
+        return FramePlaces({**self, **other})
 
 
 def levers(site: Site, letter: Any, left: tuple[str, ...]):
@@ -100,6 +121,7 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
 
 def inputs_here(site: Site, name: str) -> dict[int, list]:
     """The parts of a frame-space input that belong to this body's frames."""
+    # six numbers a frame, in the order in which the letter names them
     numbers = {number for _, _, places in site.mark for number, *_ in places}
     return {i: site.inputs[name][6 * i : 6 * i + 6] for i in numbers}
 
@@ -140,6 +162,7 @@ def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
 def seen_here(site: Site, letter: FrameLetter, wrenches: Any):
     """(origin, which body, moment, force) of the wrenches on frames of this link, in the body's axes."""
     for number, world, R, p, at in here(site, letter.of):
+        # wrenches come in world axes or the frame's own: A turns them into those of the body
         if number in wrenches:  # what B* has not seen is zero: frames of the world
             A, x = _axes(site, world, R, at), wrenches[number]
             yield p, at, small.apply(A, x[:3]), small.apply(A, x[3:])

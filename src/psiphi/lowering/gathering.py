@@ -57,7 +57,7 @@ class Gathering:
             return node.letter.frames
         if isinstance(node, Apply):
             return None if ground.gives(node) else _names(node.letter)
-        # of one home alone a sum or a form stays there; of several, only the world sees all
+        # of one home alone a sum or a form stays there; of several, only the world sees all: frames may be on any branches
         if isinstance(node, Formed):  # given vectors are where frames are; alone, at the world
             homes = {self.home[x] for x in arguments(node)} - {()}
             return homes.pop() if len(homes) == 1 else None
@@ -77,6 +77,7 @@ class Gathering:
         """{frame number: six scalars}; frames no body carries are missing: there the value is zero."""
         if isinstance(node, Leaf):
             return frames.every_input(site, word_of(node))
+        # ℰ₀ x: the roots' sum is the world's, as the value of its one frame
         if node in self.grounded:
             assert isinstance(node, Apply)
             return {0: ground.total(site, node.letter, f"n{node.number} at world")}
@@ -118,6 +119,7 @@ def combination(terms: list[tuple[Fraction, Any]]) -> Any:
     if isinstance(terms[0][1], dict):
         numbers = sorted({i for _, value in terms for i in value})
         return {i: combination([(c, value[i]) for c, value in terms if i in value]) for i in numbers}
+    # factors of one cost nothing: most words have them
     total = None
     for c, value in terms:
         scaled = value if c == 1 else [-x for x in value] if c == -1 else [float(c) * x for x in value]

@@ -8,7 +8,8 @@ polynomials (up to a factor) are one node. Four groups have names because one lo
     Causal      psi (w + K x + E_phi y)    one message a body: phi (z + G (x - H z) + y), with H z+ = x
     Anticausal  psi* (w + H* u)      alpha = lambda+ + H* (u - G* lambda+) + w
     BodyForce   M phi* (H* u + a) + b    Newton and Euler at one body, without a or b written out
-    FrameMotion B* phi* (H* u + a_local) + B_dot* phi* H* v    d/dt of frames' velocities, by the same kinematics
+    FrameMotion B* phi* (H* u + a_local) + B_dot* phi* H* v    d/dt of frames' velocities, by the same kinematics; less B* g
+                                     where the world falls, as it does for BodyForce: both then have one motion
 
 A word from row vector to vector is a number: x* A y is cut in two, and summed over the tree (`Dot`).
 """
@@ -22,6 +23,7 @@ from typing import Any
 
 from psiphi.operators.letters import (
     A_LOCAL,
+    GRAVITY,
     A,
     B,
     FormLetter,
@@ -106,10 +108,11 @@ class BodyForce(Node):
 
 @dataclass(frozen=True, eq=False)
 class FrameMotion(Node):
-    """B* phi* (H* u + a_local) + B_dot* phi* H* v: accelerations of the frames of the letter B*."""
+    """B* phi* (H* u + a_local) + B_dot* phi* H* v: accelerations of the frames of the letter B*; less B* g where it `falls`."""
 
     letter: FrameLetter
     u: Node | None
+    falls: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +140,7 @@ class Graph:
     def numbers(self, poly: Poly) -> list[tuple[Fraction, Node]]:
         """The dots whose sum is a polynomial of numbers; words that are their own adjoints are cut in the middle, so that
         both halves are one: v* H phi M phi* H* v = V* (M V)."""
+        # words by their left sides x*: what stands behind one x is summed before it is met
         groups: dict[Word, Poly] = {}
         found = []
         for word, c in poly.items():
@@ -184,6 +188,7 @@ class Graph:
         if body is not None:
             terms.append((Fraction(1), body))
             groups = {k: v for k, v in groups.items() if k not in ("M", B)}
+        # and d/dt of B* V before its two halves, B* and B_dot*, are taken for words of their own
         for at in [x for x in groups if isinstance(x, FrameLetter) and x.starred and not x.rate]:
             moving = self._frame_motion(at, groups)
             if moving is not None:
@@ -239,18 +244,20 @@ class Graph:
         return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
 
     def _frame_motion(self, at: FrameLetter, groups: Mapping[Letter, Poly]) -> tuple[Fraction, Node] | None:
-        """B* phi* (H* u + a_local) + B_dot* phi* H* v, when the words of B* and B_dot* say exactly that, up to a factor."""
+        """B* phi* (H* u + a_local) + B_dot* phi* H* v (- B* g), when the words of B* and B_dot* say so, up to a factor."""
         turning, motion = groups.get(rate_letter(at), {}), groups[at]
         # d/dt (B* V) = B_dot* V + B* dV/dt, V = phi* H* v: without the first there is no frame that moves
         if set(turning) != {PHI_H_V}:
             return None
         # a multiple of it is as good: the factor stands before the node
         c = turning[PHI_H_V]
+        # less B* g: the world then accelerates by -g, and this motion is the one that body forces are made of
+        falls = motion.get((GRAVITY,)) == -c
         inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
-        if len(inside) != len(motion) or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):
+        if len(inside) != len(motion) - falls or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):
             return None
         u = self.of({word[1:]: d for word, d in inside.items()})
-        return c, self._make(FrameMotion, at, u)
+        return c, self._make(FrameMotion, at, u, falls)
 
 
 def _identity(part: Any) -> Any:

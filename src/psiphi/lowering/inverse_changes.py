@@ -44,6 +44,7 @@ class OfInverseDynamics:
     def torque(self, site: Site, f: list, u: list | None) -> list:
         """H f + J_m u."""
         tau = small.apply(site.H, f)
+        # rotors turn with their joints alone: J_m u is felt by no other body
         return tau if u is None else [x + c * y for x, c, y in zip(tau, site.rotor, u, strict=True)]
 
 
@@ -73,6 +74,7 @@ class InverseChange(OfInverseDynamics):
             site.write_joint(change, self.torque(site, df, given(site, self.u)))
             site.send(df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f))))
 
+        # the world does not change: STILL
         sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
         world = world_keeping(tree.gravity, self.loads, changed=STILL)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))

@@ -121,6 +121,7 @@ class Loads:
 
     def columns(self, site: Site) -> Climbing:
         """Tip to base: the columns of B, by number, that have come to this body."""
+        # those of frames further out, which φ has brought here, and those that start on this body
         found = Climbing(site.children.get("wrenches", {}))
         if self.letter is None:
             return found

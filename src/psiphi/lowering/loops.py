@@ -39,6 +39,7 @@ class Names:
         for name, terms in lowered.sums.items():
             if len(terms) == 1 and isinstance(terms[0][1], Dot):
                 self._names[terms[0][1].number] = called[name]
+        # and the node that a result is, too; an input that comes out as it is keeps its own name
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
                 self._names[root.number] = called[result.name]
@@ -105,12 +106,15 @@ def _lines(node: Node, name: Names) -> list[str]:
         return [BIASES[node.letter]] if node.letter in BIASES else []
     if isinstance(node, Sum):
         return [f"{me}(k) = {_sum(node, name)}"]
+    # one line stands for Newton and Euler's six: w, w', v' of the parent, then F and N
     if isinstance(node, BodyForce):
         u = f"H* {name(node.u)} + a" if node.u is not None else "a"
         return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
     if isinstance(node, FrameMotion):
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
-        return [f"{me}(k) = d/dt of {spell(node.letter)} V, with φ*({u}) from the parent's motion"]
+        less = f" - {spell(node.letter)} g" if node.falls else ""
+        return [f"{me}(k) = d/dt of {spell(node.letter)} V{less}, with φ*({u}) from the parent's motion"]
+    # what climbs, what is made of vectors, what is summed up, what is handed out
     if isinstance(node, Causal):
         return [_causal(node, name)]
     if isinstance(node, Formed):
@@ -129,6 +133,7 @@ def _lines(node: Node, name: Names) -> list[str]:
     if node.letter in ("K", "E_phi", "E_psi"):
         op = {"K": "φ(k,c) G", "E_phi": "φ(k,c)", "E_psi": "ψ(k,c)"}[node.letter]
         return [f"{me}(k) = Σ_c {op} {name(node.argument)}(c)"]
+    # ℰ₀ and ℰ₀*: only roots meet the world
     if ground.gives(node):
         about = ", about the centre of mass" if ground.weighed(node) else ""
         return [f"{me} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
@@ -155,6 +160,7 @@ def _causal(node: Causal, name: Names) -> str:
 
 
 def _sum(node: Sum, name: Names) -> str:
+    # signs between the terms, and no factor of one
     parts = []
     for c, n in node.terms:
         size = "" if abs(c) == 1 else f"{abs(c)} "
@@ -169,6 +175,10 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     # outward, for axes; inward, where columns climb and meet rows; outward again, for compliances
     if lowered.placed:
         lines += ["for k = base .. tips:", "    R(k), p(k): the body's axes in the world"]
+    lines += [f"    {_arrival(f)}" for f in lowered.arriving]
+    ends = [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, WholeMatrix))]
+    if lowered.only_places:
+        return lines + ends
     lines.append("for k = tips .. base:")
     if lowered.articulated:
         lines += ARTICULATE
@@ -176,7 +186,8 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
     lines += [f"    {_family(f)}" for f in lowered.families]
     lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
-    lines += [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, WholeMatrix))]
+    lines += ends
+    # compliances need the columns of the sweep inward: one more outward, Ω(k) from its parent's
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
@@ -196,8 +207,13 @@ def _family(f: Family) -> str:
     return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
 
 
+def _arrival(f: Family) -> str:
+    return f"y_j(0) = φ(0,k) {_spell(f.letters)}: [R p~R; 0 R] of the frames of k"
+
+
 def _at_world(shape: Grounded | WholeMatrix) -> str:
     """What the world does, last."""
+    # φ(0,k) has carried everything to the world's origin; ℰ_c moves the sum to the centre of mass
     letter = shape.letter if isinstance(shape, Grounded) else shape.left
     about = " about the centre of mass" if letter == ground.AT_CENTER else ""
     if isinstance(shape, WholeMatrix):

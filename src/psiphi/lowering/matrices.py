@@ -15,7 +15,7 @@ from psiphi.operators.terms import Poly, Word, starred
 from psiphi.spatial.along import coinertia, force
 from psiphi.spatial.screws import Inertia, dot
 from psiphi.spatial.stacks import DenseSquare
-from psiphi.steps.local import EYE3, LOCAL, ZERO3, articulate
+from psiphi.steps.local import LOCAL, articulate, origin
 from psiphi.steps.newton import Rigid
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
 
@@ -38,10 +38,11 @@ class LoweredMatrix:
         shapes = [shape for *_, shape in self.words]
         self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
         self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
+        self.arriving = list(dict.fromkeys(shape.family for shape in shapes if is_place(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
         self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
         # what must be known before columns climb: places for world axes and levers, P for psi, r for phi M phi*
-        self.placed = bool(self.levers) or any(x.axes == "world" for x in self.frames)
+        self.placed = bool(self.levers or self.arriving) or any(x.axes == "world" for x in self.frames)
         self.articulated = any(ARTICULATED in x.made for x in letters)
         self.weighed = any(x.bare == ground.AT_CENTER for x in letters)
         self.composite = (
@@ -59,13 +60,24 @@ class LoweredMatrix:
 
     @property
     def sweeps(self) -> list:
+        if self.only_places:
+            return [BASE_TO_TIP]
         return ([BASE_TO_TIP] if self.placed else []) + [TIP_TO_BASE] + ([BASE_TO_TIP] if self.middles else [])
 
     @property
     def only_levers(self) -> bool:
         """A Jacobian: every entry is written once, by one body, and the sweeps can run as loops."""
-        once = len({name for name, *_ in self.words}) == len(self.words)
-        return once and all(is_lever(s) and s.transposed for *_, s in self.words)
+        return self._once and all(is_lever(s) and s.transposed for *_, s in self.words)
+
+    @property
+    def only_places(self) -> bool:
+        """Where frames are, and no more: the body that has one writes it, and the sweep can run as a loop."""
+        return self._once and all(is_place(s) and s.letter == ground.AT_ORIGIN for *_, s in self.words)
+
+    @property
+    def _once(self) -> bool:
+        """Whether a result is one word."""
+        return bool(self.words) and len({name for name, *_ in self.words}) == len(self.words)
 
     @property
     def is_whole(self) -> bool:
@@ -83,11 +95,28 @@ class LoweredMatrix:
 
         # outward where bodies are, inward each joint's own columns: H(k) phi(k, frame) B in closed form
         sweeps = (Sweep(BASE_TO_TIP, frames.locate), Sweep(TIP_TO_BASE, step))
-        return Program(name, inputs, outputs, sweeps, _start, marks=frames.marks(tree, self.frames))
+        return Program(name, inputs, outputs, sweeps, origin, marks=frames.marks(tree, self.frames))
+
+    def _places(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+        widths = {arg.name: arg.shape[-1] for arg in outputs}
+
+        def step(site: Site) -> None:
+            frames.locate(site)
+            for result, c, _, shape in self.words:
+                for j, column in frames.arrivals(site, shape.family.letters[0]):
+                    for i, value in enumerate(column):
+                        row, own = (j, i) if shape.transposed else (i, j)
+                        site.write(result, row * widths[result] + own, [float(c) * value])
+
+        # outward alone: φ(0, k) B is known where the body is
+        marks = frames.marks(tree, self.frames)
+        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, step),), origin, bodies=sorted(marks), marks=marks)
 
     def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         if self.only_levers:
             return self._levers(name, tree, inputs, outputs)
+        if self.only_places:
+            return self._places(name, tree, inputs, outputs)
         run = _Fill(self, {arg.name: arg.shape[-1] for arg in outputs})
         # out to the frames, where axes are needed; in, columns climb; out, compliances meet them
         sweeps = []
@@ -104,11 +133,6 @@ def _is_mass(shape) -> bool:
     return isinstance(shape, Composite) and shape.left[-1:] == ("H",) and shape.right.letters[:1] == ("H*",)
 
 
-def _start(site: Site) -> None:
-    """The world's own place."""
-    site.keep(R=EYE3, p=ZERO3)
-
-
 def _families(shape) -> list[Family]:
     """The columns that climb for a shape."""
     if isinstance(shape, Climb):
@@ -116,7 +140,7 @@ def _families(shape) -> list[Family]:
     if isinstance(shape, Composite):
         return [shape.right, shape.mirror]
     if isinstance(shape, Grounded):
-        return [shape.family]
+        return [] if is_place(shape) else [shape.family]
     return [shape.left, shape.right] if isinstance(shape, Compliance) else []
 
 
@@ -131,7 +155,7 @@ class _Fill:
     def start(self, site: Site) -> None:
         self.total.clear()
         self.sent.clear()
-        _start(site)
+        origin(site)
 
     def put(self, name: str, row: int, column: int, c: Fraction, value) -> None:
         scaled = value if c == 1 else -value if c == -1 else float(c) * value
@@ -161,6 +185,7 @@ class _Fill:
             return
         inertia = body.inertia
         # E φ M φ* E*: columns first, then rows, each moved to where the letter gathers
+        # (the inertia itself is symmetric, but E_c may stand on one side alone)
         rows = [_at(shape.left, [inertia.entry(i, j) for i in range(6)], body) for j in range(6)]  # by columns
         for i, row in enumerate(zip(*rows, strict=True)):
             for j, value in enumerate(_at(shape.right, list(row), body)):
@@ -168,6 +193,7 @@ class _Fill:
 
     def inward(self, site: Site) -> None:
         """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
+        # places of frames go inward as numbers, not as columns: each joint's lever to them is a difference
         for letter in self.lowered.levers:
             frames.send_places(site, letter)
         # P and r of this body first: the columns that start or pass here need them.
@@ -177,6 +203,10 @@ class _Fill:
             ground.weigh(site)
         for f in self.lowered.families:
             self._climb(site, f)
+        # E_0 phi B: the world has these columns at once, from where the frame is
+        for f in self.lowered.arriving:
+            found = {j: Column(x, None) for j, x in frames.arrivals(site, f.letters[0])}
+            self.sent[f] = self.sent.get(f, Climbing()) + Climbing(found)
         if site.at_root:
             self._arrive(site)
         # rows read what climbs: entry (i, j) stands where the row's body is the column's or an ancestor of it
@@ -242,6 +272,7 @@ class _Fill:
 
     def outward(self, site: Site) -> None:
         """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries whose paths meet at this body."""
+        # Om of the parent first: what it yields, its children feel
         for middle, kind in self.lowered.middles:
             key = (middle, kind)
             site.kept[key] = compliance(site, site.parent.get(key), middle, kind)
@@ -293,8 +324,17 @@ def _at(letter: Letter, f: list, body: Rigid | None) -> list:
 
 def is_lever(shape) -> bool:
     """H phi B: phi(k, frame) is known in closed form, by the places of body and frame; no column needs to climb."""
-    f = shape.family if isinstance(shape, Climb) else None
-    return f is not None and f.kind == "phi" and len(f.letters) == 1 and isinstance(f.letters[0], FrameLetter)
+    return isinstance(shape, Climb) and _is_of_frames(shape.family)
+
+
+def is_place(shape) -> bool:
+    """E_0 phi B: phi(world, frame) is where the frame is, [R, p~ R; 0, R]; no column needs to climb."""
+    return isinstance(shape, Grounded) and not shape.family.composite and _is_of_frames(shape.family)
+
+
+def _is_of_frames(f: Family) -> bool:
+    """phi B: wrenches on frames, and nothing between them and the path."""
+    return f.kind == "phi" and len(f.letters) == 1 and isinstance(f.letters[0], FrameLetter)
 
 
 def _apart(x: Column, y: Column) -> bool:
@@ -304,6 +344,7 @@ def _apart(x: Column, y: Column) -> bool:
 
 def apply(site: Site, letters: Word, x) -> Any:
     """A word of local letters on a value at this body."""
+    # the last letter acts first
     for letter in reversed(letters):
         x = frames.act(site, letter, x) if isinstance(letter, FrameLetter) else LOCAL[letter](site, x)
     return x
@@ -318,6 +359,7 @@ def _units(site: Site, letters: Word):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]
                 yield 6 * number + i, {n: unit if n == number else [0.0] * 6 for n, *_ in frames.here(site, last)}
         return
+    # a joint of n coordinates starts n columns, numbered as v is
     own = site.slices["v"]
     for i in range(own.start, own.stop):
         yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]

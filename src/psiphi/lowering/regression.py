@@ -89,6 +89,7 @@ class ScrewStack(dict):
 
 def _row(s: list, t: list, w: list, wd: list, vd: list, U: list) -> list:
     """One joint coordinate's ten entries."""
+    # s . (I w' + w x I w) = s* I w' + (s x w)* I w: six products, two a pair off the diagonal, since I is symmetric
     c = cross(s, w)
     first = add(cross(vd, s), small.apply(small.transpose(U), t))
     second = []

@@ -79,6 +79,7 @@ def inherits(node: Node) -> bool:
 def _wanted(node: Node) -> Direction | None:
     if isinstance(node, (Causal, Dot)) or ground.gives(node) or gathers(node):
         return TIP_TO_BASE
+    # phi*, psi* and Newton and Euler's kinematics: a body hears its parent
     outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or inherits(node)
     outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
     return BASE_TO_TIP if outward else None
@@ -100,6 +101,7 @@ class _Beginning:
 
     def next_in(self, direction: Direction, earliest: int) -> int:
         """The first sweep at or after `earliest` that runs this way: numbers alternate in direction."""
+        # even numbers run as the schedule begins, odd ones the other way
         offset = 0 if self.start is direction else 1
         return earliest if (earliest - offset) % 2 == 0 else earliest + 1
 
@@ -131,12 +133,14 @@ class _Beginning:
         return max(needed)
 
     def schedule(self, whole: Collection[Node], last: Collection[Node]) -> Schedule:
+        # nodes stand behind their arguments: one pass settles the sweep of each, as early as may be
         for node in self.nodes:
             at, direction = self.earliest(node, node in whole), _wanted(node)
             self.stage[node.number] = at if direction is None else self.next_in(direction, at)
         # sums that end at the world can wait for the last sweep inward, whatever else is in it
         end = self.next_in(TIP_TO_BASE, max(self.stage.values(), default=0))
         self.stage |= {n.number: end for n in last}
+        # the centre of mass rides with the last sums where only these ask for it, else with the first sweep inward
         weighed = [n for n in self.nodes if ground.weighed(n)]
         weigh = (end if all(n in last for n in weighed) else self.next_in(TIP_TO_BASE, 0)) if weighed else None
         articulate = self.inward if self.articulated else None
@@ -153,6 +157,7 @@ def _trim(full: Schedule, poses: int | None) -> Schedule:
     idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and 0 not in (articulate, poses, full.weigh)
     moves = directions[0] is BASE_TO_TIP and any(needs_motion(n) for stage in stages for n in stage)
     idle = idle and not moves  # the first sweep outward makes the velocities
+    # given vectors alone are no work: they are read in the next sweep as well
     if idle and len(stages) > 1:
         moved = ((*stages[0], *stages[1]), *stages[2:])
         later = [None if stage is None else stage - 1 for stage in (articulate, full.differentiate, full.weigh)]

@@ -124,12 +124,14 @@ class SlopeMatrix:
             by_q = _turned(add(body.inertia(x.Q_a), body.gyration(x.Q_V[:3])), X, x)
             by_v = add(body.inertia(x.ring), body.gyration(x.h[:3]))
             self._own(own, first, i, by_q, by_v)
+            # r H* e_i: the column of the mass matrix, and what rows further in read as R_j
             R = body.inertia(x.h)
             for k, y in enumerate(own, first):
                 self.mass[k, i] = dot(y.h, R) + (site.rotor[k - first] if k == i else 0.0)
             # behind the joint the force that it passes on turns with it, too: ⟦f⟧ H*
             turned = by_q if self.coriolis else add(by_q, force_cross(x.h, site.kept["f"]))
             climbing[i] = SlopeColumn(turned, by_v, R, body.couples(x.h), _couple(X, x))
+        # the world feels no slope: columns end at the roots
         if site.at_root:
             return
         # to the parent: seen from there, the origin is at l and moves by u
@@ -154,6 +156,7 @@ class SlopeMatrix:
         if (below := site.children.get("R")) is not None:
             R = plus(R, below.rows)
         X = self.loads.turning(site)
+        # here with the true velocities of the origins: α⁺ is that of body axes, v' less w x v
         own = self._joint(site, w + v, wp + vp, wdp + subtract(vdp, cross(wp, vp)))
         climbing = Climbing(site.children.get("columns", {}))
         self._read(site, own, climbing)
@@ -162,6 +165,7 @@ class SlopeMatrix:
         through = lambda x: gain.through(site.H, x)  # noqa: E731
         self.loaded(site, through)
         passed = {j: SlopeColumn(through(c.by_q), through(c.by_v), c.R, c.T, c.X) for j, c in climbing.items()}
+        # the joint's own columns start: P in place of r, R = Γ + Σ ψ R φ* in place of the composite Γ
         for i, x in enumerate(own, first):
             by_q = _turned(add(site.kept["P"] @ x.Q_a, small.apply(R, x.Q_V[:3])), X, x)
             by_v = add(site.kept["P"] @ x.ring, small.apply(R, x.h[:3]))
@@ -222,6 +226,7 @@ def _couple(X: MixedComposite | None, x: JointSlopes) -> list | None:
 
 def write(site: Site, name: str, n: int, entries: Entries) -> None:
     """The entries of a matrix with n columns."""
+    # pairs of joints on different branches have none: there the derivative is zero
     for (i, j), value in entries.items():
         site.write(name, i * n + j, [value])
 
@@ -272,6 +277,7 @@ class InverseSlopes:
     ) -> Program:
         matrix = SlopeMatrix(self.coriolis, self.loads)
 
+        # outward the motion, inward forces and columns together: the derivative costs no further sweep
         def inward(site: Site) -> None:
             gathered(site)
             matrix.composites(site)

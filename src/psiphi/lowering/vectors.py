@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from psiphi.lowering import frames, ground
+from psiphi.lowering.evaluating import value_at, write_result
 from psiphi.lowering.gathering import Gathering, combination, inner
 from psiphi.lowering.graph import (
     Anticausal,
@@ -20,46 +21,25 @@ from psiphi.lowering.graph import (
     Graph,
     Leaf,
     Node,
-    Sum,
     arguments,
 )
 from psiphi.lowering.schedule import Schedule, schedule
 from psiphi.lowering.turning import TURNING
 from psiphi.operators.forms import TURN
 from psiphi.operators.letters import (
-    A_LOCAL,
-    B_LOCAL,
     BIAS,
     BODIES,
-    COUPLE,
-    FORCE,
-    GRAVITY,
-    SIDES,
-    A,
-    B,
     FrameLetter,
-    Letter,
     VectorLetter,
 )
 from psiphi.operators.terms import Poly, Term, Word
-from psiphi.spatial.along import force, motion
-from psiphi.spatial.screws import add, subtract
-from psiphi.steps.formed import SitePlace, formed
 from psiphi.steps.inertia_rates import differentiate, split
 from psiphi.steps.local import (
-    LOCAL,
     ZERO6,
-    adjoint_map,
     articulate,
-    bias_acceleration,
-    bias_force,
-    couple,
-    gravity,
     keep_velocity,
-    local_acceleration,
-    local_force,
 )
-from psiphi.steps.newton import accelerate, move, world_at_rest
+from psiphi.steps.newton import world_at_rest
 from psiphi.sweeps.program import BASE_TO_TIP, Argument, Program, Site, Sweep
 
 
@@ -139,12 +119,14 @@ class Lowered:
     @property
     def _only_to_frames(self) -> bool:
         """Values of frames, made on the way out to them: no other body has a part in it."""
+        # a sweep inward would bring in what hangs elsewhere; a dot sums over all bodies
         outward = all(direction is BASE_TO_TIP for direction in self.schedule.directions)
         return outward and not self.sums and all(root is not None and self.gathering.home.get(root) for root in self.roots)
 
     def _finish(self, gravity: Any, site: Site) -> None:
         """At the world, last: numbers, and the results over frames that no single body has."""
         for name, terms in self.sums.items():
+            # numbers are linear in dots: c1 x1* y1 + c2 x2* y2 + ... - g . m c
             parts = [(c, self._number(site, node, gravity)) for c, node in terms]
             site.write(name, 0, combination(parts) if parts else [0.0])
         for result, root in zip(self.results, self.roots, strict=True):
@@ -175,6 +157,7 @@ class Lowered:
     @property
     def _over_links(self) -> bool:
         """Arrays over links are in public axes, which a class of links does not know."""
+        # working axes are chosen for cheap code (`framing`): a given x(k) must be turned into them, and x(k) out of them
         leaves = [n.letter for n in self.nodes if isinstance(n, Leaf)]
         given = any(isinstance(x, VectorLetter) and x.given and x.rows.name == "link" for x in leaves)
         return given or any(result.space in ("motion", "force") for result in self.results)
@@ -187,11 +170,10 @@ class Lowered:
             site.keep(V=ZERO6, c=ZERO6, pull=[0.0, 0.0, 0.0, *(-g for g in gravity)], R=frames.EYE3, p=frames.ZERO3)
             site.keep(down=list(gravity))
             for node in self.nodes:
-                # forces of bodies take gravity along as the world's acceleration; frames move in a world at rest
-                if isinstance(node, FrameMotion):
-                    site.keep(**{f"motion{node.number}": world_at_rest(frames.ZERO3)})
-                elif isinstance(node, BodyForce):
-                    site.keep(**{f"motion{node.number}": world_at_rest(gravity)})
+                # forces of bodies take gravity along as the world's acceleration; frames move in a world at rest, or fall too
+                if isinstance(node, (BodyForce, FrameMotion)):
+                    rests = isinstance(node, FrameMotion) and not node.falls
+                    site.keep(**{f"motion{node.number}": world_at_rest(frames.ZERO3 if rests else gravity)})
                 else:
                     site.keep(**{f"n{node.number}": ZERO6})
 
@@ -219,7 +201,7 @@ class Lowered:
                     split(site)
             # Nodes stand in the order in which they were made, arguments first: each reads what this body has kept already.
             for node in work:
-                value = _value(site, node, self.gathering)
+                value = value_at(site, node, self.gathering)
                 site.keep(**{f"n{node.number}": value})
                 if node in self.gathering.gathered:
                     self.gathering.gather(site, node, value)
@@ -227,7 +209,7 @@ class Lowered:
                     site.keep(**{self.motion[node]: value})
             for result, root in roots:
                 if root in work:
-                    _write(site, result, site.kept[f"n{root.number}"])
+                    write_result(site, result.name, result.space, site.kept[f"n{root.number}"])
 
         return step
 
@@ -249,6 +231,7 @@ def _inside_mass(word: Word) -> bool:
 
 
 def _live(roots: list[Node]) -> set[int]:
+    # from the results backwards: what none of them reads is not made
     seen: set[int] = set()
     stack = list(roots)
     while stack:
@@ -257,148 +240,3 @@ def _live(roots: list[Node]) -> set[int]:
             seen.add(node.number)
             stack.extend(arguments(node))
     return seen
-
-
-def _value(site: Site, node: Node, gathering: Gathering) -> Any:
-    """The node's value at this body."""
-    get = lambda n: site.kept[f"n{n.number}"]  # noqa: E731
-    if isinstance(node, Leaf):
-        return _leaf(site, node.letter)
-    if isinstance(node, Sum):
-        return combination([(c, get(n)) for c, n in node.terms])
-    if isinstance(node, (BodyForce, FrameMotion)):
-        # base to tip: w, w', v' of the body from its parent's; then M φ*(H* u + a) + b, or d/dt of B* V at its frames
-        u = [0.0] * len(site.H) if node.u is None else get(node.u)
-        if isinstance(node, BodyForce):
-            return accelerate(site, u, f"motion{node.number}")
-        return frames.accelerations(site, node.letter, move(site, u, f"motion{node.number}"))
-    if isinstance(node, Dot):
-        return _dot(site, node, get)
-    if isinstance(node, Causal):
-        return _causal(site, node, get)
-    if isinstance(node, Anticausal):
-        return _anticausal(site, node, get)
-    if isinstance(node, Formed):
-        return formed(node.letter, SitePlace(site), [get(n) for n in node.filled], get(node.argument))
-    assert isinstance(node, Apply)
-    return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
-
-
-BIASES: dict[Letter, Callable] = {
-    A: bias_acceleration,
-    B: bias_force,
-    A_LOCAL: local_acceleration,
-    B_LOCAL: local_force,
-    COUPLE: couple,
-    GRAVITY: gravity,
-}
-
-
-def _leaf(site: Site, x: Letter) -> Any:
-    if x in BIASES:
-        return BIASES[x](site)
-    assert isinstance(x, VectorLetter)
-    if x.space == "frame":
-        return frames.inputs_here(site, x.word)
-    if x.space == "joint":
-        return site.of(x.word)
-    # vectors over links come in public link axes: x(k) in working axes is φ or φ* of the gauge on it
-    return frames.working(site, site.link_part(x.word), x.space if x.space in SIDES else FORCE)
-
-
-def _dot(site: Site, node: Dot, get) -> list:
-    """Tip to base: x* y of this body and all bodies it carries."""
-    # x* y = sum over k of x(k)* y(k): partial sums travel inward, and the world has the whole
-    name, here = f"n{node.number}", [inner(get(node.x), get(node.y))]
-    below = site.children.get(name)
-    value = here if below is None else [sum(below[1:], start=below[0]) + here[0]]  # a cluster has one sum from each body
-    site.send(**{name: value})
-    return value
-
-
-def _causal(site: Site, node: Causal, get) -> list:
-    """Tip to base: z(k) = w(k) + sum_c [psi(k, c) z(c) + phi(k, c) (G x(c) + y(c))], and with phi for psi."""
-    name = f"n{node.number}"
-    z = site.children.get(name)
-    if node.w is not None:
-        z = get(node.w) if z is None else add(z, get(node.w))
-    z = [0.0] * site.link.size if z is None else z
-    # what the parent gets is phi z+, z+ = tau_bar z + G x + y; tau_bar z + G x = z + G (x - H z) is the filter's update,
-    # and 6 x 6 matrices psi are never formed
-    passed = z
-    if node.x is not None and node.kind == "psi":
-        x, gain = get(node.x), site.kept["gain"]
-        passed = gain.update(z, x, subtract(x, LOCAL["H"](site, z)))
-    elif node.kind == "psi":
-        passed = site.kept["gain"].through(site.H, z)
-    elif node.x is not None:
-        passed = add(z, LOCAL["G"](site, get(node.x)))
-    passed = passed if node.y is None else add(passed, get(node.y))
-    site.send(**{name: force(site.path, passed)})
-    return z
-
-
-def _anticausal(site: Site, node: Anticausal, get) -> list:
-    """Base to tip: y(k) = psi*(p, k) y(p) + H* u + w, and with phi* for psi*."""
-    above = motion(site.path, site.parent[f"n{node.number}"])
-    u = get(node.u) if node.u is not None else None
-    # psi* y = tau_bar* phi* y = phi* y - H* (G* phi* y): the joint takes back what it would feel, so H* stands once
-    if node.kind == "psi*":
-        below = site.kept["gain"].adjoint(above)
-        u = [-x for x in below] if u is None else subtract(u, below)
-    value = above if u is None else add(above, adjoint_map(site.H, u))
-    return value if node.w is None else add(value, get(node.w))
-
-
-def _applied(site: Site, node: Apply, x) -> Any:
-    letter, name = node.letter, f"n{node.number}"
-    # block diagonal: what body k has of x is all it needs
-    if letter in LOCAL:
-        return LOCAL[letter](site, x)
-    if ground.gives(node):
-        ground.send(site, f"{name} at world", x)
-        return x
-    if ground.takes(node):
-        return ground.hand(site, letter, x)
-    if isinstance(letter, FrameLetter):
-        return frames.act(site, letter, x)
-    # K = E_phi G and its like reach from child to parent alone: a message inward, and no sum along the path
-    if letter in GATHERED:
-        site.send(**{name: force(site.path, GATHERED[letter](site, x))})
-        return site.children.get(name, [0.0] * site.link.size)
-    # their adjoints look up to the parent once
-    return INHERITED[letter](site, motion(site.path, site.parent[f"n{node.argument.number}"]))
-
-
-GATHERED: dict[str, Callable] = {
-    "K": LOCAL["G"],
-    "E_phi": lambda s, x: x,
-    "E_psi": LOCAL["tau_bar"],
-}
-INHERITED: dict[str, Callable] = {
-    "K*": LOCAL["G*"],
-    "E_phi*": lambda s, x: x,
-    "E_psi*": LOCAL["tau_bar*"],
-}
-LOWERED = {
-    *LOCAL,
-    *GATHERED,
-    *INHERITED,
-    *ground.GROUND,
-    *ground.SPREAD,
-    "phi",
-    "psi",
-    "phi*",
-    "psi*",
-}  # letters that have sweeps
-
-
-def _write(site: Site, result: Result, value) -> None:
-    # joints write their own slice, frames where the letter B numbers them, links in their public axes
-    if result.space == "joint":
-        site.write_joint(result.name, value)
-    elif result.space.startswith("frame"):
-        for i, part in value.items():
-            site.write(result.name, 6 * i, part)
-    else:
-        site.write_link(result.name, frames.public(site, value, result.space))

@@ -139,6 +139,7 @@ def _at_world(word: Word) -> Grounded | WholeMatrix | None:
             return WholeMatrix(letter, word[4])
         family = Family(word[1], word[4:], True)
         return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
+    # what climbs to the world is phi R or psi R; phi B need not even climb: it is where the frames are
     if kind not in (("phi",), ("psi",)):
         return None
     family = Family(kind[0], right)

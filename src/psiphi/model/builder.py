@@ -35,6 +35,8 @@ from psiphi.wording import nearest, shown
 
 EARTH = (0.0, 0.0, -9.81)
 
+Each = tuple[float, ...]  # a number a coordinate
+
 
 class Builder:
     """Collects bodies, joints and frames, then builds a checked `Model`.
@@ -155,10 +157,6 @@ class Builder:
         self._new(name, self.joints, "joint", fail)
         if not isinstance(kind, str) or kind not in ("fixed", *JOINTS):
             fail(f"no joint kind {shown(kind)}", nearest(kind, ("fixed", *JOINTS)))
-        nq, nv = sizes(kind)
-        each = partial(values.per_coordinate, fail=fail)
-        above = partial(each, count=nv, sign=False)
-        still = kind == "fixed"
         self.joints[name] = JointRecord(
             name,
             kind,
@@ -168,14 +166,9 @@ class Builder:
             values.vector(axis, 3, "axis", fail),
             None if axis2 is None else values.vector(axis2, 3, "axis2", fail),
             values.number(pitch, "pitch", fail),
-            () if still else each(lower, nq, -inf, "lower limit"),
-            () if still else each(upper, nq, inf, "upper limit"),
-            () if still else above(velocity, default=inf, what="velocity limit"),
-            () if still else above(effort, default=inf, what="effort limit"),
-            () if still else above(damping, default=0.0, what="damping"),
-            () if still else above(friction, default=0.0, what="friction"),
-            () if still else above(armature, default=0.0, what="armature"),
-            *sprung(kind, nv, stiffness, rest, spring, fail),
+            *_limits(kind, lower, upper, velocity, effort, fail),
+            *_losses(kind, damping, friction, armature, fail),
+            *sprung(kind, sizes(kind)[1], stiffness, rest, spring, fail),
             motor=values.truth(motor, "motor", fail),
             mimic=values.mimic(mimic, fail),
             line=line,
@@ -318,6 +311,23 @@ class Builder:
     def _place(self, xyz, rpy, rotation, fail: values.Fail) -> Place:
         place = values.rotation(rpy, rotation, fail), values.triple(xyz, "xyz", fail)
         return HERE if place == HERE else place
+
+
+def _limits(kind: str, lower, upper, velocity, effort, fail: values.Fail) -> tuple[Each, Each, Each, Each]:
+    """Of each number of q where it ends, of each of v the most of it and of its torque; a joint that is fixed has none."""
+    (nq, nv), each = sizes(kind), partial(values.per_coordinate, fail=fail)
+    if kind == "fixed":
+        return (), (), (), ()
+    ends = each(lower, nq, -inf, "lower limit"), each(upper, nq, inf, "upper limit")
+    return *ends, each(velocity, nv, inf, "velocity limit", sign=False), each(effort, nv, inf, "effort limit", sign=False)
+
+
+def _losses(kind: str, damping, friction, armature, fail: values.Fail) -> tuple[Each, Each, Each]:
+    """Of each number of v what resists it."""
+    each = partial(values.per_coordinate, count=sizes(kind)[1], default=0.0, fail=fail, sign=False)
+    if kind == "fixed":
+        return (), (), ()
+    return each(damping, what="damping"), each(friction, what="friction"), each(armature, what="armature")
 
 
 def _posture(model: Model, q: dict[str, tuple[float, ...]]):

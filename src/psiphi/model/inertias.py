@@ -10,7 +10,7 @@ import numpy as np
 from psiphi.model.places import HERE, UPRIGHT, Place, Rotation, Vector, rotate
 
 Six = tuple[float, float, float, float, float, float]
-Part = tuple[float, Vector, Six, Place]  # mass, centre of mass, inertia, and the place of their frame
+RigidPart = tuple[float, Vector, Six, Place]  # mass, centre of mass, inertia, and the place of their frame
 
 NONE: Six = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -31,7 +31,7 @@ def parallel_axis(mass: float, d: Vector) -> Six:
     return (mass * (y * y + z * z), -mass * x * y, -mass * x * z, mass * (x * x + z * z), -mass * y * z, mass * (x * x + y * y))
 
 
-def combine(parts: list[Part]) -> tuple[float, Vector, Six]:
+def combine(parts: list[RigidPart]) -> tuple[float, Vector, Six]:
     """One rigid body out of parts welded together: m = sum m_i, c = sum m_i c_i / m, I by the parallel axis theorem."""
     if len(parts) == 1 and parts[0][3] is HERE:
         return parts[0][:3]
@@ -49,7 +49,7 @@ def combine(parts: list[Part]) -> tuple[float, Vector, Six]:
     return mass, com, (xx, xy, xz, yy, yz, zz)
 
 
-def _centre(part: Part) -> Vector:
+def _centre(part: RigidPart) -> Vector:
     _, com, _, (R, p) = part
     x, y, z = rotate(R, com)
     return (x + p[0], y + p[1], z + p[2])

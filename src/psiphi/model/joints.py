@@ -31,7 +31,7 @@ from psiphi.spatial import rotations
 from psiphi.spatial.entries import along
 from psiphi.spatial.screws import Screw, Shift, Turn, add, cosine, sine, subtract
 
-Row = list  # six scalars
+MapRow = list  # six scalars
 
 
 def _flat_rate(q: list, v: list) -> list:
@@ -71,7 +71,7 @@ class JointKind:
         return self.rate is _flat_rate
 
 
-def unit(*indices: int) -> list[Row]:
+def unit(*indices: int) -> list[MapRow]:
     """Rows of the 6x6 identity: a joint map that selects coordinates."""
     return [[1.0 if i == j else 0.0 for j in range(6)] for i in indices]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from psiphi.model.inertias import Part
+from psiphi.model.inertias import RigidPart
 from psiphi.model.log import Log
 from psiphi.model.model import WORLD
 from psiphi.model.places import HERE, Place, compose
@@ -21,7 +21,7 @@ class Walk:
     joints: list[JointRecord] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
-    parts: list[list[Part]] = field(default_factory=list)
+    parts: list[list[RigidPart]] = field(default_factory=list)
     links: dict[str, tuple[int, Place]] = field(default_factory=dict)
     spots: list[tuple[JointRecord | None, LinkRecord]] = field(default_factory=list)  # the order of the frames
     fixed: dict[str, tuple[int, Place]] = field(default_factory=dict)

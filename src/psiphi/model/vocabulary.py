@@ -16,7 +16,7 @@ from psiphi.wording import misspelt, shown
 
 
 @dataclass(frozen=True)
-class Word:
+class XmlWord:
     """An element of URDF: attributes, children that may repeat, children that may not."""
 
     attributes: frozenset[str]
@@ -28,11 +28,11 @@ class Word:
         object.__setattr__(self, "children", self.many | self.once)
 
 
-def word(attributes: str = "", many: str = "", once: str = "") -> Word:
-    return Word(frozenset(attributes.split()), frozenset(many.split()), frozenset(once.split()))
+def word(attributes: str = "", many: str = "", once: str = "") -> XmlWord:
+    return XmlWord(frozenset(attributes.split()), frozenset(many.split()), frozenset(once.split()))
 
 
-VOCABULARY: dict[str, Word] = {
+VOCABULARY: dict[str, XmlWord] = {
     "robot": word(
         "name version order",
         many="link joint material loop coupling constraint loop_constraint joint_constraint",
@@ -98,7 +98,7 @@ class Speller:
             if element.children:
                 stack.extend(self._children(element, row, owner))
 
-    def _children(self, element: Element, row: Word, owner: str):
+    def _children(self, element: Element, row: XmlWord, owner: str):
         once: dict[str, Element] = {}
         for child in element.children:
             if child.tag not in row.children:
@@ -111,7 +111,7 @@ class Speller:
                 once[child.tag] = child
             yield child, child.label if child.tag in ("link", "joint") else owner
 
-    def _foreign(self, child: Element, element: Element, row: Word, owner: str) -> None:
+    def _foreign(self, child: Element, element: Element, row: XmlWord, owner: str) -> None:
         if child.tag.startswith("xacro:"):
             self._fail(child, owner, f"<{shown(child.tag)[1:-1]}> is a xacro instruction, expected plain URDF", XACRO)
         meant = misspelt(child.tag, row.children)
@@ -119,7 +119,7 @@ class Speller:
             self._fail(child, owner, f"unknown element <{child.tag}> in <{element.tag}>", f"did you mean <{meant}>?")
         self._seen(f"<{child.tag[:60]}> in <{element.tag}>", child.line)
 
-    def _attributes(self, element: Element, row: Word, owner: str) -> None:
+    def _attributes(self, element: Element, row: XmlWord, owner: str) -> None:
         for name in element.attributes:
             if name in row.attributes or name.startswith("xmlns"):
                 continue

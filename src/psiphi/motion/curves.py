@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import truth
+from psiphi.arguments import flag
 from psiphi.errors import StateError
 from psiphi.figures import blank, plain, written
 from psiphi.motion import tabulate
@@ -27,7 +27,7 @@ def plot(motion: Any, what: Any, path: str | os.PathLike[str] | None, joints: An
     """The figure; a batch shows at most eight motions."""
     known = tabulate.shapes(motion)
     drawn = _wanted(what, known)
-    truth("limits", limits, "limits=True draws the joints' limits")
+    flag("limits", limits, "limits=True draws the joints' limits")
     labels = {name: tabulate.labels(motion.info, name, known[name]) for name in drawn}
     picked = {name: _picked(name, labels[name], joints) for name in drawn}
     lines = {name: _limits(motion, name, picked[name]) for name in drawn} if limits else {}

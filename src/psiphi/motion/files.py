@@ -33,7 +33,7 @@ HEAD = 64 << 20  # bytes of events and names
 PER_LETTER = 4  # bytes that one letter of a table becomes at most: "0," is a number
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, EOFError, RecursionError, NotImplementedError)
 DAMAGED = (*DAMAGED, zipfile.BadZipFile, zlib.error, csv.Error)
-Loaded = tuple[dict[str, np.ndarray], list, dict[str, Any]]
+LoadedFile = tuple[dict[str, np.ndarray], list, dict[str, Any]]
 
 
 def save(motion: Any, path: str | os.PathLike[str]) -> None:
@@ -58,7 +58,7 @@ def a_path(given: Any) -> Path:
     return Path(os.fsdecode(given))
 
 
-def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Loaded:
+def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile:
     """(arrays, events, info) of a saved trajectory."""
     source, most = a_path(path), whole("max_bytes", max_bytes)
     reader = {".npz": _read_npz, ".csv": _read_csv}.get(source.suffix.lower())
@@ -124,7 +124,7 @@ def _write_npz(motion: Any, path: Path, _: Path) -> None:
         np.savez(file, head=head, **arrays)
 
 
-def _read_npz(path: Path, most: int) -> Loaded:
+def _read_npz(path: Path, most: int) -> LoadedFile:
     """Nothing is unpacked before all sizes are known: those of the box, and those the arrays claim."""
     with zipfile.ZipFile(path) as box:
         members = {info.filename.removesuffix(".npy"): info for info in box.infolist()}
@@ -175,7 +175,7 @@ def _crc(path: Path) -> int:
     return crc
 
 
-def _read_csv(path: Path, most: int) -> Loaded:
+def _read_csv(path: Path, most: int) -> LoadedFile:
     _within(PER_LETTER * path.stat().st_size, most, path)
     crc, rest = _crc(path), sidecar(path)
     head: dict[str, Any] = {}
@@ -197,7 +197,7 @@ def _read_csv(path: Path, most: int) -> Loaded:
     return _beside(numbers, head) if head else _by_header(names, numbers)
 
 
-def _beside(numbers: np.ndarray, head: dict[str, Any]) -> Loaded:
+def _beside(numbers: np.ndarray, head: dict[str, Any]) -> LoadedFile:
     """The table of a motion, by what stands beside it."""
     batch = tuple(int(n) for n in head["batch"])
     numbers = numbers[:, 1:] if batch else numbers
@@ -206,7 +206,7 @@ def _beside(numbers: np.ndarray, head: dict[str, Any]) -> Loaded:
     return {"t": t} | tabulate.split(table[..., 1:], head["shapes"]), head["events"], head["info"]
 
 
-def _by_header(names: list[str], numbers: np.ndarray) -> Loaded:
+def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
     """Any table with the columns t, q:..., v:...; others of a motion (tau:..., energy) where there are some."""
     columns: dict[str, list[int]] = {}
     for k, name in enumerate(names):

@@ -169,15 +169,15 @@ def _U_ring(atoms: Any) -> list[Matrix]:
 
 
 def frames(atoms: Any, x: FrameLetter) -> Matrix:
-    """dB/dt: B turns with the link where its frames are in world axes; B(frames in their own axes) is constant."""
+    """-B diag(w~, w~), w the spin of each frame's link in the axes of B: dB/dt where these are the world's; where they are the
+    frames' own, what the inertial derivative adds."""
     B = atoms.frames(x.of)
-    if x.axes == "frame":
-        return np.zeros_like(B)
     out = np.zeros_like(B)
     for i, frame in enumerate(map(atoms.model.frame, x.frames)):
         if frame.body != WORLD:
             rows, cols = slice(6 * frame.body, 6 * frame.body + 6), slice(6 * i, 6 * i + 6)
-            w = atoms.rotations[frame.body] @ atoms.velocities[frame.body][..., :3, None]  # the link's spin in world axes
+            axes = frame.pose.rotation.T if x.axes == "frame" else atoms.rotations[frame.body]
+            w = axes @ atoms.velocities[frame.body][..., :3, None]
             turn, zero = skew(w[..., 0]), np.zeros((*atoms.lead, 3, 3))
             both = np.concatenate([np.concatenate([turn, zero], -1), np.concatenate([zero, turn], -1)], -2)
             out[..., rows, cols] = -B[..., rows, cols] @ both

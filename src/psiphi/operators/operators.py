@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
@@ -145,3 +146,8 @@ def is_chain(model: Model) -> bool:
     """Does every body carry at most one other?"""
     inner = [parent for parent in model.parent if parent >= 0]
     return model.embedding is None and len(inner) == len(set(inner))
+
+
+def frame_places(s: Operators, frames: Sequence[str]) -> dict[str, Expression]:
+    """E_0 phi B = [R, p~ R; 0, R] in the frames' own axes, [1, p~; 0, 1] in the world's: where wrenches come from."""
+    return {"R": s.E_0 @ s.phi @ s.B(*frames, axes="frame"), "p": s.E_0 @ s.phi @ s.B(*frames)}

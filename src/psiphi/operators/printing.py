@@ -88,7 +88,8 @@ class Python(Notation):
     def _call(self, x: Letter) -> str:
         if isinstance(x, FrameLetter):
             axes = f", axes={x.axes!r}" if x.axes != "world" else ""
-            return f"B({', '.join(map(repr, x.frames))}{axes})" + (".dot()" if x.rate else "")
+            rate = ".dot()" if x.axes == "world" else ".dot('inertial')"
+            return f"B({', '.join(map(repr, x.frames))}{axes})" + rate * x.rate
         if isinstance(x, VectorLetter):
             return f"vector({x.word!r}, {x.space!r})" if x.given else x.word
         if isinstance(x, FormLetter):

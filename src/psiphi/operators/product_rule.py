@@ -11,10 +11,10 @@ from fractions import Fraction
 from psiphi.operators.letters import Letter
 from psiphi.operators.terms import Term, adjoint, product, scaled, total
 
-Rule = Callable[[Letter], Term | None]  # the derivative of a letter without its star; None: zero
+LetterRule = Callable[[Letter], Term | None]  # the derivative of a letter without its star; None: zero
 
 
-def differentiated(term: Term, rule: Rule) -> Term | None:
+def differentiated(term: Term, rule: LetterRule) -> Term | None:
     """The derivative of a term; None where it is zero."""
     if term.op == "letter":
         x = term.args[0]

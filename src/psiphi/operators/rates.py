@@ -2,7 +2,8 @@
 the product rule (`product_rule.py`).
 
 Local derivatives are of components in body axes; DX/Dt, the inertial one (also in body axes), adds ω̃ X for rows over
-links and -X ω̃ for columns over links: [ω̃, X] for an operator from links to links. With V_d = H* v, Ω_δ = V_d ×*.
+links and -X ω̃ for columns over links: [ω̃, X] for an operator from links to links. Frames in axes of their own turn, too: there
+it adds Ḃ, which is dB/dt of frames in world axes. With V_d = H* v, Ω_δ = V_d ×*.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ FRAMES = ("local", "inertial")
 def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
     """d/dt of an expression along the motion of the robot: an expression again, with the same spaces.
 
-    frame="inertial" gives DX/Dt in body axes. A vector x becomes x_dot, a symbol X becomes X_dot; those named in `held` are
-    constant. Operators made of velocities (spin, gyro, Ω_δ, the bias vectors) would need accelerations: they are refused.
+    frame="inertial" gives DX/Dt in body axes, and in those of frames. A vector x becomes x_dot, a symbol X becomes X_dot; those
+    named in `held` are constant. Operators made of velocities (spin, gyro, Ω_δ, the bias vectors) would need accelerations:
+    they are refused.
 
     >>> str(time_derivative(_s.phi)), str(time_derivative(_s.M, "inertial"))
     ('φ ℰ_φ Ω_δ φ', 'ω̃ M - M ω̃')
@@ -84,7 +86,7 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
     if not isinstance(frame, str) or frame not in FRAMES:
         raise StateError(f"frame is {shown(frame)}, expected 'local' or 'inertial'", "leave it out for body axes")
     names = _names(held, expression)
-    parts = [differentiated(expression.term, lambda x: _named(x, names))]
+    parts = [differentiated(expression.term, lambda x: _named(x, names, frame == "inertial"))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
         if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
@@ -113,12 +115,12 @@ def _names(held: str | Collection[str], expression: Expression) -> frozenset[str
 
 
 @lru_cache(maxsize=4096)
-def _named(x: Letter, held: frozenset[str]) -> Term | None:
+def _named(x: Letter, held: frozenset[str], inertial: bool) -> Term | None:
     if x in RATES:
         value = RATES[x].value
         return None if value is None else value.term
     if isinstance(x, FrameLetter) and not x.rate:
-        return None if x.axes == "frame" else of_letter(rate_letter(x))
+        return of_letter(rate_letter(x)) if inertial or x.axes == "world" else None
     if isinstance(x, VectorLetter) and x.given:
         return None if x.word in held else of_letter(vector_letter(f"{x.word}_dot", x.space))
     if isinstance(x, SymbolLetter):

@@ -32,7 +32,7 @@ from psiphi.operators.letters import (
 )
 from psiphi.operators.terms import Term
 
-Value = str | int | None  # FORCE or MOTION; a number of frames, 0 when it is open; or nothing known yet
+SideValue = str | int | None  # FORCE or MOTION; a number of frames, 0 when it is open; or nothing known yet
 
 
 class End(NamedTuple):
@@ -48,7 +48,7 @@ class End(NamedTuple):
 class Clash(Exception):
     """Two ends that cannot be one: what stands at each."""
 
-    def __init__(self, left: Value, right: Value):
+    def __init__(self, left: SideValue, right: SideValue):
         self.left, self.right = left, right
 
 
@@ -64,9 +64,9 @@ class Unknowns:
     """Ends known to be equal or dual, as a forest: each unknown's `above` and whether it is its dual; roots have values."""
 
     above: list[End] = field(default_factory=list)
-    values: list[Value] = field(default_factory=list)
+    values: list[SideValue] = field(default_factory=list)
 
-    def new(self, value: Value = None) -> End:
+    def new(self, value: SideValue = None) -> End:
         self.above.append(End(len(self.above)))
         self.values.append(value)
         return self.above[-1]
@@ -77,7 +77,7 @@ class Unknowns:
             dual, end = dual != up.dual, up
         return End(end.unknown, dual)
 
-    def value(self, end: End) -> Value:
+    def value(self, end: End) -> SideValue:
         root = self.root(end)
         value = self.values[root.unknown]
         return DUAL[value] if root.dual and isinstance(value, str) else value
@@ -102,12 +102,12 @@ class Ends:
     """What is known of a term: what it `gives` and `takes` (None: a space without sides), and its vectors by name: their
     space, and the end that says their side or their frames."""
 
-    unknowns: tuple[Value, ...]
+    unknowns: tuple[SideValue, ...]
     gives: End | None
     takes: End | None
     vectors: tuple[tuple[str, str, End | None], ...]
 
-    def value(self, end: End | None) -> Value:
+    def value(self, end: End | None) -> SideValue:
         if end is None:
             return None
         value = self.unknowns[end.unknown]
@@ -118,7 +118,7 @@ class Ends:
         return str(self.value(end) or (MOTION if end.dual else FORCE))
 
     @property
-    def given(self) -> dict[str, Value]:
+    def given(self) -> dict[str, SideValue]:
         """The side or the frames of every vector, by name."""
         return {name: self.value(end) for name, _, end in self.vectors}
 
@@ -155,7 +155,7 @@ class _Work:
 
     def close(self, gives: End | None, takes: End | None) -> Ends:
         """The ends, with unknowns numbered by first use."""
-        values: list[Value] = []
+        values: list[SideValue] = []
         numbers: dict[int, int] = {}
 
         def named(end: End | None) -> End | None:

@@ -23,7 +23,7 @@ from psiphi.rewriting.budget import spend
 from psiphi.rewriting.rules import Rule, Rules
 
 PRINTED = {step: path for path, step in STEPS.items()}  # φ(j+1,j), ψ(j+1,j)
-Point = Callable[[Index], Index]
+IndexMap = Callable[[Index], Index]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Path:
         return f"{notation.letter(self.letter.T if self.starred else self.letter)[0]}({self.high},{self.low})"
 
 
-def moved(x: Factor, to: Point) -> Factor:
+def moved(x: Factor, to: IndexMap) -> Factor:
     """A factor with other indices."""
     if isinstance(x, At):
         return At(x.letter, to(x.at))
@@ -88,7 +88,7 @@ def substituted(p: Mapping[Factors, Fraction], name: str, by: Index) -> Blockwis
     return total
 
 
-def put(name: str, by: Index) -> Point:
+def put(name: str, by: Index) -> IndexMap:
     return lambda x: by + x.up if x.name == name else x
 
 

@@ -16,7 +16,7 @@ from psiphi.operators.printing import UNICODE
 from psiphi.operators.terms import Term, adjoint, product, scaled, total
 from psiphi.rewriting.book import MOVE, rows
 
-Found = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
+FoundMove = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
 Inverse = Callable[[Term], tuple[Term, str] | None]
 LIMIT = 40
 
@@ -45,7 +45,7 @@ def moves(expression: Expression, inverse: Inverse) -> list[Move]:
     return done
 
 
-def _move(term: Term, inverse: Inverse) -> Found:
+def _move(term: Term, inverse: Inverse) -> FoundMove:
     if term.op == "inverse":
         known = inverse(term.args[0])
         return (known[0], f"{UNICODE.text(term)} → {UNICODE.text(known[0])}", known[1]) if known else None
@@ -59,7 +59,7 @@ REBUILD = {"product": product, "sum": total, "scale": scaled, "adjoint": adjoint
 PATTERNS = [(a.term.args, b.term, x.source) for x in rows(MOVE) for a, b in ((x.lhs, x.rhs), (x.lhs.T, x.rhs.T))]
 
 
-def _in_product(factors: tuple[Term, ...]) -> Found:
+def _in_product(factors: tuple[Term, ...]) -> FoundMove:
     """A product the book knows, as it stands; else one that comes about within a sum."""
     for pattern, result, source in PATTERNS:
         n = len(pattern)

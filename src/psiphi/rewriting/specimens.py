@@ -11,14 +11,14 @@ from psiphi.model.builder import Builder
 from psiphi.model.joints import JOINTS
 from psiphi.model.model import Model
 
-Tree = tuple[tuple[str, str, str], ...]  # body, parent, joint
-ARMS: Tree = (
+SpecimenTree = tuple[tuple[str, str, str], ...]  # body, parent, joint
+ARMS: SpecimenTree = (
     ("base", "world", "revolute"),
     ("left", "base", "universal"),
     ("right", "base", "prismatic"),
     ("tip", "left", "spherical"),
 )
-LONG_ARMS: Tree = (
+LONG_ARMS: SpecimenTree = (
     *ARMS,
     ("finger", "tip", "revolute"),
     ("nail", "finger", "helical"),
@@ -28,7 +28,7 @@ LONG_ARMS: Tree = (
 
 
 @lru_cache(maxsize=16)
-def specimen(frames: tuple[str, ...] = (), tree: Tree = ARMS) -> Model:
+def specimen(frames: tuple[str, ...] = (), tree: SpecimenTree = ARMS) -> Model:
     """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
     made, rng = Builder("specimen"), np.random.default_rng(4)
     for name, parent, kind in tree:

@@ -105,7 +105,7 @@ class Unfolding:
             return _factors(word, places, pinned)
         return self._between(_factors(word, places, {**pinned, free[0]: self.i}), lows, stops, x)
 
-    def _pinned(self, places: list[Place], x: BlockAt) -> dict[int, Index] | None:
+    def _pinned(self, places: list[WordPlace], x: BlockAt) -> dict[int, Index] | None:
         """The bodies that the ends of a block name; None where these cannot be: there is no block."""
         ends = [(places[0], x.row), (places[-1], x.col)]
         pinned: dict[int, Index] = {}
@@ -159,12 +159,12 @@ def _unknown(order: Order, what: str, a: Index, b: Index) -> StateError:
     return StateError(f"{what}: {given} how {a} and {b} stand", f"say it: where={a.name} > {b.name}, or {b.name}.meets(...)")
 
 
-Place = tuple[int, int]  # a body of its own, and how many steps further in
+WordPlace = tuple[int, int]  # a body of its own, and how many steps further in
 
 
-def _places(word: Word, x: BlockAt) -> tuple[list[Place], list[tuple[Place, Place]]]:
+def _places(word: Word, x: BlockAt) -> tuple[list[WordPlace], list[tuple[WordPlace, WordPlace]]]:
     """Where each letter begins and ends: bodies by number, offset; and the paths between them (high, low)."""
-    places: list[Place] = [(0, 0)]
+    places: list[WordPlace] = [(0, 0)]
     paths: list[tuple[int, int, int]] = []  # positions of high and low, and what is added to low
     for t, name in enumerate(word):
         g, up = places[-1]
@@ -189,7 +189,7 @@ def _places(word: Word, x: BlockAt) -> tuple[list[Place], list[tuple[Place, Plac
     return places, ways
 
 
-def _factors(word: Word, places: list[Place], pinned: Mapping[int, Index]) -> Factors:
+def _factors(word: Word, places: list[WordPlace], pinned: Mapping[int, Index]) -> Factors:
     made = []
     for t, name in enumerate(word):
         before, after = (pinned[g] + up for g, up in places[t : t + 2])

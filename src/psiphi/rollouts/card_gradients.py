@@ -24,11 +24,11 @@ from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.on_cards import CardPlace, CardRunner
 from psiphi.rollouts.parts import trace
 from psiphi.runtime.launching import SIZE, one_kind, views_of
-from psiphi.sweeps.program import PARAMETERS, Argument
+from psiphi.sweeps.program import Argument
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
-Places = dict[str, CardPlace]
-Piece = tuple[int, int, list[CardPlace]]  # steps a ... b, and where the states that they begin with are
+CardPlaces = dict[str, CardPlace]
+CardPiece = tuple[int, int, list[CardPlace]]  # steps a ... b, and where the states that they begin with are
 Advance = Callable[[list[CardPlace], int, int, int, list[CardPlace]], None]  # from a state, at step, steps, every, results
 
 
@@ -66,12 +66,6 @@ class CardSensitivity:
         """How many numbers a place has."""
         return self.runner.plant.nv if name == "tau" else np.shape(self.runner.numbers[name])[-1]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
-        fixed = (name for name in self.plan.given if name in ("tau", PARAMETERS) or name.startswith("law."))
-        return (*fixed, *(name for name in self.plan.tables if name == "tau"))
-
     def back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, Any]:
         """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none."""
         machine = Backwards(self.machine, names)
@@ -98,9 +92,9 @@ class CardSensitivity:
         machine: Backwards | Curving,
         names: tuple[str, ...],
         held: dict[str, int],
-        pieces: Iterator[Piece],
+        pieces: Iterator[CardPiece],
         weights: Mapping[str, Any],
-        dots: Places,
+        dots: CardPlaces,
     ) -> dict[str, Any]:
         """What reversed steps leave: what they hold on to, (*batch, n), and what they give anew, (*batch, steps, n). Behind q
         and v a piece may have what these change by; `dots` are the changes of the other places."""
@@ -157,12 +151,12 @@ class CardSensitivity:
 
     def along(self, changes: Mapping[str, Any]) -> tuple[Any, Any]:
         """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
-        machine = CardAlong(self.machine, names := tuple(name for name in self.names if name in changes))
+        machine = CardAlong(self.machine, names := tuple(name for name in self.plan.slopes if name in changes))
         made = self._beside(machine, self._changes(names, changes), 1 + self.steps // self.every)
         dq, dv = (self.runner.ready(array) for array, _ in made)
         return dq, dv
 
-    def _changes(self, names: tuple[str, ...], changes: Mapping[str, Any]) -> Places:
+    def _changes(self, names: tuple[str, ...], changes: Mapping[str, Any]) -> CardPlaces:
         """The changes of the state and of these places; zero where none is given."""
         row = {name: self.runner.zeros(size) for name, size in self.sizes.items()}
         row |= {name: self.runner.zeros(self.size(name)) for name in names}
@@ -172,7 +166,7 @@ class CardSensitivity:
             row[name] = self._place(x, f"the change of {name}", shape, whole=False)
         return row
 
-    def _beside(self, machine: CardAlong, row: Places, rows: int) -> list[tuple[Any, CardPlace]]:
+    def _beside(self, machine: CardAlong, row: CardPlaces, rows: int) -> list[tuple[Any, CardPlace]]:
         """(dq, dv) of all samples."""
         r = self.runner
         values = [r.empty(1, size) for size in self.sizes.values()]  # of the motion itself, once more
@@ -186,7 +180,14 @@ class CardSensitivity:
         self.runner.advance(first[0], first[1], start, steps, every, out)
 
     def _advance_beside(
-        self, machine: CardAlong, row: Places, first: list[CardPlace], start: int, steps: int, every: int, out: list[CardPlace]
+        self,
+        machine: CardAlong,
+        row: CardPlaces,
+        first: list[CardPlace],
+        start: int,
+        steps: int,
+        every: int,
+        out: list[CardPlace],
     ) -> None:
         """The same with what it changes by."""
         r = self.runner
@@ -211,7 +212,7 @@ class CardSensitivity:
         if a < b:
             yield a, b, [nothing[name] for name in STATE]
 
-    def _pieces(self, states: list[CardPlace], advance: Advance) -> Iterator[Piece]:
+    def _pieces(self, states: list[CardPlace], advance: Advance) -> Iterator[CardPiece]:
         """The last first, of samples of q and v, or of these and what they change by."""
         if self.every == 1:
             yield from [(0, self.steps, states)] if self.steps else []
@@ -219,7 +220,7 @@ class CardSensitivity:
         for k in reversed(range(self.steps // self.every)):
             yield from self._again([place.at(k) for place in states], advance, k * self.every, (k + 1) * self.every)
 
-    def _again(self, first: list[CardPlace], advance: Advance, a: int, b: int, depth: int = 0) -> Iterator[Piece]:
+    def _again(self, first: list[CardPlace], advance: Advance, a: int, b: int, depth: int = 0) -> Iterator[CardPiece]:
         """The steps a ... b once more from a state: all of them, or some checkpoints and then what lies between. What one
         stretch is done with, the next one overwrites: on a stream work is in order."""
         r, sizes = self.runner, [*self.sizes.values()] * (len(first) // 2)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from psiphi.compiler.passes import Ready
-from psiphi.compiler.source import Request
-from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.rollouts.parts import trace
@@ -21,8 +21,10 @@ from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
 
 SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "q_dot": "nq", "v": "nv"}
-Law = Callable[..., Any]
-LAWS: dict[str, tuple[str, tuple[str, ...], Callable[[Manifold], Law]]] = {  # the result's size, the arguments, the law
+CoordinateRule = Callable[..., Any]
+LAWS: dict[
+    str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]]
+] = {  # the result's size, the arguments, the law
     "integrate": ("nq", ("q", "v", "dt"), lambda m: lambda q, v, dt: m.exp(m.unit(q), dt * v)),
     "difference": ("nv", ("q0", "q1"), lambda m: lambda q0, q1: m.log(q0, q1)),
     "rate": ("nq", ("q", "v"), lambda m: lambda q, v: m.rate(m.unit(q), v)),
@@ -37,8 +39,6 @@ class CoordinateLaw(Ready):
 
     model: Model
     law: str
-    rods: bool = True
-    columns: str = ""
 
     @property
     def equation(self) -> str:
@@ -57,8 +57,4 @@ class CoordinateLaw(Ready):
 
 def function(robot: Any, law: str) -> Differentiable:
     """The compiled law of a robot."""
-    request = Request(law, (sources(ROOMS),))
-    key = request.name, request.frames, ""
-    if key not in robot._functions:
-        robot._functions[key] = Differentiable(request, CoordinateLaw(robot._model, law))
-    return robot._functions[key]
+    return ready(robot._functions, law, partial(CoordinateLaw, robot._model, law), sources(ROOMS))

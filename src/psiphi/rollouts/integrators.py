@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.law import Rule, Values, reads
+from psiphi.control.law import LawRule, Values, reads
 from psiphi.control.losses import slope
 from psiphi.control.pulling import firmness
 from psiphi.control.transmitting import SWITCHES, steepness
@@ -145,7 +145,7 @@ def moved_apart(m: Manifold, Q, W, U, u, firm, h) -> Values:
     return {"Q": q, "q": q}
 
 
-METHODS: dict[str, tuple[Rule | int | str, ...]] = {  # a number: the dynamics, at that many half steps; "u": u of v alone
+METHODS: dict[str, tuple[LawRule | int | str, ...]] = {  # a number: the dynamics, at that many half steps; "u": u of v alone
     "euler": (0, faster, "u", moved),
     "implicit": (0, turning, predicted, 2, corrected, "u", moved_between),
     "midpoint": (0, half_faster, "u", half_moved, 1, half_faster, "u", moved, faster),
@@ -219,22 +219,22 @@ G_HEUN = -2.0 * GAMMA["implicit"]
 G21, G31, G41, G32, G42 = -0.25, 0.21875, 0.0625, -0.71875, -0.0625  # gamma_ij of four stages
 ORDER = {"euler": 1, "implicit": 2, "midpoint": 2, "rk4": 3, "lie": 3}  # where losses or springs are implicit
 
-Rules = tuple[tuple[Rule, ...], ...]  # after each evaluation
-_FOUR: Rules = (resisting, braked_first), (resisting, braked_second), (braked_third,)
-BRAKES: dict[str, Rules] = {
+StepRules = tuple[tuple[LawRule, ...], ...]  # after each evaluation
+_FOUR: StepRules = (resisting, braked_first), (resisting, braked_second), (braked_third,)
+BRAKES: dict[str, StepRules] = {
     "euler": (),
     "implicit": ((resisting, braked),),
     "midpoint": ((renewed,),),
     "rk4": _FOUR,
     "lie": _FOUR,
 }
-_FIRM_FOUR: Rules = (
+_FIRM_FOUR: StepRules = (
     (springing, braked_first, lagged_first),
     (springing, braked_second, lagged_second),
     (springing, braked_third, lagged_third),
     (springing,),
 )
-FIRM_BRAKES: dict[str, Rules] = {
+FIRM_BRAKES: dict[str, StepRules] = {
     "euler": (),
     "implicit": ((springing, braked, lagged), (springing,)),
     "midpoint": ((renewed_firmly,),),
@@ -266,17 +266,17 @@ def hindrance(push: Any, v: Any = None, F: Any = None) -> Any:
     return push if F is None else push + F * v
 
 
-def course(method: str, implicit: bool, firm: bool = False) -> list[Rule | int | str]:
+def course(method: str, implicit: bool, firm: bool = False) -> list[LawRule | int | str]:
     """A step: rules and evaluations in order."""
     brakes = iter((FIRM_BRAKES if firm else BRAKES)[method] if implicit else ())
-    out: list[Rule | int | str] = []
+    out: list[LawRule | int | str] = []
     for item in (FIRM if firm else METHODS)[method]:
         out.append(item)
         out += next(brakes, ()) if isinstance(item, int) else ()
     return out
 
 
-def rules(method: str, implicit: bool = False, firm: bool = False) -> list[Rule]:
+def rules(method: str, implicit: bool = False, firm: bool = False) -> list[LawRule]:
     """What a method does between evaluations."""
     return [item for item in course(method, implicit, firm) if callable(item)]
 

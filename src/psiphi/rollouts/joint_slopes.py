@@ -8,13 +8,13 @@ bracket     -ad_v: T(q) (δ' - δv) = d rate(q, v)[T δ] - d rate(q, δ)[T v], s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from psiphi.compiler.passes import Ready
-from psiphi.compiler.source import Request
-from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.model import Model
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
@@ -34,8 +34,6 @@ class SlopedLaw(Ready):
     model: Model
     number: int
     law: str
-    rods: bool = True
-    columns: str = ""
 
     @property
     def row(self) -> Any:
@@ -99,8 +97,5 @@ def function(robot: Any, number: int, law: str) -> Differentiable:
     """The compiled law of a joint of a robot; joints of one kind share it."""
     joint = robot.manifold.bent[number]
     own = f"compound {number}" if joint.kind == "compound" else joint.kind
-    request = Request(f"{law} of {own}, sloped", (sources(ROOMS),))
-    key = request.name, request.frames, ""
-    if key not in robot._functions:
-        robot._functions[key] = Differentiable(request, SlopedLaw(robot._model, number, law))
-    return robot._functions[key]
+    made = partial(SlopedLaw, robot._model, number, law)
+    return ready(robot._functions, f"{law} of {own}, sloped", made, sources(ROOMS))

@@ -29,7 +29,7 @@ from psiphi.functions.differentiable import Differentiable
 from psiphi.rollouts import joint_slopes
 from psiphi.rollouts.integrators import course
 from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state, seconds
-from psiphi.runtime.launching import one_kind, views_of
+from psiphi.runtime.launching import looked_at
 from psiphi.sweeps.program import Argument
 
 Pair = tuple[Any, Any]
@@ -71,8 +71,7 @@ def _theirs(robot: Any, values: Sequence[Any], dt: Any) -> tuple[list[Any], Any]
     asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
     like = next(x for x in given if is_foreign(x))
     if any(map(on_card, given)) and not any(map(is_traced, given)):
-        seen = [x.detach() if hasattr(x, "detach") else x for x in given]
-        one_kind(NAME, asked.inputs, views_of(NAME, asked.inputs, seen), None)
+        looked_at(NAME, asked.inputs, given)
     m, kind = mathematics(like), str(like.dtype).removeprefix("torch.")
     for i, x in enumerate(given):
         given[i] = x = x if is_foreign(x) else m.asarray(numbers(asked, i, x).astype(kind))

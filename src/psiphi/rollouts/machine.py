@@ -82,6 +82,12 @@ class Recipe:
         return ("q", "v", "h", *brakes, *map(place, (*self.keeps, *(() if self.timed else self.law.followed))))
 
     @property
+    def slopes(self) -> tuple[str, ...]:
+        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
+        fixed = (name for name in self.given if name in ("tau", PARAMETERS) or name.startswith("law."))
+        return (*fixed, *(name for name in self.tables if name == "tau"))
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """Packed every step: what is followed, by name and half step."""
         return tuple(place(name, j) for j in range(self.times) for name in self.law.followed) if self.timed else ()

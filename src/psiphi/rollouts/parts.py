@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from psiphi.control.law import Rule, Values, reads
+from psiphi.control.law import LawRule, Values, reads
 from psiphi.control.losses import opposed
 from psiphi.control.torques import within
 from psiphi.control.transmitting import SWITCHES
@@ -42,7 +42,7 @@ def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> Stra
     return Straight(Program(name, inputs, outputs, ()), tape, stores)
 
 
-def ruled(m: Manifold, rule: Rule, sizes: dict[str, int] | None = None) -> Straight:
+def ruled(m: Manifold, rule: LawRule, sizes: dict[str, int] | None = None) -> Straight:
     """The tape of a rule of an integrator or a law."""
     name = getattr(rule, "__name__", type(rule).__name__)
     return trace(name, sizes or sizes_of(m, reads(rule)), partial(rule, m))

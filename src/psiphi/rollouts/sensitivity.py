@@ -6,8 +6,8 @@ the next run again, as many at once as fit into ROOM, from checkpoints in betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from psiphi.closed.implicit import ranks
 from psiphi.control.plant import Plant
 from psiphi.errors import SingularError
 from psiphi.rollouts.curving import Curving
-from psiphi.rollouts.differentiated import STATE, Along, Backwards
+from psiphi.rollouts.differentiated import STATE, Along, Backwards, DifferentiatedMachine
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import Careful
 from psiphi.rollouts.runner import Arrays, compiled
@@ -25,7 +25,10 @@ from psiphi.sweeps.program import PARAMETERS
 
 SEEN = 32  # states of a closed chain's motion that are looked at
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
-Piece = tuple[int, int, np.ndarray, np.ndarray]  # steps a ... b, and the states (B, b - a, n) they begin with
+RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
+Advance = Callable[
+    [Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None
+]  # from a state, at step, steps, every, results
 
 
 class Sensitivity:
@@ -55,44 +58,18 @@ class Sensitivity:
                 x[self.rough] = np.nan
         return dict(found)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
-        fixed = (name for name in self.plan.given if name in ("tau", PARAMETERS) or name.startswith("law."))
-        return (*fixed, *(name for name in self.plan.tables if name == "tau"))
-
     def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
         """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
-        names = self._with_places(self.names)
-        code = compiled(self.plant.given, self.plan, Backwards, names)
-        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
-        rows = [name for name in names if name in self.plan.tables]
-        bar = {name: np.zeros((self.runner.count, 1, n)) for name, n in sizes.items() if name not in rows}
-        table = {name: np.empty((self.runner.count, self.steps, sizes[name])) for name in rows}
-        for a, b, q, v in self._pieces():
-            tables = self.drive.tables(self.plan, a, b - a, self.runner.dt)
-            each = [q, v, *(self.runner.table(tables[name]) for name in self.plan.tables)]
-            each += [self._weights(w, a, b) for w in (q_weight, v_weight)]
-            ends = {name: np.empty_like(x) for name, x in bar.items()}
-            out = [_in_place(x, b - a) for x in ends.values()] + [x[:, a:b][:, ::-1] for x in table.values()]
-            given = [self.runner.given[name] for name in self.plan.given if name not in STATE]
-            code.run([*given, *bar.values(), *(x[:, ::-1] for x in each), *out], b - a, 1)
-            bar = ends
-        bar["q"] = bar["q"] + q_weight[:, :1]
-        bar["v"] = bar["v"] + v_weight[:, :1]
-        return self._sound(self._gathered({name: x[:, 0] for name, x in bar.items()}) | table)
+        names, weights = self._with_places(self.plan.slopes), (q_weight, v_weight)
+        pieces = self._pieces((self.q, self.v), self._advance)
+        found = self._reversed(Backwards, names, self._held(names), pieces, weights, {})
+        found |= {name: found[name] + w[:, 0] for name, w in zip(STATE, weights, strict=True)}
+        return self._sound(self._gathered(found))
 
     def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
         """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
         changes = self._spread(changes)
-        beside = Beside(self, self._with_places(tuple(name for name in self.names if name in changes)), changes)
-        found = tuple(np.empty_like(x) for x in (self.q, self.v))
-        for room, name in zip(found, STATE, strict=True):
-            room[:, 0] = changes[name]
-        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in (self.q, self.v)]
-        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
-        if self.steps and self.runner.count:
-            beside.run([x[:, :1] for x in (self.q, self.v, *found)], 0, self.steps, self.every, out)
+        found = self._beside(self._with_places(tuple(name for name in self.plan.slopes if name in changes)), changes)
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
 
     def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -102,28 +79,82 @@ class Sensitivity:
         if whole and (ranks(system._over_samples().constraint_jacobian(self.q)) < whole).any():
             cause = "this motion has no second derivatives: constraints follow from others"
             raise SingularError(cause, "use a kind of loop without rows to spare, or take differences of gradients")
-        names, changes = self._with_places(self.names), self._spread(changes)
-        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
-        rows, count = [name for name in names if name in self.plan.tables], self.runner.count
+        names, changes, count = self._with_places(self.plan.slopes), self._spread(changes), self.runner.count
         for name in (*STATE, *names):
-            shape = (count, self.steps, sizes[name]) if name in rows else (count, sizes[name])
-            changes[name] = np.broadcast_to(changes.get(name, 0.0), shape)
-        beside, code = Beside(self, names, changes), compiled(self.plant.given, self.plan, Curving, names)
-        state = {name: np.zeros((count, 1, sizes[name])) for name in STATE}  # gradients that go on; what they change by:
-        turn = {name: np.zeros((count, 1, n)) for name, n in sizes.items() if name not in rows}
-        table = {name: np.empty((count, self.steps, sizes[name])) for name in rows}
-        for a, b, *states in beside.pieces(ROOM):
+            shape = (self.steps, self._size(name)) if name in self.plan.tables else (self._size(name),)
+            changes[name] = np.broadcast_to(changes.get(name, 0.0), (count, *shape))
+        moved = self._beside(names, changes)
+        pieces = self._pieces((self.q, self.v, *moved), partial(self._advance_beside, names, changes))
+        held = {f"{name}_bar": self._size(name) for name in STATE} | self._held(names)
+        found = self._reversed(Curving, names, held, pieces, (q_weight, v_weight), changes)
+        return self._sound(self._gathered({name: x for name, x in found.items() if name not in ("q_bar", "v_bar")}))
+
+    def _held(self, names: tuple[str, ...]) -> dict[str, int]:
+        """What goes on from step to step: by the state, and by places that stay the same."""
+        return {name: self._size(name) for name in (*STATE, *names) if name not in self.plan.tables}
+
+    def _reversed(
+        self,
+        kind: type[DifferentiatedMachine],
+        names: tuple[str, ...],
+        held: dict[str, int],
+        pieces: Iterator[RunPiece],
+        weights: Sequence[np.ndarray],
+        changes: Mapping[str, np.ndarray],
+    ) -> dict[str, np.ndarray]:
+        """What reversed steps leave: what they hold on to, (B, n), and what they give anew, (B, steps, n). Behind q and v a
+        piece may have what these change by; `changes` are those of the other places."""
+        code, count = compiled(self.plant.given, self.plan, kind, names), self.runner.count
+        rows = [name for name in names if name in self.plan.tables]
+        bar = [np.zeros((count, 1, n)) for n in held.values()]
+        table = {name: np.empty((count, self.steps, self._size(name))) for name in rows}
+        given = [self.runner.given[name] for name in self.plan.given if name not in STATE]
+        given += [changes[name][:, None] for name in names if name in changes and name not in rows]
+        for a, b, states in pieces:
             tables = self.drive.tables(self.plan, a, b - a, self.runner.dt)
             each = [*states[:2], *(self.runner.table(tables[name]) for name in self.plan.tables)]
-            each += [self._weights(w, a, b) for w in (q_weight, v_weight)]
-            each += [*states[2:], *(changes[name][:, a:b] for name in rows)]
-            ends = [np.empty_like(x) for x in (*state.values(), *turn.values())]
+            each += [self._weights(w, a, b) for w in weights]
+            each += [*states[2:], *(changes[name][:, a:b] for name in rows if name in changes)]
+            ends = [np.empty_like(x) for x in bar]
             out = [_in_place(x, b - a) for x in ends] + [x[:, a:b][:, ::-1] for x in table.values()]
-            given = [self.runner.given[name] for name in self.plan.given if name not in STATE]
-            given += [changes[name][:, None] for name in names if name not in rows]
-            code.run([*given, *state.values(), *turn.values(), *(x[:, ::-1] for x in each), *out], b - a, 1)
-            state, turn = dict(zip(state, ends[:2], strict=True)), dict(zip(turn, ends[2:], strict=True))
-        return self._sound(self._gathered({name: x[:, 0] for name, x in turn.items()}) | table)
+            code.run([*given, *bar, *(x[:, ::-1] for x in each), *out], b - a, 1)
+            bar = ends
+        return {name: x[:, 0] for name, x in zip(held, bar, strict=True)} | table
+
+    def _beside(self, names: tuple[str, ...], changes: Mapping[str, np.ndarray]) -> Arrays:
+        """(dq, dv) of all samples: the motion once more, with what it changes by."""
+        found = tuple(np.empty_like(x) for x in (self.q, self.v))
+        for room, name in zip(found, STATE, strict=True):
+            room[:, 0] = changes[name]
+        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in found]
+        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
+        if self.steps and self.runner.count:
+            first = [x[:, 0] for x in (self.q, self.v, *found)]
+            self._advance_beside(names, changes, first, 0, self.steps, self.every, out)
+        return found
+
+    def _advance(self, first: Sequence[np.ndarray], start: int, steps: int, every: int, out: Sequence[np.ndarray]) -> None:
+        """The motion from its state (B, n) at step `start`: every `every`-th of `steps` after it."""
+        self.runner.advance(first[0], first[1], start, steps, every, tuple(out))
+
+    def _advance_beside(
+        self,
+        names: tuple[str, ...],
+        changes: Mapping[str, np.ndarray],
+        first: Sequence[np.ndarray],
+        start: int,
+        steps: int,
+        every: int,
+        out: Sequence[np.ndarray],
+    ) -> None:
+        """The same with what it changes by, (q, v, dq, dv), for changes of places, (B, n) or (B, steps, n)."""
+        plan, code = self.plan, compiled(self.plant.given, self.plan, Along, names)
+        tables = self.drive.tables(plan, start, steps, self.runner.dt)
+        given = [*(x[:, None] for x in first), *(self.runner.given[name] for name in plan.given if name not in STATE)]
+        given += [changes[name][:, None] for name in names if name not in plan.tables]
+        each = [self.runner.table(tables[name]) for name in plan.tables]
+        each += [changes[name][:, start : start + steps] for name in names if name in plan.tables]
+        code.run([*given, *each, *out], steps, every)
 
     def _spread(self, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """And those of the places whose numbers are parameters."""
@@ -150,7 +181,8 @@ class Sensitivity:
         return (*fixed, *(name for name in names if name not in fixed))
 
     def _size(self, name: str) -> int:
-        return self.plant.nv if name == "tau" else self.runner.given[name].shape[-1]
+        known = {"q": self.plant.nq, "v": self.plant.nv, "tau": self.plant.nv}
+        return known.get(name) or self.runner.given[name].shape[-1]
 
     def _weights(self, weights: np.ndarray, a: int, b: int) -> np.ndarray:
         """Of the states that the steps a ... b end with, (B, b - a, n): zero between samples."""
@@ -162,68 +194,31 @@ class Sensitivity:
         out[:, on] = weights[:, ends[on] // self.every]
         return out
 
-    def _pieces(self) -> Iterator[Piece]:
-        """The last first."""
-        room = max(1, ROOM // max(1, 2 * self.runner.count * self.runner.width))
+    def _pieces(self, samples: Sequence[np.ndarray], advance: Advance) -> Iterator[RunPiece]:
+        """The last first, of samples (B, samples, n) of q and v, or of these and what they change by."""
+        room = max(1, ROOM // max(1, 2 * self.runner.count * sum(x.shape[-1] for x in samples)))
         length = max(1, room // self.every) * self.every
         for b in range(self.steps if self.runner.count else 0, 0, -length):
             a = max(0, b - length)
             if self.every == 1:
-                yield a, b, self.q[:, a:b], self.v[:, a:b]
+                yield a, b, [x[:, a:b] for x in samples]
             else:
-                yield from self._again(self.q[:, a // self.every], self.v[:, a // self.every], a, b, room)
+                yield from self._again([x[:, a // self.every] for x in samples], advance, a, b, room)
 
-    def _again(self, q: np.ndarray, v: np.ndarray, a: int, b: int, room: int) -> Iterator[Piece]:
-        """The steps a ... b once more from (q, v) (B, n): all of them, or some checkpoints and then what lies between."""
-        stride = -(-(b - a) // room)
+    def _again(self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, room: int) -> Iterator[RunPiece]:
+        """The steps a ... b once more from a state (B, n): all of them, or some checkpoints and then what lies between."""
+        stride = -(-(b - a) // max(2, room))  # of one checkpoint the stretch would be as long again
         starts = range(a, b, stride)
-        Q, V = (np.empty((len(x), len(starts), x.shape[-1])) for x in (q, v))
-        Q[:, 0], V[:, 0] = q, v
+        states = [np.empty((len(x), len(starts), x.shape[-1])) for x in first]
+        for own, x in zip(states, first, strict=True):
+            own[:, 0] = x
         if len(starts) > 1:
-            self.runner.advance(q, v, a, stride * (len(starts) - 1), stride, (Q[:, 1:], V[:, 1:]))
+            advance(first, a, stride * (len(starts) - 1), stride, [x[:, 1:] for x in states])
         if stride == 1:
-            yield a, b, Q, V
+            yield a, b, states
             return
         for i in reversed(range(len(starts))):
-            yield from self._again(Q[:, i], V[:, i], starts[i], min(b, starts[i] + stride), room)
-
-
-class Beside:
-    """Motions run once more, with what they change by for changes of places, (B, n) or (B, steps, n)."""
-
-    def __init__(self, of: Sensitivity, names: tuple[str, ...], changes: Mapping[str, np.ndarray]):
-        self.of, self.names, self.changes = of, names, changes
-        self.code = compiled(of.plant.given, of.plan, Along, names)
-
-    def run(self, first: Sequence[np.ndarray], start: int, steps: int, every: int, out: list[np.ndarray]) -> None:
-        """From (q, v, dq, dv) (B, 1, n) each at step `start`, every `every`-th of them into out (B, steps // every, n)."""
-        of, plan = self.of, self.of.plan
-        tables = of.drive.tables(plan, start, steps, of.runner.dt)
-        given = [*first, *(of.runner.given[name] for name in plan.given if name not in STATE)]
-        given += [self.changes[name][:, None] for name in self.names if name not in plan.tables]
-        each = [of.runner.table(tables[name]) for name in plan.tables]
-        each += [self.changes[name][:, start : start + steps] for name in self.names if name in plan.tables]
-        self.code.run([*given, *each, *out], steps, every)
-
-    def pieces(self, room: int) -> Iterator[tuple[Any, ...]]:
-        """(a, b, q, v, dq, dv) of the steps a ... b, the last first: all that they begin with, from checkpoints."""
-        of = self.of
-        length = max(1, room // max(1, 4 * of.runner.count * of.runner.width))
-        starts = range(0, of.steps if of.runner.count else 0, length)
-        first = [of.q[:, :1], of.v[:, :1], *(self.changes[name][:, None] for name in STATE)]
-        marks = self._states(first, 0, len(starts), length) if len(starts) else []
-        for i in reversed(range(len(starts))):
-            a, b = starts[i], min(of.steps, starts[i] + length)
-            yield a, b, *self._states([x[:, i : i + 1] for x in marks], a, b - a, 1)
-
-    def _states(self, first: Sequence[np.ndarray], start: int, rows: int, every: int) -> list[np.ndarray]:
-        """`rows` states, `every` steps apart, the first among them."""
-        out = [np.empty((x.shape[0], rows, x.shape[2])) for x in first]
-        for x, own in zip(out, first, strict=True):
-            x[:, :1] = own
-        if rows > 1:
-            self.run(first, start, (rows - 1) * every, every, [x[:, 1:] for x in out])
-        return out
+            yield from self._again([x[:, i] for x in states], advance, starts[i], min(b, starts[i] + stride), room)
 
 
 def _in_place(x: np.ndarray, rows: int) -> np.ndarray:

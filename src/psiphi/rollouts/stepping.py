@@ -9,7 +9,7 @@ overhead: its last argument is only looked at, for the shape of the result. The 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,12 @@ import numpy as np
 from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, read
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.passes import Ready
-from psiphi.compiler.source import Request
 from psiphi.control.law import Law
 from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Single
 from psiphi.errors import StateError
 from psiphi.foreign.entering import enter, full
-from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.functions.guard import TINY
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Model
@@ -32,7 +31,7 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
-from psiphi.runtime.launching import one_kind, views_of
+from psiphi.runtime.launching import looked_at
 from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
@@ -46,8 +45,6 @@ class MethodStep(Ready):
 
     model: Model
     method: str
-    rods: bool = True
-    columns: str = ""
 
     @property
     def equation(self) -> str:
@@ -80,9 +77,7 @@ class Stepper:
     @cached_property
     def function(self) -> Differentiable:
         """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
-        request = Request(f"step {self.method}", (sources(ROOMS),))
-        key = request.name, request.frames, ""
-        return self.functions.setdefault(key, Differentiable(request, MethodStep(self.model, self.method)))
+        return ready(self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method), sources(ROOMS))
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (
@@ -127,9 +122,8 @@ class Stepper:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
         first = next(x for x in (q, v, tau, dt) if is_foreign(x))
         if is_foreign(dt) and on_card(first):  # whose name in the kernel is another
-            given = [x.detach() if hasattr(x, "detach") else x for x in (q, v, tau, dt)]
             inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]
-            one_kind("step", inputs, views_of("step", inputs, given), None)
+            looked_at("step", inputs, (q, v, tau, dt))
         h = dt if is_foreign(dt) else full(first, 1, seconds(dt))
         x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]

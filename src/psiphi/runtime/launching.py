@@ -141,6 +141,12 @@ def _check(name: str, arg: Argument, view: View) -> None:
         raise StateError(f"{name}: {arg.name} does not begin at a multiple of {SIZE[view.char]} bytes", "copy it")
 
 
+def looked_at(name: str, inputs: Arguments, values: Sequence[Any]) -> tuple[str, int]:
+    """The type and the card of arrays, or words of a function that hands them to others; what torch follows is not followed."""
+    seen = [x.detach() if hasattr(x, "detach") else x for x in values]
+    return one_kind(name, inputs, views_of(name, inputs, seen), None)
+
+
 def one_kind(name: str, inputs: Arguments, views: list[View], dtype: Any) -> tuple[str, int]:
     """The number type and the card, the same for all."""
     first = views[0]

@@ -39,11 +39,11 @@ def in_blocks(name: str, call: Callable, inputs: Arguments, outputs: Arguments, 
     many = len(outputs) > 1
     new = {key: sizes[key] for key in ",".join(letters[len(inputs) :]).split(",") if key}
     meta = tuple(np.empty((0,) * _axes(whole, inputs, arg), kind) for arg in outputs)
-    run = Blockwise(call, None if dtype is None else np.dtype(dtype).char)
+    run = BlockwiseCall(call, None if dtype is None else np.dtype(dtype).char)
     return da.apply_gufunc(run, signature, *whole, output_sizes=new, meta=meta if many else meta[0])
 
 
-class Blockwise:
+class BlockwiseCall:
     """A call on plain arrays, as a worker runs it: what it needs is in the call alone."""
 
     def __init__(self, call: Callable, dtype: str | None):

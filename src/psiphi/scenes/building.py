@@ -18,7 +18,7 @@ from psiphi.model.kinds import CONTACTS, LOOPS
 from psiphi.model.model import Body, Pose
 from psiphi.motion.trajectory import Trajectory
 from psiphi.scenes.keys import Table, read
-from psiphi.scenes.placing import Placed, pose, read_placed
+from psiphi.scenes.placing import PlacedRobot, pose, read_placed
 from psiphi.scenes.steering import CONTROLLERS, controller
 from psiphi.simulation.simulate import read_start, simulate
 from psiphi.simulation.touching import WORDS
@@ -111,7 +111,7 @@ def _options(top: Table) -> dict[str, Any]:
     return out
 
 
-def _system(top: Table, title: str, robots: list[Placed], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
+def _system(top: Table, title: str, robots: list[PlacedRobot], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
     grasps, loops = top.tables("grasps"), top.tables("loops")
     if grasps and loops:
         top.fail("loops", "stands beside grasps", "write one scene for each")
@@ -129,7 +129,7 @@ def _system(top: Table, title: str, robots: list[Placed], motors: dict) -> tuple
     return only.robot, only.q, only.v
 
 
-def _held(top: Table, title: str, robots: list[Placed], grasps: list[Table], motors: dict) -> tuple:
+def _held(top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table], motors: dict) -> tuple:
     row = top.table("object")
     body, where = _body(row), pose(row)
     row.done()
@@ -181,7 +181,7 @@ def _contact(grip: Table) -> Contact:
     return Contact(kind, axis, normal, friction, torsion, grip.number("restitution", 0.0))
 
 
-def _closed(title: str, robots: list[Placed], loops: list[Table], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
+def _closed(title: str, robots: list[PlacedRobot], loops: list[Table], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
     wanted = []
     for row in loops:
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")

@@ -20,7 +20,7 @@ from psiphi.wording import nearest
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedRobot:
     """A robot of the scene: where its base stands, and how its joints stand and move at the start."""
 
     name: str
@@ -41,14 +41,14 @@ class Placed:
         return replace(self.robot, name=self.name)
 
 
-def read_placed(name: str, row: Table, folder: Path) -> Placed:
+def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
     """A table [robots.NAME]."""
     robot = _bent(row, _sprung(row, robot_of(row, folder)), folder)
     base = pose(row, "at")
     q, given = coordinates(row, "q", robot, resting(robot))
     v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
     row.done()
-    return Placed(name, robot, base, q, v, given, driven)
+    return PlacedRobot(name, robot, base, q, v, given, driven)
 
 
 def robot_of(row: Table, folder: Path) -> Robot:

@@ -24,11 +24,11 @@ from psiphi.scenes.keys import Table
 from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.spatial.screws import Turn
 
-Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
+TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 CONTROLLERS = ("none", "hold", "pd", "computed", "carry")
 
 
-def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]) -> Law | None:
+def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw | None:
     """The control law of a [controller] table; `motors`: actuated or passive joints of a robot."""
     if kind == "none":
         return None
@@ -37,7 +37,7 @@ def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[
     return law(kind, system, q0, row.number("kp", 100.0, 0.0), row.number("kd", 20.0, 0.0), **motors)
 
 
-def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 20.0, **motors: Any) -> Law | None:
+def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 20.0, **motors: Any) -> TorqueLaw | None:
     """A law that needs no path: "none", "hold", "pd" or "computed"."""
     if kind == "none":
         return None
@@ -48,7 +48,7 @@ def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 2
     }[kind]()
 
 
-def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> Law:
+def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:
     """g(q); where some joints have no motor, what keeps the others from accelerating while these fall."""
     still = GravityCompensation(system, **motors)
     return still if still.drives_all or not isinstance(system, Robot) else ComputedTorque(system, q0, 0.0, 0.0, **motors)

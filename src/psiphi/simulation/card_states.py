@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import StateError
+from psiphi.foreign.numbering import summed
 from psiphi.rollouts.card_gradients import CardSensitivity
 from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.rollouts.on_cards import CardRunner
-from psiphi.wording import nearest
+from psiphi.simulation.rolled_states import MotionStates
 
 
-class CardStates(tuple[Any, Any]):
+class CardStates(MotionStates):
     """(q, v), as a tuple of arrays of the card; `vjp`, `jvp` and `hvp` are those of `RolledStates`, on the card. Torques that
     came from the host are constants. `tau`: the shape in which torques of the card came."""
 
@@ -28,18 +29,6 @@ class CardStates(tuple[Any, Any]):
         self._runner, self._every, self._tau = runner, every, tau
         return self
 
-    def __reduce__(self) -> Any:
-        """A copy in another process is the states alone."""
-        return tuple, (tuple(self),)
-
-    @property
-    def q(self) -> Any:
-        return self[0]
-
-    @property
-    def v(self) -> Any:
-        return self[1]
-
     @cached_property
     def _ways(self) -> CardSensitivity:
         runner = self._runner
@@ -52,8 +41,7 @@ class CardStates(tuple[Any, Any]):
 
     @property
     def places(self) -> dict[str, str]:
-        """What a derivative is taken by, besides the beginning: by name, its place in the kernel."""
-        known = {place.removeprefix("law."): place for place in self._ways.names}
+        known = {place.removeprefix("law."): place for place in self._ways.plan.slopes}
         return {name: place for name, place in known.items() if name != "tau" or "tau" in self._runner.given}
 
     def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, Any]:
@@ -69,7 +57,7 @@ class CardStates(tuple[Any, Any]):
             shape, own = self._tau if name == "tau" else np.shape(self._runner.numbers[place]), bars[name]
             if name == "tau" and place not in self._runner.plan.tables and self._is_one_row:
                 own = own.reshape(*own.shape[:-1], 1, own.shape[-1])
-            found[name] = _summed(own, shape)
+            found[name] = summed(own, shape)
         return found
 
     @property
@@ -90,8 +78,7 @@ class CardStates(tuple[Any, Any]):
     def hvp(self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any) -> dict[str, Any]:
         """What the gradients that `vjp` gives change by, for changes as `jvp` has them."""
         manifold = self._runner.plant.manifold
-        if manifold.compound:
-            raise StateError("hvp: embedded loops have no second derivatives of motions", "take differences of motion.vjp")
+        self._check_bends(manifold)
         changes, names = self._changes("hvp", q, v, others), tuple(self.places)
         turns = self.coordinate_turns(names, q_weight, v_weight, changes)
         found = {"q": turns["q"], "v": turns["v"], **self._as_given(turns)}
@@ -114,9 +101,7 @@ class CardStates(tuple[Any, Any]):
 
     def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, Any]:
         """Changes by place, q by its numbers."""
-        for name in others:
-            if name not in self.places:
-                raise StateError(f"{what} by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
+        self._check_names(what, others)
         given = {"v": v} | {self.places[name]: self.one_row(x) if name == "tau" else x for name, x in others.items()}
         changes = {name: x for name, x in given.items() if x is not None}
         return changes | ({} if q is None else {"q": self._ways.rate(q)})
@@ -126,13 +111,3 @@ class CardStates(tuple[Any, Any]):
         if not self._is_one_row or np.shape(x)[-2:] != self._tau[-2:]:
             return x
         return x.reshape(*x.shape[:-2], x.shape[-1])
-
-
-def _summed(bars: Any, shape: tuple[int, ...]) -> Any:
-    """Summed over axes along which what has this shape was repeated."""
-    for _ in range(bars.ndim - len(shape)):
-        bars = bars.sum(0)
-    for axis, n in enumerate(shape):
-        if n == 1 and bars.shape[axis] != 1:
-            bars = bars.sum(axis, keepdims=True)
-    return bars

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,8 @@ from psiphi.arguments import Array, read
 from psiphi.control.plant import parameters_of
 from psiphi.control.torques import Torque
 from psiphi.errors import StateError
+from psiphi.foreign.numbering import summed
+from psiphi.model.manifold import Manifold
 from psiphi.rollouts.curving import tangent_turn
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.sweeps.program import PARAMETERS
@@ -22,7 +24,36 @@ from psiphi.wording import nearest
 SEEN = 64  # states that are looked at again
 
 
-class RolledStates(tuple[Array, Array]):
+class MotionStates(tuple[Any, Any]):
+    """(q, v), as a tuple; `places` is what a derivative is taken by besides the beginning: by name, its place in the kernel."""
+
+    places: Any
+
+    def __reduce__(self) -> Any:
+        """A copy in another process is the states alone."""
+        return tuple, (tuple(self),)
+
+    @property
+    def q(self) -> Any:
+        return self[0]
+
+    @property
+    def v(self) -> Any:
+        return self[1]
+
+    def _check_names(self, what: str, others: Iterable[str]) -> None:
+        """Refuse derivatives by what drives nothing here."""
+        for name in others:
+            if name not in self.places:
+                raise StateError(f"{what} by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
+
+    def _check_bends(self, manifold: Manifold) -> None:
+        """Refuse second derivatives where there are none."""
+        if manifold.compound:
+            raise StateError("hvp: embedded loops have no second derivatives of motions", "take differences of motion.vjp")
+
+
+class RolledStates(MotionStates):
     """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states in these arrays: once other numbers
     stand there (`out=` used again, q changed in place) they are refused."""
 
@@ -47,22 +78,9 @@ class RolledStates(tuple[Array, Array]):
     def _sensitivity(self) -> Sensitivity:
         return self._made()
 
-    def __reduce__(self) -> Any:
-        """A copy in another process is the states alone."""
-        return tuple, (tuple(self),)
-
-    @property
-    def q(self) -> np.ndarray:
-        return self[0]
-
-    @property
-    def v(self) -> np.ndarray:
-        return self[1]
-
     @property
     def places(self) -> dict[str, str]:
-        """What a derivative is taken by, besides the beginning: by name, its place in the kernel."""
-        places = {place.removeprefix("law."): place for place in self.ways.names}
+        places = {place.removeprefix("law."): place for place in self.ways.plan.slopes}
         if self.tau is not None and not self.tau.is_given:
             del places["tau"]
         return places
@@ -102,7 +120,7 @@ class RolledStates(tuple[Array, Array]):
         found = {name: bars[name] for name in ("q", "v")}
         for name, place in self.places.items():
             table = self.tau if name == "tau" else None
-            found[name] = table.gradient(bars[place]) if table else _summed(bars[place], self._numbers(name).shape)
+            found[name] = table.gradient(bars[place]) if table else summed(bars[place], self._numbers(name).shape)
         return found
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -130,8 +148,7 @@ class RolledStates(tuple[Array, Array]):
         >>> motion.hvp(np.ones_like(motion.q), tau=np.ones((20, 2)))["tau"].shape
         (20, 2)
         """
-        if self.ways.plant.manifold.compound:
-            raise StateError("hvp: embedded loops have no second derivatives of motions", "take differences of motion.vjp")
+        self._check_bends(self.ways.plant.manifold)
         changes = self._changes("hvp", q, v, others)
         turns = self.coordinate_turns(q_weight, v_weight, changes)
         manifold, first = self.ways.plant.manifold, self.q[..., 0, :]
@@ -147,9 +164,7 @@ class RolledStates(tuple[Array, Array]):
 
     def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, np.ndarray]:
         """Changes by place (B, ...), q by its numbers."""
-        for name in others:
-            if name not in self.places:
-                raise StateError(f"{what} by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
+        self._check_names(what, others)
         first = self.v[..., 0, :]
         rate = self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first))
         return self.placed(others | {"q": rate, "v": _shaped("v", v, first)})
@@ -189,7 +204,7 @@ class GivenTorque:
     def gradient(self, bars: np.ndarray) -> np.ndarray:
         """(*batch, nv) or (*batch, steps, nv) in the shape of what was given: zero where it was cut."""
         bars = bars if bars.ndim == len(self.torque.batch) + 2 else bars[..., None, :]
-        bars = _summed(bars, self.table.shape)
+        bars = summed(bars, self.table.shape)
         if self.effort is not None:
             bars = np.where(np.abs(self.table) < self.effort, bars, 0.0)
         return bars[..., self._driven()].reshape(self.shape)
@@ -224,9 +239,3 @@ def _shaped(name: str, given: Any, like: np.ndarray) -> np.ndarray:
     except ValueError:
         fault = f"has shape {array.shape}, expected {like.shape}"
     raise StateError(f"rollout: {name} {fault}", "give it the shape of what it belongs to")
-
-
-def _summed(bars: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Summed over axes along which what has this shape was repeated."""
-    bars = bars.sum(axis=tuple(range(bars.ndim - len(shape))))
-    return bars.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1 and bars.shape[i] != 1), keepdims=True)

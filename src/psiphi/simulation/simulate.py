@@ -89,7 +89,8 @@ def simulate(
     True
     """
     touching = read_contacts(system, contacts)
-    plant, q, v, dt, steps, every, method, limits = read_start(touching, q0, v0, duration, dt, method, every, limits)
+    start = read_start(touching, q0, v0, duration, dt, method, every, limits)
+    plant, q, v, dt, steps, every, method, limits = start
     plant.with_motors(actuated, passive)
     if isinstance(touching, Touching):
         touching.dt = dt
@@ -98,21 +99,28 @@ def simulate(
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
     bar = Bar(steps * dt, always=True)
-    batch, functions, cut = q.shape[:-1], read_functions(events), read_effort(plant, effort)
-    tau = lawful(plant.given, tau, q.ndim > 1) if kernel else tau
-    torque = read_torque(tau, plant, batch, steps).cut(cut)
-    losses = read_losses(plant, damping, friction, friction_speed, springs)
-    plant.springs = losses.springs
-    if method in METHODS:
-        losses = losses.within(plant, method, dt)
-    field = Field(plant, torque, losses, cut, flag("hold", hold))
+    functions = read_functions(events)
+    tau, field = _acting(start, tau, kernel, effort, hold, damping, friction, friction_speed, springs)
     stops = read_stop(stop, limits, functions)
     with bar:
         report = _report(progress, bar)
-        task = Task(plant, field, batch, dt, steps, every, method, limits, functions, stops, report)
+        task = Task(plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report)
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
     _warn(plant, motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
+
+
+def _acting(start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any, *lost: Any) -> tuple[Any, Field]:
+    """The torque, traced where a kernel is wanted, and the right side of the equations of motion: with what is `lost` on the
+    way, to damping, friction and springs, implicitly where that is stiff."""
+    plant, cut = start.plant, read_effort(start.plant, effort)
+    tau = lawful(plant.given, tau, start.q.ndim > 1) if kernel else tau
+    torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).cut(cut)
+    losses = read_losses(plant, *lost)
+    plant.springs = losses.springs
+    if start.method in METHODS:
+        losses = losses.within(plant, start.method, start.dt)
+    return tau, Field(plant, torque, losses, cut, flag("hold", hold))
 
 
 def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: Any) -> None:

@@ -28,6 +28,15 @@ def factor(A, inverse=lambda d, diagonal: 1.0 / d) -> tuple[list, list]:
     return L, d_inv
 
 
+def strain(A, d_inv, faint=None, start=0.0):
+    """start + sum (A_jj / d_j)^2 of the pivots d: large where one is small beside its diagonal; also by `faint` / d_j."""
+    total = start
+    for j, inverse in enumerate(d_inv):
+        ratio, beside = A[j][j] * inverse, 0.0 if faint is None else faint[j] * inverse
+        total = total + (ratio * ratio + beside * beside)
+    return total
+
+
 def solve(factors, b) -> list:
     """x with L diag(d) L* x = b."""
     L, d_inv = factors

@@ -3,6 +3,6 @@
 Comes in: a `Site` (a body of the tree, what its parent kept, what its children sent) and vectors over it. Goes out: vectors,
 and what the body keeps. Read `local.py` first (each letter's step), then `together.py` (bodies whose joints move together),
 `newton.py` (Newton and Euler's: velocities, accelerations and forces of one body; all that a joint carries as one),
-`inertia_rates.py` (time derivatives of articulated inertias), `formed.py` (letters made of vectors), `composites.py`
-(derivatives of forces) and `world_poses.py` (where bodies are in the world).
+`inertia_rates.py` (time derivatives of articulated inertias), `formed.py` (letters made of vectors) and `composites.py`
+(derivatives of forces).
 """

@@ -21,6 +21,11 @@ ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
+def origin(site: Site) -> None:
+    """The world's own place."""
+    site.keep(R=EYE3, p=ZERO3)
+
+
 @dataclass(frozen=True)
 class Gain:
     """The joint seen through the articulated inertia P: D = H P H* + rotor, G = P H* D^-1, P+ = P - G H P.
@@ -303,8 +308,3 @@ LOCAL: dict[str, Callable] = {
     "tau_bar*": lambda s, x: subtract(x, adjoint_map(s.H, s.kept["gain"].adjoint(x))),
     "rotor": lambda s, x: _rotated(s.rotor, x),
 }
-
-
-def spatial_velocity(site: Site) -> None:
-    """Base to tip: V = phi* V(p) + H* v."""
-    site.keep(V=add(motion(site.path, site.parent["V"]), adjoint_map(site.H, site.of("v"))))

@@ -24,12 +24,12 @@ from psiphi.studies.chunks import Chunk
 from psiphi.studies.kept import EXTRA, code_key
 from psiphi.wording import shown
 
-Rows = dict[str, np.ndarray]
+KeptRows = dict[str, np.ndarray]
 AHEAD = 2  # chunks in work here: one is drawn or written while the kernel has the other
 PATIENCE = 20  # seconds a scheduler may take to answer
 
 
-def computed(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, Rows]]:
+def computed(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, KeptRows]]:
     """(number, rows) of the wanted chunks, in the order in which they are ready."""
     if scheduler is None:
         yield from _here(chunk, wanted)
@@ -37,7 +37,7 @@ def computed(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tu
         yield from _there(chunk, wanted, scheduler)
 
 
-def _here(chunk: Chunk, wanted: Iterable[int]) -> Iterator[tuple[int, Rows]]:
+def _here(chunk: Chunk, wanted: Iterable[int]) -> Iterator[tuple[int, KeptRows]]:
     left = iter(wanted)
     with ThreadPoolExecutor(min(AHEAD, get_threads()), thread_name_prefix="psiphi-study") as pool:
         running: dict[Any, int] = {}
@@ -55,7 +55,7 @@ def _here(chunk: Chunk, wanted: Iterable[int]) -> Iterator[tuple[int, Rows]]:
                 future.cancel()
 
 
-def _there(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, Rows]]:
+def _there(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, KeptRows]]:
     distributed = need("distributed", "a study on a cluster", EXTRA)
     with _client(distributed, scheduler) as client:
         sent = pickle.dumps(chunk)  # some kB with every task: what lies on a worker is lost with it
@@ -85,7 +85,7 @@ def _unpacked(sent: bytes) -> Chunk:
     return pickle.loads(sent)
 
 
-def on_worker(sent: bytes, number: int, code: str, asker: int) -> tuple[int, Rows]:
+def on_worker(sent: bytes, number: int, code: str, asker: int) -> tuple[int, KeptRows]:
     """One chunk on a worker, on one thread, as the cluster has one for each of its tasks."""
     if code != code_key():
         raise Error("a worker has another psiphi or NumPy, whose last bits may differ", "install the same on all of them")

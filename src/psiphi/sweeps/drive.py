@@ -57,7 +57,7 @@ class ProgramRun:
         kept, seat = self.kept.get(above, {}), None if above == WORLD else seat_of(self.tree, k)
         return kept if seat is None else SeatView(kept, *seat)
 
-    def stage(self, what: Program, inputs: Mapping[str, Any], under: Run) -> dict[tuple[str, int], Any]:
+    def stage(self, what: Program, inputs: Mapping[str, Any], under: MakeRun) -> dict[tuple[str, int], Any]:
         """What a stage of this program gives."""
         return drive(what, self.tree, inputs, under)
 
@@ -65,7 +65,7 @@ class ProgramRun:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
 
 
-Run = Callable[[Program, Any, Mapping[str, Any]], ProgramRun]
+MakeRun = Callable[[Program, Any, Mapping[str, Any]], ProgramRun]
 
 
 def seat_of(tree: Any, k: int) -> tuple[int, int] | None:
@@ -89,7 +89,7 @@ class SeatView(Mapping):
         return len(self.kept)
 
 
-def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: Run = ProgramRun) -> dict[tuple[str, int], Any]:
+def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: MakeRun = ProgramRun) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     if getattr(tree, "freed", None) is not None:  # once: stages run on the tree with its numbers
         if PARAMETERS not in inputs:
@@ -114,7 +114,7 @@ def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: Run = P
     return run.outputs
 
 
-def _staged(run: ProgramRun, under: Run) -> dict[tuple[str, int], Any]:
+def _staged(run: ProgramRun, under: MakeRun) -> dict[tuple[str, int], Any]:
     """ProgramStage by stage, on the places they fill; each a run of its own."""
     # Sweeps of a stage see nothing of another's records: stages meet in places alone, lists of scalars by name.
     places: dict[str, Any] = dict(run.inputs)
@@ -161,7 +161,7 @@ class Straight:
         return self.tape.count(node for *_, node in self.stores)
 
 
-def unroll(program: Program, tree: Any, under: Run = ProgramRun, tape: Tape | None = None) -> Straight:
+def unroll(program: Program, tree: Any, under: MakeRun = ProgramRun, tape: Tape | None = None) -> Straight:
     """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
     # the loop over the tree runs once, on leaves: what it adds and multiplies is left on the tape, in that order
     sizes = {arg.name: arg.size for arg in program.inputs}

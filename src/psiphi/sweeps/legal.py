@@ -58,6 +58,7 @@ class CheckedRun(ProgramRun):
         return site
 
     def collect(self, site: Site) -> None:
+        # outward there is no inbox to send to: children read what their parent keeps
         if site.link is not None and site.sent and self.direction is BASE_TO_TIP:
             raise IllegalProgram(f"{self.program.name}: an outward step sends {', '.join(map(str, site.sent))}")
         # two bodies that write one place would be a race in a loop

@@ -88,18 +88,20 @@ class Program:
     stages: tuple[ProgramStage, ...] = ()
 
     def read(self, outputs: tuple[Argument, ...], rule: Callable[[dict[tuple[str, int], Any]], dict[str, list]]) -> Program:
-        """The same sweeps for what a rule reads off their results, all of which the world has."""
-        result = self.finish
-        assert result is not None
+        """The same sweeps for what a rule reads off their results: off those that a step writes, or the world."""
 
         # the results stand nowhere: what the rule does not read of them is dead on the tape, and in the sweeps before it
-        def finish(site: Site) -> None:
-            here = Site(None, site.inputs, site.kept, children=site.children, world=site.world)
-            result(here)
-            for name, values in rule({(name, index): value for name, index, value in here.written}).items():
-                site.write(name, 0, values)
+        def reading(step: Callable[[Site], None]) -> Callable[[Site], None]:
+            def read(site: Site) -> None:
+                step(here := site.unwritten())
+                found = here.found
+                for name, values in rule(found).items() if found or site.link is None else ():
+                    site.write(name, 0, values)
 
-        return replace(self, outputs=outputs, finish=finish)
+            return read
+
+        sweeps = tuple(Sweep(sweep.direction, reading(sweep.step)) for sweep in self.sweeps)
+        return replace(self, outputs=outputs, sweeps=sweeps, finish=self.finish and reading(self.finish))
 
 
 @dataclass
@@ -163,6 +165,15 @@ class Site:
     def write(self, name: str, start: int, values) -> None:
         """Put scalars into the flat output `name` from index `start` on."""
         self.written.extend((name, start + i, value) for i, value in enumerate(values))
+
+    def unwritten(self) -> Site:
+        """The same place, where nothing is written yet."""
+        return replace(self, written=[])
+
+    @property
+    def found(self) -> dict[tuple[str, int], Any]:
+        """What was written here, by output and flat index."""
+        return {(name, index): value for name, index, value in self.written}
 
     def write_joint(self, name: str, values, offset: int = 0) -> None:
         """Put the joint's own part of an output vector, or of the matrix row that starts at `offset`."""

@@ -250,8 +250,18 @@ class _ClassSite(Site):
     def write_part(self, name: str, place: str, values) -> None:
         self.results.extend((name, i, value, True) for i, value in enumerate(values))
 
+    def unwritten(self) -> _ClassSite:
+        return replace(self, results=[])
+
+    @property
+    def found(self) -> dict[tuple[str, int], Any]:
+        # where a joint's own part stands, only the body knows that runs the step: a rule cannot read it
+        assert not any(of_joint for *_, of_joint in self.results), "results of joints are read where links are written out"
+        return {(name, index): value for name, index, value, _ in self.results}
+
 
 def _argument_offsets(program: Program) -> dict[str, int]:
+    # the frame: whole inputs and outputs, one behind the other
     offsets, total = {}, 0
     for arg in (*program.inputs, *program.outputs):
         offsets[arg.name] = total
@@ -290,6 +300,7 @@ def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, acc
 
 def _share_trig(tape: Tape, stores, known: dict[tuple, int], slots: int):
     """Sines and cosines are kept in the record: a later sweep over the same body reads them."""
+    # q of a body is the same in every sweep: its sine was taken when the first of them came by
     given, fresh = {}, {}
     for node in tape.live(n for _, _, n, _ in stores):
         op, a, _ = tape.nodes[node]

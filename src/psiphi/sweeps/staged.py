@@ -22,7 +22,7 @@ from psiphi.sweeps.roll import Rolled, roll
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, Tape, operands
 
-Values = dict[str, list[int]]  # nodes, by the place that they go to
+PlacedNodes = dict[str, list[int]]  # nodes, by the place that they go to
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _Cut:
     tape: Tape
     many: int
     after: dict[str, int]
-    loops: list[tuple[Rolled, Values]] = field(default_factory=list)
+    loops: list[tuple[Rolled, PlacedNodes]] = field(default_factory=list)
     rolled: dict[tuple[int, bool, str], tuple[Program, Rolled]] = field(default_factory=dict)
 
     def loop(self, what: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
@@ -107,6 +107,7 @@ class _Cut:
         self.loops.append(
             (rolled, {arg.name: [self.tape.operand(x) for x in inputs[arg.name]] for arg in rolled.program.inputs})
         )
+        # what it gives stands on the tape as leaves of a place that is full once this loop has run
         number = len(self.loops)
         for arg in rolled.program.outputs:
             self.after[_given(number, arg)] = number
@@ -114,9 +115,9 @@ class _Cut:
             (arg.name, i): self.tape.leaf(_given(number, arg), i) for arg in rolled.program.outputs for i in range(arg.size)
         }
 
-    def blocks(self, results: Values) -> tuple[tuple[str, Straight | Rolled, dict[str, str]], ...]:
+    def blocks(self, results: PlacedNodes) -> tuple[tuple[str, Straight | Rolled, dict[str, str]], ...]:
         """The lines and the loops in their order."""
-        wanted: list[Values] = []
+        wanted: list[PlacedNodes] = []
         named: list[dict[str, str]] = []
         for number, (_, taken) in enumerate(self.loops, 1):
             # what a loop takes whole from a place is not written once more
@@ -161,7 +162,7 @@ class _Cut:
             level[node] = self.after[place] if op is Op.LEAF else max((level[x] for x in operands(self.tape, node)), default=0)
         return level
 
-    def _crossing(self, wanted: list[Values], level: dict[int, int]) -> list[list[int]]:
+    def _crossing(self, wanted: list[PlacedNodes], level: dict[int, int]) -> list[list[int]]:
         """The numbers that lines leave for later ones, by lines."""
         found: list[dict[int, None]] = [{} for _ in wanted]
         reads = [(level[node], x) for node in level for x in operands(self.tape, node)]
@@ -172,9 +173,10 @@ class _Cut:
                 found[level[x]][x] = None
         return [list(nodes) for nodes in found]
 
-    def _lines(self, number: int, stored: Values, level: dict[int, int], kept: list[list[int]], last: bool) -> Straight:
+    def _lines(self, number: int, stored: PlacedNodes, level: dict[int, int], kept: list[list[int]], last: bool) -> Straight:
         """The nodes of one level as a tape of its own, which leaves `stored`."""
         tape, inputs = Tape(), {}
+        # the last lines have every input of the program, read or not: their arguments are those of the function
         if last:
             inputs = {arg.name: Argument(arg.name, (arg.size,)) for arg in self.program.inputs}
         waiting = {node: (f"kept {k}", i) for k, nodes in enumerate(kept[:number]) for i, node in enumerate(nodes)}

@@ -76,6 +76,7 @@ def _read(classes: list[Class], sources: dict[tuple[int, str], set[int]]) -> dic
             for node in c.tape.live(wanted, c.given):
                 op, space, index = c.tape.nodes[node]
                 space, index = c.given.get(node, (space, index) if op is Op.LEAF else ("", 0))
+                # whoever may have written there: bodies of one class may hang on several others
                 for source in sources.get((id(c), space), ()):
                     read[source, "up" if space == INBOX else KEPT].add(index)
     return read

@@ -16,7 +16,7 @@ from psiphi.viewer.meshes import Mesh, joined, within_budget
 
 MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512
 AT_ONCE = 1 << 20  # letters that are turned into numbers together
-Part = tuple[np.ndarray, np.ndarray]  # vertices, faces
+MeshPart = tuple[np.ndarray, np.ndarray]  # vertices, faces
 
 
 def read_dae(data: bytes) -> list[tuple[Mesh, str | None]]:
@@ -73,7 +73,7 @@ class _Scene:
 
     def parts(self, root: Element, whole: np.ndarray) -> list[tuple[Mesh, str | None]]:
         """What stands under a node, carried to the scene."""
-        placed: dict[str | None, list[Part]] = {}
+        placed: dict[str | None, list[MeshPart]] = {}
         stack, seen = [(root, whole)], 0
         while stack:
             node, T = stack.pop()
@@ -92,7 +92,7 @@ class _Scene:
                     self._place(child, T, placed)
         return [(_together(parts), color) for color, parts in placed.items()]
 
-    def _place(self, instance: Element, T: np.ndarray, placed: dict[str | None, list[Part]]) -> None:
+    def _place(self, instance: Element, T: np.ndarray, placed: dict[str | None, list[MeshPart]]) -> None:
         url = instance.attrib["url"].lstrip("#")
         if url not in self.groups:
             mesh = self.ids[url].find("mesh")
@@ -118,7 +118,7 @@ class _Scene:
         return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in rgb) if len(rgb) == 3 else None
 
 
-def _together(parts: list[Part]) -> Mesh:
+def _together(parts: list[MeshPart]) -> Mesh:
     """One mesh of several."""
     starts = np.cumsum([0] + [len(vertices) for vertices, _ in parts])
     faces = [faces + start for (_, faces), start in zip(parts, starts, strict=False)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, real, truth, whole
+from psiphi.arguments import Numbers, flag, real, whole
 from psiphi.errors import Error, StateError
 from psiphi.escaping import html, line
 from psiphi.spatial.rotations import quaternions
@@ -37,7 +37,7 @@ def view(thing: Any, *, port: int = 8080, sliders: bool | None = None, **options
     """
     port = read_port(port)
     if sliders is not None:
-        truth("sliders", sliders, "leave it out: robots have them")
+        flag("sliders", sliders, "leave it out: robots have them")
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
     stage_set = scene(thing, **options)
     return Viewer(stage_set, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, beneath, truth, whole
+from psiphi.arguments import Numbers, beneath, flag, whole
 from psiphi.errors import StateError
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
@@ -103,7 +103,7 @@ def scene(
     """
     if title is not None and not isinstance(title, str):
         raise StateError(f"title is {shown(title)}, expected text", "leave it out for the robot's name")
-    truth("meshes", meshes, "False leaves mesh files unread")
+    flag("meshes", meshes, "False leaves mesh files unread")
     if is_trajectory(thing):
         system = thing.system
         model = model_of(system)

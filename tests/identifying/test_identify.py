@@ -66,6 +66,7 @@ def test_rotors_damping_and_friction_are_found_too():
     assert np.abs((found.values - true) / found.deviations).max() < 4.0
     np.testing.assert_allclose(found.parameters[-12:-6], damping, atol=0.01)
     np.testing.assert_allclose(found.robot.damping, damping, atol=0.01)
+    np.testing.assert_allclose(found.robot.friction, friction, atol=0.02)
     assert found.rms.keys() == set(robot.velocity_names)
     text = found.report()
     assert "78" in text.splitlines()[0] and "hardly told" in text and "shoulder" in text

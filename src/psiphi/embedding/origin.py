@@ -21,7 +21,7 @@ from psiphi.model.log import Doubt, warn
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The robot as it was before, its loops and gears, the joints whose coordinates are free, and how they are embedded."""
+    """The robot as it was before, its loops and gears, the joints whose coordinates are all free, and how they are embedded."""
 
     robot: Robot
     loops: tuple[Any, ...]

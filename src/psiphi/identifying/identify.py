@@ -80,6 +80,8 @@ def identify(
         pi = nearest(Chart.about(prior, len(robot.bodies), floor), base.matrix, fit.R, fit.x)
     else:  # the nearest parameters with these base parameters
         pi = prior + np.linalg.pinv(base.matrix) @ (fit.x - base.matrix @ prior)
+    silent = [i for i in range(10 * len(robot.bodies), len(pi)) if not data.Y[..., i].any()]
+    pi[silent] = prior[silent]  # joints' numbers of which the data have no word
     return Identification(robot, data, fit.x, fit.deviations, fit.condition, noise, pi, strict)
 
 

@@ -117,6 +117,31 @@ def test_a_subtree_that_flies():
     np.testing.assert_allclose(spatial_inertia(hand.bodies[0])[3:, 3:], np.eye(3) * hand.bodies[0].mass)
 
 
+def forest() -> pp.Robot:
+    """A welded root with an arm, an arm on the world itself, a mark on the world, and a posture."""
+    b = pp.Builder("forest")
+    for name, joint, parent in (("table", None, ""), ("left", "j1", "table"), ("right", "j2", "world"), ("tip", "j3", "left")):
+        b.body(name, mass=1.0, com=(0.1, 0.2, 0.0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+        if joint:
+            b.joint(joint, "revolute", parent, name, xyz=(0.3, 0.1, 0.0), axis=(0, 1, 0))
+    b.frame("mark", "world", (1, 2, 3))
+    return pp.Robot.of(b.build()).with_posture("up", {"j1": 0.1, "j2": 0.2, "j3": 0.3})
+
+
+def test_joints_keep_their_order_where_a_base_moves_flies_or_is_written(tmp_path):
+    """What is added carries a root: it stands where that root stood, so that q and v mean what they meant."""
+    robot = forest()
+    assert robot.joint_names == ("j1", "j3", "j2")
+    robot.save(tmp_path / "forest.urdf")
+    read = pp.load(tmp_path / "forest.urdf")
+    flying = robot.with_base("free")
+    assert read.joint_names == robot.with_base(pose=pp.Pose(translation=np.array([0, 0, 1]))).joint_names == robot.joint_names
+    assert flying.joint_names == ("root_joint", "j1", "j3", "j2")
+    assert read.with_base("free").joint_names[1:] == robot.joint_names  # the mark is a link of the file, and does not fly
+    np.testing.assert_array_equal(flying.postures["up"][7:], robot.postures["up"])
+    assert "mark" not in robot.subtree("left").frames and "mark" in robot.without("right").frames
+
+
 def test_gravity_inertia_frames_and_base():
     ur5 = pp.load("ur5")
     q = ur5.random(seed=7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import psiphi as pp
 from embedding.mechanisms import MECHANISMS
 from psiphi.bench.interpreted import Interpreted
+from psiphi.sweeps.interpreter import interpret
 
 BOX = pp.Body.box(0.7, (0.1, 0.2, 0.1), name="load")
 FOURBAR = {
@@ -105,6 +107,113 @@ def test_rotors_and_postures_come_along():
     assert set(kept.postures) == {"bent", "zero"}
 
 
+@pytest.mark.parametrize(("name", "ending"), [("fourbar", "urdf"), ("train", "xml")])
+def test_saved_loops_come_back(name, ending, tmp_path):
+    """As data of the tree it was: embedded again it is the same mechanism, and saved again the same file."""
+    tree, loops, options = MECHANISMS[name]()
+    robot = pp.embed(tree, loops, **options)
+    for file in (tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"):
+        robot.save(file)
+        back = pp.load(file)
+        assert back.joint_names == tree.joint_names and len(back.loops) == sum(isinstance(loop, pp.Loop) for loop in loops)
+        at = back.neutral()
+        for joint in robot.joints:
+            at[back.joint(joint.name).q_slice] = robot.neutral()[joint.q_slice]
+        again = pp.embed(back, at=at, free=options.get("free", ()))
+        one, two = Interpreted.of(robot), Interpreted.of(again)
+        assert one.velocity_names == two.velocity_names
+        q, (v, tau) = one.random(seed=0), np.random.default_rng(0).standard_normal((2, one.nv))
+        wanted = one.forward_dynamics(q, v, tau)
+        np.testing.assert_allclose(two.forward_dynamics(q, v, tau), wanted, rtol=0, atol=1e-12 * (1.0 + np.abs(wanted).max()))
+        robot = again
+
+
+def crank() -> pp.Robot:
+    """A four-bar whose last pivot is the world itself."""
+    b = pp.Builder("bar")
+    for i, (name, parent, x) in enumerate((("crank", "world", 0.6), ("coupler", "crank", 0.3), ("rocker", "coupler", 0.8))):
+        b.body(name, mass=1.0 + i, com=(0.2, 0.01 * i, 0), inertia=(0.01, 0, 0, 0.02, 0, 0.03))
+        b.joint(f"to {name}", "revolute", parent, name, xyz=(x, 0, 0), axis=(0, 0, 1))
+    b.frame("foot", "rocker", (0.7, 0, 0))
+    return replace(pp.Robot.of(b.build()), loops=(pp.Loop("ball", "foot", "world", name="pivot"),))
+
+
+def test_a_loop_that_ends_on_the_world_moves_with_it(tmp_path):
+    tree, pose = crank(), np.eye(4)
+    pose[:3] = [[0, -0.6, 0.8, 1], [0, 0.8, 0.6, 2], [-1, 0, 0, 3]]
+    bar = pp.embed(tree, at=[0.5, 1.0, 2.0])
+    q, v, tau = bar.random(seed=0), [0.7], [0.3]
+    host = pp.load("pelican")
+    where = host.frame_pose(host.neutral(), "tool")
+    carried = host.attach(bar, "tool", pose, prefix="x_")
+    system = pp.connect(host.attach(tree, "tool", pose, prefix="x_"))
+    assert (carried.nq, carried.nv) == (5, 3) and system.nv == 5
+    for moved, T in ((bar.with_base(pose=pose), pose), (carried.lock(host.joint_names), where @ pose)):
+        alone = bar.with_gravity(T[:3, :3].T @ bar.gravity_vector)
+        found, wanted = (Interpreted.of(robot).forward_dynamics(q, v, tau) for robot in (moved, alone))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    for file in (tmp_path / "bar.urdf", tmp_path / "bar.xml"):
+        bar.save(file)
+        back = pp.embed(pp.load(file), at=bar.neutral())
+        found, wanted = (Interpreted.of(robot).forward_dynamics(q, v, tau) for robot in (back, bar))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    for cut in (lambda: bar.subtree("coupler"), lambda: tree.subtree("coupler"), lambda: tree.without("rocker")):
+        with pytest.warns(pp.ModelWarning, match="loop 'pivot'.*left out"):
+            assert any("pivot" in line for line in cut().report)
+
+
+def spun(name: str) -> pp.Robot:
+    """A mechanism whose joints all have rotors."""
+    tree, loops, options = MECHANISMS[name]()
+    b, rng = pp.Builder(tree), np.random.default_rng(5)
+    for joint in tree.joints:
+        b.joints[joint.name] = replace(b.joints[joint.name], armature=tuple(rng.uniform(0.1, 0.5, joint.row.nv)))
+    return pp.embed(b.build(), loops, **options)
+
+
+@pytest.mark.parametrize("name", ["fourbar", "train", "differential", "rssr"])
+@pytest.mark.parametrize("word", ["inertia", "mass", "com", "armature"])
+def test_free_numbers_of_embedded_loops_are_those_of_the_robot_that_has_them(name, word):
+    robot = spun(name)
+    light = robot.free(word)
+    p = light.randomised(spread=0.3, seed=1)
+    assert len(light.parameter_names) == len(p) == len(light.parameters())
+    baked = light.baked(p)
+    q, (v, tau) = robot.random(seed=0), np.random.default_rng(2).standard_normal((2, robot.nv))
+    assert baked.velocity_names == robot.velocity_names
+    np.testing.assert_allclose(light.baked(light.parameters()).armature, robot.armature)
+    source = light.function("forward_dynamics").source
+    (found,) = interpret(source.program, source.tree, q, v, tau, p)
+    wanted = Interpreted.of(baked).forward_dynamics(q, v, tau)
+    assert np.abs(wanted - Interpreted.of(robot).forward_dynamics(q, v, tau)).max() > 1e-4
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+
+
+def test_what_cannot_be_free_in_an_embedded_loop_is_refused():
+    for word in ("stiffness", "offsets"):
+        with pytest.raises(pp.StateError, match=rf"the {word} of joint 'to crank'.*cannot be inputs"):
+            spun("fourbar").free(word)
+        assert spun("fourbar").free(word, links="hand").freed is not None
+
+
+def test_inertias_of_embedded_loops_are_identified():
+    """Postures that tell the parameters are closed ones; rotors of all joints act, as the robot has them."""
+    robot, rng = spun("fourbar"), np.random.default_rng(0)
+    q = robot.random(rng, (300,))
+    v, a = rng.standard_normal((2, 300, robot.nv))
+    light = robot.free("inertia")
+    true = light.randomised(spread=0.2, seed=1)
+    for more, losses in (((), 0.0), (("armature", "friction"), 0.4)):
+        tau = light.inverse_dynamics(q, v, a, parameters=true) + losses * np.sign(v) + 1e-2 * rng.standard_normal(v.shape)
+        found = pp.identify(robot, q, v, a, tau, more=more)
+        assert found.base.rank == 28 + len(more) * robot.nv - (len(more) and 1)
+        truth = np.concatenate([true, *([robot.armature, np.full(robot.nv, losses)] if more else [])])
+        away = np.abs(found.values - found.base.matrix @ truth) / found.deviations
+        assert away.max() < 4.5 and np.sqrt((away**2).mean()) < 1.5
+        if more:
+            np.testing.assert_allclose(found.robot.friction, losses, atol=0.02)
+
+
 def test_refusals():
     tree, made = mechanism("fourbar")
     robot = made(tree)
@@ -116,7 +225,8 @@ def test_refusals():
         (lambda: robot.lock("to nowhere"), "no joints"),
         (lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"), "together lead it"),
         (lambda: pp.Builder(robot), "knows trees"),
-        (lambda: robot.save("x.urdf"), "embedded"),
+        (lambda: robot.save("x.xml"), "a hinge"),
+        (lambda: mechanism("differential")[1](mechanism("differential")[0]).save("x.urdf"), "2 leaders"),
     ):
         with pytest.raises(pp.Error, match=words):
             call()

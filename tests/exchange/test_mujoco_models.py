@@ -260,3 +260,16 @@ def test_a_coupling_by_a_polynomial_is_a_gear(tmp_path):
     assert motion.final.q[moved.joint("shaft").q_slice][0] == pytest.approx(float(data.qpos[0]), abs=2e-4)
     bare = robot.lock("shaft")
     assert not bare.gears and robot.attach(robot, "world", (0, 3, 0), prefix="b_").gears[1].joint == "b_lifter"
+
+
+def test_what_has_a_name_keeps_it_beside_what_has_none():
+    """Bodies, joints and sites without a name are numbered; none of them takes the name of another."""
+    rod = '<geom type="capsule" size="0.02" fromto="0 0 0 {} 0 -1"/>'
+    scene = f"""<mujoco><worldbody><body pos="1 0 0"><joint axis="0 1 0"/>{rod.format(0)}<site pos="0 0 1"/></body>
+      <body name="body1" pos="2 0 0"><joint name="joint0" axis="0 1 0"/>{rod.format(1)}<site name="site0" pos="0 0 2"/></body>
+      </worldbody></mujoco>"""
+    robot = pp.load(scene)
+    assert robot.joint_names == ("joint0_", "joint0") and {"body1", "body1_", "site0", "site0_"} <= robot.frames.keys()
+    q = robot.neutral()
+    assert robot.frame_pose(q, "body1")[0, 3] == 2.0 and robot.frame_pose(q, "site0")[2, 3] == 2.0
+    agree(robot, mujoco.MjModel.from_xml_string(scene.replace("<body pos", '<body name="body1_" pos')))

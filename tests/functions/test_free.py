@@ -421,3 +421,28 @@ def test_what_a_joint_feels_by_the_links_parameters():
     want = np.stack([(felt(masses + d) - felt(masses - d)) / (2 * step) for d in step * np.eye(2)], axis=-1)
     assert np.allclose(D(q, one, masses), felt(masses)) and np.allclose(slope, want, rtol=1e-7, atol=1e-9)
     assert slope[1, 0] == 0.0, "a joint feels nothing of what is inboard of it"
+
+
+def test_one_state_and_one_set_after_the_first_are_the_same_bits():
+    """Control loops: no NumPy between, every set of numbers its own, and mistakes have their words as before."""
+    robot = pp.load("pelican").with_base("free")
+    light = robot.free("mass")
+    q, (v, tau), sets = (
+        robot.random(seed=0),
+        np.random.default_rng(1).standard_normal((2, robot.nv)),
+        light.randomised(3, seed=2),
+    )
+    together = light.forward_dynamics(q, v, tau, parameters=sets)
+    given = light.at(sets[0])
+    for _ in range(2):
+        for one, p in zip(together, sets, strict=True):
+            np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=np.array(p)), one)
+            np.testing.assert_array_equal(given.forward_dynamics(q, v, tau, parameters=p.tolist()), one)
+            np.testing.assert_array_equal(given.at(p).forward_dynamics(q, v, tau), one)
+        np.testing.assert_array_equal(given.forward_dynamics(q, v, tau), together[0])
+    with pytest.raises(pp.StateError, match="parameters has shape"):
+        light.forward_dynamics(q, v, tau, parameters=np.ones(1))
+    with pytest.raises(pp.StateError, match="no parameters came"):
+        light.forward_dynamics(q, v, tau)
+    with pytest.raises(pp.StateError, match="quaternion"):
+        light.forward_dynamics(0.0 * q, v, tau, parameters=np.array(sets[0]))

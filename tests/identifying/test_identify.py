@@ -10,14 +10,13 @@ import pytest
 import psiphi as pp
 import zoo
 from psiphi.functions.parametrised import soundness
-from psiphi.identifying.log_cholesky import Chart, nearest
+from psiphi.identifying.nearest_bodies import KnownBodies, nearest
 
 
 def possible(robot: pp.Robot) -> pp.Robot:
     """The robot with inertias that bodies can have, where its file has others."""
-    count = len(robot.bodies)
-    pi, _ = Chart.about(robot.inertial_parameters, count, np.zeros(0)).parameters(np.zeros(10 * count))
-    return robot.free("inertia").baked(pi)
+    own = KnownBodies.of(robot.inertial_parameters, len(robot.bodies), np.zeros(0))
+    return robot.free("inertia").baked(own.start)
 
 
 def experiment(robot: pp.Robot, samples: int, noise: float, seed: int = 0):
@@ -66,6 +65,7 @@ def test_rotors_damping_and_friction_are_found_too():
     assert np.abs((found.values - true) / found.deviations).max() < 4.0
     np.testing.assert_allclose(found.parameters[-12:-6], damping, atol=0.01)
     np.testing.assert_allclose(found.robot.damping, damping, atol=0.01)
+    np.testing.assert_allclose(found.robot.friction, friction, atol=0.02)
     assert found.rms.keys() == set(robot.velocity_names)
     text = found.report()
     assert "78" in text.splitlines()[0] and "hardly told" in text and "shoulder" in text
@@ -102,11 +102,31 @@ def test_the_nearest_bodies_are_bodies():
     robot = pp.load("acrobot")
     base = robot.base_parameters()
     target = base.values.copy()
-    chart, R = Chart.about(robot.inertial_parameters, 2, np.zeros(0)), 1e3 * np.eye(base.rank)
-    np.testing.assert_allclose(base.matrix @ nearest(chart, base.matrix, R, target), target, atol=1e-5)
+    known, R = KnownBodies.of(robot.inertial_parameters, 2, np.zeros(0)), 1e3 * np.eye(base.rank)
+    np.testing.assert_allclose(base.matrix @ nearest(known, base.matrix, R, target), target, atol=1e-5)
     target[-1] = -1.0  # a moment of inertia
-    pi = nearest(chart, base.matrix, R, target)
+    pi = nearest(known, base.matrix, R, target)
     assert soundness(pi.reshape(2, 10)).min() > -1e-12 and np.abs(base.matrix @ pi - target).max() > 0.01
+    cost = lambda pi: (np.abs(R @ (base.matrix @ pi - target)) ** 2).sum() + known.distance(pi)  # noqa: E731
+    rng, best = np.random.default_rng(0), cost(pi)
+    for scale in 10.0 ** rng.uniform(-6, -1, 200):
+        assert cost(pi + scale * np.abs(pi).max() * rng.standard_normal(20)) > best - 1e-6 * best
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-3])
+@pytest.mark.parametrize("name", ["panda", "ur5", "puma560"])
+def test_sure_data_are_believed(name, noise):
+    """Simulated torques without noise, or nearly: the bodies found are those that moved, to what the noise leaves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pp.ModelWarning)
+        robot = possible(pp.load(name))
+        light = robot.free("inertia")
+        true = light.randomised(spread=0.2, seed=1)
+        q, v, a, _, _ = experiment(robot, 200, 0.0)
+        clean = light.inverse_dynamics(q, v, a, parameters=true)
+        found = pp.identify(robot, q, v, a, clean + noise * np.random.default_rng(2).standard_normal(clean.shape))
+    assert found.shift < 1.0
+    assert np.abs(found.residuals).max() < 6.0 * noise + 1e-10 * np.abs(clean).max()
 
 
 def test_words_for_what_does_not_fit(tmp_path):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psiphi.editing.picking import spot, taken
+from psiphi.editing.picking import spot, taken, unused
+from psiphi.editing.rebuilding import More, grounded
 from psiphi.errors import ModelError, StateError
 from psiphi.model.builder import Builder
 from psiphi.model.model import Body, Mimic, Model, Solid
@@ -37,8 +38,8 @@ class Attachment:
         return [self.named(name) for name in dict.fromkeys([*own.links, *own.joints, *own.frames])]
 
 
-def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix: Any) -> tuple[Shape, ...]:
-    """Put `other` on a frame of the builder; its shapes, under their new names."""
+def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix: Any) -> More:
+    """Put `other` on a frame of the builder; what it was, and what its names are now."""
     if not isinstance(prefix, str):
         raise StateError(f"prefix is {shown(prefix)}, expected text", 'give prefix="left_"')
     new = Attachment(*opened(other), prefix)
@@ -65,7 +66,11 @@ def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix
         target, where = (link, compose(seat, record.place)) if hung else (new.named(record.link), record.place)
         builder.frames[new.named(record.name)] = replace(record, name=new.named(record.name), link=target, place=where)
     _merge_postures(builder, new)
-    return tuple(_worn(new, new.shapes, builder, frame, seat))
+    shapes = tuple(_worn(new, new.shapes, builder, frame, seat))
+    if "world" in own.links:
+        return More(shapes, other, new.named)
+    ground = grounded(other, builder, f"{prefix or own.name + '_'}world", link, seat)
+    return More(shapes, other, lambda name: ground if name == "world" else new.named(name))
 
 
 def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
@@ -107,9 +112,7 @@ def _seat(builder: Builder, new: Attachment, roots: list[str], link: str, seat: 
         raise ModelError(f"{new.builder.name} has no one link that a joint could carry: {what}", "weld it: leave joint= out")
     for root in roots:
         child = new.named(root)
-        own = {"kind": "fixed", "name": f"{child}_joint", **given}
-        while own["name"] in taken(builder) and "name" not in given:
-            own["name"] += "_"
+        own = {"kind": "fixed", "name": unused(f"{child}_joint", taken(builder)), **given}
         if own["name"] in taken(builder):
             raise StateError(f"{builder.name} already has a {shown(own['name'])}", "give the joint another name")
         try:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from psiphi.editing.picking import spot, taken
+from psiphi.editing.cutting import carried
+from psiphi.editing.picking import ordered_joints, spot, taken, unused
 from psiphi.errors import ModelError, StateError
 from psiphi.model import values
 from psiphi.model.builder import Builder
@@ -74,17 +75,23 @@ def with_base(builder: Builder, base: Any, at: Any) -> None:
             builder.joints[joint.name] = _fixed(joint)
     if at is not None:
         _move(builder, place(pose("pose", at)), base)
+    builder.joints = ordered_joints(builder)
 
 
 def _seats(builder: Builder, needed: bool) -> dict[str, JointRecord | None]:
-    """The links that stand on the world, welded or flying, with the joints that hold them; a link called world is the world."""
+    """The links that stand on the world, welded or flying, with the joints that hold them; a link called world is the world,
+    and one that is welded to it and carries no mass a mark on it."""
     carriers = {joint.child: joint for joint in builder.joints.values()}
     seats: dict[str, JointRecord | None] = {
         name: carriers.get(name)
         for name in builder.links
         if name != "world" and (name not in carriers or carriers[name].parent == "world")
     }
-    standing = {name: joint for name, joint in seats.items() if joint is None or joint.kind in ("fixed", "free")}
+    standing = {
+        name: joint
+        for name, joint in seats.items()
+        if joint is None or joint.kind == "free" or (joint.kind == "fixed" and _heavy(builder, name))
+    }
     if needed and not standing:
         cause = (
             f"{builder.name} has no base: its joints {', '.join(j.name for j in seats.values() if j)} are on the world itself"
@@ -93,11 +100,12 @@ def _seats(builder: Builder, needed: bool) -> dict[str, JointRecord | None]:
     return standing
 
 
+def _heavy(builder: Builder, link: str) -> bool:
+    return any(builder.links[name].has_mass for name in (link, *carried(builder, [link])))
+
+
 def _root_name(builder: Builder, seats: dict[str, Any], link: str) -> str:
-    name = "root_joint" if len(seats) == 1 else f"root_joint_{link}"
-    while name in taken(builder):
-        name += "_"
-    return name
+    return unused("root_joint" if len(seats) == 1 else f"root_joint_{link}", taken(builder))
 
 
 def _fixed(joint: JointRecord) -> JointRecord:
@@ -115,9 +123,7 @@ def _move(builder: Builder, by, base: str | None) -> None:
             builder.joints[name] = replace(joint, place=compose(by, joint.place))
     held = {joint.child for joint in builder.joints.values()}
     for link in [link for link in builder.links if link not in held and link != "world"]:
-        name = f"{link}_seat"
-        while name in taken(builder):
-            name += "_"
+        name = unused(f"{link}_seat", taken(builder))
         builder.joints[name] = JointRecord(name, "fixed", "world", link, by)
     for name, frame in builder.frames.items():
         if frame.link == "world":

@@ -15,7 +15,7 @@ def subtree(builder: Builder, root: Any) -> None:
     link, _ = spot(builder, root, builder.name)
     if link == "world" and "world" not in builder.links:
         raise StateError(f"{shown(root)} is on the world, which is no subtree", "name a link or a joint that moves")
-    _keep(builder, {link, *carried(builder, [link])})
+    _keep(builder, {link, *carried(builder, [link])}, world=False)
     for joint in [joint.name for joint in builder.joints.values() if joint.child == link]:
         del builder.joints[joint]
 
@@ -30,7 +30,7 @@ def without(builder: Builder, given: Any) -> None:
     gone = {*starts, *carried(builder, starts)}
     if gone >= set(links):
         raise StateError(f"without {', '.join(map(shown, found[:3]))} nothing of {builder.name} is left", "leave out less")
-    _keep(builder, set(links) - gone)
+    _keep(builder, set(links) - gone, world=True)
 
 
 def carried(builder: Builder, links: list[str]) -> set[str]:
@@ -47,8 +47,8 @@ def carried(builder: Builder, links: list[str]) -> set[str]:
     return found
 
 
-def _keep(builder: Builder, links: set[str]) -> None:
+def _keep(builder: Builder, links: set[str], world: bool) -> None:
     builder.links = {name: link for name, link in builder.links.items() if name in links}
     builder.joints = {name: joint for name, joint in builder.joints.items() if joint.child in links}
-    there = links | {"world"}
+    there = links | ({"world"} if world else set())
     builder.frames = {name: frame for name, frame in builder.frames.items() if frame.link in there}

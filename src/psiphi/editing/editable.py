@@ -13,7 +13,7 @@ import numpy as np
 from psiphi.arguments import Numbers
 from psiphi.editing import attaching, changing, cutting, flexing, locking, saving, springing
 from psiphi.editing.joint_vectors import Listed
-from psiphi.editing.rebuilding import ALONE, More, rebuilt
+from psiphi.editing.rebuilding import ALONE, More, grounded, rebuilt
 from psiphi.editing.srdf import read_postures
 from psiphi.errors import ModelError
 from psiphi.model import values
@@ -22,6 +22,7 @@ from psiphi.model.builder import Builder
 from psiphi.model.model import Body, Model, Pose
 from psiphi.model.nonlinear import Spring
 from psiphi.model.opening import spanning
+from psiphi.model.places import HERE
 from psiphi.model.shapes import Shape
 from psiphi.wording import shown
 
@@ -78,7 +79,7 @@ class Editable(Listed):
         """
         builder = Builder(spanning(self))
         cutting.subtree(builder, root)
-        return self._built(builder, base=base)
+        return self._built(builder, base=base, ground="")
 
     def without(self, names: Names) -> Self:
         """The robot without these links, what these joints carry, or these frames, and without all that hangs on them.
@@ -112,8 +113,8 @@ class Editable(Listed):
         (6, 2.0, 8)
         """
         builder = Builder(spanning(self))
-        shapes = attaching.attach(builder, other, frame, pose, joint, prefix)
-        return self._built(builder, more=More(shapes, other, prefix))
+        more = attaching.attach(builder, other, frame, pose, joint, prefix)
+        return self._built(builder, more=more)
 
     def with_frame(self, name: str, frame: str, pose: Pose | Numbers | None = None) -> Self:
         """With a frame called `name`, at `pose` (as in `attach`) in another frame.
@@ -149,8 +150,9 @@ class Editable(Listed):
         (12, 29)
         """
         builder = Builder(spanning(self))
+        ground = "world" if pose is None else grounded(self, builder, "ground", "world", HERE)
         changing.with_base(builder, base, pose)
-        return self._built(builder)
+        return self._built(builder, ground=ground)
 
     def with_inertia(
         self,
@@ -274,14 +276,17 @@ class Editable(Listed):
 
         URDF is written link by link. What it cannot say (helical, cylindrical and universal joints, springs that are not
         linear) is refused by name; gravity other than the Earth's, springs and the order of the joints are kept in words of
-        psiphi's own, which other readers pass over; postures and loops are left out. MJCF has these, and has bodies with what
-        is welded to them; helical joints and tables of springs are refused, speed limits, meshes and which joints have motors
-        are left out.
+        psiphi's own, loops in those of URDF+, which other readers pass over; postures are left out. MJCF has these, and has
+        bodies with what is welded to them; helical joints, loops that are no balls or welds and tables of springs are refused,
+        speed limits, meshes and which joints have motors are left out. What was embedded is written as the tree it was, with
+        its loops and gears: `pp.embed` of what is read is the same robot.
 
         >>> import psiphi as pp
         >>> pp.load("ur5").save(folder / "ur5.urdf")  # doctest: +SKIP
         """
         saving.save(self, path)
 
-    def _built(self, builder: Builder, base: str = "fixed", more: More = ALONE, at: np.ndarray | None = None) -> Self:
-        return rebuilt(self, builder, base, more, at)
+    def _built(
+        self, builder: Builder, base: str = "fixed", more: More = ALONE, at: np.ndarray | None = None, ground: str = "world"
+    ) -> Self:
+        return rebuilt(self, builder, base, more, at, ground)

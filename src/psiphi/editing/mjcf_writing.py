@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.editing.picking import unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
 from psiphi.model.model import IDENTITY, WORLD, Joint, Model, Pose
@@ -148,10 +149,10 @@ def _spring(joint: Joint, v: int) -> dict[str, str]:
 
 def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
     """Sites and geoms of one body."""
-    own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
+    sites = _sites(robot)
     for frame in robot.frames.values():
-        if frame.body == k and frame.name not in own:
-            yield tag(f"{indent}site", {"name": frame.name, **_pose(frame.pose)})
+        if frame.body == k and frame.name in sites:
+            yield tag(f"{indent}site", {"name": sites[frame.name], **_pose(frame.pose)})
     for shape in getattr(robot, "shapes", ()):
         frame = robot.frames.get(shape.link)
         if frame is not None and frame.body == k and shape.kind in SIZES:
@@ -162,12 +163,12 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
 
 
 def _equalities(robot: Any) -> Iterator[str]:
-    lines = []
+    lines, sites = [], _sites(robot)
     for loop in getattr(robot, "loops", ()):
         if loop.kind not in LOOPS:
             raise ModelError(f"the loop of {loop.first} and {loop.second} is a {loop.kind}", "MuJoCo has balls and welds")
-        sites = {"site1": _site(robot, loop.first), "site2": _site(robot, loop.second)}
-        lines.append(tag(f"    {LOOPS[loop.kind]}", {**({"name": loop.name} if loop.name else {}), **sites}))
+        ends = {"site1": sites[loop.first], "site2": sites[loop.second]}
+        lines.append(tag(f"    {LOOPS[loop.kind]}", {**({"name": loop.name} if loop.name else {}), **ends}))
     for name, mimic in robot.mimics.items():
         words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
         lines.append(tag("    joint", words))
@@ -185,11 +186,12 @@ def _equalities(robot: Any) -> Iterator[str]:
         yield from ("  <equality>", *lines, "  </equality>")
 
 
-def _site(robot: Model, frame: str) -> str:
+def _sites(robot: Model) -> dict[str, str]:
+    """Frames that become sites, and their names: those that are no body's or joint's own, and those where loops end."""
     own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
-    if frame in own:
-        raise ModelError(f"a loop ends on {shown(frame)}, a body's own frame: MuJoCo holds sites", "name a frame there")
-    return frame
+    ends = {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
+    sites = {name: name for name in robot.frames if name not in own}
+    return sites | {name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends}
 
 
 def _keyframes(robot: Model) -> Iterator[str]:

@@ -10,6 +10,7 @@ from psiphi.arguments import several
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.places import HERE, Place
+from psiphi.model.records import JointRecord
 from psiphi.wording import nearest, shown
 
 
@@ -54,3 +55,16 @@ def spot(builder: Builder, frame: Any, on: str) -> tuple[str, Place]:
 def taken(builder: Builder) -> set[str]:
     """All names in use."""
     return {"world", *builder.links, *builder.joints, *builder.frames}
+
+
+def unused(name: str, names: set[str]) -> str:
+    """The name, with as many _ behind it as make it a new one."""
+    while name in names:
+        name += "_"
+    return name
+
+
+def ordered_joints(builder: Builder) -> dict[str, JointRecord]:
+    """Its joints in the order of the links they carry, which is the robot's: a joint that was added leaves it as it was."""
+    place = {link: i for i, link in enumerate(builder.links)}
+    return dict(sorted(builder.joints.items(), key=lambda item: place[item[1].child]))

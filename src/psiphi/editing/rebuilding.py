@@ -1,67 +1,100 @@
-"""A changed description as a robot again: built and checked, with the shapes, loops and gears that still have their places.
+"""A changed description as a robot again: built and checked, with the shapes, loops and gears that still have their places;
+those that have not are told.
 
 Loops that were embedded are embedded again (`embedding/origin.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from psiphi.editing.picking import taken, unused
 from psiphi.model.builder import Builder
-from psiphi.model.log import warn
+from psiphi.model.log import Doubt, warn
+from psiphi.model.places import Place
+from psiphi.model.records import FrameRecord
 from psiphi.model.shapes import Shape
 
 
 @dataclass(frozen=True)
 class More:
-    """What was attached: its shapes, under their new names, itself, and the prefix of its names."""
+    """A robot, or what was attached to it: its shapes, under their new names, itself, and what a name of it is now."""
 
     shapes: tuple[Shape, ...] = ()
     guest: Any = None
-    prefix: str = ""
+    named: Callable[[str], str] = str
 
     @property
     def loops(self) -> list[Any]:
         """Between its renamed frames."""
         own = getattr(self.guest, "loops", ())
-        return [replace(loop, first=self.prefix + loop.first, second=self.prefix + loop.second) for loop in own]
+        return [replace(loop, first=self.named(loop.first), second=self.named(loop.second)) for loop in own]
 
     @property
     def gears(self) -> list[Any]:
         """Between its renamed joints."""
-        renamed = lambda gear: {self.prefix + name: ratio for name, ratio in gear.leaders.items()}  # noqa: E731
+        renamed = lambda gear: {self.named(name): ratio for name, ratio in gear.leaders.items()}  # noqa: E731
         own = getattr(self.guest, "gears", ())
-        return [replace(gear, joint=self.prefix + gear.joint, leaders=renamed(gear)) for gear in own]
+        return [replace(gear, joint=self.named(gear.joint), leaders=renamed(gear)) for gear in own]
 
 
 ALONE = More()
 
 
-def rebuilt(robot: Any, builder: Builder, base: str, more: More, at: np.ndarray | None) -> Any:
-    """The changed robot; what was embedded is closed near to `at`, a configuration of the robot before."""
+def grounded(robot: Any, builder: Builder, name: str, link: str, seat: Place) -> str:
+    """The name of a frame where the robot's world will be, made if a loop of it ends there; else "world"."""
+    origin = getattr(getattr(robot, "embedding", None), "origin", None)
+    loops = (*getattr(robot, "loops", ()), *(() if origin is None else origin.loops))
+    if not any("world" in (loop.first, loop.second) for loop in loops):
+        return "world"
+    name = unused(name, taken(builder))
+    builder.frames[name] = FrameRecord(name, link, seat, None)
+    return name
+
+
+def rebuilt(robot: Any, builder: Builder, base: str, more: More, at: np.ndarray | None, ground: str) -> Any:
+    """The changed robot; what was embedded is closed near to `at`, a configuration of the robot before. `ground` is the frame
+    where its world is now."""
+    own = More(robot.shapes, robot, lambda name: ground if name == "world" else name)
     model = builder.build(base)
-    warn(line for line in model.report if line not in robot.report)
-    shapes = (shape for shape in (*robot.shapes, *more.shapes) if shape.link in model.frames)
-    kept = [loop for loop in (*robot.loops, *more.loops) if {loop.first, loop.second} <= model.frames.keys()]
     moving = {joint.name for joint in model.joints}
-    meshing = [gear for gear in (*robot.gears, *more.gears) if {gear.joint, *gear.leaders} <= moving]
-    changed = replace(type(robot).of(model, shapes), loops=tuple(kept), gears=tuple(meshing))
-    origin, near = _embedded(robot, more, at)
+    loops, lost = _sorted((*own.loops, *more.loops), lambda loop: {loop.first, loop.second} <= model.frames.keys())
+    gears, open_gears = _sorted((*own.gears, *more.gears), lambda gear: {gear.joint, *gear.leaders} <= moving)
+    told = [
+        *(Doubt(lost_loop(loop)) for loop in lost),
+        *(Doubt(f"gear {gear.name!r} of joint {gear.joint!r}: left out, a joint of it moves no more") for gear in open_gears),
+    ]
+    report = tuple(dict.fromkeys((*model.report, *told)))
+    warn(line for line in report if line not in robot.report)
+    shapes = (shape for shape in (*own.shapes, *more.shapes) if shape.link in model.frames)
+    changed = replace(type(robot).of(model, shapes), loops=loops, gears=gears, report=report)
+    origin, near = _embedded(own, more, at)
     return changed if origin is None else origin.again(changed, near)
 
 
-def _embedded(robot: Any, more: More, at: np.ndarray | None) -> tuple[Any, dict[str, np.ndarray]]:
+def lost_loop(loop: Any) -> str:
+    """What is said of a loop that an edit took away."""
+    return f"loop {loop.name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
+
+
+def _sorted(things: tuple[Any, ...], stays: Callable[[Any], bool]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What stays, and what does not."""
+    return tuple(filter(stays, things)), tuple(thing for thing in things if not stays(thing))
+
+
+def _embedded(own: More, more: More, at: np.ndarray | None) -> tuple[Any, dict[str, np.ndarray]]:
     """What was embedded, of the robot and of what was attached, None where nothing was; and where their joints are."""
     near: dict[str, np.ndarray] = {}
     origin = None
-    for one, prefix, q in ((robot, "", at), (more.guest, more.prefix, None)):
-        embedding = getattr(one, "embedding", None)
+    for part, q in ((own, at), (more, None)):
+        embedding = getattr(part.guest, "embedding", None)
         if embedding is None or embedding.origin is None:
             continue
         q = embedding.neutral if q is None else q
-        near |= {prefix + joint.name: q[joint.q_slice] for joint in one.joints}
-        origin = embedding.origin.renamed(prefix).united(origin)
+        near |= {part.named(joint.name): q[joint.q_slice] for joint in part.guest.joints}
+        origin = embedding.origin.renamed(part.named).united(origin)
     return origin, near

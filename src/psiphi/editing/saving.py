@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ def save(robot: Any, path: Any) -> None:
     writer = WRITERS.get(target.suffix.lower())
     if writer is None:
         raise ModelError(f"cannot save a robot as {shown(target.name)}", f"end the name in {' or '.join(WRITERS)}")
-    text = writer(robot, target)
+    text = writer(spelled(robot), target)
     with replacing(target, ModelError) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def spelled(robot: Any) -> Any:
+    """The robot as files say it: one with embedded loops as the tree it was, its loops, and the gears that are no mimics."""
+    origin = None if robot.embedding is None else robot.embedding.origin
+    if origin is None:
+        return robot
+    said = {name: ({mimic.joint: (mimic.multiplier,)}, mimic.offset) for name, mimic in origin.robot.mimics.items()}
+    gears = tuple(gear for gear in origin.gears if said.get(gear.joint) != (gear.leaders, gear.offset))
+    return replace(origin.robot, loops=origin.loops, gears=gears)

@@ -1,22 +1,28 @@
 """A robot as URDF text: every link, joint and frame by itself, numbers with all their digits.
 
-A frame becomes a link without mass on a fixed joint. A floating base is a joint of type floating on the link "world". What
-is infinite is written as the largest number, which the reader takes for infinite.
+A frame becomes a link without mass on a fixed joint, a loop the words of URDF+ (`model/urdf_plus.py`), a gear a mimic. A
+floating base is a joint of type floating on the link "world". What is infinite is written as the largest number, which the
+reader takes for infinite.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import atan2, cos, inf, sin
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from psiphi.editing.picking import taken
+import numpy as np
+
+from psiphi.editing.picking import ordered_joints, spot, taken, unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
+from psiphi.model import urdf_plus
 from psiphi.model.builder import EARTH, Builder
 from psiphi.model.inertias import NONE
-from psiphi.model.model import Model
+from psiphi.model.model import Mimic, Model
 from psiphi.model.places import HERE, Place, Rotation
 from psiphi.model.records import JointRecord, LinkRecord
 from psiphi.model.shapes import SIZES, Shape
@@ -31,14 +37,19 @@ DYNAMICS = ("damping", "friction", "armature", "stiffness", "rest")  # from the 
 def text(robot: Model, file: Path) -> str:
     """The URDF of a robot that will stand in `file`."""
     builder = Builder(robot)
+    for gear in getattr(robot, "gears", ()):
+        builder.joints[gear.joint] = replace(builder.joints[gear.joint], mimic=_mimic(gear))
+    loops = [WrittenLoop.of(builder, loop, i) for i, loop in enumerate(getattr(robot, "loops", ()))]
     hung = any(joint.parent == "world" for joint in builder.joints.values())
-    on_world = hung or any(frame.link == "world" for frame in builder.frames.values())
+    ends = (link for loop in loops for link, _ in (loop.first, loop.second))
+    on_world = hung or "world" in (*ends, *(frame.link for frame in builder.frames.values()))
     roots = set(builder.links) - {joint.child for joint in builder.joints.values()}
     if "world" not in builder.links and (on_world or len(roots) > 1):
         builder.body("world")
         builder.links = {"world": builder.links.pop("world"), **builder.links}
         for root in sorted(roots, key=list(builder.links).index):
-            builder.joint(_unused(f"world_to_{root}", taken(builder)), "fixed", "world", root)
+            builder.joint(unused(f"world_to_{root}", taken(builder)), "fixed", "world", root)
+        builder.joints = ordered_joints(builder)
     shapes: dict[str, list[Shape]] = {}
     for shape in getattr(robot, "shapes", ()):
         shapes.setdefault(shape.link, []).append(shape)
@@ -55,15 +66,54 @@ def text(robot: Model, file: Path) -> str:
     names = taken(builder)
     for frame in builder.frames.values():
         lines += _link(LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file)
-        names.add(own := _unused(f"{frame.name}_joint", names))
+        names.add(own := unused(f"{frame.name}_joint", names))
         lines += _joint(JointRecord(own, "fixed", frame.link, frame.name, frame.place))
+    lines += [line for loop in loops for line in loop.lines()]
     return "\n".join([*lines, "</robot>", ""])
 
 
-def _unused(name: str, names: set[str]) -> str:
-    while name in names:
-        name += "_"
-    return name
+class WrittenLoop(NamedTuple):
+    """A loop as `model/urdf_plus.py` reads it: its ends on links, and the axis in the second."""
+
+    name: str
+    type: str
+    axis: Any
+    first: tuple[str, Place]
+    second: tuple[str, Place]
+
+    @classmethod
+    def of(cls, builder: Builder, loop: Any, number: int) -> WrittenLoop:
+        """The reader makes frames of its ends: those that it made are written with the loop, and not again."""
+        kinds = {kind: (word, has_axis) for word, (kind, has_axis) in reversed(urdf_plus.KINDS.items())}
+        name = loop.name or f"loop{number + 1}"
+        if loop.kind not in kinds or loop.friction is not None:
+            cause = f"loop {shown(name)} is of kind {shown(loop.kind)}, which URDF cannot say"
+            raise ModelError(cause, f"leave its frame out: robot.without({shown(loop.first)})")
+        word, has_axis = kinds[loop.kind]
+        ends = [spot(builder, frame, builder.name) for frame in (loop.first, loop.second)]
+        for frame, end in zip((loop.first, loop.second), ("successor", "predecessor"), strict=True):
+            if frame == f"{name} {end}":
+                builder.frames.pop(frame, None)
+        return cls(name, word, (loop.axis if loop.axis is not None else (0.0, 0.0, 1.0)) if has_axis else None, *ends)
+
+    def lines(self) -> Iterator[str]:
+        yield tag("  loop", {"name": self.name, "type": self.type}, end=">")
+        for end, (link, place) in (("predecessor", self.second), ("successor", self.first)):
+            yield tag(f"    {end}", {"link": link}, end=">")
+            yield from _origin("      ", place)
+            yield f"    </{end}>"
+        if self.axis is not None:
+            yield tag("    axis", {"xyz": numbers(self.axis)})
+        yield "  </loop>"
+
+
+def _mimic(gear: Any) -> Mimic:
+    ((leader, ratio), *more) = gear.leaders.items()
+    terms = np.atleast_1d(ratio).tolist()
+    if more or len(terms) > 1:
+        cause = f"gear {shown(gear.name or gear.joint)} has {1 + len(more)} leaders and {len(terms)} terms"
+        raise ModelError(cause, "URDF has joints that follow one other linearly: lock it, say")
+    return Mimic(leader, float(terms[0]), gear.offset)
 
 
 def rpy(R: Rotation) -> tuple[float, float, float]:

@@ -82,9 +82,9 @@ def embed(
     found = _Embedded(robot, ties, gears, names, start).robot()
     assert found.embedding is not None
     inside = {k for cluster in found.embedding.clusters for k in cluster.bodies}
-    free = tuple(j.name for j in found.joints if j.index in inside and j.v_slice.start < j.v_slice.stop)
+    whole = (j.name for j in found.joints if j.index in inside and 0 < j.row.nv == j.v_slice.stop - j.v_slice.start)
     loose = tuple(loop for loop in given if not isinstance(loop, Gear))
-    return replace(found, embedding=replace(found.embedding, origin=Origin(robot, loose, tuple(gears), free, embed)))
+    return replace(found, embedding=replace(found.embedding, origin=Origin(robot, loose, tuple(gears), tuple(whole), embed)))
 
 
 def _mimics(robot: Model) -> list[Gear]:

@@ -1,7 +1,7 @@
 """What an embedded robot was made of: it is changed as the tree it was, and its loops are embedded again.
 
-Loops whose frames are gone, or stand on one body now, are left out, and so are gears whose joints are gone; a leader that
-stands still is a number in its gear. The coordinates that were free stay so where they can.
+Loops whose frames are gone are left out and told, those that stand on one body now and gears whose joints are gone are left
+out; a leader that stands still is a number in its gear. The coordinates that were free stay so where they can.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.editing.rebuilding import lost_loop
 from psiphi.embedding.gears import Gear
 from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
+from psiphi.model.log import Doubt, warn
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The robot as it was before, its loops and gears, the joints whose coordinates are free, and how they are embedded."""
+    """The robot as it was before, its loops and gears, the joints whose coordinates are all free, and how they are embedded."""
 
     robot: Robot
     loops: tuple[Any, ...]
@@ -27,9 +29,8 @@ class Origin:
     free: tuple[str, ...]
     embed: Callable[..., Robot]
 
-    def renamed(self, prefix: str) -> Origin:
-        """Of the robot with a prefix before every name."""
-        named = lambda name: name if name == "world" else prefix + name  # noqa: E731
+    def renamed(self, named: Callable[[str], str]) -> Origin:
+        """Of the robot with other names."""
         loops = tuple(replace(loop, first=named(loop.first), second=named(loop.second)) for loop in self.loops)
         gears = tuple(
             replace(gear, joint=named(gear.joint), leaders={named(name): ratio for name, ratio in gear.leaders.items()})
@@ -47,7 +48,11 @@ class Origin:
     def again(self, robot: Robot, at: Mapping[str, np.ndarray]) -> Robot:
         """A changed robot with what is left of the loops embedded; `at` are places of joints near which they are closed, and of
         those that stand still now."""
-        loops = [loop for loop in self.loops if self._opens(robot, loop)]
+        there = [loop for loop in self.loops if {loop.first, loop.second} <= robot.frames.keys()]
+        lost = [Doubt(lost_loop(loop)) for loop in self.loops if loop not in there]
+        robot = replace(robot, report=(*robot.report, *lost))
+        warn(lost)
+        loops = [loop for loop in there if robot.frame(loop.first).body != robot.frame(loop.second).body]
         gears = [gear for gear in (self._geared(robot, gear, at) for gear in self.gears) if gear is not None]
         if not loops and not gears:
             return robot
@@ -62,12 +67,6 @@ class Origin:
             return make(free)
         except (ModelError, StateError):
             return make(())  # other coordinates decide where some are gone
-
-    @staticmethod
-    def _opens(robot: Robot, loop: Any) -> bool:
-        if not {loop.first, loop.second} <= robot.frames.keys():
-            return False
-        return robot.frame(loop.first).body != robot.frame(loop.second).body
 
     @staticmethod
     def _geared(robot: Robot, gear: Gear, at: Mapping[str, np.ndarray]) -> Gear | None:

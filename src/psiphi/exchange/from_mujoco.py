@@ -95,7 +95,7 @@ def is_mjcf(source: Any) -> bool:
 
 @dataclass(frozen=True)
 class Called:
-    """What bodies, joints and sites are called here: as in MuJoCo, numbered where they have no name.
+    """What bodies, joints and sites are called here: as in MuJoCo, numbered where they have no name, with what no other has.
 
     A joint may be called as a body is; a site may not, since both are frames."""
 
@@ -106,17 +106,21 @@ class Called:
 
     @classmethod
     def of(cls, peer: Any) -> Called:
-        taken = {"world"}
-        bodies = ["world", *(_once(peer.body(i).name or f"body{i}", taken) for i in range(1, peer.nbody))]
-        own: set[str] = set()
-        joints = [_once(peer.joint(i).name or f"joint{i}", own) for i in range(peer.njnt)]
-        taken |= own
-        sites = [_once(peer.site(i).name or f"site{i}", taken, "_site") for i in range(peer.nsite)]
-        return cls(bodies, joints, sites, taken)
+        bodies = _numbered("body", ["world", *(peer.body(i).name for i in range(1, peer.nbody))])
+        joints = _numbered("joint", [peer.joint(i).name for i in range(peer.njnt)])
+        taken = {*bodies, *joints}
+        sites = _numbered("site", [peer.site(i).name for i in range(peer.nsite)])
+        return cls(bodies, joints, [_once(name, taken, "_site") for name in sites], taken)
 
     def new(self, name: str) -> str:
         """A name that is not in use yet."""
         return _once(name, self.taken)
+
+
+def _numbered(kind: str, given: list[str]) -> list[str]:
+    """The names that are given, as they are; for those that are empty the kind and the number, where nobody is called so."""
+    taken = set(given)
+    return [name or _once(f"{kind}{i}", taken) for i, name in enumerate(given)]
 
 
 def _once(name: str, taken: set[str], end: str = "_") -> str:

@@ -132,6 +132,16 @@ class Compound:
         return 6 * (len(self.links) + len(self.rotors))
 
     @property
+    def armature(self) -> list:
+        """Of all coordinates: of those that are free as their joints have it, who may have it as an input."""
+        found = list(self.cluster.armature)
+        if not self.cluster.modes:
+            own = (x for link in self.links for x in link.armature)
+            for c, x in zip(sorted(self.cluster.free), own, strict=True):
+                found[c] = x
+        return found
+
+    @property
     def parts(self) -> tuple:
         """The bodies, and the rotors that stand behind them."""
         return (*self.links, *(Flywheel(self.cluster.armature[c]) for c in self.rotors))
@@ -181,8 +191,8 @@ class Compound:
 
     def rotor(self, q: list) -> list:
         """X* J_m X of the rotors that do not stand in the stack."""
-        J = [0.0 if c in self.rotors else J for c, J in enumerate(self.cluster.armature)]
-        if not any(J):
+        J = [0.0 if c in self.rotors else J for c, J in enumerate(self.armature)]
+        if all(isinstance(j, float) and j == 0.0 for j in J):
             return [[0.0] * len(self.cluster.free) for _ in self.cluster.free]
         X = transpose(self.laws.X(q))
         return [[dot([j * x for j, x in zip(J, one, strict=True)], two) for two in X] for one in X]

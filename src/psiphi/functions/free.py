@@ -21,6 +21,7 @@ from psiphi.model.model import Model
 from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import nearest, shown
 
+_ndarray = np.ndarray
 Taking = Callable[..., Any]
 FORGOTTEN = ("_one_step", "_steppers", "mass")  # what was computed of other parameters
 
@@ -60,11 +61,35 @@ def taking(method: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
+def at_once(method: Taking) -> Taking:
+    """`taking`, for what control loops ask: one state and one set of parameters without NumPy's overhead, after the first."""
+    slow = taking(method)
+
+    @wraps(method)
+    def of(self: FreeRobot, *args: Any, parameters: Any = None, **options: Any) -> Any:
+        given = self.given if parameters is None else parameters
+        alone = not options and len(args) == 3 and type(args[0]) is type(given) is _ndarray and args[0].ndim == given.ndim == 1
+        if alone:
+            try:
+                a = self._one_call(*args, given)
+                if type(a) is _ndarray:
+                    return a
+            except Exception:
+                pass  # a first call, a list, or a mistake: the door below finds the words
+        result = slow(self, *args, parameters=parameters, **options)
+        if alone and self.nv and "_one_call" not in self.__dict__:
+            self.__dict__["_one_call"] = guard.upright(self._model, self.function(method.__name__).single())
+        return result
+
+    return of
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeRobot(Robot):
     """A robot some of whose numbers are inputs: see `robot.free`. `given` are those that `at` put in."""
 
     given: Any = None
+    _one_call: ClassVar[Any]  # forward dynamics of one state and one set of parameters, after the first call
 
     @classmethod
     def of(cls, model: Model, shapes: Any = None) -> Any:
@@ -196,7 +221,7 @@ class FreeRobot(Robot):
     def __hash__(self) -> int:
         return super().__hash__()
 
-    forward_dynamics: ClassVar[Taking] = taking(Robot.forward_dynamics)
+    forward_dynamics: ClassVar[Taking] = at_once(Robot.forward_dynamics)
     forward_dynamics_details: ClassVar[Taking] = taking(Robot.forward_dynamics_details)
     inverse_dynamics: ClassVar[Taking] = taking(Robot.inverse_dynamics)
     bias: ClassVar[Taking] = taking(Robot.bias)

@@ -103,13 +103,19 @@ def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters
         raise StateError(f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`")
     words, rng = checked_words(more), np.random.default_rng(seed)
     names = parameter_names(robot, words)
-    count = 2 + 2 * len(names) // max(1, robot.nv)
-    q = robot.integrate(robot.neutral(), rng.uniform(-np.pi, np.pi, (count, robot.nv)))
-    v, a = rng.standard_normal((2, count, robot.nv))
+    q, v, a = motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
     source = robot.function("regressor").source
     (Y,) = interpret(source.program, source.tree, q, v, a)
     Y = np.concatenate([Y, *more_columns(words, v, a)], axis=-1).reshape(-1, len(names))
     return base_of(names, Y, np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)]))
+
+
+def motions(robot: Any, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random q, v and a in which nothing is special; of embedded loops, closed ones."""
+    v, a = rng.standard_normal((2, count, robot.nv))
+    if robot.embedding is not None and robot.embedding.loops:
+        return robot.random(rng, (count,)), v, a
+    return robot.integrate(robot.neutral(), rng.uniform(-np.pi, np.pi, (count, robot.nv))), v, a
 
 
 def base_of(names: tuple[str, ...], Y: np.ndarray, own: np.ndarray) -> BaseParameters:

@@ -11,7 +11,7 @@ so random bodies are made from one that there is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +21,11 @@ from psiphi.arguments import batch_axes, frozen, generator, positive, real, whol
 from psiphi.editing.changing import with_bodies
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
+from psiphi.model.compound_joints import free_coordinates
 from psiphi.model.freed import OF_COORDINATES, UPPER, FreeBlock, Freed, moments, ten
 from psiphi.model.inertias import of_second_moments, off_origin
 from psiphi.model.model import WORLD, Body
+from psiphi.model.opening import spanning
 from psiphi.model.posing import place, pose
 from psiphi.model.skeleton import second_moments
 from psiphi.model.states import element, first
@@ -177,19 +179,41 @@ def _random(freed: Freed, block: FreeBlock, lead: tuple[int, ...], width: float,
 def baked(freed: Freed, parameters: np.ndarray) -> Any:
     """The nominal robot with other numbers: what was free is built in."""
     robot: Any = freed.nominal
-    builder, bodies = Builder(robot), {}
+    builder, bodies = Builder(spanning(robot)), {}
     for k, (body, joint) in enumerate(zip(robot.bodies, robot.joints, strict=True)):
         parts = freed.parts(k, parameters)
         if parts.keys() & {"inertia", "mass", "com"}:
             bodies[k] = _body(body, *moments(body, parts))
-        new: dict[str, Any] = {word: tuple(parts[word].tolist()) for word in OF_COORDINATES if word in parts}
         record = builder.joints[joint.name]
+        new: dict[str, Any] = {
+            word: _put(getattr(record, word), free_coordinates(robot, joint), parts[word])
+            for word in OF_COORDINATES
+            if word in parts
+        }
         if "offsets" in parts:
             there = pose("the offsets", parts["offsets"].reshape(2, 3))
             new["place"] = place(robot.frames[record.parent].pose.inv @ there)
         builder.joints[joint.name] = replace(record, **new)
     with_bodies(builder, robot, bodies)
     return robot._built(builder)
+
+
+def rubbing(robot: Any, friction: np.ndarray) -> Any:
+    """The robot with other dry friction (nv,)."""
+    builder = Builder(spanning(robot))
+    for joint in robot.joints:
+        record = builder.joints[joint.name]
+        own = _put(record.friction, free_coordinates(robot, joint), friction[joint.v_slice])
+        builder.joints[joint.name] = replace(record, friction=own)
+    return robot._built(builder)
+
+
+def _put(known: tuple[float, ...], places: Sequence[int], values: np.ndarray) -> tuple[float, ...]:
+    """The numbers of a joint's coordinates, with others at these places."""
+    found = list(known)
+    for i, value in zip(places, values.tolist(), strict=True):
+        found[i] = value
+    return tuple(found)
 
 
 def _body(body: Body, m: float, mc: list, J: list) -> Body:

@@ -11,6 +11,7 @@ import numpy as np
 
 from psiphi.errors import StateError
 from psiphi.figures import blank, written
+from psiphi.functions import parametrised
 from psiphi.functions.identification import BaseParameters
 from psiphi.identifying.measured import MeasuredRows
 
@@ -79,7 +80,10 @@ class Identification:
         parts = [self.parameters[:n]]
         for i, word in enumerate(self.data.words):
             parts += [self._of_joints(i)] if word in more else []
-        return light.baked(np.concatenate(parts))
+        found = light.baked(np.concatenate(parts))
+        if "friction" not in self.data.words:
+            return found
+        return parametrised.rubbing(found, self._of_joints(self.data.words.index("friction")))
 
     def _of_joints(self, i: int) -> np.ndarray:
         start = 10 * len(self.nominal.bodies) + i * self.nominal.nv

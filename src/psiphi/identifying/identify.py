@@ -5,7 +5,7 @@
 
 sigma is that of each row (a joint's torque, a component of a wrench): given, or what the residuals say, in a few passes.
 Directions of x that the data do not tell keep the robot's own values, and have no finite deviation. What bodies can have is
-`log_cholesky.py`.
+`nearest_bodies.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from psiphi.arguments import Numbers, check_robot, flag, real
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.identifying.findings import Identification
-from psiphi.identifying.log_cholesky import Chart, nearest
 from psiphi.identifying.measured import MeasuredRows, measured
+from psiphi.identifying.nearest_bodies import KnownBodies, nearest
 from psiphi.wording import shown
 
 UNTOLD = 1e-9  # of the largest singular value: below it the data do not tell
@@ -77,9 +77,11 @@ def identify(
     base = data.base
     if strict:
         floor = np.maximum(1e-6, _positive(fit, base, 10 * len(robot.bodies), len(prior)))
-        pi = nearest(Chart.about(prior, len(robot.bodies), floor), base.matrix, fit.R, fit.x)
+        pi = nearest(KnownBodies.of(prior, len(robot.bodies), floor), base.matrix, fit.R, fit.x)
     else:  # the nearest parameters with these base parameters
         pi = prior + np.linalg.pinv(base.matrix) @ (fit.x - base.matrix @ prior)
+    silent = [i for i in range(10 * len(robot.bodies), len(pi)) if not data.Y[..., i].any()]
+    pi[silent] = prior[silent]  # joints' numbers of which the data have no word
     return Identification(robot, data, fit.x, fit.deviations, fit.condition, noise, pi, strict)
 
 

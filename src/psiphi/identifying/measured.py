@@ -13,7 +13,7 @@ import numpy as np
 
 from psiphi.arguments import read
 from psiphi.errors import StateError
-from psiphi.functions.identification import BaseParameters, base_of, checked_words, parameter_names, parameters
+from psiphi.functions.identification import BaseParameters, base_of, checked_words, motions, parameter_names, parameters
 from psiphi.model.freed import INERTIA
 from psiphi.wording import nearest, shown
 
@@ -38,8 +38,7 @@ def measured(robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: 
     words, links = checked_words(more), _links(robot, wrenches)
     state = _samples(robot, q, v, a, tau, wrenches)
     q, v, a, tau = (state.pop(name) for name in ("q", "v", "a", "tau"))
-    known = 0.0 if "armature" in words else robot.armature * a
-    Y, y = [robot.regressor(q, v, a, more=words)], [tau - known]
+    Y, y = [robot.regressor(q, v, a, more=words)], [tau - _rotors(robot, q, v, a, words)]
     names = [*robot.velocity_names]
     for link, wrench in state.items():
         Y.append(_padded(robot.wrench_regressor(q, v, a, link), Y[0].shape[-1]))
@@ -48,14 +47,21 @@ def measured(robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: 
     return MeasuredRows(np.concatenate(Y, axis=-2), np.concatenate(y, axis=-1), tuple(names), seen(robot, words, links), words)
 
 
+def _rotors(robot: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, words: tuple[str, ...]) -> np.ndarray:
+    """What rotors need that are no parameters: the torques of a robot without mass, less what armature's columns say."""
+    if robot.embedding is None or not robot.embedding.loops:
+        return np.zeros_like(a) if "armature" in words else robot.armature * a
+    light = robot.free("inertia")
+    spinning = light.inverse_dynamics(q, v, a, parameters=np.zeros(light.freed.size))
+    return spinning - robot.armature * a if "armature" in words else spinning
+
+
 def seen(robot: Any, words: tuple[str, ...], links: tuple[str, ...]) -> BaseParameters:
     """The combinations that torques, and wrenches through these links' joints, can tell."""
     if not links:
         return robot.base_parameters(more=words)
     names, rng = parameter_names(robot, words), np.random.default_rng(0)
-    count = 2 + 2 * len(names) // max(1, robot.nv)
-    q = robot.integrate(robot.neutral(), rng.uniform(-np.pi, np.pi, (count, robot.nv)))
-    v, a = rng.standard_normal((2, count, robot.nv))
+    q, v, a = motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
     Y = [robot.regressor(q, v, a, more=words)]
     Y += [_padded(robot.wrench_regressor(q, v, a, link), len(names)) for link in links]
     own = np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)])

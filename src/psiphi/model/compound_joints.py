@@ -62,6 +62,15 @@ def compound_joint(model: Any, cluster: Cluster) -> CompoundJoint:
     return CompoundJoint(public_laws(model, cluster), q, v, " and ".join(joint.name for joint in own))
 
 
+def free_coordinates(model: Any, joint: Any) -> list[int]:
+    """Which velocities of a joint are free: all, but for a joint of an embedded loop or gear."""
+    for cluster in () if model.embedding is None else model.embedding.clusters:
+        if joint.index in cluster.bodies and not cluster.modes:
+            start = sum(model.joints[k].row.nv for k in cluster.bodies if k < joint.index)
+            return sorted(c - start for c in cluster.free if start <= c < start + joint.row.nv)
+    return list(range(joint.row.nv))
+
+
 def compound_joints(model: Any) -> list[Any]:
     """Joints base to tip, those of a cluster together."""
     inside = {k: cluster for cluster in model.embedding.clusters for k in cluster.bodies}

@@ -58,7 +58,13 @@ def offsets(pose: Pose) -> np.ndarray:
 
 
 def _each(word: str) -> Callable[[Joint], tuple[str, ...]]:
-    return lambda joint: (word,) if joint.row.nv == 1 else tuple(f"{word}.{i}" for i in range(joint.row.nv))
+    """One name a velocity; a joint of an embedded loop has those that are free."""
+
+    def names(joint: Joint) -> tuple[str, ...]:
+        count = joint.v_slice.stop - joint.v_slice.start
+        return (word,) if count == 1 else tuple(f"{word}.{i}" for i in range(count))
+
+    return names
 
 
 def _is_linear(joint: Joint) -> bool:
@@ -146,6 +152,7 @@ def freed(model: Model, words: Iterable[str], bodies: Iterable[int]) -> dict[str
         raise StateError("free: inertia is named with mass or com, which are part of it", "leave these out")
     for word in words:
         for k in bodies:
+            _refuse_looped(model, word, k)
             size = len(FREE[word].values(nominal.bodies[k], nominal.joints[k]))
             blocks += [FreeBlock(word, k, at, at + size)] if size else []
             at += size
@@ -159,6 +166,16 @@ def freed(model: Model, words: Iterable[str], bodies: Iterable[int]) -> dict[str
     }
 
 
+def _refuse_looped(model: Model, word: str, k: int) -> None:
+    """Where a loop is embedded, its joints' springs act together, and where its joints are says which postures close it."""
+    cluster = None if model.embedding is None else next((c for c in model.embedding.clusters if k in c.bodies), None)
+    if cluster is None or cluster.modes:
+        return
+    if (word == "offsets" and cluster.ties) or word == "stiffness":
+        cause = f"free: the {word} of joint {model.joints[k].name!r}, whose loop or gear is embedded, cannot be inputs"
+        raise StateError(cause, "name other links, or free them of the tree and close it: pp.connect(tree.free(...))")
+
+
 def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
     """The body without the numbers that are free."""
     nothing, none = frozen(np.full(3, np.nan)), frozen(np.full((3, 3), np.nan))
@@ -170,7 +187,7 @@ def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
 
 def _unsaid(joint: Joint, unknown: set[tuple[str, int]]) -> Joint:
     new: dict[str, Any] = {
-        word: frozen(np.full(joint.row.nv, np.nan)) for word in OF_COORDINATES if (word, joint.index) in unknown
+        word: frozen(np.full_like(getattr(joint, word), np.nan)) for word in OF_COORDINATES if (word, joint.index) in unknown
     }
     if ("offsets", joint.index) in unknown:
         new["pose"] = Pose(frozen(np.full((3, 3), np.nan)), frozen(np.full(3, np.nan)))

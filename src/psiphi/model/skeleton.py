@@ -20,8 +20,8 @@ WORLD = -1  # the parent index of a body that hangs on the world
 class Pose(NamedTuple):
     """A frame seen from another: x_outer = rotation @ x_inner + translation."""
 
-    rotation: np.ndarray
-    translation: np.ndarray
+    rotation: np.ndarray = frozen(np.eye(3))
+    translation: np.ndarray = frozen(np.zeros(3))
 
     def __matmul__(self, other: Pose) -> Pose:
         return Pose(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
@@ -37,7 +37,7 @@ class Pose(NamedTuple):
         return np.vstack([top, [0.0, 0.0, 0.0, 1.0]])
 
 
-IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))
+IDENTITY = Pose()
 
 
 class Immutable:

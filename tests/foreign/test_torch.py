@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from embedding.mechanisms import slider_crank
 from psiphi.foreign import entering
 from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_arrays import RolledFunction
@@ -167,7 +168,6 @@ def test_forward_mode():
     with torch.autograd.forward_ad.dual_level():
         carried = torch.autograd.forward_ad.make_dual(x, w)
         for call, words in (
-            (lambda: pp.rollout(ARM, carried, steps=3), "forward mode is not there"),
             (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "stops joints at once"),
             (lambda: pp.simulate(ARM, carried, duration=0.1), "is of forward mode"),
             (lambda: ARM.forward_dynamics([carried[0], 0.0], w, w), "is of forward mode"),
@@ -250,7 +250,8 @@ def test_closed_chains():
 def test_rollouts(shape):
     q, v = tensors(2, 2)
     tau = torch.tensor(np.random.default_rng(3).standard_normal(shape), requires_grad=True)
-    assert check(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5), (q, v, tau))
+    moved = lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5)  # noqa: E731
+    assert check(moved, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True)
     states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
     assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
 
@@ -319,7 +320,28 @@ def test_a_rollout_without_a_derivative_says_so():
 def test_second_derivatives_of_rollouts():
     q, v = tensors(2, 2)
     tau = torch.tensor(np.random.default_rng(3).standard_normal((4, 2)), requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=4, method="euler"), (q, v, tau))
+    motion = lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=4, method="euler")  # noqa: E731
+    assert torch.autograd.gradgradcheck(motion, (q, v, tau), check_fwd_over_rev=True)
+    func, start = torch.func, [x.detach() for x in (q[0], v[0], tau)]
+    loss = lambda *x: sum(y.pow(2).sum() for y in motion(*x))  # noqa: E731
+    bend = func.hessian(loss, (0, 1, 2))(*start)
+    for twice in (lambda f, n: func.jacfwd(func.jacfwd(f, n), n), lambda f, n: func.jacrev(func.jacfwd(f, n), n)):
+        for rows, wanted in zip(twice(loss, (0, 1, 2))(*start), bend, strict=True):
+            assert all(map(torch.allclose, rows, wanted))
+
+
+@pytest.mark.parametrize("robot", [pp.load("pelican", base="free"), slider_crank("to crank")], ids=["flying", "embedded"])
+def test_motions_of_bent_coordinates_carry_changes(robot):
+    """Quaternions, loops: forward mode beside motion.jvp, and twice beside gradients of gradients."""
+    rng, rest = np.random.default_rng(0), torch.zeros(robot.nv, dtype=torch.float64)
+    q, v, way = robot.random(rng), *rng.standard_normal((2, robot.nv))
+    moved = lambda x: pp.rollout(robot, robot.integrate(torch.tensor(q), x), torch.tensor(v), dt=0.02, steps=3)  # noqa: E731
+    there = pp.rollout(robot, q, v, dt=0.02, steps=3).jvp(q=way)
+    carried = torch.func.jvp(moved, (rest,), (torch.tensor(way),))[1]
+    assert all(np.allclose(x, y, rtol=1e-10, atol=1e-12) for x, y in zip(carried, there, strict=True))
+    loss = lambda x: moved(x)[0].pow(2).sum()  # noqa: E731
+    bend = torch.func.jacfwd(torch.func.jacfwd(loss))(rest)
+    assert torch.allclose(bend, torch.func.jacrev(torch.func.jacrev(loss))(rest), rtol=1e-9)
 
 
 def test_parameters_of_a_robot_have_gradients():

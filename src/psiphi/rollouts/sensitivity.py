@@ -15,7 +15,7 @@ from psiphi.closed.closed_function import lasting
 from psiphi.closed.implicit import ranks
 from psiphi.control.plant import Plant
 from psiphi.errors import SingularError
-from psiphi.rollouts.curving import Curving
+from psiphi.rollouts.curving import Bending, Curving
 from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import Careful
@@ -65,7 +65,7 @@ class Sensitivity:
         """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
         names = self._with_places(self.names)
         code = compiled(self.plant.given, self.plan, Backwards, names)
-        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
+        sizes = {name: self._size(name) for name in (*STATE, *names)}
         rows = [name for name in names if name in self.plan.tables]
         bar = {name: np.zeros((self.runner.count, 1, n)) for name, n in sizes.items() if name not in rows}
         table = {name: np.empty((self.runner.count, self.steps, sizes[name])) for name in rows}
@@ -84,31 +84,48 @@ class Sensitivity:
 
     def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
         """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        changes = self._spread(changes)
-        beside = Beside(self, self._with_places(tuple(name for name in self.names if name in changes)), changes)
+        return self._moved(Along, [changes])
+
+    def bend(self, *changes: Mapping[str, np.ndarray]) -> Arrays:
+        """What (dq, dv) of the first changes turn by along the second ones, and where they themselves change by the third."""
+        self._check_bent()
+        return self._moved(Bending, changes)
+
+    def _moved(self, kind: type[Along], changes: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
+        """The last of what is carried beside the motions, (B, samples, n) each."""
+        every = [self._spread(row) for row in changes]
+        names = self._with_places(tuple(name for name in self.names if any(name in row for row in every)))
+        every = [{name: self._full(row.get(name, 0.0), name) for name in (*STATE, *names)} for row in every]
         found = tuple(np.empty_like(x) for x in (self.q, self.v))
         for room, name in zip(found, STATE, strict=True):
-            room[:, 0] = changes[name]
-        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in (self.q, self.v)]
-        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
+            room[:, 0] = every[-1][name]
+        first = [self.q[:, :1], self.v[:, :1], *(row[name][:, None] for row in every for name in STATE)]
+        rest = [_in_place(np.empty((len(x), 1, x.shape[-1])), self.q.shape[1] - 1) for x in first[:-2]]
         if self.steps and self.runner.count:
-            beside.run([x[:, :1] for x in (self.q, self.v, *found)], 0, self.steps, self.every, out)
+            Beside(self, names, every, kind).run(first, 0, self.steps, self.every, [*rest, *(x[:, 1:] for x in found)])
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
 
-    def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
+    def _check_bent(self) -> None:
+        """Whether motions have second derivatives: rows that follow in every posture are left out, others are in the way."""
         system = self.plant.given
-        whole = self.plan.closure and (system._lasting_rank or system.nc)  # rows that follow in every posture are left out
+        whole = self.plan.closure and (system._lasting_rank or system.nc)
         if whole and (ranks(system._over_samples().constraint_jacobian(self.q)) < whole).any():
             cause = "this motion has no second derivatives: constraints follow from others"
             raise SingularError(cause, "use a kind of loop without rows to spare, or take differences of gradients")
+
+    def _full(self, change: Any, name: str) -> np.ndarray:
+        """A change of a place, (B, n) or (B, steps, n)."""
+        size, count = self._size(name), self.runner.count
+        return np.broadcast_to(change, (count, self.steps, size) if name in self.plan.tables else (count, size))
+
+    def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
+        self._check_bent()
         names, changes = self._with_places(self.names), self._spread(changes)
-        sizes = {"q": self.plant.nq, "v": self.plant.nv} | {name: self._size(name) for name in names}
+        sizes = {name: self._size(name) for name in (*STATE, *names)}
         rows, count = [name for name in names if name in self.plan.tables], self.runner.count
-        for name in (*STATE, *names):
-            shape = (count, self.steps, sizes[name]) if name in rows else (count, sizes[name])
-            changes[name] = np.broadcast_to(changes.get(name, 0.0), shape)
-        beside, code = Beside(self, names, changes), compiled(self.plant.given, self.plan, Curving, names)
+        changes = {name: self._full(changes.get(name, 0.0), name) for name in sizes}
+        beside, code = Beside(self, names, [changes]), compiled(self.plant.given, self.plan, Curving, names)
         state = {name: np.zeros((count, 1, sizes[name])) for name in STATE}  # gradients that go on; what they change by:
         turn = {name: np.zeros((count, 1, n)) for name, n in sizes.items() if name not in rows}
         table = {name: np.empty((count, self.steps, sizes[name])) for name in rows}
@@ -150,7 +167,9 @@ class Sensitivity:
         return (*fixed, *(name for name in names if name not in fixed))
 
     def _size(self, name: str) -> int:
-        return self.plant.nv if name == "tau" else self.runner.given[name].shape[-1]
+        if name in (*STATE, "tau"):
+            return self.plant.nq if name == "q" else self.plant.nv
+        return self.runner.given[name].shape[-1]
 
     def _weights(self, weights: np.ndarray, a: int, b: int) -> np.ndarray:
         """Of the states that the steps a ... b end with, (B, b - a, n): zero between samples."""
@@ -189,20 +208,20 @@ class Sensitivity:
 
 
 class Beside:
-    """Motions run once more, with what they change by for changes of places, (B, n) or (B, steps, n)."""
+    """Motions run once more, with what they change by for changes of places, (B, n) or (B, steps, n): one a row."""
 
-    def __init__(self, of: Sensitivity, names: tuple[str, ...], changes: Mapping[str, np.ndarray]):
+    def __init__(self, of: Sensitivity, names: tuple[str, ...], changes: Sequence[Mapping[str, np.ndarray]], kind: Any = Along):
         self.of, self.names, self.changes = of, names, changes
-        self.code = compiled(of.plant.given, of.plan, Along, names)
+        self.code = compiled(of.plant.given, of.plan, kind, names)
 
     def run(self, first: Sequence[np.ndarray], start: int, steps: int, every: int, out: list[np.ndarray]) -> None:
-        """From (q, v, dq, dv) (B, 1, n) each at step `start`, every `every`-th of them into out (B, steps // every, n)."""
+        """From (q, v, dq, dv, ...) (B, 1, n) each at step `start`, every `every`-th of them into out (B, steps // every, n)."""
         of, plan = self.of, self.of.plan
         tables = of.drive.tables(plan, start, steps, of.runner.dt)
         given = [*first, *(of.runner.given[name] for name in plan.given if name not in STATE)]
-        given += [self.changes[name][:, None] for name in self.names if name not in plan.tables]
+        given += [row[name][:, None] for row in self.changes for name in self.names if name not in plan.tables]
         each = [of.runner.table(tables[name]) for name in plan.tables]
-        each += [self.changes[name][:, start : start + steps] for name in self.names if name in plan.tables]
+        each += [row[name][:, start : start + steps] for row in self.changes for name in self.names if name in plan.tables]
         self.code.run([*given, *each, *out], steps, every)
 
     def pieces(self, room: int) -> Iterator[tuple[Any, ...]]:
@@ -210,7 +229,7 @@ class Beside:
         of = self.of
         length = max(1, room // max(1, 4 * of.runner.count * of.runner.width))
         starts = range(0, of.steps if of.runner.count else 0, length)
-        first = [of.q[:, :1], of.v[:, :1], *(self.changes[name][:, None] for name in STATE)]
+        first = [of.q[:, :1], of.v[:, :1], *(row[name][:, None] for row in self.changes for name in STATE)]
         marks = self._states(first, 0, len(starts), length) if len(starts) else []
         for i in reversed(range(len(starts))):
             a, b = starts[i], min(of.steps, starts[i] + length)

@@ -56,7 +56,7 @@ def rollout(
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
     `control/traced.py`). `out` takes the results. The answer's `vjp`, `jvp` and `hvp` are the motion's derivatives;
-    tensors of torch have gradients.
+    arrays of torch and JAX have them in their own ways, forwards and backwards.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -153,7 +153,7 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
     def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
         return rollout(robot, q, v, tau, **how._asdict())
 
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), how.blocks)
 
 
 def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
@@ -171,7 +171,7 @@ def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any)
 
     like = next(x for x in state.values() if on_card(x))
     given = {**state, "tau": None if not on_card(state["tau"]) else state["tau"]}
-    return rolled(run, plant, given, like, whole("steps", how.steps), step_stride(how.every))
+    return rolled(run, plant, given, like, whole("steps", how.steps), step_stride(how.every), how.blocks)
 
 
 def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:

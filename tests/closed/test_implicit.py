@@ -270,6 +270,26 @@ def test_linearisation_of_a_closed_chain():
     assert closed.system.linearize(closed.q, closed.v, [2.0])[1].shape == (6, 1)
 
 
+@pytest.mark.parametrize("method", ["euler", "lie"])
+def test_linearisation_of_a_step(method):
+    """x after a step of a closed chain, beside steps from states that keep the constraints; batches, motors alone, tensors."""
+    closed = bar()
+    system, dt = closed.system, 1e-2
+    A, B = system.linearize(closed.q, closed.v, closed.tau, dt, method)
+    states, change = kept(closed)
+    ends = [pp.rollout(system, x.q, x.v, x.tau, dt, 1, method) for x in (closed, *states)]
+    moved = _slope([np.concatenate([system.difference(ends[0].q[-1], x.q[-1]), x.v[-1]]) for x in ends[1:]])
+    np.testing.assert_allclose(A @ np.concatenate(change[:2]) + B @ change[2], moved, atol=1e-7 * np.abs(moved).max())
+    both = system.linearize(np.stack([closed.q] * 2), closed.v, [2.0], dt, method)
+    assert both[1].shape == (2, 6, 1) and np.allclose(both[1][0], system.linearize(closed.q, closed.v, [2.0], dt, method)[1])
+    torch = pytest.importorskip("torch")
+    theirs = system.linearize(*(torch.tensor(x) for x in (closed.q, closed.v, closed.tau)), dt, method)
+    assert all(np.allclose(x, y, rtol=1e-12, atol=1e-14) for x, y in zip(theirs, (A, B), strict=True))
+    for wrong, words in (([dt, dt], "takes one dt"), (-dt, "dt is -0.01, expected finite numbers above 0")):
+        with pytest.raises(pp.Error, match=words):
+            system.linearize(closed.q, closed.v, closed.tau, wrong, method)
+
+
 def test_words_about_what_cannot_be_had():
     s = four_bar()
     f = s.function("forward_dynamics")

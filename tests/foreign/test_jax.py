@@ -88,9 +88,10 @@ def test_steps_and_rollouts():
 
 
 def test_linearize():
-    """A and B, within jit, and by vmap; a flying base."""
-    robot = pp.load("pelican", base="free")
-    q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(8, 8)
+    """A and B, within jit, and by vmap; a ball and a hinge."""
+    robot = pp.robots.random_tree(2, seed=0, kinds=("spherical", "revolute"))
+    assert [joint.kind for joint in robot.joints] == ["spherical", "revolute"]
+    q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(4, 4)
     for dt, method in ((None, "rk4"), (0.01, "lie"), (0.01, "rk4")):
         f = lambda *x, dt=dt, method=method: robot.linearize(*x, dt, method)  # noqa: E731
         host = f(*plain(q, v, tau))
@@ -121,6 +122,14 @@ def test_jacobians_of_rollouts():
     for twice in (jax.hessian, lambda f: jax.jacfwd(jax.jacfwd(f)), lambda f: jax.jacrev(jax.jacfwd(f))):
         for found in (twice(whole)(q), jax.jit(twice(whole))(q)):
             assert np.allclose(found, bend, rtol=1e-9, atol=1e-12)
+
+
+def test_controllers_called_by_hand():
+    q, v = arrays(2, 2)
+    law = pp.ComputedTorque(ARM, [0.1, 0.2])
+    ask = lambda q, v: law(0.0, q, v)  # noqa: E731
+    assert np.allclose(jax.jit(ask)(q, v), ask(*plain(q, v)), rtol=1e-12)
+    check_grads(ask, (q, v), order=1)
 
 
 def test_jacobians_forwards():

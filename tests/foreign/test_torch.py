@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ def tensors(*sizes, batch=(2,), seed=0):
     return tuple(torch.tensor(rng.standard_normal((*batch, n)), requires_grad=True) for n in sizes)
 
 
+@cache
 def ball():
     """A body on a ball joint: q is a quaternion."""
     b = pp.Builder("ball")
@@ -294,14 +296,15 @@ def test_rollouts_of_a_batch_by_torch_func():
 
 def test_linearize():
     """A and B of tensors, one dt or one a state; they have gradients."""
-    robot = pp.load("pelican", base="free")
+    robot = hung().robot
     rng = np.random.default_rng(0)
-    state = robot.random(rng, 2), *rng.standard_normal((2, 2, 8))
+    state = robot.random(rng, 2), *rng.standard_normal((2, 2, 4))
     at = [torch.from_numpy(x).requires_grad_() for x in state]
     for dt, theirs in ((None, None), (0.01, 0.01), (np.full(2, 0.01), torch.full((2, 1), 0.01, dtype=torch.float64))):
         host, found = robot.linearize(*state, dt), robot.linearize(*at, theirs)
         assert all(np.allclose(x.detach().numpy(), y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
-    assert check(lambda v: robot.linearize(at[0].detach(), v, at[2].detach(), 0.01)[0].sum(-1), (at[1],), check_forward_ad=True)
+    q, (v,) = torch.tensor(ball().random(rng)), tensors(3, batch=())
+    assert check(lambda v: ball().linearize(q, v, torch.zeros_like(v), 0.01)[0].sum(-1), (v,), check_forward_ad=True)
     assert robot.linearize(*(x.detach().float() for x in at))[0].dtype == torch.float32
     with pytest.raises(pp.StateError, match="linearize: tau is float32, and another argument float64"):
         robot.linearize(*at[:2], at[2].float())
@@ -330,13 +333,13 @@ def test_second_derivatives_of_rollouts():
             assert all(map(torch.allclose, rows, wanted))
 
 
-@pytest.mark.parametrize("robot", [pp.load("pelican", base="free"), slider_crank("to crank")], ids=["flying", "embedded"])
+@pytest.mark.parametrize("robot", [ball(), slider_crank("to crank")], ids=["ball", "embedded"])
 def test_motions_of_bent_coordinates_carry_changes(robot):
     """Quaternions, loops: forward mode beside motion.jvp, and twice beside gradients of gradients."""
     rng, rest = np.random.default_rng(0), torch.zeros(robot.nv, dtype=torch.float64)
     q, v, way = robot.random(rng), *rng.standard_normal((2, robot.nv))
-    moved = lambda x: pp.rollout(robot, robot.integrate(torch.tensor(q), x), torch.tensor(v), dt=0.02, steps=3)  # noqa: E731
-    there = pp.rollout(robot, q, v, dt=0.02, steps=3).jvp(q=way)
+    moved = lambda x: pp.rollout(robot, robot.integrate(torch.tensor(q), x), torch.tensor(v), dt=0.02, steps=3, method="euler")  # noqa: E731
+    there = pp.rollout(robot, q, v, dt=0.02, steps=3, method="euler").jvp(q=way)
     carried = torch.func.jvp(moved, (rest,), (torch.tensor(way),))[1]
     assert all(np.allclose(x, y, rtol=1e-10, atol=1e-12) for x, y in zip(carried, there, strict=True))
     loss = lambda x: moved(x)[0].pow(2).sum()  # noqa: E731
@@ -357,3 +360,58 @@ def test_copies_have_numbers_of_their_own():
     other = pickle.loads(pickle.dumps(fresh))
     assert len({fresh.number, other.number, copy.copy(fresh).number}) == 3
     assert torch.equal(other(torch.zeros(2)), fresh(torch.zeros(2)))
+
+
+def laws():
+    """Controllers of arms, of a ball, of a robot with free masses; one asks for what a joint without motor does."""
+    socket, light = ball(), ARM.free("mass")
+    light = light.at(2.0 * light.parameters())
+    yield ARM, pp.PD(ARM, lambda t: np.array([t, 0.2]), kp=3.0, kd=[0.5, 0.2], gravity=True)
+    yield socket, pp.PD(socket, socket.random(seed=1), kp=3.0, kd=0.5)
+    yield light, pp.ComputedTorque(light, [0.1, 0.2])
+    yield ARM, pp.ComputedTorque(ARM, [0.1, 0.2], passive=[ARM.joint_names[0]])
+    yield ARM, pp.GravityCompensation(ARM)
+    yield ARM, pp.Lyapunov(ARM, [0.1, 0.2], 3.0, 0.5)
+
+
+def test_controllers_called_by_hand():
+    """The law's own steps, with derivatives by the state; what is no argument of theirs may be of any library."""
+    for robot, law in laws():
+        rng = np.random.default_rng(0)
+        q, v = robot.random(rng, 2), rng.standard_normal((2, robot.nv))
+        tau = law(0.3, torch.tensor(q), torch.tensor(v))
+        np.testing.assert_allclose(tau.numpy(), law(0.3, q, v), rtol=1e-12, atol=1e-12)
+        assert law(0.3, torch.tensor(q).float(), torch.tensor(v[0]).float()).dtype == torch.float32
+        rest = torch.zeros(robot.nv, dtype=torch.float64, requires_grad=True)
+        asked = lambda x, v, q=q, law=law, robot=robot: law(0.3, robot.integrate(torch.tensor(q[0]), x), v)  # noqa: E731
+        assert check(asked, (rest, torch.tensor(v[0], requires_grad=True)), check_forward_ad=True)
+    assert type(pp.GravityCompensation(ARM)(0.0, np.zeros(2), torch.zeros(2))) is torch.Tensor
+    q, chain = torch.zeros(2), pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)])
+    assert torch.equal(pp.PD(chain, [0.1, 0.2], 3.0, 0.5)(0.0, q, q), torch.tensor([0.3, 0.6]))
+    for call, words in (
+        (lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q[:1], q), r"PD: q has shape \(1,\), expected \(..., 2\)"),
+        (lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q.long(), q), "PD: q is of dtype int64"),
+        (lambda: pp.PD(ARM, [0.1, 0.2], torch.ones(2, requires_grad=True), 0.5), "kp is a tensor that requires grad"),
+        (lambda: pp.GravityCompensation(chain)(0.0, q, q), "GravityCompensation asks a closed chain for torques by NumPy's"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            call()
+
+
+def test_descriptions_lose_no_gradient():
+    """What a robot is built from are floats: a tensor that wants a gradient is not taken for its number."""
+    x, three, eye = (torch.tensor(y, dtype=torch.float64, requires_grad=True) for y in (1.0, [0.0, 0.0, -1.0], np.eye(3)))
+    b, link = pp.Builder("b"), ARM.bodies[1].name
+    for call in (
+        lambda: ARM.with_gravity(three),
+        lambda: ARM.with_gravity([0.0, 0.0, x]),
+        lambda: pp.load("pelican", gravity=three),
+        lambda: ARM.with_inertia(link, mass=x),
+        lambda: ARM.with_inertia(link, com=three),
+        lambda: b.body("link", mass=x),
+        lambda: b.body("link", mass=1.0, inertia=eye),
+        lambda: b.joint("joint", "revolute", "world", "link", rotation=eye),
+        lambda: b.joint("joint", "revolute", "world", "link", damping=x),
+    ):
+        with pytest.raises(pp.Error, match=r"is a tensor that requires grad.*Remedy: .*(free|gravity is no input)"):
+            call()

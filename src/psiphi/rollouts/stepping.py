@@ -130,7 +130,7 @@ class Stepper:
             given = [x.detach() if hasattr(x, "detach") else x for x in (q, v, tau, dt)]
             inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]
             one_kind("step", inputs, views_of("step", inputs, given), None)
-        h = dt if is_foreign(dt) else full(first, 1, seconds(dt))
+        h = full(first, 1, seconds(dt)) if not is_foreign(dt) else dt if dt.ndim else dt.reshape(1)
         x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
 

@@ -223,14 +223,17 @@ def test_second_derivatives_are_those_of_the_gradients(name):
     np.testing.assert_allclose(pulled, (whole.T @ change)[:5], atol=1e-10 * size)
 
 
-@pytest.mark.parametrize("motors", [False, True])
-def test_second_derivatives_where_rows_follow_in_every_posture(motors):
-    """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that are left."""
+@pytest.mark.parametrize(
+    ("name", "motors"), [("forward_dynamics", False), ("forward_dynamics", True), ("contact_forces", True)]
+)
+def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
+    """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that are left, forces those of
+    least norm."""
     closed, rng, names = bar(), np.random.default_rng(6), ("q", "v", "tau", "f_ext")
-    f, load = closed.system.function("forward_dynamics", ("rocker end",)), rng.standard_normal((1, 6))
+    f, load = closed.system.function(name, ("rocker end",)), rng.standard_normal((1, 6))
     tau = closed.tau[closed.system.actuated] if motors else closed.tau
     w, change = (
-        rng.standard_normal(3),
+        rng.standard_normal(f.outputs[0].shape),
         [*rng.standard_normal((2, 3)), rng.standard_normal(tau.shape), rng.standard_normal((1, 6))],
     )
     for q, v in ((closed.q, closed.v), (closed.q + 0.1, rng.standard_normal(3))):
@@ -244,12 +247,12 @@ def test_second_derivatives_where_rows_follow_in_every_posture(motors):
 
 
 def test_second_derivatives_that_are_not_there():
-    """Rows that follow because the mechanism is closed; forces; a posture of lower rank, in a batch that one alone."""
-    legs, loop, stretched, rest = three_legs(), bar(), uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0))), np.zeros(2)
+    """Rows that follow because the mechanism is closed, of forces too; a posture of lower rank, in a batch that one alone."""
+    legs, stretched, rest = three_legs(), uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0))), np.zeros(2)
     f = stretched.function("forward_dynamics")
     for call in (
         lambda: legs.system.function("forward_dynamics").hessian("q")(legs.q, legs.v, legs.tau, np.ones(legs.system.nv)),
-        lambda: loop.system.function("contact_forces").hessian("q")(loop.q, loop.v, loop.tau, np.ones((1, 6))),
+        lambda: legs.system.function("contact_forces").hessian("q")(legs.q, legs.v, legs.tau, np.ones((3, 6))),
         lambda: f.hessian("q")(rest, rest, rest, np.ones(2)),
     ):
         with pytest.raises(SingularError, match="no second derivative here"):

@@ -110,6 +110,17 @@ def test_a_program_that_runs_again_has_the_numbers_of_this_run():
         assert np.allclose(slope, motion.vjp(2 * motion.q)["q"], rtol=1e-9), seed
 
 
+def test_rollouts_by_parameters():
+    light = ARM.free("mass")
+    run = lambda p: tuple(pp.rollout(light.at(p), [0.3, 0.2], steps=3, dt=0.02, method="euler"))  # noqa: E731
+    p = jnp.asarray(light.parameters())
+    for way in (lambda f: f, jax.jit):
+        check_grads(way(run), (p,), order=1)
+    check_grads(jax.vmap(run), (jnp.stack([p, 1.1 * p]),), order=1)
+    with pytest.raises(pp.Error, match="dt cannot be read"):
+        jax.jit(lambda h: pp.rollout(ARM, p, dt=h, steps=2))(0.1)
+
+
 def test_jacobians_of_rollouts():
     """Many weights of one motion."""
     q, _ = arrays(2, 2, batch=())

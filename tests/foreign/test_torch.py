@@ -353,6 +353,61 @@ def test_parameters_of_a_robot_have_gradients():
     masses = torch.tensor(light.parameters(), requires_grad=True)
     assert check(lambda q, m: light.forward_dynamics(q, v, tau, parameters=m), (q, masses))
     assert check(lambda q, m: light.at(m).step(q, v, tau, 0.01, method="euler"), (q, masses))
+    assert torch.equal(
+        light.at(masses).step(*(x.detach().numpy() for x in (q, v, tau)), 0.01)[0], light.at(masses).step(q, v, tau, 0.01)[0]
+    )
+    assert check(lambda m: light.at(m).linearize(q[0].detach().numpy(), v[0].detach(), tau[0].detach())[0], (masses,))
+    assert check(lambda m: pp.ComputedTorque(light.at(m), [0.1, 0.2])(0.0, np.ones(2), np.ones(2)), (masses,))
+
+
+def brick():
+    """A body that flies."""
+    b = pp.Builder("brick")
+    b.body("brick", mass=2.0, com=(0.1, 0.2, -0.5), inertia=(0.8, 0, 0, 0.9, 0, 0.4))
+    b.joint("flight", "free", parent="world", child="brick")
+    return b.build()
+
+
+def test_flying_bases_that_do_not_turn():
+    """Where the angle of a step is zero, or nearly: in float32 too, and twice differentiated, beside larger differences."""
+    robot, func = brick(), torch.func
+    q, still = torch.tensor(robot.random(seed=1)), torch.zeros(6, dtype=torch.float64)
+    moved = lambda v: robot.integrate(q, v).sum()  # noqa: E731
+    away = lambda v: robot.difference(q, robot.integrate(q, v))  # noqa: E731
+    v = still.clone()
+    v[3:] = torch.tensor([0.7, -0.4, 0.9])
+    steps = 1e-2 * torch.eye(6, dtype=torch.float64)
+    slope = func.vmap(func.grad(moved))
+    near = [slope(v + x * steps) for x in (1, -1, 2, -2)]
+    bend = (8.0 * (near[0] - near[1]) - (near[2] - near[3])) / 12e-2
+    for turn in (0.0, 1e-8):
+        assert torch.allclose(func.hessian(moved)(v + turn), bend, atol=1e-6)
+        assert torch.allclose(func.jacrev(away)(v + turn), torch.eye(6, dtype=torch.float64), atol=1e-12)
+    q, still = q.float(), still.float()
+    assert torch.allclose(robot.integrate(q, still), q) and torch.allclose(func.jacfwd(away)(still), torch.eye(6), atol=1e-6)
+    for method in ("lie", "rk4"):
+        assert all(x.isfinite().all() for x in robot.step(q, still, still, 0.01, method=method))
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_motions_have_gradients_by_parameters(batch):
+    """One set for all motions, or one each; of losses too, and twice; beside motion.vjp; what cannot be says so."""
+    light, start = ARM.free("mass", "damping"), np.array([0.3, 0.2])
+    p = torch.tensor(np.broadcast_to(light.parameters() + 0.1, (*batch, 4)) * np.linspace(0.9, 1.1, 4), requires_grad=True)
+    run = lambda p, q: pp.rollout(light.at(p), q, steps=3, dt=0.02, method="euler", damping=True)  # noqa: E731
+    q = torch.tensor(np.stack([start, start + 0.1]), requires_grad=True)
+    assert check(run, (p, q), check_forward_ad=True)
+    assert check_twice(run, (p, q), check_fwd_over_rev=True)
+    motion = run(p.detach().numpy(), start)
+    (slope,) = torch.autograd.grad(run(p, start)[0].sum(), p)
+    np.testing.assert_allclose(slope, motion.vjp(np.ones_like(motion.q))["parameters"], rtol=1e-12)
+    for call, words in (
+        (lambda: pp.rollout(light.at(p), start, steps=3, limits="block"), "stops joints at once"),
+        (lambda: run(p[..., :3], start), r"parameters has shape .*3.*, expected \(..., 4\)"),
+        (lambda: pp.simulate(light.at(p), start, duration=0.1), "simulate: parameters is a tensor that requires grad"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            call()
 
 
 def test_copies_have_numbers_of_their_own():

@@ -21,7 +21,7 @@ import numpy as np
 from psiphi.arguments import beneath, is_foreign
 from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.model import motors
 from psiphi.model.model import Model
@@ -165,7 +165,7 @@ class Controller:
     def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
         """tau at a state, where the reference is as `followed` says."""
         values = {"q": q, "v": v, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
-        if any(map(is_foreign, values.values())):
+        if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
             return need("psiphi.rollouts.law_functions", "a law of control", "psiphi").torque(self, values)
         with np.errstate(all="ignore"):
             for step in self.law.steps:

@@ -74,4 +74,4 @@ def torque(controller: Any, values: dict[str, Any]) -> Any:
     given = [known[arg.name.removeprefix("law.")] for arg in function.inputs]
     if any(map(is_foreign, given)):
         return enter(function, given)
-    return constant(next(filter(is_foreign, values.values())), function(*given))  # what is foreign does not matter
+    return constant(next(filter(is_foreign, (*values.values(), *robot._more))), function(*given))  # what is foreign has no say

@@ -25,13 +25,13 @@ import numpy as np
 from psiphi.arguments import batch_axes, is_foreign, on_card
 from psiphi.control.law import reads
 from psiphi.errors import StateError
-from psiphi.foreign.entering import check_kind, enter, full, is_traced, mathematics, numbers, packed
+from psiphi.foreign.entering import check_kind, constant, enter, full, is_traced, mathematics, numbers, packed
 from psiphi.functions.differentiable import Differentiable
 from psiphi.rollouts import joint_slopes
 from psiphi.rollouts.integrators import course
 from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state, seconds
 from psiphi.runtime.launching import one_kind, views_of
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 
 Pair = tuple[Any, Any]
 Lead = tuple[int, ...]
@@ -41,8 +41,10 @@ NAME = "linearize"
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
     method = checked(method, NAME)
+    for like in () if is_foreign(q) else filter(is_foreign, robot._more):  # parameters bring the rest into their library
+        q = constant(like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q))
     if any(map(is_foreign, (q, v, tau, dt))):
-        (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt)
+        (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot._more)
         return _split(robot, _grown(robot, q, v, tau, h, method))
     given = read_state(NAME, robot, q, v, tau)
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
@@ -65,8 +67,9 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     return A, join([filled(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
 
 
-def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any) -> tuple[list[Any], Any]:
-    """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch; dt or None."""
+def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[Any] = ()) -> tuple[list[Any], Any]:
+    """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch, which is that of
+    parameters (`more`), too; dt or None."""
     inputs = tuple(Argument(name, (size,)) for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True))
     given = [packed(x) for x in ((*values, dt) if is_foreign(dt) else values)]
     asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
@@ -80,7 +83,8 @@ def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any) -> tuple[list[A
         check_kind(asked, i, x.shape, own := str(x.dtype).removeprefix("torch."))
         if own != kind:
             raise StateError(f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}", "give arrays of one type")
-    lead = batch_axes(NAME, {arg.name: tuple(x.shape[:-1]) for arg, x in zip(asked.inputs, given, strict=True)})
+    leads = {arg.name: tuple(x.shape[:-1]) for arg, x in zip(asked.inputs, given, strict=True)}
+    lead = batch_axes(NAME, leads | dict(zip((PARAMETERS,), (tuple(x.shape[:-1]) for x in more), strict=False)))
     h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
     return [spread(x, (*lead, x.shape[-1])) for x in given[:3]], h
 

@@ -103,7 +103,7 @@ class Stepper:
 
     def careful(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         """Anything that reads as arrays; float32 out where q, v and tau all are."""
-        if any(map(is_foreign, (q, v, tau, dt))):
+        if any(map(is_foreign, (q, v, tau, dt, *self.more))):
             return self._foreign(q, v, tau, dt)
         if any(map(is_lazy, (q, v, tau))):
             x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.more, self.like))
@@ -125,7 +125,7 @@ class Stepper:
 
     def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
-        first = next(x for x in (q, v, tau, dt) if is_foreign(x))
+        first = next(x for x in (q, v, tau, dt, *self.more) if is_foreign(x))
         if is_foreign(dt) and on_card(first):  # whose name in the kernel is another
             given = [x.detach() if hasattr(x, "detach") else x for x in (q, v, tau, dt)]
             inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]

@@ -16,14 +16,14 @@ from psiphi.foreign.numbering import numbered
 from psiphi.rollouts.differentiated import NO_SLOPE
 from psiphi.simulation.rolled_slopes import Batch, RolledSlope
 from psiphi.simulation.rolled_states import RolledStates
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 
 
 def rolled(
     run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int, blocks: bool
 ) -> Any:
-    """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array. Where
-    joints end at their limits (`blocks`), it has no derivative."""
+    """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array, and perhaps
+    parameters. Where joints end at their limits (`blocks`), it has no derivative."""
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
         inputs.append(Argument(name, (size,), name))
@@ -35,11 +35,14 @@ def rolled(
         shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
         inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
         values.append(tau)
+    if PARAMETERS in given:
+        inputs.append(Argument(PARAMETERS, tuple(given[PARAMETERS].shape[-1:])))
+        values.append(given[PARAMETERS])
     return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every, blocks), values)
 
 
 class RolledFunction:
-    """The samples of a motion as a function of q, v and tau."""
+    """The samples of a motion as a function of q, v, tau and parameters: of the last two, where these are arrays."""
 
     name = "rollout"
 
@@ -62,9 +65,13 @@ class RolledFunction:
         if last is None or last[0] != which:
             leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)}
             batch = batch_axes("rollout", leads | {"the weights": batch})
-            q, v, *tau = (np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in zip(arrays, self.inputs, strict=True))
-            torque = self.law if not tau else tau[0] if len(self.inputs[2].shape) == 2 else tau[0][..., None, :]
-            last = self.last = which, self.run_states(q, v, torque)
+            each = zip(arrays, self.inputs, strict=True)
+            given: dict[str, Any] = {arg.name: np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in each}
+            if "tau" not in given:
+                given["tau"] = self.law
+            elif given["tau"].ndim < len(batch) + 2:  # one row for all steps
+                given["tau"] = given["tau"][..., None, :]
+            last = self.last = which, self.run_states(**given)
         return last[1]
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:

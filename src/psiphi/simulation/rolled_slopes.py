@@ -1,6 +1,6 @@
 """The derivatives of a motion as functions of arrays of torch or JAX: once and twice, forwards and backwards.
 
-With x = (q, v, tau) and the samples y = f(x), those by numbers:
+With x = (q, v, tau, parameters) and the samples y = f(x), those by numbers:
 
     pull     x, w          -> f'* w                 push     x, dx          -> f' dx
     pull of pull           x, w, u   -> (f''* w) u, f' u          of f'* w, weighted by u
@@ -183,8 +183,8 @@ class HostMotion:
         states = self.states
         full: By = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
         for name, x in changes.items():
-            shape = states.tau.shape if name == "tau" and states.tau is not None else full[name].shape
-            full[name] = np.broadcast_to(x, (*self.lead, *self.shapes[name])).reshape(shape)
+            own = np.broadcast_to(x, (*self.lead, *self.shapes[name]))
+            full[name] = own.reshape(states.tau.shape) if name == "tau" and states.tau is not None else own
         return states.placed(full)
 
 

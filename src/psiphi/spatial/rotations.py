@@ -13,7 +13,8 @@ from psiphi.spatial.choices import angle, choose, less, sign
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.screws import Turn, cosine, cross, dot, root, sine
 
-TINY = 1e-300  # keeps |w| from being zero: sin(1e-150) / 1e-150 is 1, exactly
+TINY = 1e-36  # keeps |w| from being zero, in float32 too: sin(1e-18) / 1e-18 is 1, exactly
+NEAR = 0.05  # |w|^2 below which quotients of differences are their series, whose derivatives keep their digits
 
 
 def multiply(a: list, b: list) -> list:
@@ -73,15 +74,24 @@ def swept(w: list, v: list) -> list:
     half = sine(0.5 * t) / t
     first = cross(w, v)
     second = cross(w, first)
-    a, b = 2.0 * (half * half), (1.0 - sine(t) / t) / tt
+    a, b = 2.0 * (half * half), _near(tt, (1.0 - sine(t) / t) / tt, (6.0, -120.0, 5040.0, -362880.0, 39916800.0))
     return [x + a * y + b * z for x, y, z in zip(v, first, second, strict=True)]
 
 
 def unswept(w: list, spread, x: list) -> list:
     """V(w)^-1 x = x - w x x / 2 + (1 - h cot h) / |w|^2 w x (w x x), h = |w| / 2, spread = h cot h: undoes `swept`."""
     first = cross(w, x)
-    k = (1.0 - spread) / (dot(w, w) + TINY)
+    tt = dot(w, w) + TINY
+    k = _near(tt, (1.0 - spread) / tt, (12.0, 720.0, 30240.0, 1209600.0, 47900160.0))
     return [a - 0.5 * b + k * c for a, b, c in zip(x, first, cross(w, first), strict=True)]
+
+
+def _near(x, far, denominators: tuple[float, ...]):
+    """1 / d_0 + x / d_1 + x^2 / d_2 ... where x is small, else `far`."""
+    series: Any = 0.0
+    for d in reversed(denominators):
+        series = 1.0 / d + x * series
+    return choose(less(x, NEAR), series, far)
 
 
 def quaternion(R: list) -> list:

@@ -83,8 +83,8 @@ def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[
         check_kind(asked, i, x.shape, own := str(x.dtype).removeprefix("torch."))
         if own != kind:
             raise StateError(f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}", "give arrays of one type")
-    leads = {arg.name: tuple(x.shape[:-1]) for arg, x in zip(asked.inputs, given, strict=True)}
-    lead = batch_axes(NAME, leads | dict(zip((PARAMETERS,), (tuple(x.shape[:-1]) for x in more), strict=False)))
+    named = zip((*(arg.name for arg in asked.inputs), PARAMETERS), (*given, *more), strict=False)
+    lead = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
     h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
     return [spread(x, (*lead, x.shape[-1])) for x in given[:3]], h
 

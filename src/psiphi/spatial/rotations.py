@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.spatial.choices import angle, choose, less, sign
-from psiphi.spatial.entries import entries, stacked
+from psiphi.spatial.choices import angle, sign
+from psiphi.spatial.entries import choose, entries, less, stacked
 from psiphi.spatial.screws import Turn, cosine, cross, dot, root, sine
 
 LEAST = 1e-36  # keeps |w| from being zero, in float32 too: sin(1e-18) / 1e-18 is 1, exactly

@@ -96,7 +96,7 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     except Exception as error:  # an object's own __array__ may raise anything
         ragged = isinstance(value, list | tuple) and "inhomogeneous" in str(error)
         return EMPTY, "is ragged: its rows have different lengths" if ragged else f"cannot be read as an array ({error})"
-    fault = _not_real(value, array) or _masked(value) or (SLOPE_LOST if _holds_slope(value) else "")
+    fault = _not_real(value, array) or _masked(value) or (SLOPE_LOST if holds_slope(value) else "")
     if not fault and shape is not None and array.shape[max(0, array.ndim - len(shape)) :] != shape:
         came = f"has shape {array.shape}, expected" if array.ndim else f"is the number {shown(value)}, expected shape"
         fault = f"{came} ({', '.join(['...', *map(str, shape)])})"
@@ -220,11 +220,11 @@ def _not_real(value: Any, array: np.ndarray) -> str:
     return f"is of dtype {shown(str(dtype))[1:-1]}, expected float64 or float32"
 
 
-def _holds_slope(value: Any) -> bool:
+def holds_slope(value: Any) -> bool:
     """Whether a tensor in a list (one that reads as an array) wants a slope."""
     if not isinstance(value, list | tuple) or "torch" not in sys.modules:
         return False
-    return any(_holds_slope(x) or wants_slope(x) for x in value if type(x) not in (float, int))
+    return any(holds_slope(x) or wants_slope(x) for x in value if type(x) not in (float, int))
 
 
 def _masked(value: Any) -> str:

@@ -223,14 +223,17 @@ def test_second_derivatives_are_those_of_the_gradients(name):
     np.testing.assert_allclose(pulled, (whole.T @ change)[:5], atol=1e-10 * size)
 
 
-@pytest.mark.parametrize("motors", [False, True])
-def test_second_derivatives_where_rows_follow_in_every_posture(motors):
-    """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that are left."""
+@pytest.mark.parametrize(
+    ("name", "motors"), [("forward_dynamics", False), ("forward_dynamics", True), ("contact_forces", True)]
+)
+def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
+    """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that are left, forces those of
+    least norm."""
     closed, rng, names = bar(), np.random.default_rng(6), ("q", "v", "tau", "f_ext")
-    f, load = closed.system.function("forward_dynamics", ("rocker end",)), rng.standard_normal((1, 6))
+    f, load = closed.system.function(name, ("rocker end",)), rng.standard_normal((1, 6))
     tau = closed.tau[closed.system.actuated] if motors else closed.tau
     w, change = (
-        rng.standard_normal(3),
+        rng.standard_normal(f.outputs[0].shape),
         [*rng.standard_normal((2, 3)), rng.standard_normal(tau.shape), rng.standard_normal((1, 6))],
     )
     for q, v in ((closed.q, closed.v), (closed.q + 0.1, rng.standard_normal(3))):
@@ -244,12 +247,12 @@ def test_second_derivatives_where_rows_follow_in_every_posture(motors):
 
 
 def test_second_derivatives_that_are_not_there():
-    """Rows that follow because the mechanism is closed; forces; a posture of lower rank, in a batch that one alone."""
-    legs, loop, stretched, rest = three_legs(), bar(), uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0))), np.zeros(2)
+    """Rows that follow because the mechanism is closed, of forces too; a posture of lower rank, in a batch that one alone."""
+    legs, stretched, rest = three_legs(), uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0))), np.zeros(2)
     f = stretched.function("forward_dynamics")
     for call in (
         lambda: legs.system.function("forward_dynamics").hessian("q")(legs.q, legs.v, legs.tau, np.ones(legs.system.nv)),
-        lambda: loop.system.function("contact_forces").hessian("q")(loop.q, loop.v, loop.tau, np.ones((1, 6))),
+        lambda: legs.system.function("contact_forces").hessian("q")(legs.q, legs.v, legs.tau, np.ones((3, 6))),
         lambda: f.hessian("q")(rest, rest, rest, np.ones(2)),
     ):
         with pytest.raises(SingularError, match="no second derivative here"):
@@ -268,6 +271,26 @@ def test_linearisation_of_a_closed_chain():
     np.testing.assert_allclose(grown[:3], dv, atol=1e-12)
     np.testing.assert_allclose(grown[3:], _slope([f(x.q, x.v, x.tau) for x in states]), atol=1e-7)
     assert closed.system.linearize(closed.q, closed.v, [2.0])[1].shape == (6, 1)
+
+
+@pytest.mark.parametrize("method", ["euler", "lie"])
+def test_linearisation_of_a_step(method):
+    """x after a step of a closed chain, beside steps from states that keep the constraints; batches, motors alone, tensors."""
+    closed = bar()
+    system, dt = closed.system, 1e-2
+    A, B = system.linearize(closed.q, closed.v, closed.tau, dt, method)
+    states, change = kept(closed)
+    ends = [pp.rollout(system, x.q, x.v, x.tau, dt, 1, method) for x in (closed, *states)]
+    moved = _slope([np.concatenate([system.difference(ends[0].q[-1], x.q[-1]), x.v[-1]]) for x in ends[1:]])
+    np.testing.assert_allclose(A @ np.concatenate(change[:2]) + B @ change[2], moved, atol=1e-7 * np.abs(moved).max())
+    both = system.linearize(np.stack([closed.q] * 2), closed.v, [2.0], dt, method)
+    assert both[1].shape == (2, 6, 1) and np.allclose(both[1][0], system.linearize(closed.q, closed.v, [2.0], dt, method)[1])
+    torch = pytest.importorskip("torch")
+    theirs = system.linearize(*(torch.tensor(x) for x in (closed.q, closed.v, closed.tau)), dt, method)
+    assert all(np.allclose(x, y, rtol=1e-12, atol=1e-14) for x, y in zip(theirs, (A, B), strict=True))
+    for wrong, words in (([dt, dt], "takes one dt"), (-dt, "dt is -0.01, expected finite numbers above 0")):
+        with pytest.raises(pp.Error, match=words):
+            system.linearize(closed.q, closed.v, closed.tau, wrong, method)
 
 
 def test_words_about_what_cannot_be_had():

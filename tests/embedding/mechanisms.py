@@ -235,6 +235,20 @@ def cassie() -> Mechanism:
     return robot, loops, dict(at=at, free=["to knee", "to shin", "to heel", "to crank"])
 
 
+def slider_crank(free: str) -> pp.Robot:
+    """A piston, its crank and the rod between; one of the first two drives."""
+    b = pp.Builder("slider-crank")
+    for body, kind, parent, x, axis in (
+        ("crank", "revolute", "world", 0.0, Y),
+        ("rod", "revolute", "crank", 0.2, Y),
+        ("piston", "prismatic", "world", 0.0, (1, 0, 0)),
+    ):
+        b.body(body, mass=1.0, inertia=0.01 * np.eye(3))
+        b.joint(f"to {body}", kind, parent, body, xyz=(x, 0, 0), axis=axis)
+    b.frame("end", "rod", xyz=(0.5, 0, 0))
+    return pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free=free, at=[0.5, -0.7, 0.65])
+
+
 MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     f.__name__: f for f in (fourbar, sixbar, ankle, differential, train, rssr, nested, rotors)
 }

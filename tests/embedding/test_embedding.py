@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from embedding.mechanisms import MECHANISMS, Spanning, Y, cassie, random_mechanism
+from embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism, slider_crank
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
 from psiphi.operators import Operators
@@ -257,19 +257,6 @@ def test_open_loops_have_no_numbers():
         robot.forward_dynamics(s.q, s.v, s.tau, check=True)
     closed = robot.normalize(s.q)
     assert np.isfinite(robot.mass_matrix(closed)).all()
-
-
-def slider_crank(free: str) -> pp.Robot:
-    b = pp.Builder("slider-crank")
-    for body, kind, parent, x, axis in (
-        ("crank", "revolute", "world", 0.0, Y),
-        ("rod", "revolute", "crank", 0.2, Y),
-        ("piston", "prismatic", "world", 0.0, (1, 0, 0)),
-    ):
-        b.body(body, mass=1.0, inertia=0.01 * np.eye(3))
-        b.joint(f"to {body}", kind, parent, body, xyz=(x, 0, 0), axis=axis)
-    b.frame("end", "rod", xyz=(0.5, 0, 0))
-    return pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free=free, at=[0.5, -0.7, 0.65])
 
 
 def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():

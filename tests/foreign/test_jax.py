@@ -78,7 +78,8 @@ def test_vmap():
 def test_steps_and_rollouts():
     q, v, tau = arrays(2, 2, 2)
     check_grads(lambda *x: ARM.step(*x, 0.02, method="euler"), (q, v, tau), order=1)
-    check_grads(lambda *x: tuple(pp.rollout(ARM, *x, dt=0.02, steps=4)), (q, v, tau), order=2, modes=["rev"])
+    for way in (lambda f: f, jax.jit):
+        check_grads(way(lambda *x: tuple(pp.rollout(ARM, *x, dt=0.02, steps=4))), (q, v, tau), order=2)
     rows = jax.jacrev(lambda q: pp.rollout(ARM, q, v, tau, dt=0.02, steps=2)[0])(q)  # weights with an axis more than the motion
     bend = jax.jacrev(jax.grad(lambda q: pp.rollout(ARM, q, v, tau, dt=0.02, steps=2)[0].sum()))(q)
     assert rows.shape == (*q.shape[:-1], 3, 2, *q.shape) and np.isfinite(bend).all()
@@ -87,9 +88,10 @@ def test_steps_and_rollouts():
 
 
 def test_linearize():
-    """A and B, within jit, and by vmap; a flying base."""
-    robot = pp.load("pelican", base="free")
-    q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(8, 8)
+    """A and B, within jit, and by vmap; a ball and a hinge."""
+    robot = pp.robots.random_tree(2, seed=0, kinds=("spherical", "revolute"))
+    assert [joint.kind for joint in robot.joints] == ["spherical", "revolute"]
+    q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(4, 4)
     for dt, method in ((None, "rk4"), (0.01, "lie"), (0.01, "rk4")):
         f = lambda *x, dt=dt, method=method: robot.linearize(*x, dt, method)  # noqa: E731
         host = f(*plain(q, v, tau))
@@ -108,13 +110,50 @@ def test_a_program_that_runs_again_has_the_numbers_of_this_run():
         assert np.allclose(slope, motion.vjp(2 * motion.q)["q"], rtol=1e-9), seed
 
 
+def test_rollouts_by_parameters():
+    light = ARM.free("mass")
+    run = lambda p: tuple(pp.rollout(light.at(p), [0.3, 0.2], steps=3, dt=0.02, method="euler"))  # noqa: E731
+    p = jnp.asarray(light.parameters())
+    for way in (lambda f: f, jax.jit):
+        check_grads(way(run), (p,), order=1)
+    check_grads(jax.vmap(run), (jnp.stack([p, 1.1 * p]),), order=1)
+    with pytest.raises(pp.Error, match="dt cannot be read"):
+        jax.jit(lambda h: pp.rollout(ARM, p, dt=h, steps=2))(0.1)
+
+
 def test_jacobians_of_rollouts():
     """Many weights of one motion."""
     q, _ = arrays(2, 2, batch=())
     end = lambda q: pp.rollout(ARM, q, dt=0.02, steps=4)[0][-1]  # noqa: E731
     columns = [pp.rollout(ARM, np.asarray(q), dt=0.02, steps=4).jvp(q=unit)[0][-1] for unit in np.eye(2)]
-    for found in (jax.jacrev(end)(q), jax.jit(jax.jacrev(end))(q)):
+    for found in (jax.jacrev(end)(q), jax.jit(jax.jacrev(end))(q), jax.jacfwd(end)(q), jax.jit(jax.jacfwd(end))(q)):
         assert np.allclose(found, np.stack(columns, axis=-1), rtol=1e-9)
+    whole = lambda q: (end(q) ** 2).sum()  # noqa: E731
+    bend = jax.jacrev(jax.jacrev(whole))(q)
+    for twice in (jax.hessian, lambda f: jax.jacfwd(jax.jacfwd(f)), lambda f: jax.jacrev(jax.jacfwd(f))):
+        for found in (twice(whole)(q), jax.jit(twice(whole))(q)):
+            assert np.allclose(found, bend, rtol=1e-9, atol=1e-12)
+
+
+def test_controllers_called_by_hand():
+    q, v = arrays(2, 2)
+    law = pp.ComputedTorque(ARM, [0.1, 0.2])
+    ask = lambda q, v: law(0.0, q, v)  # noqa: E731
+    assert np.allclose(jax.jit(ask)(q, v), ask(*plain(q, v)), rtol=1e-12)
+    check_grads(ask, (q, v), order=1)
+
+
+def test_jacobians_forwards():
+    """Changes with an axis more than the arguments, within jit as outside."""
+    q, v, tau = arrays(2, 2, 2, batch=())
+    for asked in (lambda q: f(q, v, tau), lambda q: f(q, v, tau[None]), ARM.mass_matrix_factors):
+        want = jax.tree.leaves(jax.jacrev(asked)(q))
+        for found in (jax.jacfwd(asked)(q), jax.jit(jax.jacfwd(asked))(q)):
+            assert all(map(np.allclose, jax.tree.leaves(found), want))
+    energy = lambda q: ARM.energy(q, v)  # noqa: E731
+    bend = ARM.function("energy").hessian("q")(*plain(q, v), 1.0)
+    for twice in (jax.hessian, lambda f: jax.jacfwd(jax.jacfwd(f)), lambda f: jax.jacrev(jax.jacfwd(f))):
+        assert np.allclose(jax.jit(twice(energy))(q), bend)
 
 
 def test_quaternions_have_gradients_by_their_four_numbers():
@@ -127,6 +166,7 @@ def test_quaternions_have_gradients_by_their_four_numbers():
 
 def test_what_does_not_fit_is_named():
     q, v, tau = arrays(2, 2, 2)
+    blocked = lambda q: pp.rollout(ARM, q, steps=2, limits="block")[0]  # noqa: E731
     wrong = [
         (lambda: f(q[:, :1], v, tau), r"q has shape \(2, 1\), expected \(\.\.\., 2\)"),
         (lambda: jax.jit(f)(q.astype(int), v, tau), "q is of dtype int"),
@@ -134,7 +174,10 @@ def test_what_does_not_fit_is_named():
         (lambda: f(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: f(q, v, tau, dtype=np.float32), "dtype= is for NumPy"),
         (lambda: jax.jit(lambda q: ARM.operational_space_inertia(q, "tool"))(q), "eigenvectors have no gradients"),
-        (lambda: jax.jvp(lambda q: pp.rollout(ARM, q, steps=2)[0], (q,), (q,)), "forward mode"),
+        (lambda: jax.jvp(blocked, (q,), (q,)), "stops joints at once"),
+        (lambda: jax.jit(jax.jacfwd(blocked))(q), "stops joints at once"),
+        (lambda: jax.jit(jax.jacrev(blocked))(q), "stops joints at once"),
+        (lambda: jax.jacfwd(jax.hessian(lambda q: pp.rollout(ARM, q, steps=2)[0].sum()))(q), "third derivatives"),
     ]
     for call, text in wrong:
         with pytest.raises(pp.Error, match=text):

@@ -3,11 +3,13 @@
 import copy
 import gc
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
 
 import psiphi as pp
+from embedding.mechanisms import slider_crank
 from psiphi.foreign import entering
 from psiphi.foreign.numbering import numbered
 from psiphi.simulation.rolled_arrays import RolledFunction
@@ -26,6 +28,7 @@ def tensors(*sizes, batch=(2,), seed=0):
     return tuple(torch.tensor(rng.standard_normal((*batch, n)), requires_grad=True) for n in sizes)
 
 
+@cache
 def ball():
     """A body on a ball joint: q is a quaternion."""
     b = pp.Builder("ball")
@@ -167,7 +170,6 @@ def test_forward_mode():
     with torch.autograd.forward_ad.dual_level():
         carried = torch.autograd.forward_ad.make_dual(x, w)
         for call, words in (
-            (lambda: pp.rollout(ARM, carried, steps=3), "forward mode is not there"),
             (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "stops joints at once"),
             (lambda: pp.simulate(ARM, carried, duration=0.1), "is of forward mode"),
             (lambda: ARM.forward_dynamics([carried[0], 0.0], w, w), "is of forward mode"),
@@ -250,7 +252,8 @@ def test_closed_chains():
 def test_rollouts(shape):
     q, v = tensors(2, 2)
     tau = torch.tensor(np.random.default_rng(3).standard_normal(shape), requires_grad=True)
-    assert check(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5), (q, v, tau))
+    moved = lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5)  # noqa: E731
+    assert check(moved, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True)
     states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
     assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
 
@@ -293,14 +296,15 @@ def test_rollouts_of_a_batch_by_torch_func():
 
 def test_linearize():
     """A and B of tensors, one dt or one a state; they have gradients."""
-    robot = pp.load("pelican", base="free")
+    robot = hung().robot
     rng = np.random.default_rng(0)
-    state = robot.random(rng, 2), *rng.standard_normal((2, 2, 8))
+    state = robot.random(rng, 2), *rng.standard_normal((2, 2, 4))
     at = [torch.from_numpy(x).requires_grad_() for x in state]
     for dt, theirs in ((None, None), (0.01, 0.01), (np.full(2, 0.01), torch.full((2, 1), 0.01, dtype=torch.float64))):
         host, found = robot.linearize(*state, dt), robot.linearize(*at, theirs)
         assert all(np.allclose(x.detach().numpy(), y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
-    assert check(lambda v: robot.linearize(at[0].detach(), v, at[2].detach(), 0.01)[0].sum(-1), (at[1],), check_forward_ad=True)
+    q, (v,) = torch.tensor(ball().random(rng)), tensors(3, batch=())
+    assert check(lambda v: ball().linearize(q, v, torch.zeros_like(v), 0.01)[0].sum(-1), (v,), check_forward_ad=True)
     assert robot.linearize(*(x.detach().float() for x in at))[0].dtype == torch.float32
     with pytest.raises(pp.StateError, match="linearize: tau is float32, and another argument float64"):
         robot.linearize(*at[:2], at[2].float())
@@ -319,7 +323,28 @@ def test_a_rollout_without_a_derivative_says_so():
 def test_second_derivatives_of_rollouts():
     q, v = tensors(2, 2)
     tau = torch.tensor(np.random.default_rng(3).standard_normal((4, 2)), requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=4, method="euler"), (q, v, tau))
+    motion = lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=4, method="euler")  # noqa: E731
+    assert torch.autograd.gradgradcheck(motion, (q, v, tau), check_fwd_over_rev=True)
+    func, start = torch.func, [x.detach() for x in (q[0], v[0], tau)]
+    loss = lambda *x: sum(y.pow(2).sum() for y in motion(*x))  # noqa: E731
+    bend = func.hessian(loss, (0, 1, 2))(*start)
+    for twice in (lambda f, n: func.jacfwd(func.jacfwd(f, n), n), lambda f, n: func.jacrev(func.jacfwd(f, n), n)):
+        for rows, wanted in zip(twice(loss, (0, 1, 2))(*start), bend, strict=True):
+            assert all(map(torch.allclose, rows, wanted))
+
+
+@pytest.mark.parametrize("robot", [ball(), slider_crank("to crank")], ids=["ball", "embedded"])
+def test_motions_of_bent_coordinates_carry_changes(robot):
+    """Quaternions, loops: forward mode beside motion.jvp, and twice beside gradients of gradients."""
+    rng, rest = np.random.default_rng(0), torch.zeros(robot.nv, dtype=torch.float64)
+    q, v, way = robot.random(rng), *rng.standard_normal((2, robot.nv))
+    moved = lambda x: pp.rollout(robot, robot.integrate(torch.tensor(q), x), torch.tensor(v), dt=0.02, steps=3, method="euler")  # noqa: E731
+    there = pp.rollout(robot, q, v, dt=0.02, steps=3, method="euler").jvp(q=way)
+    carried = torch.func.jvp(moved, (rest,), (torch.tensor(way),))[1]
+    assert all(np.allclose(x, y, rtol=1e-10, atol=1e-12) for x, y in zip(carried, there, strict=True))
+    loss = lambda x: moved(x)[0].pow(2).sum()  # noqa: E731
+    bend = torch.func.jacfwd(torch.func.jacfwd(loss))(rest)
+    assert torch.allclose(bend, torch.func.jacrev(torch.func.jacrev(loss))(rest), rtol=1e-9)
 
 
 def test_parameters_of_a_robot_have_gradients():
@@ -328,6 +353,61 @@ def test_parameters_of_a_robot_have_gradients():
     masses = torch.tensor(light.parameters(), requires_grad=True)
     assert check(lambda q, m: light.forward_dynamics(q, v, tau, parameters=m), (q, masses))
     assert check(lambda q, m: light.at(m).step(q, v, tau, 0.01, method="euler"), (q, masses))
+    assert torch.equal(
+        light.at(masses).step(*(x.detach().numpy() for x in (q, v, tau)), 0.01)[0], light.at(masses).step(q, v, tau, 0.01)[0]
+    )
+    assert check(lambda m: light.at(m).linearize(q[0].detach().numpy(), v[0].detach(), tau[0].detach())[0], (masses,))
+    assert check(lambda m: pp.ComputedTorque(light.at(m), [0.1, 0.2])(0.0, np.ones(2), np.ones(2)), (masses,))
+
+
+def brick():
+    """A body that flies."""
+    b = pp.Builder("brick")
+    b.body("brick", mass=2.0, com=(0.1, 0.2, -0.5), inertia=(0.8, 0, 0, 0.9, 0, 0.4))
+    b.joint("flight", "free", parent="world", child="brick")
+    return b.build()
+
+
+def test_flying_bases_that_do_not_turn():
+    """Where the angle of a step is zero, or nearly: in float32 too, and twice differentiated, beside larger differences."""
+    robot, func = brick(), torch.func
+    q, still = torch.tensor(robot.random(seed=1)), torch.zeros(6, dtype=torch.float64)
+    moved = lambda v: robot.integrate(q, v).sum()  # noqa: E731
+    away = lambda v: robot.difference(q, robot.integrate(q, v))  # noqa: E731
+    v = still.clone()
+    v[3:] = torch.tensor([0.7, -0.4, 0.9])
+    steps = 1e-2 * torch.eye(6, dtype=torch.float64)
+    slope = func.vmap(func.grad(moved))
+    near = [slope(v + x * steps) for x in (1, -1, 2, -2)]
+    bend = (8.0 * (near[0] - near[1]) - (near[2] - near[3])) / 12e-2
+    for turn in (0.0, 1e-8):
+        assert torch.allclose(func.hessian(moved)(v + turn), bend, atol=1e-6)
+        assert torch.allclose(func.jacrev(away)(v + turn), torch.eye(6, dtype=torch.float64), atol=1e-12)
+    q, still = q.float(), still.float()
+    assert torch.allclose(robot.integrate(q, still), q) and torch.allclose(func.jacfwd(away)(still), torch.eye(6), atol=1e-6)
+    for method in ("lie", "rk4"):
+        assert all(x.isfinite().all() for x in robot.step(q, still, still, 0.01, method=method))
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_motions_have_gradients_by_parameters(batch):
+    """One set for all motions, or one each; of losses too, and twice; beside motion.vjp; what cannot be says so."""
+    light, start = ARM.free("mass", "damping"), np.array([0.3, 0.2])
+    p = torch.tensor(np.broadcast_to(light.parameters() + 0.1, (*batch, 4)) * np.linspace(0.9, 1.1, 4), requires_grad=True)
+    run = lambda p, q: pp.rollout(light.at(p), q, steps=3, dt=0.02, method="euler", damping=True)  # noqa: E731
+    q = torch.tensor(np.stack([start, start + 0.1]), requires_grad=True)
+    assert check(run, (p, q), check_forward_ad=True)
+    assert check_twice(run, (p, q), check_fwd_over_rev=True)
+    motion = run(p.detach().numpy(), start)
+    (slope,) = torch.autograd.grad(run(p, start)[0].sum(), p)
+    np.testing.assert_allclose(slope, motion.vjp(np.ones_like(motion.q))["parameters"], rtol=1e-12)
+    for call, words in (
+        (lambda: pp.rollout(light.at(p), start, steps=3, limits="block"), "stops joints at once"),
+        (lambda: run(p[..., :3], start), r"parameters has shape .*3.*, expected \(..., 4\)"),
+        (lambda: pp.simulate(light.at(p), start, duration=0.1), "simulate: parameters is a tensor that requires grad"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            call()
 
 
 def test_copies_have_numbers_of_their_own():
@@ -335,3 +415,58 @@ def test_copies_have_numbers_of_their_own():
     other = pickle.loads(pickle.dumps(fresh))
     assert len({fresh.number, other.number, copy.copy(fresh).number}) == 3
     assert torch.equal(other(torch.zeros(2)), fresh(torch.zeros(2)))
+
+
+def laws():
+    """Controllers of arms, of a ball, of a robot with free masses; one asks for what a joint without motor does."""
+    socket, light = ball(), ARM.free("mass")
+    light = light.at(2.0 * light.parameters())
+    yield ARM, pp.PD(ARM, lambda t: np.array([t, 0.2]), kp=3.0, kd=[0.5, 0.2], gravity=True)
+    yield socket, pp.PD(socket, socket.random(seed=1), kp=3.0, kd=0.5)
+    yield light, pp.ComputedTorque(light, [0.1, 0.2])
+    yield ARM, pp.ComputedTorque(ARM, [0.1, 0.2], passive=[ARM.joint_names[0]])
+    yield ARM, pp.GravityCompensation(ARM)
+    yield ARM, pp.Lyapunov(ARM, [0.1, 0.2], 3.0, 0.5)
+
+
+def test_controllers_called_by_hand():
+    """The law's own steps, with derivatives by the state; what is no argument of theirs may be of any library."""
+    for robot, law in laws():
+        rng = np.random.default_rng(0)
+        q, v = robot.random(rng, 2), rng.standard_normal((2, robot.nv))
+        tau = law(0.3, torch.tensor(q), torch.tensor(v))
+        np.testing.assert_allclose(tau.numpy(), law(0.3, q, v), rtol=1e-12, atol=1e-12)
+        assert law(0.3, torch.tensor(q).float(), torch.tensor(v[0]).float()).dtype == torch.float32
+        rest = torch.zeros(robot.nv, dtype=torch.float64, requires_grad=True)
+        asked = lambda x, v, q=q, law=law, robot=robot: law(0.3, robot.integrate(torch.tensor(q[0]), x), v)  # noqa: E731
+        assert check(asked, (rest, torch.tensor(v[0], requires_grad=True)), check_forward_ad=True)
+    assert type(pp.GravityCompensation(ARM)(0.0, np.zeros(2), torch.zeros(2))) is torch.Tensor
+    q, chain = torch.zeros(2), pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)])
+    assert torch.equal(pp.PD(chain, [0.1, 0.2], 3.0, 0.5)(0.0, q, q), torch.tensor([0.3, 0.6]))
+    for call, words in (
+        (lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q[:1], q), r"PD: q has shape \(1,\), expected \(..., 2\)"),
+        (lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q.long(), q), "PD: q is of dtype int64"),
+        (lambda: pp.PD(ARM, [0.1, 0.2], torch.ones(2, requires_grad=True), 0.5), "kp is a tensor that requires grad"),
+        (lambda: pp.GravityCompensation(chain)(0.0, q, q), "GravityCompensation asks a closed chain for torques by NumPy's"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            call()
+
+
+def test_descriptions_lose_no_gradient():
+    """What a robot is built from are floats: a tensor that wants a gradient is not taken for its number."""
+    x, three, eye = (torch.tensor(y, dtype=torch.float64, requires_grad=True) for y in (1.0, [0.0, 0.0, -1.0], np.eye(3)))
+    b, link = pp.Builder("b"), ARM.bodies[1].name
+    for call in (
+        lambda: ARM.with_gravity(three),
+        lambda: ARM.with_gravity([0.0, 0.0, x]),
+        lambda: pp.load("pelican", gravity=three),
+        lambda: ARM.with_inertia(link, mass=x),
+        lambda: ARM.with_inertia(link, com=three),
+        lambda: b.body("link", mass=x),
+        lambda: b.body("link", mass=1.0, inertia=eye),
+        lambda: b.joint("joint", "revolute", "world", "link", rotation=eye),
+        lambda: b.joint("joint", "revolute", "world", "link", damping=x),
+    ):
+        with pytest.raises(pp.Error, match=r"is a tensor that requires grad.*Remedy: .*(free|gravity is no input)"):
+            call()

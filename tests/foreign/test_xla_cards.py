@@ -229,7 +229,8 @@ def test_gradients_of_whole_motions(cards, char):
 
 
 def test_gradients_of_many_weights_and_of_none(cards):
-    """jacrev: many weights of one motion; a batch of zero; the start alone; second ones; torques of one row for all steps."""
+    """jacrev: many weights of one motion; a batch of zero; the start alone; second ones; torques of one row for all steps;
+    forward mode, alone and over reverse mode."""
     robot = pp.load("pelican")
     XlaCards(cards)
     with jax.enable_x64(True):
@@ -239,6 +240,9 @@ def test_gradients_of_many_weights_and_of_none(cards):
             (jax.grad(lambda q: (pp.rollout(robot, q, steps=0)[0] ** 2).sum()), np.ones((2, 2))),
             (jax.jacrev(jax.grad(lambda q: (pp.rollout(robot, q, steps=4, every=2)[1] ** 2).sum())), np.array([0.3, 0.2])),
             (jax.grad(lambda tau: pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0].sum()), np.ones((1, 2))),
+            (jax.jacfwd(lambda q: pp.rollout(robot, q, steps=4, every=2)[0][-1]), np.array([0.3, 0.2])),
+            (lambda q: jax.jvp(lambda q: pp.rollout(robot, q, tau=q, steps=3)[1], (q,), (q,))[1], np.ones((2, 2))),
+            (jax.hessian(lambda tau: (pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0] ** 2).sum()), np.ones(2)),
         ):
             (found,) = sent(f, q)
             assert np.allclose(found, f(jnp.asarray(q)), rtol=1e-9) and found.shape == f(jnp.asarray(q)).shape

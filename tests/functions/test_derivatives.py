@@ -11,6 +11,7 @@ import zoo
 from psiphi import interop
 from psiphi.bench import robots
 from psiphi.bench.peers import Pin
+from psiphi.functions import differentiable
 from psiphi.functions.robot import Robot
 from psiphi.tape.evaluation import evaluate
 
@@ -241,6 +242,22 @@ def test_large_robots_without_loops_are_written_out():
     out = np.zeros((2, 66, 66))
     assert big.function("kinetic_energy").hessian("v")(np.stack([q, q]), v, 1.0, out=out) is out
     close(out[1], big.mass_matrix(q), 1e-10)
+
+
+def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
+    """Where written out they would be too long: the same numbers, in batches, of tensors, into arrays that are given."""
+    light = pp.load("pelican").free("mass", "com")
+    f, rng = light.function("forward_dynamics"), np.random.default_rng(0)
+    given = *rng.standard_normal((3, 2, 2)), light.parameters(), rng.standard_normal((2, 2))
+    whole, out = f.hessian("q", "parameters")(*given), np.empty((2, 10, 10))
+    monkeypatch.setattr(differentiable, "LONG", 0)
+    rows = light.function("forward_dynamics").derived("hessian", ("q", "parameters"))
+    assert isinstance(rows, differentiable.HessianByColumns) and rows(*given, out=out) is out
+    close(out, whole, 1e-13)
+    close(rows(*(x[0] if x.ndim > 1 else x for x in given)), whole[0], 1e-13)
+    torch = pytest.importorskip("torch")
+    close(rows(torch.tensor(given[0]), *given[1:]).numpy(), whole, 1e-13)
+    assert not isinstance(f.derived("hessian", ("q", "v")), differentiable.HessianByColumns)
 
 
 def test_large_robots_have_them_in_loops():

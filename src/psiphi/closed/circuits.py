@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
 from psiphi.closed.coupling import Algebra, Coupling
 from psiphi.closed.elimination import felt_inertia
@@ -20,8 +21,9 @@ from psiphi.closed.methods import CORRECTED, HUB, METHODS
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
 from psiphi.closed.wiring import Circuit, CircuitStage, StagePlaces, arguments, circuit, given
+from psiphi.spatial import small
 from psiphi.spatial.choices import less
-from psiphi.spatial.screws import add
+from psiphi.spatial.screws import add, dot
 from psiphi.spatial.small import flat
 from psiphi.sweeps.program import ADDED, Argument
 
@@ -75,6 +77,33 @@ def dynamics(
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     inputs = given(algebra, frames)
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named)
+
+
+def least(dynamics: Circuit, algebra: Algebra) -> Circuit:
+    """`dynamics` whose forces are those of least norm among the multipliers that do the same: P lambda, P onto the range of Jc.
+
+    Of Jc Jc* the rows that follow from others are left out; Jc = T Jc' with the others' Jc', and P = T (T* T)^-1 T*.
+    """
+    closure = algebra.closure
+    nv, width = closure.model.nv, 6 * len(closure.frames)
+
+    def shortest(places: StagePlaces) -> StagePlaces:
+        J, c = places.get("J", []), places["c"]
+        columns = [[J[r * nv + k] for r in range(width)] for k in range(nv)]
+        sensed = [c.sense(column, [float(i == k) for i in range(nv)]) for k, column in enumerate(columns)]
+        rows = small.transpose(sensed)  # Jc
+        X = [0.0] * width**2
+        X[:: width + 1] = [dot(J[r * nv : (r + 1) * nv], J[r * nv : (r + 1) * nv]) for r in range(width)]
+        gram = [[dot(x, y) for y in rows] for x in rows]
+        L, d_inv, on = loose.factor(gram, [loose.DUST * x for x in c.reach({"X": X})])
+        T = [small.solve((L, d_inv), row) for row in gram]
+        across = small.transpose(T)
+        normal = [[dot(x, y) + (1.0 - on[i] if i == j else 0.0) for j, y in enumerate(across)] for i, x in enumerate(across)]
+        shares = small.solve(small.factor(normal), small.apply(across, places["lam"]))
+        return {"forces": _filled(places, algebra, small.apply(T, shares))}
+
+    more: dict[str, CircuitStage] = {"motions": algebra.motion} if closure.frames else {}
+    return replace(dynamics, name=f"{dynamics.name} least", stages={**dynamics.stages, **more, "least": shortest})
 
 
 def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Circuit:

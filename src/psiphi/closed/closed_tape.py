@@ -2,10 +2,9 @@
 
 Where no row follows from others the solve with Omega is a sum of products like any other, and has derivatives of every order.
 Where rows follow in every posture, open or closed (a plane loop of hinges), accelerations are those of the rows that are left,
-and the code that leaves the others out (`loose.py`) has their derivatives. Where rows follow only because the mechanism is
-closed, the second derivative along a straight change depends on how a(q, v, tau) continues off the constraints: it is refused,
-as is that of forces, which are unique in neither case. The same code, with no derivative or some, is what runs on graphics
-cards.
+and the code that leaves the others out (`loose.py`) has their derivatives; so have the forces of least norm (`circuits.least`).
+Where rows follow only because the mechanism is closed, the second derivative along a straight change depends on how both
+continue off the constraints: it is refused. The same code, with no derivative or some, is what runs on graphics cards.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from psiphi.arguments import read
 from psiphi.closed import circuits, implicit
 from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall, shaped
 from psiphi.closed.singular import STRAIN
+from psiphi.closed.wiring import Circuit
 from psiphi.errors import SingularError, StateError
 from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable, along_units, in_rows
@@ -39,17 +39,18 @@ class TapeDerivative(TracedCall):
     def traced(self) -> Differentiable:
         system, of = self.system, self.of
         wanted, motors = of.outputs[0].name, system.actuated.tolist() if of.motors else None
-        loose = not of.is_forces and (not self.steps or self.rank > 0)  # accelerations are unique where rows follow from others
-        return system._function(
-            ("alone", wanted, of.frames, of.axes, of.motors, loose),
-            lambda: circuits.alone(system._chosen(of.frames, of.axes, loose).circuit, wanted, motors),
-            Differentiable,
-        )
+        loose = self.rank > 0 or not (self.steps or of.is_forces)  # accelerations are unique where rows follow from others
+
+        def made() -> Circuit:
+            whole = system._chosen(of.frames, of.axes, loose).circuit
+            return circuits.alone(circuits.least(whole, system.algebra) if loose and of.is_forces else whole, wanted, motors)
+
+        return system._function(("alone", wanted, of.frames, of.axes, of.motors, loose), made, Differentiable)
 
     @property
     def rank(self) -> int:
         """How many rows there are to keep, where the others are left out; 0 where none may be."""
-        return 0 if self.of.is_forces else self.system._lasting_rank
+        return self.system._lasting_rank if self.steps or not self.of.is_forces else 0
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         of = self.of.taking(tau)

@@ -144,12 +144,23 @@ class System(Programmed):
         guard.check_axes(axes)
         return forward.details(self, q, v, tau, f_ext, axes, method, check)
 
-    def linearize(self, q: Numbers, v: Numbers, tau: Numbers) -> tuple[Array, Array]:
-        """A, B of dx/dt = A x + B dtau, for small changes x = (dq, dv) of the state that keep the constraints.
+    def linearize(
+        self, q: Numbers, v: Numbers, tau: Numbers, dt: float | None = None, method: str = "rk4"
+    ) -> tuple[Array, Array]:
+        """A, B of dx/dt = A x + B dtau, for small changes x = (dq, dv) of the state that keep the constraints; with dt, x after
+        one step of `pp.rollout` by `method`, which ends on the constraints.
 
         (..., 2 nv, 2 nv) and (..., 2 nv, n), n as many torques as came: nv, or na.
+
+        >>> import numpy as np, psiphi as pp
+        >>> case = pp.scenes.load("four_bar")
+        >>> A, B = case.system.linearize(case.q0, np.zeros(case.system.nv), np.zeros(case.system.nv), dt=1e-3)
+        >>> A.shape[0] == 2 * case.system.nv
+        True
         """
-        return need("psiphi.rollouts.linearising", "a linearisation", "psiphi").linearize_closed(self, q, v, tau)
+        if dt is None:
+            return need("psiphi.rollouts.linearising", "a linearisation", "psiphi").linearize_closed(self, q, v, tau)
+        return need("psiphi.simulation.closed_steps", "a linearisation", "psiphi").linearize_step(self, q, v, tau, dt, method)
 
     def inverse_dynamics(
         self,

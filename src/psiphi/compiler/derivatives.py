@@ -103,8 +103,9 @@ class Derivative(Ready):
         return None
 
     def _by_coordinates(self) -> Straight:
-        """What its tangent sibling gives, without the values; by the tape where q is more than a vector."""
-        if "q" in self.names and not self.model.manifold.is_flat:
+        """What its tangent sibling gives, without the values; by the tape where a configuration is more than a vector."""
+        turned = any(arg.per_joint == "q" for arg in _chosen(self.of.arguments()[0], self.names))
+        if turned and not self.model.manifold.is_flat:
             return self._by_tape(self._traced())
         whole = Derivative(self.of, TANGENT[self.kind], self.names)._straight()
         inputs, outputs = self.arguments()
@@ -359,9 +360,17 @@ class Work:
         return found
 
     def hessian(self) -> list[list[Any]]:
+        """Column by column; each down from the diagonal alone, where the matrix is symmetric: not among curved joints' q."""
         gradient = [self.tape.operand(x) for row in self.pullback() for x in row]
-        columns = [push(self.tape, gradient, self.seeds(name, unit)) for name in self.names for unit in self._units(name)]
-        return [[column[i] for i in range(len(gradient)) for column in columns]]
+        found, seen = {}, 0
+        for name in self.names:
+            curved = name == "q" and not self.flat
+            for k, unit in enumerate(self._units(name), seen):
+                first = seen if curved else k
+                changes = push(self.tape, gradient[first:], self.seeds(name, unit))
+                found |= {(row, k): x for row, x in enumerate(changes, first)}
+            seen += len(self._units(name))
+        return [[found[at] if (at := (row, k)) in found else found[k, row] for row in range(seen) for k in range(seen)]]
 
 
 def _dot(x: Any, y: Any) -> Any:

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import beneath
+from psiphi.arguments import beneath, is_foreign
 from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.model import motors
 from psiphi.model.model import Model
+from psiphi.optional import need
 from psiphi.wording import shown
 
 Values = dict[str, Any]  # by place
@@ -141,7 +142,8 @@ class Law:
 
 
 class Controller:
-    """A callable (t, q, v) -> tau (..., nv) over any batch axes: a law, the numbers it keeps, and the reference it follows."""
+    """A callable (t, q, v) -> tau (..., nv) over any batch axes: a law, the numbers it keeps, and the reference it follows.
+    Arrays of torch and JAX in, the same out, with derivatives (`rollouts/law_functions.py`)."""
 
     law: Law
     reference: Any = None  # of t: what `law.followed` names
@@ -163,6 +165,8 @@ class Controller:
     def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
         """tau at a state, where the reference is as `followed` says."""
         values = {"q": q, "v": v, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
+        if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
+            return need("psiphi.rollouts.law_functions", "a law of control", "psiphi").torque(self, values)
         with np.errstate(all="ignore"):
             for step in self.law.steps:
                 values |= step(self.robot, values)

@@ -69,9 +69,9 @@ def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[A
     return [x if fits else jnp.broadcast_to(x, batch + arg.shape) for x, arg, fits in zip(arrays, inputs, whole, strict=True)]
 
 
-def _shapes(function: Any, avals: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+def _shapes(inputs: Sequence[Any], avals: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     """What the results look like."""
-    batch = np.broadcast_shapes(*leads(function, [x.shape for x in avals[: len(function.inputs)]]))
+    batch = np.broadcast_shapes(*(x.shape[: len(x.shape) - len(arg.shape)] for x, arg in zip(avals, inputs, strict=True)))
     return [ShapedArray(batch + arg.shape, avals[0].dtype) for arg in outputs]
 
 
@@ -80,7 +80,7 @@ def _shapes(function: Any, avals: Sequence[Any], outputs: Sequence[Any]) -> list
 
 @value_p.def_abstract_eval
 def _value_shapes(*avals: Any, function: Any) -> list[Any]:
-    return _shapes(function, avals, function.outputs)
+    return _shapes(function.inputs, avals, function.outputs)
 
 
 @value_p.def_impl
@@ -136,7 +136,7 @@ def _lowered(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:
 
 
 def _called_back(function: Any, *arrays: Any) -> Any:
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shapes(function, arrays, function.outputs)]
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shapes(function.inputs, arrays, function.outputs)]
 
     def run(*values: Any) -> list[Any]:
         results = function(*map(np.asarray, values))
@@ -165,9 +165,14 @@ def _split(arrays: Sequence[Any], function: Any) -> tuple[Sequence[Any], Sequenc
     return arrays[: len(function.inputs)], arrays[len(function.inputs) :]
 
 
+def _linear_inputs(function: Any, names: Sequence[str]) -> list[Any]:
+    """Its arguments and their changes: these may have batch axes that no argument has (jacfwd)."""
+    return [*function.inputs, *(next(arg for arg in function.inputs if arg.name == name) for name in names)]
+
+
 @linear_p.def_abstract_eval
 def _linear_shapes(*avals: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
-    return _shapes(function, avals, function.outputs)
+    return _shapes(_linear_inputs(function, names), avals, function.outputs)
 
 
 @linear_p.def_impl
@@ -189,11 +194,7 @@ def _linear_transpose(weights: Sequence[Any], *arrays: Any, function: Any, names
     primals, changes = _split(arrays, function)
     if any(ad.is_undefined_primal(x) for x in primals):
         raise StateError(f"{function.name}: JAX transposes a change by arguments that are not linear", "report it")
-    batch = np.broadcast_shapes(*leads(function, [x.shape for x in primals]))
-    full = [
-        jnp.zeros(batch + arg.shape, primals[0].dtype) if type(w) is ad.Zero else w
-        for w, arg in zip(weights, function.outputs, strict=True)
-    ]
+    full = [jnp.zeros(w.aval.shape, primals[0].dtype) if type(w) is ad.Zero else w for w in weights]
     found = iter(_bound(function.pullback(*names), [*primals, *full]))
     return [None] * len(primals) + [
         ad.Zero(x.aval) if not ad.is_undefined_primal(x) else summed(g, x.aval.shape)
@@ -202,7 +203,7 @@ def _linear_transpose(weights: Sequence[Any], *arrays: Any, function: Any, names
 
 
 def _linear_batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
-    inputs = [*function.inputs, *(next(arg for arg in function.inputs if arg.name == name) for name in names)]
+    inputs = _linear_inputs(function, names)
     moved = _rows(inputs, function, with_axis(jnp.moveaxis, inputs, arrays, axes))
     results = linear_p.bind(*moved, function=function, names=names)
     return results, [0] * len(results)

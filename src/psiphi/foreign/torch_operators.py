@@ -63,7 +63,8 @@ def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
     tensors = []
     for index, (x, arg) in enumerate(zip(values, function.inputs, strict=True)):
         if not isinstance(x, torch.Tensor):
-            x = torch.as_tensor(numbers(function, index, x), dtype=kind)
+            own = numbers(function, index, x)
+            x = torch.as_tensor(own if own.flags.writeable else own.copy(), dtype=kind)  # torch has no read-only tensors
         if x.dtype not in KINDS or x.shape[x.ndim - len(arg.shape) :] != arg.shape:
             check_kind(function, index, x.shape, str(x.dtype).removeprefix("torch."))
         tensors.append(x if x.dtype == kind else x.to(kind))

@@ -31,10 +31,11 @@ from psiphi.functions import guard
 from psiphi.model.model import TINY
 from psiphi.optional import need
 from psiphi.runtime.lazy_arrays import refuse_lazy
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
 Made = TypeVar("Made")
+LONG = 60_000  # operations of a value, times columns of a Hessian by parameters, up to which it is written out
 
 
 def _is_plain_vector(value: Any) -> bool:
@@ -159,8 +160,15 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
     def derived(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         request = self.source.request
         named = Request(f"{request.name}: {kind} by {', '.join(names)}", request.frames, request.axes)
-        by = BY_COLUMNS.get(kind, Differentiable) if is_large(self.source.model) else Differentiable
-        return by(named, Derivative(self.source.asked, kind, names), self.source.target)
+        asked = Derivative(self.source.asked, kind, names)
+        by = BY_COLUMNS.get(kind, Differentiable) if is_large(self.source.model) or self._is_long(asked) else Differentiable
+        return by(named, asked, self.source.target)
+
+    def _is_long(self, asked: Derivative) -> bool:
+        """Whether a Hessian by many parameters is too long to be written out: LLVM takes a minute for 300 000 operations."""
+        if asked.kind != "hessian" or PARAMETERS not in asked.names:
+            return False
+        return self.flops * asked.arguments()[1][0].shape[-1] > LONG
 
 
 def ready(functions: dict[tuple, Differentiable], name: str, make: Callable[[], Ready], *more: str) -> Differentiable:
@@ -186,7 +194,8 @@ def in_rows(found: Sequence[np.ndarray], like: Sequence[Argument]) -> np.ndarray
 
 
 class DerivativeByColumns(Differentiable):
-    """Matrices of a large robot, too large to write out in code: what they multiply, along every unit vector in one batch."""
+    """Matrices too large to write out in code: what they multiply, along every unit vector in one batch. Of robots that are not
+    large, those for Dask and graphics cards are written out all the same."""
 
     def _columns(self) -> list[Differentiable]:
         made = self.__dict__.setdefault("_along", [])
@@ -212,6 +221,8 @@ class DerivativeByColumns(Differentiable):
         return otherwise
 
     def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
+        if not is_large(self.source.model) and any(type(value) is not np.ndarray for value in values):
+            return Function.run(self, values, out, dtype)
         guard.on_host(self.name, *values)
         if any(map(is_lazy, values)):
             refuse_lazy(self.name, "matrices of large robots are made of columns", *values)

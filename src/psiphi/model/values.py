@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from psiphi.arguments import SLOPE_LOST, holds_slope, wants_slope
 from psiphi.model.inertias import NONE, Six, rotated
 from psiphi.model.model import Mimic
 from psiphi.model.places import UPRIGHT, Computed, Rotation, Vector, from_quaternion, from_rpy
@@ -42,12 +43,20 @@ def triple(values, what: str, fail: Fail) -> Vector:
 
 
 def _floats(values, what: str, fail: Fail) -> tuple[float, ...]:
+    _check_slope(values, what, fail)
     try:
         if not isinstance(values, (str, bytes)) and not any(isinstance(x, (str, bytes)) for x in values):
             return tuple(map(float, values))
     except (TypeError, ValueError, OverflowError):
         pass
     fail(f"{what} is {shown(values)}, expected numbers", "give a sequence of numbers")
+
+
+def _check_slope(values, what: str, fail: Fail) -> None:
+    """A description holds plain floats: a tensor's derivative would be lost."""
+    if wants_slope(values) or holds_slope(values):
+        free = 'robot.free("mass") has masses as inputs, with gradients; inertias, rotors, damping and places alike'
+        fail(f"{what} {SLOPE_LOST}", free if what != "gravity" else "gravity is no input of compiled code: take differences")
 
 
 def per_coordinate(value, count: int, default: float, what: str, fail: Fail, sign: bool = True) -> tuple[float, ...]:
@@ -71,6 +80,7 @@ def rotation(rpy, matrix, fail: Fail) -> Rotation:
         fail("both rpy and rotation are given", "give one of them")
     if isinstance(matrix, Computed):
         return matrix
+    _check_slope(matrix, "rotation", fail)
     flat = np.ravel(np.asarray(matrix, dtype=object))
     out = vector(flat, len(flat), "rotation", fail)
     if len(out) == 4:
@@ -104,6 +114,7 @@ def inertia(values, axes: Rotation, fail: Fail) -> Six:
     """The six moments in link axes, from six numbers or a symmetric 3x3 matrix given in `axes`."""
     if values is None:
         return NONE
+    _check_slope(values, "inertia", fail)
     flat = values if isinstance(values, (tuple, list)) and len(values) == 6 else np.ravel(np.asarray(values, dtype=object))
     out = vector(flat, 9 if len(flat) == 9 else 6, "inertia", fail)
     if len(out) == 9:

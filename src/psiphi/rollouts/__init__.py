@@ -17,6 +17,7 @@ first (what a step is), then
     card_gradients.py   all of them on a graphics card
     stepping.py      one step alone, as a function: `robot.step`
     compiled_coordinates.py   configurations moved and compared, as functions for arrays that are not NumPy's
+    law_functions.py a controller's torque as a function, for arrays that are not NumPy's
     handled.py       a step with everything a hand can change as an input: what runs in a live page
     joint_slopes.py  the laws of one joint with their slopes, as functions
     linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`

@@ -4,6 +4,9 @@
     dλ_k, dp̄_k: the changes of both when x_k, p_k and λ_k+1 change by dx_k, dp_k and dλ_k+1          dx as `Along` has it
 
 Forward over backward: for one change of everything the change of all gradients, in as many steps as one gradient takes.
+Forward over forward: beside the motion, for two changes of everything and one more of the first,
+
+    z_k+1 = f_x z_k + f_p r_k + f''((dx_k, dp_k), (ex_k, ep_k))
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from psiphi.emitters.joined import BlockFrame, Named
 from psiphi.emitters.rollout import Rollout
 from psiphi.model.manifold import Manifold
-from psiphi.rollouts.differentiated import STATE, DifferentiatedMachine
+from psiphi.rollouts.differentiated import STATE, Along, DifferentiatedMachine
 from psiphi.rollouts.parts import trace
 from psiphi.spatial.duals import rate_of_change
 from psiphi.spatial.entries import entries
@@ -71,6 +74,24 @@ class Curving(DifferentiatedMachine):
         each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE), *(f"{name}_dot" for name in (*STATE, *self.anew)))
         sample = (*(f"{name}_bar" for name in STATE), *(f"{name}_turn" for name in (*turning, *self.anew)))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
+
+
+class Bending(Along):
+    """Steps with their changes along two ways, and what the first of these changes by along the other."""
+
+    changes = ("dot", "way", "bend")
+
+    def values(self) -> list[list[Any]]:
+        work, names = self.work, (*STATE, *self.names)
+        first, sizes = work.more, self.sized(names)
+        found = work.jvp()
+        seeds: dict[int, Any] = {}
+        for name in names:
+            seeds |= work.seeds(name, work.given(sizes[name]))
+        for number, name in enumerate(names, first):
+            seeds |= work.leaf_seeds(number, work.given(sizes[name]))
+        turned = iter(push(work.tape, [work.tape.operand(x) for row in found for x in row], seeds))
+        return [*found, *([next(turned) for _ in row] for row in found)]
 
 
 def tangent_turn(m: Manifold, q: Any, turn: Any, slope: Any, moved: Any) -> list[Any]:

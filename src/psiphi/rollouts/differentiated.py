@@ -123,13 +123,20 @@ class Backwards(DifferentiatedMachine):
 class Along(DifferentiatedMachine):
     """Steps with their changes."""
 
+    changes: tuple[str, ...] = ("dot",)  # what is carried beside the state, each for changes of its own
+
+    def values(self) -> list[list[Any]]:
+        """The next state and, in this order, what is carried."""
+        return self.work.jvp()
+
     @cached_property
     def rollout(self) -> Rollout:
         plan = self.machine.plan
-        names = (*STATE, *self.names)
-        values: dict[str, Any] = dict(zip(("q_new", "v_new", "q_dot_new", "v_dot_new"), self.work.jvp(), strict=True))
-        parts, order = self.block(self.sized(names, "{}_dot"), values)
-        moving = ("q", "v", "q_dot", "v_dot")
+        beside = [f"_{change}" for change in self.changes]
+        moving = tuple(f"{name}{change}" for change in ("", *beside) for name in STATE)
+        values: dict[str, Any] = dict(zip((f"{name}_new" for name in moving), self.values(), strict=True))
+        dots = [self.sized((*STATE, *self.names), "{}" + change) for change in beside]
+        parts, order = self.block({name: size for row in dots for name, size in row.items()}, values)
 
         def start(**at: Any) -> dict[str, Any]:
             return {name: at[f"{name}_first"] for name in moving}
@@ -146,6 +153,6 @@ class Along(DifferentiatedMachine):
             "hand": (trace("hand", sizes("{}_new"), hand), {}),
         }
         once = (*(f"{name}_first" for name in moving), *(name for name in plan.given if name not in STATE))
-        once = (*once, *(f"{name}_dot" for name in self.once))
-        each = (*plan.tables, *(f"{name}_dot" for name in self.anew))
+        once = (*once, *(f"{name}{change}" for change in beside for name in self.once))
+        each = (*plan.tables, *(f"{name}{change}" for change in beside for name in self.anew))
         return Rollout(BlockFrame(blocks), (*order, "hand"), once, each, moving)

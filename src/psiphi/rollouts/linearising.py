@@ -1,4 +1,5 @@
-"""`robot.linearize`: how a small change of the state grows, at once or over one step.
+"""`robot.linearize`: how a small change of the state grows, at once or over one step (of closed chains:
+`simulation/closed_steps.py`).
 
 A state changes by x = (δ, δv): q by the tangent vector δ, as `robot.integrate` moves it, v by δv.
 
@@ -24,13 +25,13 @@ import numpy as np
 from psiphi.arguments import batch_axes, is_foreign, on_card
 from psiphi.control.law import reads
 from psiphi.errors import StateError
-from psiphi.foreign.entering import check_kind, enter, full, is_traced, mathematics, numbers, packed
+from psiphi.foreign.entering import check_kind, constant, enter, full, is_traced, mathematics, numbers, packed
 from psiphi.functions.differentiable import Differentiable
 from psiphi.rollouts import joint_slopes
 from psiphi.rollouts.integrators import course
 from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state, seconds
 from psiphi.runtime.launching import looked_at
-from psiphi.sweeps.program import Argument
+from psiphi.sweeps.program import PARAMETERS, Argument
 
 Pair = tuple[Any, Any]
 Lead = tuple[int, ...]
@@ -40,8 +41,10 @@ NAME = "linearize"
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
     method = checked(method, NAME)
+    for like in () if is_foreign(q) else filter(is_foreign, robot._more):  # parameters bring the rest into their library
+        q = constant(like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q))
     if any(map(is_foreign, (q, v, tau, dt))):
-        (q, v, tau), h = _theirs(robot, (q, v, tau), dt)
+        (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot._more)
         return _split(robot, _grown(robot, q, v, tau, h, method))
     given = read_state(NAME, robot, q, v, tau)
     kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
@@ -58,15 +61,16 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = tuple(by_q.shape[:-2]), system.nv
     state = (q, v) if any(map(is_foreign, (q, v))) else system._state(q=q, v=v)
-    q, v = (_spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
+    q, v = (spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
     join = mathematics(by_q).concatenate
     A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)
-    return A, join([_filled(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
+    return A, join([filled(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
 
 
-def _theirs(robot: Any, values: Sequence[Any], dt: Any) -> tuple[list[Any], Any]:
-    """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch; dt or None."""
-    inputs = Argument("q", (robot.nq,)), Argument("v", (robot.nv,)), Argument("tau", (robot.nv,)), Argument("dt", (1,))
+def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[Any] = ()) -> tuple[list[Any], Any]:
+    """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch, which is that of
+    parameters (`more`), too; dt or None."""
+    inputs = tuple(Argument(name, (size,)) for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True))
     given = [packed(x) for x in ((*values, dt) if is_foreign(dt) else values)]
     asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
     like = next(x for x in given if is_foreign(x))
@@ -78,9 +82,10 @@ def _theirs(robot: Any, values: Sequence[Any], dt: Any) -> tuple[list[Any], Any]
         check_kind(asked, i, x.shape, own := str(x.dtype).removeprefix("torch."))
         if own != kind:
             raise StateError(f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}", "give arrays of one type")
-    lead = batch_axes(NAME, {arg.name: tuple(x.shape[:-1]) for arg, x in zip(asked.inputs, given, strict=True)})
+    named = zip((*(arg.name for arg in asked.inputs), PARAMETERS), (*given, *more), strict=False)
+    lead = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
     h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
-    return [_spread(x, (*lead, x.shape[-1])) for x in given[:3]], h
+    return [spread(x, (*lead, x.shape[-1])) for x in given[:3]], h
 
 
 def _split(robot: Any, grown: Any) -> Pair:
@@ -100,7 +105,7 @@ def _slopes(robot: Any, q: Any, v: Any, tau: Any) -> Any:
 
 def _at_once(robot: Any, q: Any, v: Any, tau: Any) -> Any:
     join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    top = join([_moved(robot, q, v), _filled(q, (*lead, nv, nv), 0.0)], -1)
+    top = join([_moved(robot, q, v), filled(q, (*lead, nv, nv), 0.0)], -1)
     return join([top, _slopes(robot, q, v, tau)], -2)
 
 
@@ -110,17 +115,17 @@ def _moved(robot: Any, q: Any, v: Any) -> Any:
     for mine, own, number in ChangingManifold(robot).parts:
         n = own.stop - own.start
         if number is None:
-            rows.append(_filled(q, (*lead, n, nv), 0.0))
+            rows.append(filled(q, (*lead, n, nv), 0.0))
             continue
         turned = _sloped(robot, number, "bracket", q[..., mine], v[..., own])
-        rows.append(join([_filled(q, (*lead, n, own.start), 0.0), turned, _filled(q, (*lead, n, nv - own.stop), 0.0)], -1))
-    return join([join(rows, -2), _spread(_eye(q, nv), (*lead, nv, nv))], -1)
+        rows.append(join([filled(q, (*lead, n, own.start), 0.0), turned, filled(q, (*lead, n, nv - own.stop), 0.0)], -1))
+    return join([join(rows, -2), spread(identity(q, nv), (*lead, nv, nv))], -1)
 
 
 def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str) -> Any:
     nv, lead, join = robot.nv, tuple(q.shape[:-1]), mathematics(q).concatenate
-    m, eye = ChangingManifold(robot), _spread(_eye(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
-    still, rest = _filled(q, (*lead, robot.nq, 3 * nv), 0.0), _filled(q, (*lead, nv), 0.0)
+    m, eye = ChangingManifold(robot), spread(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
+    still, rest = filled(q, (*lead, robot.nq, 3 * nv), 0.0), filled(q, (*lead, nv), 0.0)
     start = m.rate(Changing(q, still), Changing(rest, eye[..., :nv, :])).change
     state = {"q": Changing(q, start), "v": Changing(v, eye[..., nv : 2 * nv, :])}
     at: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h}
@@ -143,7 +148,7 @@ def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau:
         return Changing(a, _slopes(robot, *values) @ here)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
     lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
-    given = [_spread(x[..., None, :], (*lead, x.shape[-1])) for x in (*values, *robot._more)]
+    given = [spread(x[..., None, :], (*lead, x.shape[-1])) for x in (*values, *robot._more)]
     along = _run(robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns])
     return Changing(a, along.swapaxes(-1, -2))
 
@@ -252,16 +257,16 @@ def _run(function: Differentiable, arrays: Sequence[Any]) -> Any:
     return enter(function, [*map(packed, arrays)]) if any(map(is_foreign, arrays)) else function.run(arrays)
 
 
-def _spread(x: Any, shape: Lead) -> Any:
+def spread(x: Any, shape: Lead) -> Any:
     return x if tuple(x.shape) == shape else packed(mathematics(x).broadcast_to(x, shape))
 
 
-def _filled(like: Any, shape: Lead, value: float) -> Any:
+def filled(like: Any, shape: Lead, value: float) -> Any:
     """Equal numbers, beside an array."""
     return full(like, math.prod(shape), value).reshape(shape) if is_foreign(like) else np.full(shape, value)
 
 
-def _eye(like: Any, n: int) -> Any:
+def identity(like: Any, n: int) -> Any:
     """The identity beside an array: ones, each with n zeros behind it, cut into rows; nothing is copied from the host."""
-    one, none = _filled(like, (1,), 1.0), _filled(like, (n,), 0.0)
-    return mathematics(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n)) if n else _filled(like, (0, 0), 0.0)
+    one, none = filled(like, (1,), 1.0), filled(like, (n,), 0.0)
+    return mathematics(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n)) if n else filled(like, (0, 0), 0.0)

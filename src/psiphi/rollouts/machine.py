@@ -137,6 +137,12 @@ class Machine:
             known["total"] = self._over(partial(parts.total, implicit=plan.implicit, **acting)), {}
         if plan.implicit:
             known["stiffen"] = self._over(partial(parts.stiffen, method=plan.method, **acting)), {}
+        return known | self.law_blocks
+
+    @cached_property
+    def law_blocks(self) -> Named:
+        """Those of the torque alone, step by step."""
+        plan, known = self.plan, {}
         for i, step in enumerate(plan.law.steps):
             code, names = self._step(step)
             for j in range(plan.times if plan.law.is_timed(step) else 1):

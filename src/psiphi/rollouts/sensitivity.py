@@ -15,7 +15,7 @@ from psiphi.closed.closed_function import lasting
 from psiphi.closed.implicit import ranks
 from psiphi.control.plant import Plant
 from psiphi.errors import SingularError
-from psiphi.rollouts.curving import Curving
+from psiphi.rollouts.curving import Bending, Curving
 from psiphi.rollouts.differentiated import STATE, Along, Backwards, DifferentiatedMachine
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import Careful
@@ -68,25 +68,43 @@ class Sensitivity:
 
     def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
         """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        changes = self._spread(changes)
-        found = self._beside(self._with_places(tuple(name for name in self.plan.slopes if name in changes)), changes)
+        return self._moved(Along, [changes])
+
+    def bend(self, *changes: Mapping[str, np.ndarray]) -> Arrays:
+        """What (dq, dv) of the first changes turn by along the second ones, and where they themselves change by the third."""
+        self._check_bent()
+        return self._moved(Bending, changes)
+
+    def _moved(self, kind: type[Along], changes: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
+        """The last of what is carried beside the motions, (B, samples, n) each."""
+        rows = [self._spread(row) for row in changes]
+        names = self._with_places(tuple(name for name in self.plan.slopes if any(name in row for row in rows)))
+        found = self._beside(kind, names, [self._whole(row, names) for row in rows])
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
 
-    def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
+    def _check_bent(self) -> None:
+        """Whether motions have second derivatives: rows that follow in every posture are left out, others are in the way."""
         system = self.plant.given
-        whole = self.plan.closure and (system._lasting_rank or system.nc)  # rows that follow in every posture are left out
+        whole = self.plan.closure and (system._lasting_rank or system.nc)
         if whole and (ranks(system._over_samples().constraint_jacobian(self.q)) < whole).any():
             cause = "this motion has no second derivatives: constraints follow from others"
             raise SingularError(cause, "use a kind of loop without rows to spare, or take differences of gradients")
-        names, changes, count = self._with_places(self.plan.slopes), self._spread(changes), self.runner.count
-        for name in (*STATE, *names):
-            shape = (self.steps, self._size(name)) if name in self.plan.tables else (self._size(name),)
-            changes[name] = np.broadcast_to(changes.get(name, 0.0), (count, *shape))
-        moved = self._beside(names, changes)
-        pieces = self._pieces((self.q, self.v, *moved), partial(self._advance_beside, names, changes))
+
+    def _whole(self, changes: Mapping[str, np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Changes of the state and of places, (B, n) or (B, steps, n): zero where there are none."""
+        shapes = {name: (self.steps, self._size(name)) if name in self.plan.tables else (self._size(name),) for name in names}
+        shapes |= {name: (self._size(name),) for name in STATE}
+        return {name: np.broadcast_to(changes.get(name, 0.0), (self.runner.count, *shape)) for name, shape in shapes.items()}
+
+    def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
+        self._check_bent()
+        names = self._with_places(self.plan.slopes)
+        whole = self._whole(self._spread(changes), names)
+        moved = self._beside(Along, names, [whole])
+        pieces = self._pieces((self.q, self.v, *moved), partial(self._advance_beside, Along, names, [whole]))
         held = {f"{name}_bar": self._size(name) for name in STATE} | self._held(names)
-        found = self._reversed(Curving, names, held, pieces, (q_weight, v_weight), changes)
+        found = self._reversed(Curving, names, held, pieces, (q_weight, v_weight), whole)
         return self._sound(self._gathered({name: x for name, x in found.items() if name not in ("q_bar", "v_bar")}))
 
     def _held(self, names: tuple[str, ...]) -> dict[str, int]:
@@ -121,16 +139,16 @@ class Sensitivity:
             bar = ends
         return {name: x[:, 0] for name, x in zip(held, bar, strict=True)} | table
 
-    def _beside(self, names: tuple[str, ...], changes: Mapping[str, np.ndarray]) -> Arrays:
-        """(dq, dv) of all samples: the motion once more, with what it changes by."""
+    def _beside(self, kind: type[Along], names: tuple[str, ...], changes: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
+        """The last (dq, dv) of all samples: the motion once more, with what it changes by along every row of changes."""
         found = tuple(np.empty_like(x) for x in (self.q, self.v))
         for room, name in zip(found, STATE, strict=True):
-            room[:, 0] = changes[name]
-        values = [np.empty((self.runner.count, 1, x.shape[-1])) for x in found]
-        out = [*(_in_place(x, self.q.shape[1] - 1) for x in values), *(x[:, 1:] for x in found)]
+            room[:, 0] = changes[-1][name]
+        first = [self.q[:, 0], self.v[:, 0], *(row[name] for row in changes for name in STATE)]
+        rest = [_in_place(np.empty((len(x), 1, x.shape[-1])), self.q.shape[1] - 1) for x in first[:-2]]
         if self.steps and self.runner.count:
-            first = [x[:, 0] for x in (self.q, self.v, *found)]
-            self._advance_beside(names, changes, first, 0, self.steps, self.every, out)
+            out = [*rest, *(x[:, 1:] for x in found)]
+            self._advance_beside(kind, names, changes, first, 0, self.steps, self.every, out)
         return found
 
     def _advance(self, first: Sequence[np.ndarray], start: int, steps: int, every: int, out: Sequence[np.ndarray]) -> None:
@@ -139,21 +157,22 @@ class Sensitivity:
 
     def _advance_beside(
         self,
+        kind: type[Along],
         names: tuple[str, ...],
-        changes: Mapping[str, np.ndarray],
+        changes: Sequence[Mapping[str, np.ndarray]],
         first: Sequence[np.ndarray],
         start: int,
         steps: int,
         every: int,
         out: Sequence[np.ndarray],
     ) -> None:
-        """The same with what it changes by, (q, v, dq, dv), for changes of places, (B, n) or (B, steps, n)."""
-        plan, code = self.plan, compiled(self.plant.given, self.plan, Along, names)
+        """The same with what it changes by, (q, v, dq, dv, ...), for rows of changes of places, (B, n) or (B, steps, n)."""
+        plan, code = self.plan, compiled(self.plant.given, self.plan, kind, names)
         tables = self.drive.tables(plan, start, steps, self.runner.dt)
         given = [*(x[:, None] for x in first), *(self.runner.given[name] for name in plan.given if name not in STATE)]
-        given += [changes[name][:, None] for name in names if name not in plan.tables]
+        given += [row[name][:, None] for row in changes for name in names if name not in plan.tables]
         each = [self.runner.table(tables[name]) for name in plan.tables]
-        each += [changes[name][:, start : start + steps] for name in names if name in plan.tables]
+        each += [row[name][:, start : start + steps] for row in changes for name in names if name in plan.tables]
         code.run([*given, *each, *out], steps, every)
 
     def _spread(self, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -98,7 +98,7 @@ class Stepper:
 
     def careful(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         """Anything that reads as arrays; float32 out where q, v and tau all are."""
-        if any(map(is_foreign, (q, v, tau, dt))):
+        if any(map(is_foreign, (q, v, tau, dt, *self.more))):
             return self._foreign(q, v, tau, dt)
         if any(map(is_lazy, (q, v, tau))):
             x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.more, self.like))
@@ -120,11 +120,11 @@ class Stepper:
 
     def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
-        first = next(x for x in (q, v, tau, dt) if is_foreign(x))
+        first = next(x for x in (q, v, tau, dt, *self.more) if is_foreign(x))
         if is_foreign(dt) and on_card(first):  # whose name in the kernel is another
             inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]
             looked_at("step", inputs, (q, v, tau, dt))
-        h = dt if is_foreign(dt) else full(first, 1, seconds(dt))
+        h = full(first, 1, seconds(dt)) if not is_foreign(dt) else dt if dt.ndim else dt.reshape(1)
         x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi.arguments import batch_axes, flag, is_foreign, is_lazy, on_card, wants_slope, whole
 from psiphi.control.losses import read_losses
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.control.stops import Stops
 from psiphi.control.torques import fits_steps, read_effort, read_torque
 from psiphi.control.traced import lawful
@@ -28,6 +28,7 @@ from psiphi.simulation.rolled_arrays import rolled
 from psiphi.simulation.rolled_blocks import rolled_later
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
+from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import shown
 
 
@@ -56,7 +57,7 @@ def rollout(
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a function of your own that leaves a tape (see
     `control/traced.py`). `out` takes the results. The answer's `vjp`, `jvp` and `hvp` are the motion's derivatives;
-    tensors of torch have gradients.
+    arrays of torch and JAX have them in their own ways, forwards and backwards.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -74,8 +75,9 @@ def rollout(
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
     if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
         return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
-    if any(map(is_foreign, (q0, v0, tau))):
-        return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau}, how, out)
+    numbers = dict(zip((PARAMETERS,), filter(is_foreign, parameters_of(plant.robot)), strict=False))
+    if numbers or any(map(is_foreign, (q0, v0, tau))):
+        return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau} | numbers, how, out)
     return _on_host(plant, q0, v0, tau, how, out)
 
 
@@ -149,11 +151,12 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
         raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
     if how.blocks and any(map(wants_slope, foreign)):
         raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+    step_size(how.dt)  # what is no number is told before a library calls back
 
-    def run(q: np.ndarray, v: np.ndarray, tau: Any) -> RolledStates:
-        return rollout(robot, q, v, tau, **how._asdict())
+    def run(q: np.ndarray, v: np.ndarray, tau: Any, parameters: Any = None) -> RolledStates:
+        return rollout(robot if parameters is None else robot.at(parameters), q, v, tau, **how._asdict())
 
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every))
+    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), how.blocks)
 
 
 def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
@@ -171,7 +174,7 @@ def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any)
 
     like = next(x for x in state.values() if on_card(x))
     given = {**state, "tau": None if not on_card(state["tau"]) else state["tau"]}
-    return rolled(run, plant, given, like, whole("steps", how.steps), step_stride(how.every))
+    return rolled(run, plant, given, like, whole("steps", how.steps), step_stride(how.every), how.blocks)
 
 
 def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:

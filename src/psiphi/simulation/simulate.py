@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import flag
+from psiphi.arguments import SLOPE_LOST, flag
 from psiphi.control.controllers import PD
 from psiphi.control.field import Field
 from psiphi.control.losses import read_losses
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.control.torques import read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
+from psiphi.foreign.entering import is_followed
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.mending import STRAINED, Strained
@@ -92,6 +93,8 @@ def simulate(
     start = read_start(touching, q0, v0, duration, dt, method, every, limits)
     plant, q, v, dt, steps, every, method, limits = start
     plant.with_motors(actuated, passive)
+    if any(map(is_followed, parameters_of(plant.robot))):
+        raise StateError(f"simulate: parameters {SLOPE_LOST}", "pp.rollout has gradients by parameters")
     if isinstance(touching, Touching):
         touching.dt = dt
     check_options(plant, method, projection, rtol, atol)

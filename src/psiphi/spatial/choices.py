@@ -7,51 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from psiphi.spatial.entries import choose, is_numpys, less, on_tape
 from psiphi.spatial.screws import root
 
 EDGE = 1e-9  # nearer to a bound is at it
 ODD = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # the arctangent's series, to 1e-17 at 0.2
 
 
-def on_tape(*values) -> bool:
-    """Whether any of these is a tape expression, or an array of such."""
-    return any(hasattr(x, "more") or _holds_expressions(x) for x in values)
-
-
-def _holds_expressions(x) -> bool:
-    """An array of objects may hold anything: some are expressions, not None or text."""
-    return getattr(getattr(x, "dtype", None), "kind", "") == "O" and any(hasattr(entry, "more") for entry in x.flat)
-
-
-def _is_numpys(*values) -> bool:
-    """Whether NumPy reads these: arrays of other libraries know what is less by themselves."""
-    return all(isinstance(x, np.ndarray | np.generic | float | int | list | tuple) for x in values)
-
-
-def less(a, b):
-    """1 where a < b, else 0."""
-    if hasattr(a, "more"):
-        return a.less(b)
-    if hasattr(b, "more"):
-        return b.more(a)
-    if on_tape(a, b):
-        return np.frompyfunc(less, 2, 1)(a, b)
-    return (np.less(a, b) if _is_numpys(a, b) else a < b) * 1.0
-
-
-def choose(mask, x, y):
-    """x where the mask is 1, y where it is 0."""
-    return mask * x + (1.0 - mask) * y
-
-
 def least(x, y):
     """The smaller of the two."""
-    return choose(less(x, y), x, y) if on_tape(x, y) or not _is_numpys(x, y) else np.minimum(x, y)
+    return choose(less(x, y), x, y) if on_tape(x, y) or not is_numpys(x, y) else np.minimum(x, y)
 
 
 def most(x, y):
     """The larger of the two."""
-    return choose(less(y, x), x, y) if on_tape(x, y) or not _is_numpys(x, y) else np.maximum(x, y)
+    return choose(less(y, x), x, y) if on_tape(x, y) or not is_numpys(x, y) else np.maximum(x, y)
 
 
 def sign(x):

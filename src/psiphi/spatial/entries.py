@@ -42,3 +42,37 @@ def largest(x: np.ndarray) -> np.ndarray:
     array([3. , 0.5])
     """
     return np.abs(x).max(axis=-1, initial=0.0)
+
+
+# -- what is less, and a choice by it ------------------------------------------------------------------------------------------
+
+
+def on_tape(*values) -> bool:
+    """Whether any of these is a tape expression, or an array of such."""
+    return any(hasattr(x, "more") or _holds_expressions(x) for x in values)
+
+
+def _holds_expressions(x) -> bool:
+    """An array of objects may hold anything: some are expressions, not None or text."""
+    return getattr(getattr(x, "dtype", None), "kind", "") == "O" and any(hasattr(entry, "more") for entry in x.flat)
+
+
+def is_numpys(*values) -> bool:
+    """Whether NumPy reads these: arrays of other libraries know what is less by themselves."""
+    return all(isinstance(x, np.ndarray | np.generic | float | int | list | tuple) for x in values)
+
+
+def less(a, b):
+    """1 where a < b, else 0."""
+    if hasattr(a, "more"):
+        return a.less(b)
+    if hasattr(b, "more"):
+        return b.more(a)
+    if on_tape(a, b):
+        return np.frompyfunc(less, 2, 1)(a, b)
+    return (np.less(a, b) if is_numpys(a, b) else a < b) * 1.0
+
+
+def choose(mask, x, y):
+    """x where the mask is 1, y where it is 0."""
+    return mask * x + (1.0 - mask) * y

@@ -14,11 +14,10 @@ from operator import add
 from typing import Any
 
 from psiphi.spatial.choices import choose, least, less, most
-from psiphi.spatial.rotations import TINY
 from psiphi.spatial.screws import root
 from psiphi.spatial.small import factor
 from psiphi.spatial.small import solve as solved
-from psiphi.spatial.spectrum import transformed
+from psiphi.spatial.spectrum import TINY, transformed
 
 
 def _largest(w: list, top: Any) -> Any:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.spatial.choices import angle, choose, less, sign
-from psiphi.spatial.entries import entries, stacked
+from psiphi.spatial.choices import angle, sign
+from psiphi.spatial.entries import choose, entries, less, stacked
 from psiphi.spatial.screws import Turn, cosine, cross, dot, root, sine
 
-TINY = 1e-300  # keeps |w| from being zero: sin(1e-150) / 1e-150 is 1, exactly
+LEAST = 1e-36  # keeps |w| from being zero, in float32 too: sin(1e-18) / 1e-18 is 1, exactly
+NEAR = 0.05  # |w|^2 below which quotients of differences are their series, whose derivatives keep their digits
 
 
 def multiply(a: list, b: list) -> list:
@@ -52,7 +53,7 @@ def spin(p: list, w: list) -> list:
 
 def exponential(w: list) -> list:
     """The quaternion of the rotation by |w| about w."""
-    half = 0.5 * root(dot(w, w) + TINY)
+    half = 0.5 * root(dot(w, w) + LEAST)
     scale = 0.5 * (sine(half) / half)
     return [scale * w[0], scale * w[1], scale * w[2], cosine(half)]
 
@@ -60,7 +61,7 @@ def exponential(w: list) -> list:
 def logarithm(p) -> tuple[list, Any]:
     """w, |w| <= pi, the rotation vector of a quaternion x y z w of any length; and h cot h, h = |w| / 2."""
     turn = sign(p[3])
-    s, c = root(dot(p[:3], p[:3]) + TINY), turn * p[3]
+    s, c = root(dot(p[:3], p[:3]) + LEAST), turn * p[3]
     half = angle(s, c)
     scale = 2.0 * (half / s) * turn
     return [scale * x for x in p[:3]], half * c / s
@@ -68,20 +69,29 @@ def logarithm(p) -> tuple[list, Any]:
 
 def swept(w: list, v: list) -> list:
     """V(w) v = v + (1 - cos t) / t^2 w x v + (t - sin t) / t^3 w x (w x v), t = |w|: where a body at v, turning at w, gets."""
-    tt = dot(w, w) + TINY
+    tt = dot(w, w) + LEAST
     t = root(tt)
     half = sine(0.5 * t) / t
     first = cross(w, v)
     second = cross(w, first)
-    a, b = 2.0 * (half * half), (1.0 - sine(t) / t) / tt
+    a, b = 2.0 * (half * half), _near(tt, (1.0 - sine(t) / t) / tt, (6.0, -120.0, 5040.0, -362880.0, 39916800.0))
     return [x + a * y + b * z for x, y, z in zip(v, first, second, strict=True)]
 
 
 def unswept(w: list, spread, x: list) -> list:
     """V(w)^-1 x = x - w x x / 2 + (1 - h cot h) / |w|^2 w x (w x x), h = |w| / 2, spread = h cot h: undoes `swept`."""
     first = cross(w, x)
-    k = (1.0 - spread) / (dot(w, w) + TINY)
+    tt = dot(w, w) + LEAST
+    k = _near(tt, (1.0 - spread) / tt, (12.0, 720.0, 30240.0, 1209600.0, 47900160.0))
     return [a - 0.5 * b + k * c for a, b, c in zip(x, first, cross(w, first), strict=True)]
+
+
+def _near(x, far, denominators: tuple[float, ...]):
+    """1 / d_0 + x / d_1 + x^2 / d_2 ... where x is small, else `far`."""
+    series: Any = 0.0
+    for d in reversed(denominators):
+        series = 1.0 / d + x * series
+    return choose(less(x, NEAR), series, far)
 
 
 def quaternion(R: list) -> list:

@@ -15,9 +15,9 @@ import numpy as np
 
 from psiphi.spatial.choices import on_tape, sign
 from psiphi.spatial.entries import entries, stacked
-from psiphi.spatial.rotations import TINY
 from psiphi.spatial.screws import root
 
+TINY = 1e-300  # keeps what is divided by from being zero, in float64
 SWEEPS = {1: 0, 2: 1, 3: 5, 6: 8}  # measured: one more than leaves 1e-16 off the diagonal
 
 

@@ -17,6 +17,7 @@ from psiphi.wording import shown
 R = TypeVar("R")
 EMPTY = np.empty(0)
 SLOPE_LOST = "is a tensor that requires grad, or is of forward mode, and torch would lose that here: detach it"
+DEEPEST = 8  # lists in lists that are looked through
 CARDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
 SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
 
@@ -220,11 +221,11 @@ def _not_real(value: Any, array: np.ndarray) -> str:
     return f"is of dtype {shown(str(dtype))[1:-1]}, expected float64 or float32"
 
 
-def holds_slope(value: Any) -> bool:
-    """Whether a tensor in a list (one that reads as an array) wants a slope."""
-    if not isinstance(value, list | tuple) or "torch" not in sys.modules:
+def holds_slope(value: Any, deep: int = DEEPEST) -> bool:
+    """Whether a tensor in a list, or in lists in it, wants a slope; a list may hold itself, so that some depth is the end."""
+    if not deep or not isinstance(value, list | tuple) or "torch" not in sys.modules:
         return False
-    return any(holds_slope(x) or wants_slope(x) for x in value if type(x) not in (float, int))
+    return any(holds_slope(x, deep - 1) or wants_slope(x) for x in value if type(x) not in (float, int))
 
 
 def _masked(value: Any) -> str:

@@ -460,7 +460,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call("System.function().vjp.jvp", lambda **o: tied.function("contact_forces").vjp("q").jvp("q")(*o.values()), {
             "q": np.ones(2), "v": np.ones(2), "tau": np.ones(2), "weight": np.ones((1, 6)), "dq": np.ones(2),
         }),
-        Call("System.linearize", system.linearize, {"q": q, "v": v, "tau": still}),
+        Call("System.linearize", system.linearize, {"q": q, "v": v, "tau": still, "dt": 1e-3, "method": "rk4"}),
         Call("System.inverse_dynamics", system.inverse_dynamics, {
             "q": q, "v": v, "a": still, "internal": None, "share": None, "forces": False, "f_ext": None, "axes": "world", "check": False,
         }),

@@ -104,7 +104,7 @@ class Derivative(Ready):
 
     def _by_coordinates(self) -> Straight:
         """What its tangent sibling gives, without the values; by the tape where a configuration is more than a vector."""
-        turned = any(arg.per_joint == "q" for arg in _chosen(self.of.arguments()[0], self.names))
+        turned = "q" in self.names or any(arg.per_joint == "q" for arg in _chosen(self.of.arguments()[0], self.names))
         if turned and not self.model.manifold.is_flat:
             return self._by_tape(self._traced())
         whole = Derivative(self.of, TANGENT[self.kind], self.names)._straight()

@@ -119,8 +119,8 @@ def regular(mass: np.ndarray, Jc: np.ndarray) -> np.ndarray:
 
 
 def ranks(Jc: np.ndarray) -> np.ndarray:
-    """How many rows do not follow from others."""
-    w = np.linalg.svd(comparable(Jc)[0], compute_uv=False)
+    """How many rows do not follow from others; none where a row is no number."""
+    w = np.linalg.svd(comparable(np.where(np.isfinite(Jc).all(axis=(-2, -1), keepdims=True), Jc, 0.0))[0], compute_uv=False)
     return (w > KEPT * w.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
 
 

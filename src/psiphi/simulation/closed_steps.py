@@ -47,7 +47,7 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
     dq, dv = (x[..., -1, :].swapaxes(-1, -2) for x in _called(step.pushforward("q", "v", "tau"), [*given, *changes]))
     if not lead and not is_foreign(dv) and np.isnan(dv).any():
         cause = f"{NAME}: this step has no derivative: constraints that follow from others on it do not stay so beside it"
-        raise SingularError(cause, "take another configuration")
+        raise SingularError(cause, "take another configuration, or a smaller dt")
     grown = mathematics(dv).concatenate([m.tangent(Changing(end[..., 0, -1, :], dq)), dv], -2)
     return grown[..., : 2 * nv], grown[..., 2 * nv :]
 

@@ -12,7 +12,7 @@ from psiphi.compiler import passes
 from psiphi.runtime import jit
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
-settings.register_profile("ci", max_examples=30, derandomize=True, database=None, **_COMMON)
+settings.register_profile("ci", max_examples=20, derandomize=True, database=None, **_COMMON)
 settings.register_profile("nightly", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
 

@@ -25,6 +25,7 @@ from psiphi.viewer.page import page
 from viewer.browser import page as browser
 
 NAME = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+MEANT = re.compile('[<&>"{\u2028\ud800\\x00]')  # what may mean something in a page, or break its text
 TABLED = [name for name in NAMES.values() if not re.search("[\ud800-\udfff]", name)]
 
 
@@ -125,7 +126,7 @@ def test_the_page_in_a_browser_runs_and_fetches_nothing(tmp_path):
     with browser(320, 240) as opened:
         asked = []
         opened.on("request", lambda request: asked.append(request.url))
-        for i, name in enumerate(NAMES.values()):
+        for i, name in enumerate(name for name in NAMES.values() if MEANT.search(name)):
             path = viewer.html(robot(name), tmp_path / f"{i}.html")
             asked.clear()
             opened.goto(path.as_uri())

@@ -242,6 +242,6 @@ def test_ten_thousand_links(wide, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wide", [False, True], ids=["deep", "wide"])
-def test_hundred_thousand_links(wide):
-    assert lattice(100_000, wide).build().nv == 100_000
+@pytest.mark.parametrize(("wide", "links"), [(False, 100_000), (True, 30_000)], ids=["deep", "wide"])
+def test_hundred_thousand_links(wide, links):
+    assert lattice(links, wide).build().nv == links

@@ -100,15 +100,13 @@ class HasDerivatives(Generic[Made]):
 class Differentiable(HasDerivatives["Differentiable"], Function):
     """A function of arrays (..., *shape), batch axes broadcast; changes of q are tangent vectors, as v is."""
 
-    _one: Any = None  # one state of plain vectors at once, after the first such call
+    at_once: Any = staticmethod(guard.nothing)  # one state of plain vectors, after the first such call; None of all else
 
     def __call__(self, *values: Any, parameters: Any = None, out: Any = None, dtype: Any = None) -> Any:
         if parameters is not None:
             values = guard.with_parameters(self.name, self.inputs, values, parameters)
-        one = self._one
-        if one is not None and out is None and dtype is None:
-            return one(*values)
-        return self._careful(*values, out=out, dtype=dtype)
+        result = self.at_once(*values) if out is None and dtype is None else None
+        return self._careful(*values, out=out, dtype=dtype) if result is None else result
 
     def _careful(self, *values: Any, out: Any = None, dtype: Any = None) -> Any:
         """Whatever reads as arrays, or words about it."""
@@ -119,22 +117,33 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
             if any(map(is_foreign, values)):
                 return guard.entered(self, values, out, dtype)
             arrays = guard.plain(source.model, name, source.inputs, values)
-        if source.model.quaternions and source.inputs[0].per_joint == "q" and type(arrays[0]) is np.ndarray:
+        if self._turns and type(arrays[0]) is np.ndarray and arrays[0].shape[-1:] == (source.model.nq,):
             last = list(source.model.quaternions)  # a quaternion of zeros has no direction, and so no derivative
             for q in arrays[0].reshape(-1, source.model.nq)[(np.abs(arrays[0][..., last]) < TINY).any(axis=-1).ravel()]:
                 source.model.upright(name, q)
         guard.check_dtype(name, dtype)
-        out = None if out is None else guard.fitting_out(source.model, name, source, arrays, out)
+        if out is not None and not guard.are_plain_rooms(out):
+            out = guard.fitting_out(source.model, name, source, arrays, out)
         try:
             result = self.run(arrays, out if out is not None or dtype is None else (None,) * len(source.outputs), dtype)
-            if self._one is None and all(map(_is_plain_vector, values)) and not source.model.quaternions:
-                self._one = self.single(self._careful)
+            self.quicken(values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
             words = guard.in_words(source.model, name, source, arrays, out, dtype, error)
             if words is error:
                 raise
             raise words from error
+
+    def quicken(self, values: Sequence[Any]) -> None:
+        """After a call with these arguments: from now on such calls go at once, if they are plain vectors."""
+        if "at_once" not in self.__dict__ and all(map(_is_plain_vector, values)):
+            one = self.single(guard.nothing)
+            self.at_once = guard.upright(self.source.model, one) if self._turns else one
+
+    @cached_property
+    def _turns(self) -> bool:
+        """Whether its first argument is a q with quaternions."""
+        return bool(self.source.model.quaternions) and self.source.inputs[0].per_joint == "q"
 
     @cached_property
     def needs_no_check(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -161,16 +162,24 @@ def _remedy(model: Model, arg: Argument, array: np.ndarray) -> str:
     return text
 
 
+def nothing(*_: Any) -> None:
+    """What comes of arguments that are not for a door: the next one takes them."""
+
+
 def upright(model: Model, call: Any) -> Any:
-    """`call(q, ...)` of one state, refused where a quaternion of it is zero."""
+    """`call(q, ...)` of one state; None where a quaternion of q may be zero, or q is no such array."""
     if not model.quaternions:
         return call
-    last = model.quaternions[0]
+    shape, lasts = (model.nq,), model.quaternions
 
-    def checked(q, *rest):
-        if -TINY < q[last] < TINY or len(model.quaternions) > 1:
-            model.upright("forward_dynamics", q)
-        return call(q, *rest)
+    def checked(*values):
+        q = values[0] if values else None
+        if type(q) is not np.ndarray or q.shape != shape:
+            return None
+        for last in lasts:
+            if -TINY < q[last] < TINY:
+                return None
+        return call(*values)
 
     return checked
 
@@ -245,7 +254,23 @@ def check_out(name: str, outputs: Collection[Argument], out: Any, batch: tuple[i
         fault = "" if array is None else _out_fault(array, arg, batch)
         if fault:
             raise StateError(f"{name}: out {fault}", f"give np.empty({(*batch, *arg.shape)}), or leave it out")
+    if any(_overlap(a, b) for a, b in combinations(given, 2) if a is not None and b is not None):
+        raise StateError(f"{name}: two arrays of out share memory", "give every result an array of its own, or leave it out")
     return given
+
+
+def are_plain_rooms(out: Any) -> bool:
+    """Whether NumPy itself tells what does not fit about arrays to write to."""
+    given = out if isinstance(out, tuple) else (out,)
+    plain = all(type(array) is np.ndarray and array.dtype.kind == "f" for array in given)
+    return plain and not any(np.may_share_memory(a, b) for a, b in combinations(given, 2))
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:  # strides of no matrix's columns, or of their like
+        return False
 
 
 def put(name: str, result: np.ndarray, out: Any) -> np.ndarray:

@@ -88,6 +88,8 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     >>> read([1, None], (2,))[1]
     'holds None, expected real numbers'
     """
+    if type(value) is np.ndarray and value.dtype.char in "df" and (not shape or value.shape[-len(shape) :] == shape):
+        return value, ""
     if on_card(value):
         return EMPTY, "is on a graphics card, and this is computed on the host"
     if wants_slope(value):
@@ -136,6 +138,9 @@ def check_robot(name: str, value: Any, kind: type[R]) -> R:
 
 def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Error] = StateError) -> tuple[int, ...]:
     """The batch axes of several arguments together, or an error that shows them; those alike are shown once."""
+    different = set(shapes.values())
+    if len(different) == 1:
+        return different.pop()
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:

@@ -116,7 +116,7 @@ class WithFunctions(Identified):
         return self._call(name, state, out, dtype, check, frames, axes)
 
     def _matrix(self, name: str, q, out, dtype, check):
-        if self.function(name).written_out:
+        if not is_large(self) or self.function(name).written_out:
             return self._call(name, dict(q=q), out, dtype, check)
         return by_columns.matrix(self, name, q, out, dtype, check)
 

@@ -1,4 +1,8 @@
-"""Derivatives of dynamics as matrices: a batch on one core, beside Pinocchio's analytic derivatives, one state a call."""
+"""Derivatives of dynamics as matrices: a batch on one core, beside Pinocchio's analytic derivatives, one state a call.
+
+psiphi writes the matrices of a whole batch to arrays. Pinocchio's call leaves those of one state in its `data`, where the next
+call writes: the figure is beside that call alone, and the note beside a loop that keeps what it computes.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from psiphi.bench.speed import BATCH
 from psiphi.bench.timing import best
 from psiphi.functions.robot import Robot
 
+SOME = 64  # states that the peer is asked for
 CALLS = {"forward_dynamics": ("computeABADerivatives", "tau"), "inverse_dynamics": ("computeRNEADerivatives", "a")}
 PARTS = {"forward_dynamics": ("ddq_dq", "ddq_dv", "Minv"), "inverse_dynamics": ("dtau_dq", "dtau_dv", "M")}
 
@@ -29,17 +34,19 @@ def matrices(function: str, names: tuple[str, ...], base: str) -> Callable[[Size
     def measure(size: Size) -> Iterator[Measured]:
         pp.set_threads(1)
         for name in names if base == "fixed" or not size.quick else ():  # of a humanoid it takes minutes to compile
-            ours, theirs, flops = _calls(function, name, base, BATCH)
-            a, b = best(ours, theirs, seconds=size.seconds)
-            yield Measured(name, BATCH * b / a, micro(a / BATCH), micro(b), f"{flops} flops")
+            beside = _Beside(function, name, base)
+            a, b, c = best(beside.ours, beside.alone, beside.kept, seconds=size.seconds)
+            a, c = a / BATCH, c / SOME
+            note = f"{beside.flops} flops; where the peer's matrices are kept, too: {micro(c)}, {c / a:.3g}x"
+            yield Measured(name, b / a, micro(a), micro(b), note)
 
     return measure
 
 
 def one_call(size: Size) -> Iterator[Measured]:
     """The three matrices of a UR5's forward dynamics from Python."""
-    ours, theirs, _ = _calls("forward_dynamics", "UR5", "fixed", 1)
-    a, b = best(ours, theirs, seconds=2 * size.seconds)
+    beside = _Beside("forward_dynamics", "UR5", "fixed")
+    a, b = best(beside.one, beside.alone, seconds=2 * size.seconds)
     yield Measured("UR5", a / b, micro(a), micro(b))
 
 
@@ -70,15 +77,25 @@ def _pinocchio(peer: Pin, call: str, names: tuple[str, ...], *state: np.ndarray)
     return [np.triu(x) + np.triu(x, 1).T if name.startswith("M") else x for name, x in found]
 
 
-def _calls(function: str, name: str, base: str, count: int) -> tuple[Callable, Callable, int]:
-    file = robots.urdf(name)
-    robot = pp.load(file, base=base)
-    peer = Pin.from_urdf(file, base, robot)
-    call, last = CALLS[function]
-    given = states(robot, count)
-    q, v, x = (given[key] if count > 1 else given[key][0] for key in ("q", "v", last))
-    f = robot.function(function).jacobian("q", "v", last)
-    made = {"out": tuple(np.empty((count, robot.nv, robot.nv)) for _ in range(3))} if count > 1 else {}
-    one = [np.atleast_2d(rows)[0] for rows in _given(peer.layout, q, v, x)]
-    flops = f.source.code.count.flops
-    return partial(f, q, v, x, **made), partial(getattr(pinocchio, call), peer.peer, peer.data, *one), flops
+class _Beside:
+    """The same matrices by both: of a batch, of some of its states one after the other, and of one."""
+
+    def __init__(self, function: str, name: str, base: str):
+        file, (call, last) = robots.urdf(name), CALLS[function]
+        robot = pp.load(file, base=base)
+        self.peer, given = Pin.from_urdf(file, base, robot), states(robot, BATCH)
+        batch = given["q"], given["v"], given[last]
+        f = robot.function(function).jacobian("q", "v", last)
+        self.flops, self.names = f.source.code.count.flops, PARTS[function]
+        self.ours = partial(f, *batch, out=tuple(np.empty((BATCH, robot.nv, robot.nv)) for _ in range(3)))
+        self.one = partial(f, *(rows[0] for rows in batch))
+        self.rows = list(zip(*(rows[:SOME] for rows in _given(self.peer.layout, *batch)), strict=True))
+        self.rooms = [np.empty((SOME, robot.nv, robot.nv)) for _ in range(3)]
+        self.call = partial(getattr(pinocchio, call), self.peer.peer, self.peer.data)
+        self.alone = partial(self.call, *self.rows[0])
+
+    def kept(self) -> None:
+        data, (x, y, z), (first, second, third) = self.peer.data, self.rooms, self.names
+        for i, row in enumerate(self.rows):
+            self.call(*row)
+            x[i], y[i], z[i] = getattr(data, first), getattr(data, second), getattr(data, third)

@@ -42,6 +42,23 @@ def test_embedded_robots_in_a_loop_are_their_spanning_trees_in_all_of_them(name)
     np.testing.assert_allclose(Jc @ tau + point.constraint_bias(q, v), rise, atol=1e-9)
 
 
+def test_gradients_by_the_numbers_of_q_are_those_along_velocities():
+    """Of two cranks that turn one foot the rates are not at right angles: dq/dt = T v, and a tangent gradient is T* of one."""
+    tree, loops, options = mechanisms.ankle()
+    robot = pp.embed(tree, loops, **options)
+    q, (x, tau, w) = robot.neutral(), np.random.default_rng(3).normal(size=(3, robot.nv))
+    rates = np.array([robot.rate(q, unit) for unit in np.eye(robot.nv)])
+    gram = rates @ rates.T
+    assert np.abs(gram - np.diag(np.diag(gram))).max() > 0.1
+    np.testing.assert_allclose(robot.velocity_of(q, robot.rate(q, x)), x, rtol=0, atol=1e-12)
+    reach = float(np.linalg.norm(robot.frame_pose(q, "tool")[:3, 3]))
+    system = pp.connect(robot, [pp.Loop("distance", "tool", "world", length=reach)])
+    f, state = system.function("forward_dynamics"), (q, np.zeros(robot.nv), tau)
+    _, change = f.jvp("q")(*state, x)
+    assert relative(f.pushforward("q")(*state, x @ rates), change) < 1e-11
+    assert relative(rates @ f.pullback("q")(*state, w), f.vjp("q")(*state, w)[1]) < 1e-11
+
+
 def four_bars(kinds: list) -> tuple[System, System]:
     """Two four-bars that hold a box, embedded, and as loops of the cell."""
     tree, loops, options = mechanisms.fourbar()

@@ -48,30 +48,24 @@ class Quantity:
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
         """The equation on one robot."""
-        return _equation(self, model, frames, axes)
+        s = Operators(heavier(model) if self.added else model)
 
+        def loaded(force: Expression) -> Expression:
+            """Less the wrenches f_ext on frames."""
+            return force - s.B(*frames, axes=axes) @ vector("f_ext", "frame") if frames else force
 
-def _equation(quantity: Quantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
-    s = Operators(heavier(model) if quantity.added else model)
-
-    def loaded(force: Expression) -> Expression:
-        """Less the wrenches f_ext on frames."""
-        return force - s.B(*frames, axes=axes) @ vector("f_ext", "frame") if frames else force
-
-    results = quantity.results(s, loaded, (frames, axes))
-    forms = ("as written",) if quantity.written else FORMS
-    return Equation(
-        results,
-        model,
-        quantity.at_rest,
-        (*quantity.given, "f_ext"),
-        quantity.equation,
-        forms,
-        quantity.rods,
-        quantity.columns,
-        by_link=True,
-        added=quantity.added,
-    )
+        return Equation(
+            self.results(s, loaded, (frames, axes)),
+            model,
+            self.at_rest,
+            (*self.given, "f_ext"),
+            self.equation,
+            ("as written",) if self.written else FORMS,
+            self.rods,
+            self.columns,
+            by_link=True,
+            added=self.added,
+        )
 
 
 def _forward_dynamics(s: Operators, loaded, _) -> Results:

@@ -154,34 +154,19 @@ class QuasiQuantity:
     moving: bool = True
     loaded: bool = False
     on_frame: bool = False
-    columns: str = ""
     rods: bool | None = True
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
-        return _equation(self, model, frames, axes)
+        o = Quasi(Operators(model), self.normal, (frames, axes))
 
+        def loaded(force: Expression) -> Expression:
+            return force - o.frame @ vector("f_ext", "frame") if frames else force
 
-def _equation(quantity: QuasiQuantity, model: Model, frames: tuple[str, ...], axes: str) -> Equation:
-    s = Operators(model)
-    o = Quasi(s, quantity.normal, (frames, axes))
-
-    def loaded(force: Expression) -> Expression:
-        return force - o.frame @ vector("f_ext", "frame") if frames else force
-
-    results, given = quantity.results(o, loaded), (o.name, *quantity.given, "f_ext")
-    if not quantity.moving:
-        return Equation(results, model, given=given, equation=quantity.equation, by_link=True)
-    return Equation(
-        results,
-        model,
-        False,
-        given,
-        quantity.equation,
-        ("as written",),
-        quantity.rods,
-        by_link=True,
-        velocities={"V": o.V, "v": o.v},
-    )
+        results, given = self.results(o, loaded), (o.name, *self.given, "f_ext")
+        if not self.moving:
+            return Equation(results, model, given=given, equation=self.equation, by_link=True)
+        moved, form = {"V": o.V, "v": o.v}, ("as written",)
+        return Equation(results, model, False, given, self.equation, form, self.rods, by_link=True, velocities=moved)
 
 
 def _quantities(normal: bool) -> dict[str, QuasiQuantity]:

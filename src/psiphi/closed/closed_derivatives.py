@@ -218,7 +218,8 @@ class ClosedPushforward(ClosedPush):
     kind = "pushforward"
 
     def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
-        tangents = [_tangent(self.system, at.values[0], x) if n == "q" else x for n, x in zip(self.names, behind, strict=True)]
+        velocity = self.system.robot.manifold.velocity
+        tangents = [velocity(at.values[0], x) if n == "q" else x for n, x in zip(self.names, behind, strict=True)]
         return super().evaluate(at, tangents)[1:]
 
 
@@ -228,30 +229,8 @@ class ClosedPullback(ClosedPull):
     kind = "pullback"
 
     def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
-        found = super().evaluate(at, behind)[1:]
-        return [(n, _of_numbers(self.system, at.values[0], x) if n == "q" else x) for n, x in found]
+        found, gradient = super().evaluate(at, behind)[1:], self.system.robot.manifold.gradient
+        return [(n, gradient(at.values[0], x) if n == "q" else x) for n, x in found]
 
 
 FIRST = {x.kind: x for x in (ClosedJacobian, ClosedPush, ClosedPull, ClosedPushforward, ClosedPullback)}
-
-
-def _rates(system: Any, q: np.ndarray) -> np.ndarray:
-    """dq/dt of every unit velocity (..., nv, nq); they are at right angles, in every joint."""
-    units = np.broadcast_to(np.eye(system.nv), (*q.shape[:-1], system.nv, system.nv))
-    return system.robot.manifold.rate(np.broadcast_to(q[..., None, :], (*units.shape[:-1], system.nq)), units)
-
-
-def _tangent(system: Any, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-    """The tangent vector of a change of the numbers of q; lengths of quaternions count for nothing."""
-    if system.robot.manifold.is_flat:
-        return dq
-    rates = _rates(system, q)
-    return (rates @ dq[..., None])[..., 0] / (rates * rates).sum(axis=-1)
-
-
-def _of_numbers(system: Any, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The gradient by the numbers of q, of a tangent one."""
-    if system.robot.manifold.is_flat:
-        return gradient
-    rates = _rates(system, q)
-    return ((gradient / (rates * rates).sum(axis=-1))[..., None, :] @ rates)[..., 0, :]

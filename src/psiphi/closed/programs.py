@@ -166,7 +166,4 @@ class Programmed(Forest):
             with np.errstate(all="ignore"):  # a singular Omega divides by zero; what came of it is looked at
                 return function.run(values)
         except (ValueError, TypeError, NotImplementedError) as error:
-            words = guard.in_words(self.robot, self.name, function.source, values, None, None, error)
-            if words is error:
-                raise
-            raise words from error
+            guard.retell(self.robot, self.name, function.source, values, None, None, error)

@@ -22,7 +22,7 @@ from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
 from psiphi.errors import StateError
 from psiphi.escaping import c_string
-from psiphi.foreign.numbering import FUNCTIONS, NUMBERS
+from psiphi.foreign.numbering import numbered
 from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
 from psiphi.runtime import cache, cuda
@@ -176,8 +176,7 @@ class Function:
     def __init__(self, request: Request, asked: Any, target: Host = HOST):
         self.source = Source(request, asked, target)
         self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
-        self.number = next(NUMBERS)
-        FUNCTIONS[self.number] = self
+        self.number = numbered(self)
 
     def __copy__(self) -> Function:
         """A copy has a number of its own."""
@@ -237,11 +236,7 @@ class Function:
 def _again(kind: type[Function], request: Request, asked: Any, target: Host) -> Function:
     made = kind(request, asked, target)
     key = f"{kind.__name__} {made.source.key('d')}"
-    if key not in _unpickled:
-        while len(_unpickled) >= KEPT:
-            del _unpickled[next(iter(_unpickled))]
-        _unpickled[key] = made
-    return _unpickled[key]
+    return cache.held(_unpickled, key, KEPT, lambda: made)
 
 
 def _char(values: Any, dtype: Any) -> str:

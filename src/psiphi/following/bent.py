@@ -15,7 +15,7 @@ import numpy as np
 from psiphi.errors import StateError
 from psiphi.following.splines import Spline
 from psiphi.functions.robot import Robot
-from psiphi.model.manifold import Manifold
+from psiphi.model.manifold import Manifold, velocity_of
 from psiphi.spatial.duals import rate_of_change
 
 SHORTEST = 0.3  # |x| on the way: nearer to 0, x / |x| turns too fast to be meant
@@ -38,29 +38,23 @@ class BentCurve:
         for joint in self.manifold.bent:
             own = [[np.asarray(y[..., n]) for n in range(joint.q_slice.start, joint.q_slice.stop)] for y in (x, first, second)]
             for out, rows in zip(
-                (q[..., joint.q_slice], v[..., joint.v_slice], a[..., joint.v_slice]), _moved(joint.row, *own), strict=True
+                (q[..., joint.q_slice], v[..., joint.v_slice], a[..., joint.v_slice]), _moved(joint, *own), strict=True
             ):
                 out[...] = np.stack([np.broadcast_to(y, lead) for y in rows], axis=-1)
         return q, v, a
 
 
-def _moved(row: Any, x: list, first: list, second: list) -> tuple[list, list, list]:
+def _moved(joint: Any, x: list, first: list, second: list) -> tuple[list, list, list]:
     """q, v and dv/ds of one joint from the numbers of its spline."""
-    n = len(x)
+    n, row = len(x), joint.row
 
     def dq(both: list) -> list:
         return rate_of_change(row.unit, both[:n], both[n:])
 
     q, rate, bend = list(row.unit(x)), dq([*x, *first]), rate_of_change(dq, [*x, *first], [*first, *second])
-    columns = [row.rate(q, [float(i == k) for i in range(row.nv)]) for k in range(row.nv)]
-    v = _velocity(columns, rate)
+    v = velocity_of(joint, q, rate)
     turned = rate_of_change(lambda there: row.rate(there, v), q, rate)
-    return q, v, _velocity(columns, [x - y for x, y in zip(bend, turned, strict=True)])
-
-
-def _velocity(columns: list, rate: list) -> list:
-    """v with sum v_k column_k = rate; columns of a joint are square to each other."""
-    return [sum(c * r for c, r in zip(own, rate, strict=True)) / sum(c * c for c in own) for own in columns]
+    return q, v, velocity_of(joint, q, [x - y for x, y in zip(bend, turned, strict=True)])
 
 
 def on_one_side(robot: Robot, through: np.ndarray) -> np.ndarray:

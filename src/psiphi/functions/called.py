@@ -172,10 +172,7 @@ class WithFunctions(Identified):
             if not is_large(self) and _traced(function.source.inputs, values):  # a user's law of control
                 results: Any = interpret_on_tape(function.program, function.tree, *values)
                 return results[0] if len(results) == 1 else results
-            words = guard.in_words(self, name, function.source, values, out, dtype, error)
-            if words is error:
-                raise
-            raise words from error
+            guard.retell(self, name, function.source, values, out, dtype, error)
 
     @staticmethod
     def _interpreted(function: Function, values, dtype) -> Any:

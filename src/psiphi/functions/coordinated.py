@@ -33,9 +33,7 @@ class WithCoordinates(WithFunctions):
 
     def velocity_of(self, q: Numbers, q_dot: Numbers) -> Array:
         """v of dq/dt, S0 (b.3): the undoing of `rate`; what would change a quaternion's length is left out. -> (..., nv)"""
-        if self.embedding is not None or not (is_foreign(q) or is_foreign(q_dot)):
-            return super().velocity_of(q, q_dot)
-        return self._compiled("velocity_of", q, q_dot)
+        return self._compiled("velocity_of", q, q_dot) if is_foreign(q) or is_foreign(q_dot) else super().velocity_of(q, q_dot)
 
     def normalize(self, q: Numbers) -> Array:
         """q with its quaternions scaled to unit length."""

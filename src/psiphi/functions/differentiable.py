@@ -97,7 +97,31 @@ class HasDerivatives(Generic[Made]):
         return made[key]
 
 
-class Differentiable(HasDerivatives["Differentiable"], Function):
+class HasTranslations:
+    """A function that other libraries may have in their own operations; `swept` is its compiled form, which has one tape."""
+
+    @property
+    def swept(self) -> Differentiable:
+        raise NotImplementedError
+
+    def symbolic(self, parameters: bool = False) -> Any:
+        """This function as SymPy expressions: `Robot.symbolic`."""
+        return need("psiphi.symbols.symbolic", "symbolic", "psiphi").symbolic(self.swept, flag("parameters", parameters))
+
+    def to_casadi(self) -> Any:
+        """This function as a `casadi.Function`: `Robot.to_casadi`."""
+        return need("psiphi.symbols.casadi_bridge", "to_casadi", "psiphi").to_casadi(self.swept)
+
+    def to_jax(self) -> Any:
+        """This function in JAX's own operations: `Robot.to_jax`."""
+        return need("psiphi.symbols.array_bridges", "to_jax", "psiphi").to_jax(self.swept)
+
+    def to_torch(self) -> Any:
+        """This function in torch's own operations: `Robot.to_torch`."""
+        return need("psiphi.symbols.array_bridges", "to_torch", "psiphi").to_torch(self.swept)
+
+
+class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function):
     """A function of arrays (..., *shape), batch axes broadcast; changes of q are tangent vectors, as v is."""
 
     at_once: Any = staticmethod(guard.nothing)  # one state of plain vectors, after the first such call; None of all else
@@ -129,10 +153,7 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
             self.quicken(values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
-            words = guard.in_words(source.model, name, source, arrays, out, dtype, error)
-            if words is error:
-                raise
-            raise words from error
+            guard.retell(source.model, name, source, arrays, out, dtype, error)
 
     def quicken(self, values: Sequence[Any]) -> None:
         """After a call with these arguments: from now on such calls go at once, if they are plain vectors."""
@@ -150,21 +171,9 @@ class Differentiable(HasDerivatives["Differentiable"], Function):
         """Whether arrays of the right kinds and shapes need no further look, as for quaternions of zeros."""
         return not self.source.model.quaternions
 
-    def symbolic(self, parameters: bool = False) -> Any:
-        """This function as SymPy expressions: `Robot.symbolic`."""
-        return need("psiphi.symbols.symbolic", "symbolic", "psiphi").symbolic(self, flag("parameters", parameters))
-
-    def to_casadi(self) -> Any:
-        """This function as a `casadi.Function`: `Robot.to_casadi`."""
-        return need("psiphi.symbols.casadi_bridge", "to_casadi", "psiphi").to_casadi(self)
-
-    def to_jax(self) -> Any:
-        """This function in JAX's own operations: `Robot.to_jax`."""
-        return need("psiphi.symbols.array_bridges", "to_jax", "psiphi").to_jax(self)
-
-    def to_torch(self) -> Any:
-        """This function in torch's own operations: `Robot.to_torch`."""
-        return need("psiphi.symbols.array_bridges", "to_torch", "psiphi").to_torch(self)
+    @property
+    def swept(self) -> Differentiable:
+        return self
 
     def derived(self, kind: str, names: tuple[str, ...]) -> Differentiable:
         request = self.source.request

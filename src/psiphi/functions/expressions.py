@@ -16,7 +16,7 @@ from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.escaping import html
 from psiphi.functions import guard
-from psiphi.functions.differentiable import Differentiable
+from psiphi.functions.differentiable import Differentiable, HasDerivatives, HasTranslations
 from psiphi.operators.expression import Expression
 from psiphi.operators.rank import LARGE, check_invertible
 from psiphi.operators.sides import ends
@@ -45,8 +45,8 @@ def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunct
     return ExpressionFunction(expression, positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf))
 
 
-class ExpressionFunction:
-    """A compiled expression: call it; ask `flops`, `count`, `sweeps`, `explain()`, `dense` (True: no sweeps were found)."""
+class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
+    """A compiled expression: call it, take derivatives; ask `flops`, `count`, `sweeps`, `explain()`, `dense` (True: none)."""
 
     def __init__(self, expression: Expression, budget: float = SECONDS):
         assert expression.model is not None
@@ -56,7 +56,7 @@ class ExpressionFunction:
         given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
         self.equation = Equation(target, self.model, given=given, budget=budget)
         self.function = Differentiable(Request("expression"), self.equation)
-        self.arguments = self.function.arguments
+        self.arguments = self.inputs, self.outputs = self.function.arguments
 
     def __reduce__(self) -> Any:
         return ExpressionFunction, (self.expression, self.equation.budget)
@@ -82,39 +82,11 @@ class ExpressionFunction:
     def ufunc(self) -> np.ufunc:
         return self.compiled.ufunc
 
-    def jacobian(self, *names: str) -> Differentiable:
-        """d result / d argument by name (all, where none is named): see `differentiable.py`."""
-        return self._swept().jacobian(*names)
+    def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+        return self.swept._derivative(kind, names)
 
-    def jvp(self, *names: str) -> Differentiable:
-        """f(arguments, changes) -> (result, its change)."""
-        return self._swept().jvp(*names)
-
-    def vjp(self, *names: str) -> Differentiable:
-        """f(arguments, weights) -> (result, gradients of the weighted result)."""
-        return self._swept().vjp(*names)
-
-    def hessian(self, *names: str) -> Differentiable:
-        """f(arguments, weights) -> the derivative of that gradient."""
-        return self._swept().hessian(*names)
-
-    def symbolic(self, parameters: bool = False) -> Any:
-        """This function as SymPy expressions: `Robot.symbolic`."""
-        return self._swept().symbolic(parameters)
-
-    def to_casadi(self) -> Any:
-        """This function as a `casadi.Function`: `Robot.to_casadi`."""
-        return self._swept().to_casadi()
-
-    def to_jax(self) -> Any:
-        """This function in JAX's own operations: `Robot.to_jax`."""
-        return self._swept().to_jax()
-
-    def to_torch(self) -> Any:
-        """This function in torch's own operations: `Robot.to_torch`."""
-        return self._swept().to_torch()
-
-    def _swept(self) -> Differentiable:
+    @property
+    def swept(self) -> Differentiable:
         if isinstance(self.plan, Sweeps):
             return self.function
         raise StateError(
@@ -157,23 +129,12 @@ class ExpressionFunction:
         result = self.plan(dict(zip((arg.name for arg in inputs), arrays, strict=True)), None)
         return _delivered(result, given, dtype or np.result_type(np.float32, *arrays))
 
-    @property
-    def inputs(self):
-        return self.arguments[0]
-
-    @property
-    def outputs(self):
-        return self.arguments[1]
-
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         compiled = self.compiled
         try:
             return compiled.run(values, out, dtype)
         except (ValueError, TypeError, NotImplementedError) as error:
-            words = guard.in_words(self.model, "function", compiled.source, values, out, dtype, error)
-            if words is error:
-                raise
-            raise words from error
+            guard.retell(self.model, "function", compiled.source, values, out, dtype, error)
 
     def explain(self) -> str:
         """How the expression became sweeps: the derivation, the loops, what they cost."""

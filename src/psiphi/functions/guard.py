@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -217,18 +217,18 @@ def fitting_out(model: Model, name: str, source: Any, values: Sequence[Any], out
 # -- when NumPy refused -------------------------------------------------------------------------------------------------------
 
 
-def in_words(model: Model, name: str, source: Any, values: Sequence[Any], out: Any, dtype: Any, error: Exception) -> Exception:
-    """The StateError behind NumPy's complaint; what nobody here can explain comes back as it is."""
+def retell(model: Model, name: str, source: Any, values: Sequence[Any], out: Any, dtype: Any, error: Exception) -> NoReturn:
+    """Raise the StateError behind NumPy's complaint; what nobody here can explain, as it is."""
     try:
         fitting_out(model, name, source, values, None)
         check_dtype(name, dtype)
         fitting_out(model, name, source, values, out)
     except Error as words:
-        return words
+        raise words from error
     strangers = [type(value).__name__ for value in values if type(value) is not np.ndarray]
     if strangers and not isinstance(error, Error):
-        return StateError(f"{name}: {', '.join(strangers)}: {error}", "give plain NumPy arrays")
-    return error
+        raise StateError(f"{name}: {', '.join(strangers)}: {error}", "give plain NumPy arrays") from error
+    raise error
 
 
 def check_dtype(name: str, dtype: Any) -> None:

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.joints import JOINTS
+from psiphi.spatial import small
 from psiphi.spatial.entries import along
+from psiphi.spatial.screws import dot
 
 
 class Manifold:
@@ -60,10 +62,24 @@ class Manifold:
         return out
 
     def velocity(self, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
-        """The undoing of `rate`, whose columns are orthogonal."""
-        columns = [self.rate(q, np.broadcast_to(unit, (*q.shape[:-1], self.nv))) for unit in np.eye(self.nv)]
-        felt = [(x * q_dot).sum(-1) / (x * x).sum(-1) for x in columns]
-        return np.stack(felt, axis=-1) if felt else np.zeros((*q.shape[:-1], 0))
+        """The undoing of `rate`; changes of q that no velocity makes count for nothing."""
+        if self.is_flat:
+            return q_dot
+        out, (i, k) = _room(self.nv, q, q_dot), self.flat
+        out[..., k] = q_dot[..., i]
+        for joint in self.bent:
+            out[..., joint.v_slice] = along(partial(velocity_of, joint), q[..., joint.q_slice], q_dot[..., joint.q_slice])
+        return out
+
+    def gradient(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """By the numbers of q, of a gradient by tangent vectors: the least one that is the same along every velocity."""
+        if self.is_flat:
+            return slope
+        out, (i, k) = _room(self.nq, q, slope), self.flat
+        out[..., i] = slope[..., k]
+        for joint in self.bent:
+            out[..., joint.q_slice] = along(partial(gradient_of, joint), q[..., joint.q_slice], slope[..., joint.v_slice])
+        return out
 
     def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if self.is_flat:
@@ -113,6 +129,29 @@ class Manifold:
         for joint in self.bent:
             out[..., joint.q_slice] = along(joint.row.unit, q[..., joint.q_slice])
         return out
+
+
+def velocity_of(joint: Any, q: list, q_dot: list) -> list:
+    """(T* T)^-1 T* dq/dt of one joint, where rate(q, v) = T v."""
+    T = _rates(joint, q)
+    return _divided(joint, T, [dot(column, q_dot) for column in T])
+
+
+def gradient_of(joint: Any, q: list, slope: list) -> list:
+    """T (T* T)^-1 slope."""
+    return joint.row.rate(q, _divided(joint, _rates(joint, q), slope))
+
+
+def _rates(joint: Any, q: list) -> list[list]:
+    """The columns of T."""
+    return [joint.row.rate(q, unit) for unit in np.eye(joint.row.nv).tolist()]
+
+
+def _divided(joint: Any, T: list[list], x: list) -> list:
+    """(T* T)^-1 x: columns of a joint of the table are at right angles, those of an embedded loop need not be."""
+    if joint.kind != "compound":
+        return [y / dot(column, column) for column, y in zip(T, x, strict=True)]
+    return small.solve(small.factor([small.apply(T, column) for column in T]), x)
 
 
 def _slices(joints: tuple[Any, ...]) -> tuple[list[slice], list[slice]]:

@@ -278,11 +278,7 @@ class Model(Immutable):
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
         lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
-        if self.embedding is None:
-            return self.manifold.velocity(self.manifold.unit(q), rate)
-        columns = self.rate(q[..., None, :], np.eye(self.nv))  # (..., nv, nq)
-        felt = (columns @ rate[..., None])[..., 0]
-        return np.linalg.solve(columns @ np.swapaxes(columns, -1, -2), felt[..., None])[..., 0]
+        return np.array(self.manifold.velocity(self.manifold.unit(q), rate))
 
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""

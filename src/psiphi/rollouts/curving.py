@@ -43,36 +43,24 @@ class Curving(DifferentiatedMachine):
         turned = iter(push(work.tape, [work.tape.operand(x) for row in bars for x in row], seeds))
         turns = {name: [next(turned) for _ in row] for name, row in zip(names, bars, strict=True)}
         before = {name: work.given(size) for name, size in self.sized(self.once).items()}
-        results = {f"{name}_new": bar for name, bar in zip(STATE, bars, strict=False)}
-        results |= {f"{name}_turned": turns[name] for name in STATE}
+        results = {f"{name}_bar_new": bar for name, bar in zip(STATE, bars, strict=False)}
+        results |= {f"{name}_turn_new": turns[name] for name in STATE}
         results |= {f"{name}_turn": turns[name] for name in self.anew}
-        results |= {f"{name}_turned": add(before[name], turns[name]) for name in self.once}
+        results |= {f"{name}_turn_new": add(before[name], turns[name]) for name in self.once}
         added = self.sized(STATE, "{}_sum") | self.sized(names, "{}_dot") | self.sized(STATE, "{}_sum_dot")
         parts, order = self.block(added | self.sized(self.once, "{}_turn"), results)
-        turning = (*STATE, *self.once)  # whose changes go on from step to step
-
-        def start(**at: Any) -> dict[str, Any]:
-            return {x: at[f"{x}_first"] for x in (*(f"{n}_bar" for n in STATE), *(f"{n}_turn" for n in turning))}
+        held = self.sized(STATE, "{}_bar") | self.sized((*STATE, *self.once), "{}_turn")  # what goes on from step to step
 
         def meet(**at: Any) -> dict[str, Any]:
             sums = {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
             return sums | {f"{name}_sum_dot": at[f"{name}_turn"] for name in STATE}
 
-        def hand(**at: Any) -> dict[str, Any]:
-            return {f"{name}_bar": at[f"{name}_new"] for name in STATE} | {
-                f"{name}_turn": at[f"{name}_turned"] for name in turning
-            }
-
-        firsts = self.sized(STATE, "{}_bar_first") | self.sized(turning, "{}_turn_first")
         met = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight") | self.sized(STATE, "{}_turn")
-        blocks: Named = parts | {
-            "start": (trace("start", firsts, start), {}),
-            "meet": (trace("meet", met, meet), {}),
-            "hand": (trace("hand", self.sized(STATE, "{}_new") | self.sized(turning, "{}_turned"), hand), {}),
-        }
-        once = (*(name for name in plan.given if name not in STATE), *(f"{name}_dot" for name in self.once), *firsts)
+        blocks: Named = parts | self.carried(held) | {"meet": (trace("meet", met, meet), {})}
+        once = (*(name for name in plan.given if name not in STATE), *(f"{name}_dot" for name in self.once))
+        once = (*once, *(f"{name}_first" for name in held))
         each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE), *(f"{name}_dot" for name in (*STATE, *self.anew)))
-        sample = (*(f"{name}_bar" for name in STATE), *(f"{name}_turn" for name in (*turning, *self.anew)))
+        sample = (*held, *(f"{name}_turn" for name in self.anew))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
 

@@ -74,6 +74,15 @@ class DifferentiatedMachine:
         stores = tuple((number, i, tape.operand(x)) for number, row in rows for i, x in enumerate(row))
         return {"part": (Straight(Program("step", inputs, outputs, ()), tape, stores), {})}, ("part",)
 
+    def carried(self, moving: dict[str, int]) -> Named:
+        """The blocks of what goes on from step to step: it begins as "{}_first", and what a step made of it is "{}_new"."""
+
+        def taken(block: str, form: str) -> Straight:
+            sizes = {form.format(name): size for name, size in moving.items()}
+            return trace(block, sizes, lambda **at: {name: at[form.format(name)] for name in moving})
+
+        return {"start": (taken("start", "{}_first"), {}), "hand": (taken("hand", "{}_new"), {})}
+
     @property
     def flops(self) -> int:
         """Operations of one step, sines at forty each."""
@@ -93,30 +102,20 @@ class Backwards(DifferentiatedMachine):
         plan, n = self.machine.plan, self.sized(STATE)
         bars = dict(zip((*STATE, *self.names), self.work.pullback(), strict=True))
         before = {name: self.work.given(size) for name, size in self.sized(self.once).items()}
-        results = {f"{name}_new": bars[name] for name in STATE}
+        results = {f"{name}_bar_new": bars[name] for name in STATE}
         results |= {f"{name}_bar": bars[name] for name in self.anew}
-        results |= {f"{name}_new": add(before[name], bars[name]) for name in self.once}
+        results |= {f"{name}_bar_new": add(before[name], bars[name]) for name in self.once}
         parts, order = self.block({"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results)
-        held = (*STATE, *self.once)  # what goes on from step to step
-
-        def start(**at: Any) -> dict[str, Any]:
-            return {f"{name}_bar": at[f"{name}_first"] for name in held}
+        held = self.sized((*STATE, *self.once), "{}_bar")  # what goes on from step to step
 
         def meet(**at: Any) -> dict[str, Any]:
             return {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
 
-        def hand(**at: Any) -> dict[str, Any]:
-            return {f"{name}_bar": at[f"{name}_new"] for name in held}
-
         weighted = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight")
-        blocks: Named = parts | {
-            "start": (trace("start", self.sized(held, "{}_first"), start), {}),
-            "meet": (trace("meet", weighted, meet), {}),
-            "hand": (trace("hand", self.sized(held, "{}_new"), hand), {}),
-        }
+        blocks: Named = parts | self.carried(held) | {"meet": (trace("meet", weighted, meet), {})}
         once = (*(name for name in plan.given if name not in STATE), *(f"{name}_first" for name in held))
         each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE))
-        sample = tuple(f"{name}_bar" for name in (*held, *self.anew))
+        sample = (*held, *(f"{name}_bar" for name in self.anew))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
 
@@ -133,26 +132,11 @@ class Along(DifferentiatedMachine):
     def rollout(self) -> Rollout:
         plan = self.machine.plan
         beside = [f"_{change}" for change in self.changes]
-        moving = tuple(f"{name}{change}" for change in ("", *beside) for name in STATE)
+        moving = {name: size for change in ("", *beside) for name, size in self.sized(STATE, "{}" + change).items()}
         values: dict[str, Any] = dict(zip((f"{name}_new" for name in moving), self.values(), strict=True))
         dots = [self.sized((*STATE, *self.names), "{}" + change) for change in beside]
         parts, order = self.block({name: size for row in dots for name, size in row.items()}, values)
-
-        def start(**at: Any) -> dict[str, Any]:
-            return {name: at[f"{name}_first"] for name in moving}
-
-        def hand(**at: Any) -> dict[str, Any]:
-            return {name: at[f"{name}_new"] for name in moving}
-
-        def sizes(form: str) -> dict[str, int]:
-            n = self.sized(STATE)
-            return {form.format(name): n[name[0]] for name in moving}
-
-        blocks: Named = parts | {
-            "start": (trace("start", sizes("{}_first"), start), {}),
-            "hand": (trace("hand", sizes("{}_new"), hand), {}),
-        }
         once = (*(f"{name}_first" for name in moving), *(name for name in plan.given if name not in STATE))
         once = (*once, *(f"{name}{change}" for change in beside for name in self.once))
         each = (*plan.tables, *(f"{name}{change}" for change in beside for name in self.anew))
-        return Rollout(BlockFrame(blocks), (*order, "hand"), once, each, moving)
+        return Rollout(BlockFrame(parts | self.carried(moving)), (*order, "hand"), once, each, tuple(moving))

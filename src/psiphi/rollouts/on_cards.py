@@ -208,9 +208,9 @@ def _kernel(machine: Any, plan: Recipe, names: tuple[str, ...], char: str, devic
     own: Machine = getattr(machine, "machine", machine)
     what = [*plan.key, *own.foreign, cuda.CUDA.key(char), type(machine).__name__, names]
     name = cache.key(cache.sources(ROOMS), own.robot.digest, "card", json.dumps(what), np.__version__)
-    if (name, device) not in _kept:
-        while len(_kept) >= KEPT:
-            del _kept[next(iter(_kept))]
+
+    def make() -> Any:
         built = cache.remember(name, lambda: cuda.CUDA.build(cuda.CUDA.emit(machine.rollout, char), {"flops": machine.flops}))
-        _kept[name, device] = loaded(cuda.CUDA.load(built)[0], name, device)
-    return _kept[name, device]
+        return loaded(cuda.CUDA.load(built)[0], name, device)
+
+    return cache.held(_kept, (name, device), KEPT, make)

@@ -88,11 +88,7 @@ def compiled(system: Robot | System, plan: Recipe, kind: Any = None, names: tupl
     machine = Machine(system, plan)
     what = [*plan.key, *machine.foreign, HOST.key("d"), *([kind.__name__, names] if kind else [])]
     key = cache.key(cache.sources(ROOMS), machine.robot.digest, "rollout", json.dumps(what), np.__version__)
-    if key not in _kept:
-        while len(_kept) >= KEPT:
-            del _kept[next(iter(_kept))]
-        _kept[key] = Compiled(kind(machine, names) if kind else machine, plan, key)
-    return _kept[key]
+    return cache.held(_kept, key, KEPT, lambda: Compiled(kind(machine, names) if kind else machine, plan, key))
 
 
 def _built(machine: Any) -> bytes:

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from psiphi.errors import CacheError
 
@@ -106,6 +107,16 @@ def remember(key: str, build: Callable[[], bytes]) -> bytes:
         data = build()
         store(key, data)
     return data
+
+
+def held(kept: dict[Any, Any], key: Any, most: int, make: Callable[[], Any]) -> Any:
+    """What this process holds on to under `key`, made when it is first asked for; where there would be more than `most`, what
+    came first goes."""
+    if key not in kept:
+        while len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[key] = make()
+    return kept[key]
 
 
 def directory(create: bool = False) -> Path | None:

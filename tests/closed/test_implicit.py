@@ -293,6 +293,19 @@ def test_linearisation_of_a_step(method):
             system.linearize(closed.q, closed.v, closed.tau, wrong, method)
 
 
+@pytest.mark.parametrize("lead", [(0,), (2, 0), (1,)])
+def test_empty_batches(lead):
+    """No state is a batch like any other: of every derivative, results of the right shapes."""
+    closed = bar()
+    for name in (*BOTH, "inverse_dynamics"):
+        f = closed.system.function(name)
+        last = f.inputs[2].name
+        for made in (f, f.jacobian(), f.jvp(), f.vjp(), f.hessian("q", last), f.vjp("q").jvp("v"), f.pullback("q")):
+            found = made(*(np.zeros((*lead, *arg.shape)) for arg in made.inputs))
+            shapes = [x.shape for x in (found if isinstance(found, tuple) else (found,))]
+            assert shapes == [(*lead, *arg.shape) for arg in made.outputs], made.name
+
+
 def test_words_about_what_cannot_be_had():
     s = four_bar()
     f = s.function("forward_dynamics")

@@ -246,19 +246,53 @@ def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
         np.testing.assert_allclose(np.concatenate([x.ravel() for x in along]), expected, atol=1e-8 * size)
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_second_derivatives_along_the_constraints(name):
+    """Three equal legs: rows follow as the mechanism is closed. Along a curve on the constraints, of velocity x, the second
+    derivative of w . a is x* H x + g . x'."""
+    closed, rng, h = three_legs(), np.random.default_rng(3), 4e-3
+    s, f, state = closed.system, closed.system.function(name), (closed.q, closed.v, closed.tau)
+    _, w, Vt = np.linalg.svd(s.constraint_jacobian(closed.q))
+    free = Vt[(w > 1e-9).sum() :]
+    (dq, dv, dtau), weight = (
+        (rng.standard_normal(len(free)) @ free, *rng.standard_normal((2, s.nv))),
+        rng.standard_normal(f.outputs[0].shape),
+    )
+    first, second = np.array([-1, 9, -45, 0, 45, -9, 1]) / (60 * h), np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h)
+    curve = []
+    for x in np.arange(-3, 4) * h:
+        q, _ = s.project(s.integrate(closed.q, x * dq), closed.v)
+        curve.append((*s.project(q, closed.v + x * dv), closed.tau + x * dtau))
+    path = np.array([np.concatenate([s.difference(closed.q, q), *others]) for q, *others in curve])
+    values = np.array([(weight * f(*at)).sum() for at in curve])
+    x, gradient, H = first @ path, np.concatenate(f.vjp()(*state, weight)[1:]), f.hessian()(*state, weight)
+    size = np.abs(values).max() + np.abs(H).max()
+    assert gradient @ x == pytest.approx(first @ values, abs=1e-7 * size)
+    assert x @ H @ x + gradient @ (second @ path) == pytest.approx(second @ values, abs=1e-6 * size)
+    parts = np.split(x, 3)
+    along = f.vjp().jvp("q", "v", "tau")(*state, weight, *parts)
+    np.testing.assert_allclose(np.concatenate(along[1:4]), gradient, atol=1e-9 * size)
+    np.testing.assert_allclose(np.concatenate(along[-3:]), H @ x, atol=1e-9 * size)
+    twice = f.jvp().jvp("q", "v", "tau")(*state, *parts, *parts)
+    assert (weight * twice[-1]).sum() == pytest.approx(x @ H @ x, abs=1e-8 * size)
+    both = f.hessian("tau", "q")(np.stack([closed.q] * 2), closed.v, closed.tau, weight)
+    order = [*range(2 * s.nv, 3 * s.nv), *range(s.nv)]
+    np.testing.assert_allclose(both[1], H[np.ix_(order, order)], atol=1e-9 * size)
+
+
 def test_second_derivatives_that_are_not_there():
-    """Rows that follow because the mechanism is closed, of forces too; a posture of lower rank, in a batch that one alone."""
+    """A change that rows do not allow; a posture of lower rank, in a batch that one alone."""
     legs, stretched, rest = three_legs(), uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0))), np.zeros(2)
-    f = stretched.function("forward_dynamics")
-    for call in (
-        lambda: legs.system.function("forward_dynamics").hessian("q")(legs.q, legs.v, legs.tau, np.ones(legs.system.nv)),
-        lambda: legs.system.function("contact_forces").hessian("q")(legs.q, legs.v, legs.tau, np.ones((3, 6))),
-        lambda: f.hessian("q")(rest, rest, rest, np.ones(2)),
-    ):
-        with pytest.raises(SingularError, match="no second derivative here"):
-            call()
+    f, g = stretched.function("forward_dynamics"), legs.system.function("forward_dynamics")
+    away, ones = np.eye(legs.system.nv)[0], np.ones(legs.system.nv)
+    with pytest.raises(SingularError, match="no second derivative here"):
+        f.hessian("q")(rest, rest, rest, np.ones(2))
+    with pytest.raises(SingularError, match="do not stay so along this change"):
+        g.vjp("q").jvp("q")(legs.q, legs.v, legs.tau, ones, away)  # one leg alone
     both = f.hessian("q")(np.array([[0.0, 0.0], [0.3, -0.7]]), rest, rest, np.ones(2))
     assert np.isnan(both[0]).all() and np.isfinite(both[1]).all()
+    two = g.vjp("q").jvp("tau", "q")(legs.q, legs.v, legs.tau, ones, ones, np.stack([0 * away, away]))
+    assert all(np.isfinite(x[0]).all() and np.isnan(x[1]).all() for x in two)
 
 
 def test_linearisation_of_a_closed_chain():
@@ -291,6 +325,19 @@ def test_linearisation_of_a_step(method):
     for wrong, words in (([dt, dt], "takes one dt"), (-dt, "dt is -0.01, expected finite numbers above 0")):
         with pytest.raises(pp.Error, match=words):
             system.linearize(closed.q, closed.v, closed.tau, wrong, method)
+
+
+@pytest.mark.parametrize("lead", [(0,), (2, 0), (1,)])
+def test_empty_batches(lead):
+    """No state is a batch like any other: of every derivative, results of the right shapes."""
+    closed = bar()
+    for name in (*BOTH, "inverse_dynamics"):
+        f = closed.system.function(name)
+        last = f.inputs[2].name
+        for made in (f, f.jacobian(), f.jvp(), f.vjp(), f.hessian("q", last), f.vjp("q").jvp("v"), f.pullback("q")):
+            found = made(*(np.zeros((*lead, *arg.shape)) for arg in made.inputs))
+            shapes = [x.shape for x in (found if isinstance(found, tuple) else (found,))]
+            assert shapes == [(*lead, *arg.shape) for arg in made.outputs], made.name
 
 
 def test_words_about_what_cannot_be_had():

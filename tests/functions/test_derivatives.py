@@ -255,6 +255,7 @@ def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
     assert isinstance(rows, differentiable.HessianByColumns) and rows(*given, out=out) is out
     close(out, whole, 1e-13)
     close(rows(*(x[0] if x.ndim > 1 else x for x in given)), whole[0], 1e-13)
+    assert rows(*(x[:0] if x.ndim > 1 else x for x in given)).shape == (0, 10, 10)
     torch = pytest.importorskip("torch")
     close(rows(torch.tensor(given[0]), *given[1:]).numpy(), whole, 1e-13)
     assert not isinstance(f.derived("hessian", ("q", "v")), differentiable.HessianByColumns)

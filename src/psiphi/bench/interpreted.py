@@ -50,7 +50,9 @@ def evaluated(source, values):
     lead = np.broadcast_shapes(
         *(np.shape(x)[: np.ndim(x) - len(arg.shape)] for arg, x in zip(source.inputs, values, strict=True))
     )
-    flat = [np.broadcast_to(x, (*lead, *arg.shape)).reshape(*lead, -1) for arg, x in zip(source.inputs, values, strict=True)]
+    flat = [
+        np.broadcast_to(x, (*lead, *arg.shape)).reshape(*lead, arg.size) for arg, x in zip(source.inputs, values, strict=True)
+    ]
     results = [np.zeros((*lead, arg.size)) for arg in source.outputs]
     numbers = evaluate(source.code.tape, [node for *_, node in source.code.stores], lambda place, i: flat[int(place)][..., i])
     for (number, index, _), x in zip(source.code.stores, numbers, strict=True):

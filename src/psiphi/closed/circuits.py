@@ -12,10 +12,10 @@ Every stage runs on the same scalars; on a tape, what stages share (articulated 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from psiphi.closed import loose
 from psiphi.closed.constraints import Closure
-from psiphi.closed.coupling import Algebra, Coupling
+from psiphi.closed.coupling import Algebra, Coupling, solver
 from psiphi.closed.elimination import felt_inertia
 from psiphi.closed.methods import CORRECTED, HUB, METHODS
 from psiphi.closed.singular import STRAIN
@@ -79,31 +79,42 @@ def dynamics(
     return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named)
 
 
-def least(dynamics: Circuit, algebra: Algebra) -> Circuit:
-    """`dynamics` whose forces are those of least norm among the multipliers that do the same: P lambda, P onto the range of Jc.
-
-    Of Jc Jc* the rows that follow from others are left out; Jc = T Jc' with the others' Jc', and P = T (T* T)^-1 T*.
+def combined(algebra: Algebra, rank: int, forces: bool, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
+    """`dynamics` by `rank` rows W* c' that all others follow from: lambda = W mu, and with `forces` P lambda, those of least
+    norm, P onto the range of Jc V. W (m, rank) and V (nv, rank) are inputs, and stay: `implicit.Split` has them of one state.
     """
-    closure = algebra.closure
-    nv, width = closure.model.nv, 6 * len(closure.frames)
+    whole, m, nv = dynamics(algebra, "free", frames, axes), algebra.closure.size, algebra.closure.model.nv
+
+    def factor(places: StagePlaces) -> StagePlaces:
+        W = _rows(places["W"], m, rank)
+        across = small.transpose(W)
+        answers = [small.apply(places["Omega"], column) for column in across]
+        reach = [dot([x * x for x in column], places["reach"]) for column in across]
+        solved = solver([[dot(x, y) for y in answers] for x in across], reach)
+
+        def solve(right: list, push: list) -> tuple[list, Any, list]:
+            mu, strain, moved = solved(small.apply(across, right), push)
+            return small.apply(W, mu), strain, moved
+
+        return {"solver": solve}
 
     def shortest(places: StagePlaces) -> StagePlaces:
-        J, c = places.get("J", []), places["c"]
-        columns = [[J[r * nv + k] for r in range(width)] for k in range(nv)]
-        sensed = [c.sense(column, [float(i == k) for i in range(nv)]) for k, column in enumerate(columns)]
-        rows = small.transpose(sensed)  # Jc
-        X = [0.0] * width**2
-        X[:: width + 1] = [dot(J[r * nv : (r + 1) * nv], J[r * nv : (r + 1) * nv]) for r in range(width)]
-        gram = [[dot(x, y) for y in rows] for x in rows]
-        L, d_inv, on = loose.factor(gram, [loose.DUST * x for x in c.reach({"X": X})])
-        T = [small.solve((L, d_inv), row) for row in gram]
-        across = small.transpose(T)
-        normal = [[dot(x, y) + (1.0 - on[i] if i == j else 0.0) for j, y in enumerate(across)] for i, x in enumerate(across)]
-        shares = small.solve(small.factor(normal), small.apply(across, places["lam"]))
-        return {"forces": _filled(places, algebra, small.apply(T, shares))}
+        columns = small.transpose(_rows(places["V"], nv, rank))
+        Q = [[dot(row, column) for column in columns] for row in places["Jc"]]
+        across = small.transpose(Q)
+        normal = small.factor([[dot(x, y) for y in across] for x in across])
+        shares = small.solve(normal, small.apply(across, places["lam"]))
+        return {"forces": _filled(places, algebra, small.apply(Q, shares))}
 
-    more: dict[str, CircuitStage] = {"motions": algebra.motion} if closure.frames else {}
-    return replace(dynamics, name=f"{dynamics.name} least", stages={**dynamics.stages, **more, "least": shortest})
+    more: dict[str, CircuitStage] = {**motion_rows(algebra), "shortest": shortest} if forces else {}
+    stages, inputs = {**whole.stages, "factor": factor, **more}, (Argument("W", (m, rank)), Argument("V", (nv, rank)))
+    name = f"{whole.name} by {rank} rows" + ", forces" * forces
+    return replace(whole, name=name, inputs=(*whole.inputs, *inputs), stages=stages)
+
+
+def _rows(entries: list, m: int, n: int) -> list[list]:
+    """A matrix (m, n) of entries in a row."""
+    return [entries[i * n : (i + 1) * n] for i in range(m)]
 
 
 def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Circuit:

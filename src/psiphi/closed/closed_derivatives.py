@@ -107,7 +107,7 @@ class ClosedDerivative(ClosedCall):
             matrix[rest], slack[rest] = self._looked_at(at, rest, dr2, matrix.shape[-2])
         if not forces:
             return matrix, np.zeros((*lead, nv, nv))
-        unit = system._over_samples()._corrected(q[..., None, :], np.eye(m))[1].reshape(*lead, m, -1)
+        unit = system._over_samples()._corrected(q[..., None, :], np.eye(m))[1].reshape(*lead, m, 6 * len(system.contacts))
         by_lam = np.swapaxes(unit, -1, -2)
         own = np.broadcast_to(np.eye(by_lam.shape[-2]), (*lead, by_lam.shape[-2], by_lam.shape[-2]))
         return np.concatenate([by_lam @ matrix[..., nv:, :], own], axis=-1), by_lam @ slack
@@ -199,7 +199,7 @@ class ClosedPull(ClosedDerivative):
 
     def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
-        w = behind[0].reshape(*at.regular.shape, 1, -1)
+        w = behind[0].reshape(*at.regular.shape, 1, self.of.outputs[0].size)
         weights, nv, m = (w @ answer)[..., 0, :], self.system.nv, self.system.nc
         parts = np.split(weights, [nv, nv + m], axis=-1)[: 3 if self.of.is_forces else 2]
         gradients = self.run(self.laws().vjp(*self.names), *at.values, *parts)[len(parts) :]

@@ -36,6 +36,8 @@ from psiphi.spatial.small import flat
 from psiphi.sweeps.program import Argument
 
 a = vector("a")
+AWAY = 1e-2  # radians, metres: a state beside another
+NEWTON = 8  # steps from it onto the constraints, by their Jacobian where one came from
 
 
 # -- what is differentiated ---------------------------------------------------------------------------------------------------
@@ -125,15 +127,18 @@ def ranks(Jc: np.ndarray) -> np.ndarray:
 
 
 class Split:
-    """Jc of some states, all of one rank: Jc^+ (..., nv, m), (Jc*)^+ of least norm (..., m, nv); N (..., nv, nv - rank),
-    motions that no row feels; Y (..., m, m - rank), multipliers that do nothing."""
+    """Jc of some states, all of one rank: Jc = W (W* Jc V) V*, with V (..., nv, rank) motions that rows feel and N (..., nv,
+    nv - rank) those that none does, W (..., m, rank) multipliers of least norm and Y (..., m, m - rank) those that do nothing,
+    each orthonormal; Jc^+ (..., nv, m) = V (W* Jc V)^-1 W*, and its transpose, (Jc*)^+."""
 
     def __init__(self, Jc: np.ndarray, rank: int):
         rows, size = comparable(Jc)  # ranks are judged of rows of one size
         U, w, Vt = np.linalg.svd(rows)
-        self.inverse = (_t(Vt[..., :rank, :]) / w[..., None, :rank]) @ (_t(U[..., :rank]) / size[..., None, :])
-        self.N, self.Y = _t(Vt[..., rank:, :]), np.linalg.qr(U[..., rank:] / size[..., None])[0]
-        self.least = _t(self.inverse) - self.Y @ (_t(self.Y) @ _t(self.inverse))
+        self.V, self.N = _t(Vt[..., :rank, :]), _t(Vt[..., rank:, :])
+        self.W, R = np.linalg.qr(U[..., :rank] * size[..., None])  # the range of Jc is that of its rows' sizes times U
+        self.Y = np.linalg.qr(U[..., rank:] / size[..., None])[0]
+        self.inverse = self.V @ (np.linalg.solve(R, _t(self.W)) / w[..., :rank, None])
+        self.least = _t(self.inverse)
 
     def answer(self, mass: np.ndarray) -> np.ndarray:
         """What takes the place of -K^-1, but for the last part of dlambda; NaN where a motion has no inertia."""
@@ -163,12 +168,8 @@ class Point:
 
     @cached_property
     def moves(self) -> np.ndarray:
-        """Changes of q that keep the rows (n, nv, k); where ranks differ, those that keep all of them."""
-        if self.held.all():
-            return self.parts.N
-        own = self.Jc[:, self.held]
-        found = ranks(own)
-        return Split(own, int(found[0])).N if (found == found[0]).all() else self.parts.N
+        """Changes of q that keep the rows (n, nv, k)."""
+        return moves(self.Jc, self.parts, self.held)
 
     def smooth(self, by_q: np.ndarray, by_v: np.ndarray) -> np.ndarray:
         """Whether the rank stays along the constraints, and with it accelerations that keep them: (n,)."""
@@ -185,6 +186,33 @@ class Point:
         """Y Y* dJc x / dq, Jc x = lambda (n, m, nv): multipliers stay of least norm."""
         x = np.einsum("...ij,...j->...i", self.parts.inverse, multipliers)
         return self.parts.Y @ (_t(self.parts.Y) @ self.rate(self.q, x))
+
+
+def moves(Jc: np.ndarray, parts: Split, held: np.ndarray) -> np.ndarray:
+    """Changes of q that keep the rows which hold positions (n, nv, k); where ranks differ, those that keep all rows."""
+    if held.all():
+        return parts.N
+    own = Jc[:, held]
+    found = ranks(own)
+    return Split(own, int(found[0])).N if (found == found[0]).all() else parts.N
+
+
+def lasts(system: Any, q: np.ndarray, v: np.ndarray, Jc: np.ndarray, parts: Split) -> np.ndarray:
+    """Whether rows follow from others beside these states as they do here, wherever W* e(q) and W* Jc v stay: (n,). Looked at a
+    step away: where rank, errors and rates are those of a chance state beside it, they are those of all."""
+    open, rate, directions = system.constraint_residual(q), Jc @ v[..., None], moves(Jc, parts, holding(system.algebra))
+    away = np.random.default_rng(0).standard_normal(directions.shape[-1])
+    near = system.integrate(q, AWAY * (directions @ (away / max(1.0, float(np.linalg.norm(away))))))
+    left: Any = 0.0
+    for _ in range(NEWTON):  # W* e(q) as it was
+        left = system.constraint_residual(near) - open
+        near = system.integrate(near, -(parts.inverse @ left[..., None])[..., 0])
+    there = system.constraint_jacobian(near)
+    good = (np.abs(left).max(axis=-1, initial=0.0) < UNMET * AWAY) & (ranks(there) == parts.W.shape[-1])
+    own = Split(np.where(good[:, None, None], there, Jc), parts.W.shape[-1])
+    moved = v - (own.inverse @ (there @ v[..., None] - rate))[..., 0]
+    bias = system.constraint_bias(near, np.where(good[:, None], moved, v))[..., None]
+    return good & own.keeps(bias, np.abs(bias).max(axis=(-2, -1), initial=0.0))
 
 
 def holding(algebra: Algebra) -> np.ndarray:

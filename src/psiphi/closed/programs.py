@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import on_card
-from psiphi.closed import carrying, choosing, circuits, driving, implicit, sharing
+from psiphi.closed import carrying, choosing, circuits, driving, sharing
 from psiphi.closed.coupling import Algebra
 from psiphi.closed.forest import Forest
 from psiphi.closed.wiring import Circuit
@@ -112,21 +112,6 @@ class Programmed(Forest):
         except Error:  # nobody knows, then
             return False
         return bool(np.linalg.matrix_rank(self._call(self._jacobian, (q,)), tol=SPARE) < self.nc)
-
-    @cached_property
-    def _lasting_rank(self) -> int:
-        """The rank of the constraints where rows follow from others in every posture and motion, open or closed (a plane loop
-        of hinges): accelerations are smooth there. 0 where none do, or do so by the way the mechanism is closed."""
-        if self.robot.freed is not None:
-            return 0
-        q = self.robot.random(seed=1, size=4)
-        Jc = self._call(self._jacobian, (q,))
-        ranks = set(implicit.ranks(Jc).tolist())
-        if len(ranks) > 1 or (rank := ranks.pop()) in (0, self.nc):
-            return 0
-        v = np.random.default_rng(1).standard_normal((4, self.nv))
-        right = self.constraint_bias(q, v)  # type: ignore[attr-defined]
-        return rank if implicit.Split(Jc, rank).keeps(right[..., None], np.abs(right).max(axis=-1)).all() else 0
 
     @property
     def _carrying(self) -> Function:

@@ -117,10 +117,11 @@ class PD(Controller):
     ):
         super().__init__(robot, actuated, passive)
         floats = flag("gravity", gravity)
-        steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback), *masked(self)) if floats else (Step(feedback),)
+        steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback)) if floats else (Step(feedback),)
+        motors = {} if self.drives_all else {"motors": self.motors}  # of closed chains too: gains are of every coordinate
+        steps += (Step(driven),) if motors else ()
         self.law, self.reference = Law(steps, ("q_ref", "v_ref")), Reference(self.robot, reference)
-        own = {name: self.motors * gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))}
-        self.numbers = own | (mask(self) if floats else {})
+        self.numbers = {name: gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))} | motors
 
 
 class ComputedTorque(Controller):

@@ -207,7 +207,7 @@ def along_units(inputs: Sequence[Argument], arrays: Sequence[np.ndarray], by: Se
 
 def in_rows(found: Sequence[np.ndarray], like: Sequence[Argument]) -> np.ndarray:
     """What came along n unit vectors, (..., n, *shape) each, as one matrix (..., all numbers, n)."""
-    rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], -1) for x, arg in zip(found, like, strict=True)]
+    rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], arg.size) for x, arg in zip(found, like, strict=True)]
     return np.concatenate(rows, axis=-1).swapaxes(-1, -2)
 
 

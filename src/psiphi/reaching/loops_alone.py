@@ -17,7 +17,7 @@ def loops_alone(system: System, near: np.ndarray, moving: np.ndarray, tolerance:
     q, e, tries = close(one, guess, moving.astype(float), tolerance, limits, starts)
     errors = {name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()] for name, rows in _parts(system).items()}
     error = np.max([*errors.values()], axis=0)
-    return Reached(q.reshape(*lead, -1), error <= tolerance, error, errors, tries.reshape(lead))
+    return Reached(q.reshape(*lead, system.nq), error <= tolerance, error, errors, tries.reshape(lead))
 
 
 def _parts(system: System) -> dict[str, list[int]]:

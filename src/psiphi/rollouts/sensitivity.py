@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from psiphi.closed.closed_function import lasting
-from psiphi.closed.implicit import ranks
+from psiphi.closed.implicit import Split, lasts, ranks
 from psiphi.control.plant import Plant
 from psiphi.errors import SingularError
 from psiphi.rollouts.curving import Bending, Curving
@@ -83,12 +83,18 @@ class Sensitivity:
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
 
     def _check_bent(self) -> None:
-        """Whether motions have second derivatives: rows that follow in every posture are left out, others are in the way."""
-        system = self.plant.given
-        whole = self.plan.closure and (system._lasting_rank or system.nc)
-        if whole and (ranks(system._over_samples().constraint_jacobian(self.q)) < whole).any():
-            cause = "this motion has no second derivatives: constraints follow from others"
-            raise SingularError(cause, "use a kind of loop without rows to spare, or take differences of gradients")
+        """Whether motions have second derivatives: rows that follow from others are left out, and must stay so beside them."""
+        if not self.plan.closure:
+            return
+        some = slice(None, None, max(1, self.q.shape[1] // SEEN))
+        q, v, system = self.q[:, some], self.v[:, some], self.plant.given._over_samples()
+        Jc = system.constraint_jacobian(q)
+        own = ranks(Jc)
+        for rank in set(own.ravel().tolist()) - {system.nc}:
+            here = own == rank
+            if not lasts(system._of(here.shape, here), q[here], v[here], Jc[here], Split(Jc[here], rank)).all():
+                cause = "this motion has no second derivatives: constraints that follow from others on it do not stay so"
+                raise SingularError(cause, "start from another configuration")
 
     def _whole(self, changes: Mapping[str, np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
         """Changes of the state and of places, (B, n) or (B, steps, n): zero where there are none."""

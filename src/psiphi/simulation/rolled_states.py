@@ -176,7 +176,8 @@ class RolledStates(MotionStates):
             table = self.tau if name == "tau" else None
             row = table.change(given[name]) if table else _shaped(name, given[name], self._numbers(name))
             core = 2 if self.places[name] in self.ways.plan.tables else 1
-            row = row[..., 0, :] if table and core == 1 else row
+            if table:  # steps behind the last sample change nothing that is kept
+                row = row[..., 0, :] if core == 1 else row[..., : self.ways.steps, :]
             changes[self.places[name]] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
         return {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
 
@@ -202,8 +203,11 @@ class GivenTorque:
         return self.torque.table
 
     def gradient(self, bars: np.ndarray) -> np.ndarray:
-        """(*batch, nv) or (*batch, steps, nv) in the shape of what was given: zero where it was cut."""
+        """(*batch, nv) or (*batch, steps, nv) in the shape of what was given: zero where it was cut, and behind the last
+        sample."""
         bars = bars if bars.ndim == len(self.torque.batch) + 2 else bars[..., None, :]
+        if (behind := self.table.shape[-2] - bars.shape[-2]) > 0:
+            bars = np.concatenate([bars, np.zeros((*bars.shape[:-2], behind, bars.shape[-1]))], axis=-2)
         bars = summed(bars, self.table.shape)
         if self.effort is not None:
             bars = np.where(np.abs(self.table) < self.effort, bars, 0.0)
@@ -213,7 +217,7 @@ class GivenTorque:
         """A change of it as a table."""
         change = _shaped("tau", given, np.empty(self.shape))
         out = np.zeros(self.table.shape)
-        out[..., self._driven()] = change.reshape(*self.table.shape[:-1], -1)
+        out[..., self._driven()] = change.reshape(*self.table.shape[:-1], *self.shape[-1:])
         return out if self.effort is None else np.where(np.abs(self.table) < self.effort, out, 0.0)
 
     def _driven(self) -> np.ndarray:

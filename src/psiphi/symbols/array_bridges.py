@@ -59,7 +59,7 @@ def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: 
                 lead = tuple(x.shape[: x.ndim - len(arg.shape)])
                 if tuple(x.shape[len(lead) :]) != tuple(arg.shape):
                     raise StateError(f"{arg.name} has shape {tuple(x.shape)}", f"give (..., {', '.join(map(str, arg.shape))})")
-                given.append(x.reshape((*lead, -1)))
+                given.append(x.reshape((*lead, arg.size)))
             except (TypeError, ValueError, RuntimeError) as error:
                 if isinstance(error, StateError):
                     raise

@@ -18,6 +18,7 @@ from psiphi.closed.programs import Programmed
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need
+from psiphi.runtime.laid import kept
 from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.wording import nearest, shown
 
@@ -314,4 +315,4 @@ class System(Programmed):
             raise StateError(f"no number of {self.name} is free", 'free some of a mechanism: robot.free("inertia")')
         guard.on_host(self.name, parameters)
         refuse_lazy(self.name, "a closed chain looks at its parameters", parameters)
-        return self._given(robot.consistent(parameters))
+        return self._given(kept(robot.consistent(parameters)))

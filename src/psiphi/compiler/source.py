@@ -206,16 +206,15 @@ class Function:
             if any(map(is_lazy, values)):
                 return self._later(values, out, dtype)
         char = _char(values, dtype)
-        function, values = self._going_on(values, char) if source.own is not None else (self, values)
+        function, values = (self, values) if source.own is None else self._going_on(values, source.own, char)
         if char not in function.source.libraries:
             function.prepare(char)
         return run(function.ufunc, values, out, dtype=dtype, flops=function.source.cost)
 
-    def _going_on(self, values: Any, char: str) -> tuple[Function, Any]:
+    def _going_on(self, values: Any, own: int, char: str) -> tuple[Function, Any]:
         """For parameters that are kept: the half that goes on from what the other made of them, once; else this function."""
-        own = self.source.own
         made = made_of(values[own])
-        if made is None or max(x.size // max(1, arg.size) for x, arg in zip(values, self.inputs, strict=False)) < MANY:
+        if made is None or max(np.size(x) // max(1, arg.size) for x, arg in zip(values, self.inputs, strict=False)) < MANY:
             return self, values
         if self._halves is None:
             return self, values

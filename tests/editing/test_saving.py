@@ -126,3 +126,37 @@ def test_angles_are_exact_where_the_pitch_is_a_quarter_turn(tilt):
         R = np.array(from_rpy(rng.uniform(-3, 3), np.pi / 2 - tilt, rng.uniform(-3, 3))).reshape(3, 3)
         back = np.array(from_rpy(*rpy(tuple(R.ravel())))).reshape(3, 3)
         np.testing.assert_allclose(back, R, rtol=0, atol=3e-15)
+
+
+@pytest.mark.parametrize("end", ["xml", "urdf"])
+def test_closed_systems_are_saved_with_their_loops(tmp_path, end):
+    panda = pp.load("panda")
+    q = panda.random(seed=3)
+    robot = panda.with_frame("pin", "world", panda.frame_pose(q, "panda_link8"))
+    v, tau = np.random.default_rng(0).standard_normal((2, robot.nv))
+    for kind, words in (("hinge", {"axis": (1, 2, 0.5)}), ("ball", {})):
+        system = pp.connect(robot, [pp.Loop(kind, "panda_link8", "pin", **words)])
+        system.save(tmp_path / f"loop.{end}")
+        again = pp.connect(pp.load(tmp_path / f"loop.{end}"))  # of a hinge MJCF has two connects, with a row that follows
+        assert again.nc == {"xml": {"hinge": 6, "ball": 3}, "urdf": {"hinge": 5, "ball": 3}}[end][kind]
+        still = system.project(q, v)[1]
+        np.testing.assert_allclose(again.forward_dynamics(q, still, tau), system.forward_dynamics(q, still, tau), atol=1e-10)
+    with pytest.raises(pp.Error, match="distance"):
+        pp.connect(robot, [pp.Loop("distance", "panda_link8", "pin", length=0.1)]).save(tmp_path / f"far.{end}")
+    with pytest.raises(pp.Error, match="baked"):
+        pp.connect(robot.free("mass"), [pp.Loop("ball", "panda_link8", "pin")]).save(tmp_path / f"free.{end}")
+
+
+def test_what_was_joined_from_several_goes_into_mjcf(tmp_path):
+    arm, box = pp.load("ur5"), pp.Body.box(2.0, (0.1, 0.1, 0.4))
+    hands = [(arm, None, "tool"), (arm, (1.0, 0, 0), "tool")]
+    cell = pp.grasp(hands, box, at=[(0, 0, 0.2), (0, 0, -0.2)])
+    cell.save(tmp_path / "cell.xml")
+    again = pp.connect(pp.load(tmp_path / "cell.xml"))
+    q, (v, tau) = cell.random(seed=0), np.random.default_rng(0).standard_normal((2, cell.nv))
+    np.testing.assert_allclose(again.forward_dynamics(q, v, tau), cell.forward_dynamics(q, v, tau), rtol=1e-9, atol=1e-9)
+    with pytest.raises(pp.Error, match="joined from several"):
+        cell.save(tmp_path / "cell.urdf")
+    pushed = [pp.Contact("point", friction=0.5, normal=(0, 0, 1)), "rigid"]
+    with pytest.raises(pp.Error, match="one-sided"):
+        pp.grasp(hands, box, at=[(0, 0, 0.2), (0, 0, -0.2)], contacts=pushed).save(tmp_path / "push.xml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +23,20 @@ BASES = {"UR5": "fixed", "Panda": "fixed", "G1": "free"}
 
 
 def inertias(size: Size) -> Iterator[Measured]:
-    """Forward dynamics with inertias of each element, of the time it takes with constant ones."""
+    """Forward dynamics with inertias of each element, of the time it takes with constant ones: given anew at every call, and
+    given once, `light.at(parameters)`."""
     for name in BASES if not size.quick else ("UR5",):
-        ours, theirs, flops = _times(name, "inertia", size)
-        yield Measured(name, ours / theirs, micro(ours / BATCH), micro(theirs / BATCH), f"{flops} flops")
+        light, (anew, once, constant) = _times(name, "inertia", size)
+        note = f"{light.flops('forward_dynamics')} flops"
+        yield Measured(name, anew / constant, micro(anew / BATCH), micro(constant / BATCH), note)
+        yield Measured(f"{name}, given once", once / constant, micro(once / BATCH), micro(constant / BATCH))
 
 
 def masses(size: Size) -> Iterator[Measured]:
     """Forward dynamics of 4096 robots that differ in their masses, one call."""
     for name in BASES if not size.quick else ("UR5",):
-        ours, theirs, _ = _times(name, "mass", size)
-        yield Measured(name, 1e3 * ours, micro(ours / BATCH), micro(theirs / BATCH))
+        _, (anew, _, constant) = _times(name, "mass", size)
+        yield Measured(name, 1e3 * anew, micro(anew / BATCH), micro(constant / BATCH))
 
 
 def regressors(size: Size) -> Iterator[Measured]:
@@ -60,15 +64,12 @@ def _each(call: Callable[..., object], rows: list[tuple]) -> None:
         call(*row)
 
 
-def _times(name: str, word: str, size: Size) -> tuple[float, float, int]:
+def _times(name: str, word: str, size: Size) -> tuple[Any, list[float]]:
+    """The robot with these numbers free, and seconds a call: with numbers given anew, given once, and with constant ones."""
     pp.set_threads(1)
     robot = pp.load(robots.urdf(name), base=BASES[name])
     light, given = robot.free(word), states(robot, BATCH)
     q, v, tau, out = given["q"], given["v"], given["tau"], np.empty((BATCH, robot.nv))
     p = light.randomised(BATCH, seed=0)
-    ours, theirs = best(
-        partial(light.forward_dynamics, q, v, tau, parameters=p, out=out),
-        partial(robot.forward_dynamics, q, v, tau, out=out),
-        seconds=size.seconds,
-    )
-    return ours, theirs, light.flops("forward_dynamics")
+    calls = (partial(light.forward_dynamics, parameters=p), light.at(p).forward_dynamics, robot.forward_dynamics)
+    return light, best(*(partial(call, q, v, tau, out=out) for call in calls), seconds=size.seconds)

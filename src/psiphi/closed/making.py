@@ -119,11 +119,15 @@ def _idle(forest: Model, actuated: Any, passive: Any, follows: list[Follow], *al
     return tuple(dict.fromkeys([*always, *motors.idle(forest, actuated, passive), *(follow.joint for follow in follows)]))
 
 
-def _dressed(forest: Model, parts: Iterable[Part]) -> Robot:
+def _dressed(forest: Model, parts: Sequence[Part]) -> Robot:
     """The forest with its functions, and with the shapes of its parts, for viewers."""
     shapes = ((part, shape) for part in parts for shape in getattr(part.model, "shapes", ()))
     kind = Robot if forest.freed is None else FreeRobot
-    return kind.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
+    dressed = kind.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
+    first, *more = parts
+    if more or first.name or forest.freed is not None:
+        return dressed
+    return replace(dressed, description=first.model.description)  # one robot under its own names is built as it was
 
 
 def _arm(i: int, arm) -> tuple[Model, Any, tuple[str, ...]]:

@@ -175,6 +175,14 @@ def loop(i: int, given, forest: Model) -> Constraint:
     )
 
 
+def spelled(held: Constraint) -> Loop:
+    """A constraint as a loop again, for files."""
+    one_sided = held.friction
+    bounces, mu = (0.0, None) if one_sided is None else (one_sided.restitution, one_sided.mu)
+    axis, axis2, length = held.shape.axis, held.shape.axis2, held.shape.length
+    return Loop(held.kind, held.first, held.second, axis, axis2, length or None, held.name, mu, bounces)
+
+
 def _one_sided(what: str, given: Loop, axis) -> Friction | None:
     """A point on a plane pushes it against its normal."""
     if given.friction is None:

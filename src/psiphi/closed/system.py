@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, is_foreign
-from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, saddle, sharing
+from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, reading, saddle, sharing
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.closed_torques import TORQUES, ClosedTorques
 from psiphi.closed.methods import method_name
 from psiphi.closed.programs import Programmed
+from psiphi.editing import saving
 from psiphi.errors import StateError
 from psiphi.functions import guard, operational
 from psiphi.optional import need
+from psiphi.runtime.laid import kept
 from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.wording import nearest, shown
 
@@ -297,6 +301,18 @@ class System(Programmed):
         name = method_name(method)
         return explaining.text(self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mechanisms and their loops to an MJCF .xml file or, where they are one robot, a .urdf file, as `robot.save`
+        does: `pp.connect(pp.load(path))` closes them again. One-sided contacts, and which joints have motors, no file says.
+
+        >>> import psiphi as pp
+        >>> pp.connect(pp.load("pelican"), [pp.Loop("ball", "tool", "world")]).save(folder / "loop.xml")  # doctest: +SKIP
+        """
+        if self.robot.embedding is not None:
+            cause = f"{self.name}: loops or gears of its mechanisms are embedded, and its own are not: a file has one kind"
+            raise StateError(cause, "save the robots it was made of")
+        saving.save(replace(self.robot, loops=tuple(map(reading.spelled, self.contacts))), path)
+
     def at(self, parameters: Numbers) -> System:
         """The system with the free numbers of its mechanisms, (..., n): one mechanism's after the other's, as they were named.
 
@@ -314,4 +330,4 @@ class System(Programmed):
             raise StateError(f"no number of {self.name} is free", 'free some of a mechanism: robot.free("inertia")')
         guard.on_host(self.name, parameters)
         refuse_lazy(self.name, "a closed chain looks at its parameters", parameters)
-        return self._given(robot.consistent(parameters))
+        return self._given(kept(robot.consistent(parameters)))

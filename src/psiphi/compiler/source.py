@@ -20,6 +20,7 @@ from psiphi.arguments import is_lazy, on_card
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explained import explain
+from psiphi.compiler.halves import Half, number_of_parameters, size_between
 from psiphi.errors import StateError
 from psiphi.escaping import c_string
 from psiphi.foreign.numbering import numbered
@@ -28,6 +29,7 @@ from psiphi.model.model import WORLD, Model
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.gufunc import gufunc
 from psiphi.runtime.host import FP, HOST, Host
+from psiphi.runtime.laid import made_of, room
 from psiphi.runtime.launching import few_states, launch, loaded
 from psiphi.runtime.lazy_arrays import in_blocks
 from psiphi.runtime.quickcall import on_the_host, quickcall
@@ -69,6 +71,7 @@ class Request:
 
 AXES = 24 if np.__version__.startswith("1.") else 56  # of all results of a function; NumPy has eight more for batches
 KEPT = 64  # functions from other processes that one holds on to
+MANY = 256  # states in a call, from which on what parameters alone make is worth code of its own
 _unpickled: dict[str, Function] = {}
 
 
@@ -84,6 +87,8 @@ class Source:
         self.kernels: dict[tuple[str, int, bool], Any] = {}  # by dtype and graphics card; whether for few states
         self._count: Count | None = None
         self.cost = 1000  # operations an element, once compiled: what a batch is worth in threads
+        # which of the inputs are free numbers of the robot, where code can be halved
+        self.own = None if isinstance(asked, Half) else number_of_parameters(self.inputs)
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -200,9 +205,32 @@ class Function:
             if any(map(is_lazy, values)):
                 return self._later(values, out, dtype)
         char = _char(values, dtype)
-        if char not in source.libraries:
-            self.prepare(char)
-        return run(self.ufunc, values, out, dtype=dtype, flops=source.cost)
+        function, values = (self, values) if source.own is None else self._going_on(values, source.own, char)
+        if char not in function.source.libraries:
+            function.prepare(char)
+        return run(function.ufunc, values, out, dtype=dtype, flops=function.source.cost)
+
+    def _going_on(self, values: Any, own: int, char: str) -> tuple[Function, Any]:
+        """For parameters that are kept: the half that goes on from what the other made of them, once; else this function."""
+        made = made_of(values[own])
+        if made is None or max(np.size(x) // max(1, arg.size) for x, arg in zip(values, self.inputs, strict=False)) < MANY:
+            return self, values
+        if self._halves is None:
+            return self, values
+        (early, late), key = self._halves, (self.number, char)
+        if key not in made:
+            lead, kind = values[own].shape[:-1], np.dtype(char)
+            made[key] = early.run((values[own],), (room(lead, early.outputs[0].size, kind),), kind)
+        return late, (*values[:own], made[key], *values[own + 1 :])
+
+    @cached_property
+    def _halves(self) -> tuple[Function, Function] | None:
+        """`halves.py`; how many numbers go from one to the other is in the cache, so that a warm process traces nothing."""
+        s = self.source
+        name = cache.key(s.key("d"), "halves")
+        size = int(cache.remember(name, lambda: str(size_between(s.asked)).encode()))
+        early, late = (Function(s.request, Half(s.asked, size, late), s.target) for late in (False, True))
+        return (early, late) if size else None
 
     def on_blocks(self, *values: np.ndarray, dtype: Any = None) -> Any:
         """The results for one block of Dask's."""
@@ -243,7 +271,7 @@ def _char(values: Any, dtype: Any) -> str:
     """The dtype of the loop that NumPy will take: float32 where all arrays are (or it is asked for), else float64."""
     if dtype is None:
         return "f" if all(getattr(value, "dtype", None) == np.float32 for value in values) else "d"
-    return "f" if dtype == np.float32 else "d"
+    return "f" if np.dtype(dtype) == np.float32 else "d"
 
 
 def _gufunc(source: Source) -> np.ufunc:

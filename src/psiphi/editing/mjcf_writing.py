@@ -16,7 +16,7 @@ import numpy as np
 from psiphi.editing.picking import unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
-from psiphi.model.model import IDENTITY, WORLD, Joint, Model, Pose
+from psiphi.model.model import IDENTITY, WORLD, Frame, Joint, Model, Pose
 from psiphi.model.places import from_quaternion
 from psiphi.spatial.rotations import quaternions
 from psiphi.wording import shown
@@ -46,7 +46,7 @@ PIECES = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
-LOOPS = {"weld": "weld", "ball": "connect"}
+LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
 SIZES = {"box": lambda s: [x / 2 for x in s], "sphere": list, "cylinder": lambda s: [s[0], s[1] / 2]}
 SIZES["capsule"] = SIZES["cylinder"]
 
@@ -153,6 +153,9 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
     for frame in robot.frames.values():
         if frame.body == k and frame.name in sites:
             yield tag(f"{indent}site", {"name": sites[frame.name], **_pose(frame.pose)})
+    for pin in (pin for pins in _pins(robot).values() for pin in pins):
+        if pin.frame.body == k:
+            yield tag(f"{indent}site", {"name": pin.name, **_pose(pin.frame.pose @ Pose(np.eye(3), pin.axis))})
     for shape in getattr(robot, "shapes", ()):
         frame = robot.frames.get(shape.link)
         if frame is not None and frame.body == k and shape.kind in SIZES:
@@ -163,12 +166,17 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
 
 
 def _equalities(robot: Any) -> Iterator[str]:
-    lines, sites = [], _sites(robot)
-    for loop in getattr(robot, "loops", ()):
-        if loop.kind not in LOOPS:
-            raise ModelError(f"the loop of {loop.first} and {loop.second} is a {loop.kind}", "MuJoCo has balls and welds")
+    lines, sites, pins = [], _sites(robot), _pins(robot)
+    for number, loop in enumerate(getattr(robot, "loops", ())):
+        what = f"the loop of {loop.first} and {loop.second}"
+        if loop.kind not in LOOPS or loop.friction is not None:
+            kind = f"a {loop.kind}{'' if loop.friction is None else ', one-sided'}"
+            raise ModelError(f"{what} is {kind}", "MuJoCo has balls, welds and, as two balls, hinges, and they hold both ways")
         ends = {"site1": sites[loop.first], "site2": sites[loop.second]}
         lines.append(tag(f"    {LOOPS[loop.kind]}", {**({"name": loop.name} if loop.name else {}), **ends}))
+        if number in pins:
+            a, b = pins[number]
+            lines.append(tag("    connect", {"site1": a.name, "site2": b.name}))
     for name, mimic in robot.mimics.items():
         words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
         lines.append(tag("    joint", words))
@@ -192,6 +200,26 @@ def _sites(robot: Model) -> dict[str, str]:
     ends = {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
     sites = {name: name for name in robot.frames if name not in own}
     return sites | {name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends}
+
+
+class Pin(NamedTuple):
+    """A second point of a hinge's axis, a metre from the first, on one of its ends."""
+
+    name: str
+    frame: Frame
+    axis: np.ndarray
+
+
+def _pins(robot: Any) -> dict[int, tuple[Pin, Pin]]:
+    """Of each loop that is a hinge, by its number: two points that stay together, and those of its frames, leave one axis."""
+    taken, found = {*robot.frames, *_sites(robot).values()}, {}
+    for number, loop in enumerate(getattr(robot, "loops", ())):
+        if loop.kind == "hinge":
+            axis = np.asarray((0.0, 0.0, 1.0) if loop.axis is None else loop.axis, dtype=float)
+            ends = ((robot.frames[end], unused(f"{end}_pin{number + 1}", taken)) for end in (loop.first, loop.second))
+            first, second = (Pin(name, frame, axis / np.linalg.norm(axis)) for frame, name in ends)
+            found[number] = first, second
+    return found
 
 
 def _keyframes(robot: Model) -> Iterator[str]:

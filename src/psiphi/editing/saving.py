@@ -21,6 +21,9 @@ def save(robot: Any, path: Any) -> None:
     writer = WRITERS.get(target.suffix.lower())
     if writer is None:
         raise ModelError(f"cannot save a robot as {shown(target.name)}", f"end the name in {' or '.join(WRITERS)}")
+    if robot.freed is not None:
+        cause = f"numbers of {robot.name} are inputs, and files have numbers"
+        raise ModelError(cause, "light.baked(parameters) is a robot with these numbers in it: save that")
     text = writer(spelled(robot), target)
     with replacing(target, ModelError) as part:
         part.write_text(text, encoding="utf-8")

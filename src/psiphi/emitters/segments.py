@@ -21,6 +21,7 @@ from psiphi.tape.tape import Tape, operands
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
 APART = "apart"  # the base of an input that is no part of the frame, and that no segment writes
 CUT = 1500  # nodes a segment,
+CUT_APART = 700  # of a tape that reads an input apart: there LLVM stores what it could read again,
 SHORT = 200  # and of a tape of more than LONG nodes: a compiler's own choice of what waits where loses to slots by then
 LONG = 15_000
 COPIES = 100  # stores of a segment that computes nothing: LLVM's time for stores side by side grows with their square
@@ -136,7 +137,7 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
         free += 3 * len(cells)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
     body = ordered(straight, body, [a for a in outputs if a not in given])
-    size = size or (CUT if len(body) <= LONG else SHORT)
+    size = size or (SHORT if len(body) > LONG else CUT if apart is None else CUT_APART)
     segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size, loops)
     return Pieces(layout, prologue, angles, base, segments, frame, places)
 

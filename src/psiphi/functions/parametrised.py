@@ -10,7 +10,6 @@ so random bodies are made from one that there is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,9 +28,9 @@ from psiphi.model.opening import spanning
 from psiphi.model.posing import place, pose
 from psiphi.model.skeleton import second_moments
 from psiphi.model.states import element, first
+from psiphi.runtime.laid import room
 from psiphi.wording import nearest, shown
 
-LINE = 64  # bytes that memory gives at a time
 LEAST = -1e-9  # of the mass: an eigenvalue of S that is rounding and no negative one
 
 
@@ -243,30 +242,8 @@ def _filled(freed: Freed, new: Mapping[FreeBlock, np.ndarray]) -> np.ndarray:
     lead = batch_axes(
         "", {f"{block.word} of {freed.nominal.bodies[block.index].name}": values.shape[:-1] for block, values in new.items()}
     )
-    out = _room(lead, freed.size)
+    out = room(lead, freed.size)
     out[...] = freed.values
     for block, values in new.items():
         out[..., block.own] = values
     return out
-
-
-def laid(parameters: np.ndarray) -> np.ndarray:
-    """The same numbers, laid as code reads them: a batch that will be used more than once is worth it."""
-    if parameters.ndim < 2 or parameters.strides[-2] == parameters.itemsize or parameters.dtype != float:
-        return parameters
-    out = _room(parameters.shape[:-1], parameters.shape[-1])
-    out[...] = parameters
-    return out
-
-
-def _room(lead: tuple[int, ...], size: int) -> np.ndarray:
-    """(*lead, size), as code reads it: of each number all elements side by side, from a line of memory on. From one number to
-    the next it is an odd count of lines: a multiple of many would send all of them to the same few places of the caches."""
-    if not lead:
-        return np.empty(size)
-    count = math.prod(lead)
-    lines = -(-count * 8 // LINE) | 1
-    memory = np.empty(size * lines * LINE + LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % LINE
-    rows = memory[start : start + size * lines * LINE].view(float).reshape(size, -1)
-    return np.moveaxis(rows[:, :count].reshape(size, *lead), 0, -1)

@@ -11,6 +11,7 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
     threads.py      big batches on all cores
     lazy_arrays.py  Dask arrays: calls on their blocks, made later, perhaps elsewhere
     cache.py        object code on disk
+    laid.py         numbers laid as code reads them, and arrays that stay as they are
     memory.py       how much memory is free
 
     cuda.py         graphics cards of NVIDIA, as a target; nvptx.py: LLVM's back end for them

@@ -116,6 +116,10 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
             vectors = guard.with_parameters(str(self.expression), inputs, (q, *vectors), parameters)[1:]
         if len(vectors) != len(inputs) - 1:  # its words are long: they are made where they are needed
             as_many(str(self.expression), (q, *vectors), (arg.name for arg in inputs))
+        if out is None and dtype is None:
+            result = self.function.at_once(q, *vectors)
+            if result is not None:
+                return result
         if any(map(is_foreign, (q, *vectors))):
             return guard.entered(self.compiled, (q, *vectors), out, dtype)
         values = guard.plain(self.model, "function", inputs, (q, *vectors))
@@ -130,11 +134,12 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
         return _delivered(result, given, dtype or np.result_type(np.float32, *arrays))
 
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
-        compiled = self.compiled
         try:
-            return compiled.run(values, out, dtype)
+            result = self.function.run(values, out, dtype)
+            self.function.quicken(values)
+            return result
         except (ValueError, TypeError, NotImplementedError) as error:
-            guard.retell(self.model, "function", compiled.source, values, out, dtype, error)
+            guard.retell(self.model, "function", self.function.source, values, out, dtype, error)
 
     def explain(self) -> str:
         """How the expression became sweeps: the derivation, the loops, what they cost."""

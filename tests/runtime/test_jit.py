@@ -8,10 +8,13 @@ import json
 import math
 import os
 import threading
+from copy import copy
 from functools import partial
 
+import numpy as np
 import pytest
 
+import psiphi as pp
 from children import exit_code, in_threads, python
 from psiphi.errors import Error
 from psiphi.runtime import jit
@@ -273,3 +276,15 @@ print(json.dumps([light, value]))
         done = python("-c", code, str(tmp_path / "square.o"))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout) == [True, 9.0]
+
+
+def test_effort_changes_no_bit(monkeypatch):
+    monkeypatch.setenv("PSIPHI_CACHE", "off")
+    robot = pp.load("panda", base="free")
+    q, v, tau = robot.random(seed=0, size=9), np.ones((9, robot.nv)), np.zeros((9, robot.nv))
+    found = []
+    for effort in (0, 1, 2, 3):
+        monkeypatch.setattr(jit, "EFFORT", effort)
+        f = copy(robot.function("forward_dynamics").vjp("q", "v"))
+        found.append(np.concatenate([x.ravel() for part in (f(q, v, tau, v), f(q[0], v[0], tau[0], v[0])) for x in part]))
+    assert all(np.array_equal(found[0], x) for x in found[1:])

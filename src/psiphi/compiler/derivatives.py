@@ -36,7 +36,6 @@ from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, last_outputs
 from psiphi.tape.differentiate import copied, pull, push
-from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, Scalar, Tape
 
 Arguments = tuple[Argument, ...]
@@ -179,8 +178,8 @@ class Derivative(Ready):
         program, last = Program(self.kind, inputs, outputs, ()), [node for *_, node in stores]
         if not isinstance(traced, JoinedTape):
             return Straight(program, work.tape, stores, tree=traced.tree)
-        inside = [i for i in work.tape.live(last) if work.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-        return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
+        riding = riders(work.tape, work.tape.computed(last), last)
+        return JoinedTape(program, work.tape, stores, frozenset(riding.values()))
 
 
 def written(asked: Any) -> Any:

@@ -88,22 +88,18 @@ def least(dynamics: Circuit, algebra: Algebra) -> Circuit:
     nv, width = closure.model.nv, 6 * len(closure.frames)
 
     def shortest(places: StagePlaces) -> StagePlaces:
-        J, c = places.get("J", []), places["c"]
-        columns = [[J[r * nv + k] for r in range(width)] for k in range(nv)]
-        sensed = [c.sense(column, [float(i == k) for i in range(nv)]) for k, column in enumerate(columns)]
-        rows = small.transpose(sensed)  # Jc
-        X = [0.0] * width**2
+        J, rows, X = places.get("J", []), places["Jc"], [0.0] * width**2
         X[:: width + 1] = [dot(J[r * nv : (r + 1) * nv], J[r * nv : (r + 1) * nv]) for r in range(width)]
         gram = [[dot(x, y) for y in rows] for x in rows]
-        L, d_inv, on = loose.factor(gram, [loose.DUST * x for x in c.reach({"X": X})])
+        L, d_inv, on = loose.factor(gram, [loose.DUST * x for x in places["c"].reach({"X": X})])
         T = [small.solve((L, d_inv), row) for row in gram]
         across = small.transpose(T)
         normal = [[dot(x, y) + (1.0 - on[i] if i == j else 0.0) for j, y in enumerate(across)] for i, x in enumerate(across)]
         shares = small.solve(small.factor(normal), small.apply(across, places["lam"]))
         return {"forces": _filled(places, algebra, small.apply(T, shares))}
 
-    more: dict[str, CircuitStage] = {"motions": algebra.motion} if closure.frames else {}
-    return replace(dynamics, name=f"{dynamics.name} least", stages={**dynamics.stages, **more, "least": shortest})
+    stages = {**dynamics.stages, **motion_rows(algebra), "least": shortest}
+    return replace(dynamics, name=f"{dynamics.name} least", stages=stages)
 
 
 def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Circuit:

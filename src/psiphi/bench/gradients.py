@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import Deviation, states
 from psiphi.bench.interpreted import evaluated
 from psiphi.bench.peers import Pin
@@ -71,7 +71,7 @@ def _pinocchio(peer: Pin, call: str, names: tuple[str, ...], *state: np.ndarray)
 
 
 def _calls(function: str, name: str, base: str, count: int) -> tuple[Callable, Callable, int]:
-    file = robots.urdf(name)
+    file = example_robots.urdf(name)
     robot = pp.load(file, base=base)
     peer = Pin.from_urdf(file, base, robot)
     call, last = CALLS[function]

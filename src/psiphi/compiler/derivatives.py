@@ -332,7 +332,7 @@ class Work:
             leaves = self._leaves(self.numbers[name], self.program.inputs[self.numbers[name]].size)
             own = [bar.get(leaf.index, 0.0) for leaf in leaves]
             if name == "q" and not self.flat:
-                own = [_dot(self.model.manifold.rate(self.q, unit), own) for unit in self._units("q")]
+                own = self.model.manifold.slope(self.q, np.array(own, dtype=object)).tolist()
             found.append(own)
         return found
 
@@ -370,13 +370,6 @@ class Work:
                 found |= {(row, k): x for row, x in enumerate(changes, first)}
             seen += len(self._units(name))
         return [[found[at] if (at := (row, k)) in found else found[k, row] for row in range(seen) for k in range(seen)]]
-
-
-def _dot(x: Any, y: Any) -> Any:
-    total: Any = 0.0
-    for a, b in zip(x, y, strict=True):
-        total = total + a * b
-    return total
 
 
 def _flat(row: list[Any], size: int) -> list[Any]:

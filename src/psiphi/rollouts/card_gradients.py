@@ -261,7 +261,7 @@ class TangentStep:
         m = self.machine.manifold
         rules = {
             "rate": lambda q, x: {"rate": m.rate(q, x)},
-            "slope": lambda q, x: {"slope": [(m.rate(q, unit) * x).sum() for unit in np.eye(m.nv)]},
+            "slope": lambda q, x: {"slope": m.slope(q, x)},
             "turn": lambda q, x, slope, moved: {"turn": tangent_turn(m, q, x, slope, moved)},
         }
         sizes = {"q": m.nq, "x": m.nv if self.wanted == "rate" else m.nq}

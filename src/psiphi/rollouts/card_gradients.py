@@ -23,7 +23,8 @@ from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.on_cards import CardPlace, CardRunner
 from psiphi.rollouts.parts import trace
-from psiphi.runtime.launching import SIZE, one_kind, views_of
+from psiphi.runtime.dlpack import SIZE
+from psiphi.runtime.launching import one_kind, views_of
 from psiphi.sweeps.program import Argument
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together

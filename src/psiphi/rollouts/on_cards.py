@@ -31,7 +31,8 @@ from psiphi.rollouts.runner import KEPT, ROOMS
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.device_arrays import library_of
-from psiphi.runtime.launching import SIZE, batch_of, loaded, one_kind, room, send, views_of
+from psiphi.runtime.dlpack import SIZE
+from psiphi.runtime.launching import batch_of, loaded, one_kind, room, send, views_of
 from psiphi.spatial.choices import less, worst
 from psiphi.sweeps.program import PARAMETERS, Argument
 

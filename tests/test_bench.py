@@ -9,7 +9,7 @@ import pytest
 
 import psiphi as pp
 from children import python
-from psiphi.bench import fresh, large, main, report, robots, rows
+from psiphi.bench import example_robots, fresh, main, report, rows
 from psiphi.bench.agreement import FUNCTIONS, errors, interpreted, two_frames
 from psiphi.bench.peers import Mj, Pin, lazy
 from psiphi.bench.row import Demand, Measured, Size
@@ -134,7 +134,7 @@ def test_a_wrong_answer_is_noticed():
 
 
 def test_frames_to_compare():
-    assert two_frames(pp.load(robots.urdf("quadrotor_base"))), "a robot without joints has frames on the world"
+    assert two_frames(pp.load(example_robots.urdf("quadrotor_base"))), "a robot without joints has frames on the world"
     assert len(two_frames(pp.robots.chain(1))) == 1
     assert len(two_frames(pp.robots.chain(4))) == 2
 
@@ -154,13 +154,6 @@ def test_a_first_call_and_a_second():
     assert first["total"] >= first["load"] + first["call"] and 1e7 < first["memory"] < 1e9
     with pytest.raises(RuntimeError, match="NameError"):
         fresh.first_call("no_such_name")
-
-
-def test_a_chain_as_urdf_is_the_same_chain(rng):
-    chain = pp.robots.chain(7)
-    read = pp.load(large.urdf_text(chain))
-    q, v, tau = (rng.standard_normal((5, 7)) for _ in range(3))
-    np.testing.assert_allclose(read.forward_dynamics(q, v, tau), chain.forward_dynamics(q, v, tau), rtol=1e-9)
 
 
 @pytest.mark.parametrize("peer", [Pin, Mj])

@@ -10,7 +10,7 @@ import pytest
 import psiphi as pp
 from oracles import reference
 from psiphi import robots
-from psiphi.bench import robots as examples
+from psiphi.bench import example_robots as examples
 from psiphi.bench.agreement import FUNCTIONS, errors, interpreted
 from psiphi.model.model import Model
 from psiphi.model.shapes import SIZES

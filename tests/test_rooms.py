@@ -137,7 +137,7 @@ def _upstream(room: str, target: str) -> str:
 
 
 SHARED = {"__init__", "__main__"}
-ALIKE = {"demo", "simulate", "checks", "report", "robots", "rows", "study", "tables"}  # a command or bench, and what it calls
+ALIKE = {"demo", "simulate", "study"}  # a command, and what it calls
 
 
 def test_no_file_name_has_two_meanings():

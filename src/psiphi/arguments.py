@@ -114,11 +114,12 @@ def real(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarr
     return array.astype(float, copy=False)
 
 
-def finite(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarray:
-    """`value` as finite float64 (..., *shape), or a StateError."""
+def finite(name: str, value: Any, shape: tuple[int, ...], remedy: str, most: float = np.finfo(float).max) -> np.ndarray:
+    """`value` as finite float64 (..., *shape), of a size up to `most`, or a StateError."""
     array = real(name, value, shape, remedy)
-    if not np.isfinite(array).all():
-        raise StateError(f"{name} holds numbers that are not finite", "look at where they came from")
+    if not (np.abs(array) <= most).all():
+        beyond = f", or beyond {most:g}" if most < np.finfo(float).max else ""
+        raise StateError(f"{name} holds numbers that are not finite{beyond}", "look at where they came from")
     return array
 
 
@@ -191,6 +192,16 @@ def several(name: str, value: Any, remedy: str = "") -> list:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
         raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
     return list(value)
+
+
+def names(what: str, value: Any, of: str = "names", remedy: str = "") -> list[str]:
+    """One name, or several, or a StateError."""
+    remedy = remedy or f'give {what}="name", or a list of names'
+    each = [value] if isinstance(value, str) else several(what, value, remedy)
+    for name in each:
+        if not isinstance(name, str):
+            raise StateError(f"{what} holds {shown(name)}, expected {of}", remedy)
+    return each
 
 
 def generator(rng: Any) -> np.random.Generator:

@@ -148,3 +148,15 @@ def test_torques_of_the_motors_alone():
     tau = lambda t, q, v: -v[6:] + 0.1  # noqa: E731
     fast, slow = (pp.simulate(robot, q, v, tau, duration=0.02, compiled=way) for way in (True, False))
     assert motors > 0 and np.abs(fast.q - slow.q).max() < 1e-10 and np.abs(fast.tau - slow.tau).max() < 1e-10
+
+
+def test_a_motion_says_why_its_steps_ran_in_python():
+    robot = pp.load("pelican")
+
+    def switching(t, q, v):
+        return -q if q[0] > 0.0 else q
+
+    motion = pp.simulate(robot, np.ones(2), tau=switching, duration=0.01)
+    assert "in Python: the torque is switching, a function of Python" in motion.summary()
+    for other in ({"tau": switching, "compiled": False}, {"tau": pp.GravityCompensation(robot)}, {}):  # as asked; or no matter
+        assert "in Python" not in pp.simulate(robot, np.ones(2), duration=0.01, **other).info

@@ -370,7 +370,7 @@ rpy = [0.0, 1.5707963, 0.0]
     )
     assert pp.scenes.load(tmp_path / "file.toml").system.nv == 3
     for old, new, words in (
-        (f'"{link}"', '"elbov"', "no such link"),
+        (f'"{link}"', '"elbov"', "no link"),
         ('"aluminium"', '"cheese"', "cheese"),
         ("modes = 1", 'modes = 1\nfile = "beam.npz"', "stands beside file"),
         ("length = 0.8", "", "length.*is missing"),

@@ -9,7 +9,7 @@ import pytest
 import psiphi as pp
 import zoo
 from psiphi import interop
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.peers import Pin
 from psiphi.functions import differentiable
 from psiphi.functions.robot import Robot
@@ -24,7 +24,7 @@ def close(got, want, tolerance, what=""):
 
 @pytest.mark.parametrize(("name", "base"), BESIDE)
 def test_dynamics_beside_pinocchio(name, base):
-    file = robots.urdf(name)
+    file = example_robots.urdf(name)
     robot = pp.load(file, base=base)
     peer = Pin.from_urdf(file, base, robot)
     model, layout = peer.peer, interop.pinocchio(robot, peer.peer)
@@ -131,7 +131,7 @@ def test_wrenches_ride_on_the_composites(axes, base, kinds):
 
 def test_wrenches_beside_pinocchio():
     """Constant in the axes of the link that they act on, as Pinocchio's are."""
-    file = robots.urdf("ur5_robot")
+    file = example_robots.urdf("ur5_robot")
     robot = pp.load(file, base="free")
     model = Pin.from_urdf(file, "free", robot).peer
     layout, data, rng = interop.pinocchio(robot, model), model.createData(), np.random.default_rng(3)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, compiled, condition, errors, interpreted, relative, states
 from psiphi.bench.gradients import deviations
 from psiphi.bench.peers import Pin
 
-ROBOTS = list(robots.loadable())
+ROBOTS = list(example_robots.loadable())
 DYNAMICS = [row for row in FUNCTIONS if row.name in ("forward_dynamics", "inverse_dynamics") and not row.where]
 ILL_CONDITIONED = ("icub",)  # robots with states in which rounding alone exceeds 1e-10: light links between aligned axes
 COMPILED = [("ur5_robot", "free"), ("panda", "fixed"), ("solo12", "free"), ("kinova", "fixed"), ("tiago_dual", "fixed")]
@@ -53,7 +53,7 @@ def test_dynamics_compiled(file, base, robot):
 @pytest.mark.parametrize(("name", "base"), COMPILED)
 def test_every_function_compiled(name, base):
     """tiago_dual has 101 joints: its sweeps are loops, its matrices made of columns."""
-    file = robots.urdf(name)
+    file = example_robots.urdf(name)
     agree(file, base, pp.load(file, base=base), compiled)
 
 
@@ -76,7 +76,7 @@ def test_factors_have_their_form(file, base, robot):
 @pytest.mark.parametrize(("name", "base"), SLOPED)
 def test_derivatives_of_dynamics(name, base):
     """d FD/d(q, v, tau) and d ID/d(q, v, a) of a few; `psiphi bench --only agreement-slopes` has all of up to 64 bodies."""
-    file = robots.urdf(name)
+    file = example_robots.urdf(name)
     robot = pp.load(file, base=base)
     for error in deviations(robot, Pin.from_urdf(file, base, robot), 3):
         assert error.raw <= 1e-9, error.label
@@ -85,7 +85,7 @@ def test_derivatives_of_dynamics(name, base):
 @pytest.mark.parametrize("base", ["fixed", "free"])
 def test_ill_conditioned_states_are_hard_for_everyone(base):
     """Where iCub needs the allowance, two algorithms of Pinocchio's own differ by more than 1e-10, too."""
-    file = robots.urdf("icub")
+    file = example_robots.urdf("icub")
     robot = pp.load(file, base=base)
     peer, state = Pin.from_urdf(file, base, robot), states(robot, 100)
     q, v, tau = state["q"], state["v"], state["tau"]
@@ -101,7 +101,7 @@ def test_ill_conditioned_states_are_hard_for_everyone(base):
 @pytest.mark.parametrize("name", ["bluevolta", "quadrotor_base", "iris_simple"])
 def test_robots_without_joints(name):
     """Bolted down, nothing of them moves: no centre of mass, where Pinocchio answers NaN."""
-    robot = pp.load(robots.urdf(name))
+    robot = pp.load(example_robots.urdf(name))
     assert robot.nv == 0
     with pytest.raises(pp.SingularError, match="no moving body"):
         robot.center_of_mass(np.zeros(0))

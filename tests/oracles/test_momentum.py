@@ -6,12 +6,12 @@ from hypothesis import given
 
 import psiphi as pp
 import zoo
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import TOLERANCE, compiled, interpreted, relative
 from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import pinocchio as pin
 
-ROBOTS = [row for row in robots.loadable() if row[2].nv]
+ROBOTS = [row for row in example_robots.loadable() if row[2].nv]
 COMPILED = [("ur5_robot", "free"), ("panda", "fixed"), ("solo12", "free"), ("tiago_dual", "fixed")]  # the last: 101 joints
 
 
@@ -49,7 +49,7 @@ def test_example_robots(file, base, robot):
 
 @pytest.mark.parametrize(("name", "base"), COMPILED)
 def test_example_robots_compiled(name, base):
-    file = robots.urdf(name)
+    file = example_robots.urdf(name)
     robot = pp.load(file, base=base)
     agree(robot, Pin.from_urdf(file, base, robot), 20, compiled)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 import psiphi as pp
 import zoo
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import FUNCTIONS, compiled, errors, interpreted
 from psiphi.bench.peers import Mj, Unsupported
 from psiphi.functions.robot import Robot
@@ -37,12 +37,12 @@ def agree(robot: Robot, call, functions=FUNCTIONS, size: int = 10) -> None:
 
 @pytest.mark.parametrize(("name", "base"), ROBOTS)
 def test_robots(name, base):
-    agree(pp.load(robots.urdf(name), base=base), interpreted)
+    agree(pp.load(example_robots.urdf(name), base=base), interpreted)
 
 
 @pytest.mark.parametrize(("name", "base"), ROBOTS[:7])
 def test_robots_compiled(name, base):
-    agree(pp.load(robots.urdf(name), base=base), compiled, DYNAMICS)
+    agree(pp.load(example_robots.urdf(name), base=base), compiled, DYNAMICS)
 
 
 @given(model=zoo.trees(kinds=zoo.MUJOCO_KINDS, armature=False))
@@ -67,11 +67,11 @@ def test_what_mujoco_cannot_hold():
     with pytest.raises(Unsupported, match="rotors"):
         Mj(zoo.chain("sled", ["planar"], 1, armature=True))
     with pytest.raises(Unsupported, match="inertia"):
-        Mj(pp.load(robots.urdf("human")))
+        Mj(pp.load(example_robots.urdf("human")))
 
 
 def test_a_link_may_be_called_world():
     """UR arms with a free base have a link of that name, which MuJoCo keeps for itself."""
-    robot = pp.load(robots.urdf("ur5_robot"), base="free")
+    robot = pp.load(example_robots.urdf("ur5_robot"), base="free")
     assert "world" in {body.name for body in robot.bodies}
     assert np.isfinite(Mj(robot).mass_matrix(robot.neutral())).all()

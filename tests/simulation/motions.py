@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.motion import two_arms
 
 
 @cache
 def ur5() -> pp.Robot:
-    return pp.load(robots.urdf("UR5"))
+    return pp.load(example_robots.urdf("UR5"))
 
 
 @cache

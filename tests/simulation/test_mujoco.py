@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.motion import MUJOCO_ROBOTS, beside_mujoco
 
 
@@ -21,7 +21,7 @@ def test_euler_is_mujocos_euler():
 
 def test_the_comparison_notices():
     """Half a step of difference is seen."""
-    robot = pp.load(robots.urdf("UR5"))
+    robot = pp.load(example_robots.urdf("UR5"))
     q, v = robot.random(seed=0), np.ones(6)
     one, other = (pp.simulate(robot, q, v, duration=1.0, dt=dt).final for dt in (1e-3, 2e-3))
     assert np.abs(one.q - other.q).max() > 1e-13

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import Deviation, states
 from psiphi.bench.interpreted import evaluated
 from psiphi.bench.peers import Pin
@@ -81,7 +81,7 @@ class _Beside:
     """The same matrices by both: of a batch, of some of its states one after the other, and of one."""
 
     def __init__(self, function: str, name: str, base: str):
-        file, (call, last) = robots.urdf(name), CALLS[function]
+        file, (call, last) = example_robots.urdf(name), CALLS[function]
         robot = pp.load(file, base=base)
         self.peer, given = Pin.from_urdf(file, base, robot), states(robot, BATCH)
         batch = given["q"], given["v"], given[last]

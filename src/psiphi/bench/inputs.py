@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import states
 from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import pinocchio
@@ -43,7 +43,7 @@ def regressors(size: Size) -> Iterator[Measured]:
     """tau = Y pi: batches of Y, written over the last ones, beside Pinocchio's, state by state from Python."""
     pp.set_threads(1)
     for name in BASES if not size.quick else ("UR5",):
-        file = robots.urdf(name)
+        file = example_robots.urdf(name)
         robot = pp.load(file, base=BASES[name])
         peer, given = Pin.from_urdf(file, BASES[name], robot), states(robot, REGRESSORS)
         q, v, a = given["q"], given["v"], given["a"]
@@ -67,7 +67,7 @@ def _each(call: Callable[..., object], rows: list[tuple]) -> None:
 def _times(name: str, word: str, size: Size) -> tuple[Any, list[float]]:
     """The robot with these numbers free, and seconds a call: with numbers given anew, given once, and with constant ones."""
     pp.set_threads(1)
-    robot = pp.load(robots.urdf(name), base=BASES[name])
+    robot = pp.load(example_robots.urdf(name), base=BASES[name])
     light, given = robot.free(word), states(robot, BATCH)
     q, v, tau, out = given["q"], given["v"], given["tau"], np.empty((BATCH, robot.nv))
     p = light.randomised(BATCH, seed=0)

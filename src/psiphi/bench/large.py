@@ -14,7 +14,6 @@ from psiphi.bench import fresh
 from psiphi.bench.agreement import states
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.bench.timing import best
-from psiphi.model.model import Model
 
 BATCH, LINKS = 1024, 10_000
 EQUAL = {True: "equal links", False: "unequal links"}
@@ -67,36 +66,5 @@ def _ten_thousand(size: Size) -> dict[str, dict[str, float]]:
         return runs
     with tempfile.TemporaryDirectory() as folder, fresh.empty_cache():
         file = Path(folder) / "chain.urdf"
-        file.write_text(urdf_text(pp.robots.chain(LINKS)), encoding="utf-8")
+        pp.robots.chain(LINKS).save(file)
         return runs | {"from a URDF file": fresh.first_call(f"pp.load({str(file)!r})")}
-
-
-def urdf_text(model: Model) -> str:
-    """A chain of revolute joints as URDF.
-
-    >>> pp.load(urdf_text(pp.robots.chain(2))).nv
-    2
-    """
-    return "\n".join([f'<robot name="{model.name}"><link name="base"/>', *_elements(model), "</robot>"])
-
-
-def _elements(model: Model) -> Iterator[str]:
-    for body, joint in zip(model.bodies, model.joints, strict=True):
-        parent = "base" if joint.parent < 0 else model.bodies[joint.parent].name
-        R, I = joint.pose.rotation, body.inertia
-        rpy = (float(np.arctan2(R[2, 1], R[2, 2])), float(-np.arcsin(R[2, 0])), float(np.arctan2(R[1, 0], R[0, 0])))
-        tensor = " ".join(f'{name}="{float(I[i, j])!r}"' for name, i, j in TENSOR)
-        yield (
-            f'<link name="{body.name}"><inertial><origin xyz="{_numbers(body.com)}"/><mass value="{body.mass!r}"/>'
-            f"<inertia {tensor}/></inertial></link>"
-        )
-        place = f'<origin xyz="{_numbers(joint.pose.translation)}" rpy="{_numbers(rpy)}"/><axis xyz="{_numbers(joint.axis)}"/>'
-        ends = f'<parent link="{parent}"/><child link="{body.name}"/>'
-        yield f'<joint name="{joint.name}" type="continuous">{ends}{place}</joint>'
-
-
-TENSOR = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
-
-
-def _numbers(values) -> str:
-    return " ".join(repr(float(x)) for x in values)

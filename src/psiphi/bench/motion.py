@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import states
 from psiphi.bench.peers import Mj
 from psiphi.bench.peers.lazy import Lazy, mujoco
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.functions.robot import Robot
-from psiphi.spatial.rotations import rotation_matrices
 
 BATCH, STEPS, DT = 4096, 1000, 1e-3
 MUJOCO_ROBOTS = (("UR5", "fixed"), ("Panda", "fixed"), ("ANYmal", "free"), ("solo12", "free"), ("G1", "free"))
@@ -27,7 +26,7 @@ mujoco_rollout: Any = Lazy("mujoco.rollout")
 def rollouts(size: Size) -> Iterator[Measured]:
     """A batch of motions under torques that change every step, RK4, one core: the best of several passes of each."""
     pp.set_threads(1)
-    robot = pp.load(robots.urdf("UR5"))
+    robot = pp.load(example_robots.urdf("UR5"))
     state = states(robot, BATCH)
     q, v, tau = state["q"], state["v"], np.random.default_rng(1).standard_normal((BATCH, STEPS, robot.nv))
     out = np.zeros((BATCH, STEPS + 1, robot.nq)), np.zeros((BATCH, STEPS + 1, robot.nv))
@@ -66,7 +65,7 @@ def energy_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
     """max |E - E(0)| / largest kinetic energy of an undamped UR5 from random states, 10 s."""
 
     def measure(size: Size) -> Iterator[Measured]:
-        robot = pp.load(robots.urdf("UR5"))
+        robot = pp.load(example_robots.urdf("UR5"))
         state = states(robot, (2 if size.quick else 10) if adaptive else 10 * size.states)
         options: dict[str, Any] = dict(TIGHT) if adaptive else dict(dt=DT, every=10)
         drift = pp.simulate(robot, state["q"], state["v"], duration=10.0, **options).drift
@@ -77,7 +76,7 @@ def energy_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
 
 def order(size: Size) -> Iterator[Measured]:
     """log2 of the ratio of errors at halved steps, each the distance to the motion at half the step."""
-    trees = {"UR5": pp.load(robots.urdf("UR5")), "ANYmal, free": pp.load(robots.urdf("ANYmal"), base="free")}
+    trees = {"UR5": pp.load(example_robots.urdf("UR5")), "ANYmal, free": pp.load(example_robots.urdf("ANYmal"), base="free")}
     trees["balls and free bodies"] = pp.robots.random_tree(5, seed=1, kinds=("spherical", "free"))
     for name, robot in trees.items():
         for method in ("rk4", "lie"):
@@ -113,7 +112,7 @@ def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
             tau = np.concatenate([np.zeros((10_000, 6)), wave], axis=1)
         options: dict[str, Any] = dict(TIGHT) if adaptive else dict(dt=DT, every=10)
         motion = pp.simulate(robot, q, v, tau, duration=10.0, **options)
-        p = momentum(robot, motion.q, motion.v)
+        p = robot.momentum(motion.q, motion.v)
         yield Measured("two arms on a free hull", float(np.abs(p - p[0]).max() / np.abs(p[0]).max()))
 
     return measure
@@ -136,14 +135,6 @@ def two_arms() -> Robot:
     return b.build()
 
 
-def momentum(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """[angular about the world's origin; linear] of a robot on a free base: the base's rows of M v, in world axes."""
-    base = robot.function("mass_product").ufunc(q, v)[..., :6]
-    R = rotation_matrices(q[..., 3:7])
-    angular, linear = (np.einsum("...ij,...j->...i", R, part) for part in (base[..., :3], base[..., 3:]))
-    return np.concatenate([angular + np.cross(q[..., :3], linear), linear], axis=-1)
-
-
 def same_motion(size: Size) -> Iterator[Measured]:
     """The state after a second of a thousand RK4 steps, beside MuJoCo's, contacts off."""
     for name, base in MUJOCO_ROBOTS[:2] if size.quick else MUJOCO_ROBOTS:
@@ -152,7 +143,7 @@ def same_motion(size: Size) -> Iterator[Measured]:
 
 def beside_mujoco(name: str, base: str, method: str = "rk4", integrator: Any = None) -> float:
     """max |ours - theirs| / max(1, |theirs|) of q (on the manifold) and v after one second."""
-    robot = pp.load(robots.urdf(name), base=base)
+    robot = pp.load(example_robots.urdf(name), base=base)
     peer, rng = Mj(robot), np.random.default_rng(0)
     q, v = robot.random(rng), 0.3 * rng.standard_normal(robot.nv)
     model = _with_steps(peer.peer, mujoco.mjtIntegrator.mjINT_RK4 if integrator is None else integrator)

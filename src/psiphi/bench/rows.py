@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.bench import checks, closed, counts, diagonal, gradients, inputs, large, motion, speed, starts
+from psiphi.bench import closed, correctness, counts, diagonal, gradients, inputs, large, motion, speed, starts
 from psiphi.bench.row import Demand
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
@@ -42,12 +42,12 @@ ROWS = (  # what takes minutes stands last
     Demand("closed-residual", "constraints over 10 s at 1 kHz", 1e-9, "", closed.residual),
     Demand("import", "import psiphi", 0.3, "s", starts.imports),
     Demand("help", "psiphi --help", 0.3, "s", starts.command_line),
-    Demand("agreement", "every function beside Pinocchio's", 1e-10, "", checks.with_pinocchio),
-    Demand("agreement-slopes", "d FD, d ID beside Pinocchio's", 1e-9, "", checks.slopes_with_pinocchio),
-    Demand("agreement-mujoco", "every function beside MuJoCo's", 1e-8, "", checks.with_mujoco),
-    Demand("trees", "random trees beside Pinocchio", 1e-10, "", checks.trees_with_pinocchio),
-    Demand("trees-mujoco", "random trees beside MuJoCo", 1e-8, "", checks.trees_with_mujoco),
-    Demand("urdf", "URDF files read right or refused", 77, "files", checks.urdf_files, at_least=True),
+    Demand("agreement", "every function beside Pinocchio's", 1e-10, "", correctness.with_pinocchio),
+    Demand("agreement-slopes", "d FD, d ID beside Pinocchio's", 1e-9, "", correctness.slopes_with_pinocchio),
+    Demand("agreement-mujoco", "every function beside MuJoCo's", 1e-8, "", correctness.with_mujoco),
+    Demand("trees", "random trees beside Pinocchio", 1e-10, "", correctness.trees_with_pinocchio),
+    Demand("trees-mujoco", "random trees beside MuJoCo", 1e-8, "", correctness.trees_with_mujoco),
+    Demand("urdf", "URDF files read right or refused", 77, "files", correctness.urdf_files, at_least=True),
     Demand("rollout", "rollouts of RK4, 4096 x 1000 steps", 15, "x", motion.rollouts, at_least=True),
     Demand("energy", "energy drift in 10 s, RK4 at 1 kHz", 1e-7, "", motion.energy_drift(adaptive=False)),
     Demand("energy-adaptive", "energy drift in 10 s, adaptive", 1e-10, "", motion.energy_drift(adaptive=True)),

@@ -10,7 +10,7 @@ from hashlib import sha256
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import states
 from psiphi.bench.peers import Mj, Pin
 from psiphi.bench.peers.lazy import mujoco, pinocchio
@@ -28,7 +28,7 @@ def batch(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], 
     def measure(size: Size) -> Iterator[Measured]:
         pp.set_threads(1)
         for name in names:
-            file = robots.urdf(name)
+            file = example_robots.urdf(name)
             robot = pp.load(file, base=base)
             state = states(robot, BATCH)
             ours, theirs = best(*_batch_calls(function, robot, Pin.from_urdf(file, base, robot), state), seconds=size.seconds)
@@ -49,7 +49,7 @@ def _batch_calls(function: str, robot: Robot, peer: Pin, state: dict) -> tuple[C
 
 def one_call(size: Size) -> Iterator[Measured]:
     """One forward dynamics of a UR5 from Python, arrays in, array out."""
-    file = robots.urdf("UR5")
+    file = example_robots.urdf("UR5")
     robot = pp.load(file)
     peer = Pin.from_urdf(file, "fixed", robot)
     state = {name: rows[0] for name, rows in states(robot, 1).items()}
@@ -65,7 +65,7 @@ def one_call(size: Size) -> Iterator[Measured]:
 
 def one_call_mujoco(size: Size) -> Iterator[Measured]:
     """The same in MuJoCo, constraints off: the state is already in its data."""
-    robot = pp.load(robots.urdf("UR5"))
+    robot = pp.load(example_robots.urdf("UR5"))
     peer, state = Mj(robot), {name: rows[0] for name, rows in states(robot, 1).items()}
     peer.data.qpos[:], peer.data.qvel[:], peer.data.qfrc_applied[:] = state["q"], state["v"], state["tau"]
     ours, theirs = best(
@@ -82,7 +82,7 @@ FEET = ("LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT")
 def operational_space(size: Size) -> Iterator[Measured]:
     """J M^-1 J* of a quadruped's four feet in a batch, against the fastest of Pinocchio's ways, one state a call."""
     pp.set_threads(1)
-    file = robots.urdf("ANYmal")
+    file = example_robots.urdf("ANYmal")
     robot = pp.load(file, base="free")
     s = robot.operators
     f = pp.function(s.J(*FEET) @ s.mass.inv @ s.J(*FEET).T)
@@ -123,7 +123,7 @@ def _with_inverse(peer: Pin, q: np.ndarray) -> Callable:
 def two_threads(size: Size) -> Iterator[Measured]:
     """One batch on one thread and on two, in turns; beside it, what two threads that only hash gain meanwhile."""
     for name in ("UR5", "Panda"):
-        robot = pp.load(robots.urdf(name))
+        robot = pp.load(example_robots.urdf(name))
         state = states(robot, BIG_BATCH)
         call = partial(robot.forward_dynamics, state["q"], state["v"], state["tau"], out=np.empty_like(state["v"]))
         alone, together, one, two = np.min(list(_rounds(call, size)), axis=0).tolist()

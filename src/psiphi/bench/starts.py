@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from psiphi.bench import fresh, robots
+from psiphi.bench import example_robots, fresh
 from psiphi.bench.row import Measured, Size
 
 
@@ -30,7 +30,7 @@ def warm_start(size: Size) -> Iterator[Measured]:
 
 
 def _load(name: str, base: str) -> str:
-    return f"pp.load({str(robots.urdf(name))!r}, base={base!r})"
+    return f"pp.load({str(example_robots.urdf(name))!r}, base={base!r})"
 
 
 def _least(name: str, runs: list[dict[str, float]]) -> Measured:

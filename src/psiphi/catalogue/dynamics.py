@@ -99,26 +99,28 @@ def _fd4(s: Operators, loaded, _) -> Results:
     return {"a": nu - s.K.T @ alpha, "link_accelerations": alpha}
 
 
-def _kalman(s: Operators, loaded, _) -> Results:
-    """S2 Result 8.1, with S2's biases: eta (5.6) and xi (4.4), derivatives in body axes, gravity and loads among the forces."""
-    eta, xi = s.a_local, loaded(s.b_local)
-    z_minus = s.psi @ (s.K @ tau + s.E_phi @ s.P_plus @ eta + xi)  # (8.2), (8.3), (8.7) in one recursion
-    innovations = tau - s.H @ z_minus  # (8.6)
+def filtered(s: Operators, y: Expression, xi: Expression, eta: Expression) -> Results:
+    """A Kalman filter inward and its smoother outward, of the outputs y, inputs xi and coinputs eta: S2 (8.2)-(8.13)."""
+    z_minus = s.psi @ (s.K @ y + s.E_phi @ s.P_plus @ eta + xi)  # (8.2), (8.3), (8.7) in one recursion
+    innovations = y - s.H @ z_minus  # (8.6)
     residuals = s.D.inv @ innovations  # (8.8)
     lambda_minus = s.psi.T @ (s.H.T @ residuals + s.tau_bar.T @ eta)  # (8.10), (8.11), (8.13)
-    lambda_plus = s.E_phi.T @ lambda_minus  # (8.11)
     return {
-        "a": residuals - s.K.T @ lambda_minus - s.G.T @ eta,  # (8.12)
         "z_minus": z_minus,
         "z_plus": z_minus + s.G @ innovations + s.P_plus @ eta,  # (8.7)
         "innovations": innovations,
         "residuals": residuals,
         "lambda_minus": lambda_minus,
-        "lambda_plus": lambda_plus,
-        "forces": z_minus + s.P @ lambda_minus,  # (8.1)
-        "eta": eta,
-        "xi": xi,
+        "lambda_plus": s.E_phi.T @ lambda_minus,  # (8.11)
     }
+
+
+def _kalman(s: Operators, loaded, _) -> Results:
+    """S2 Result 8.1, with S2's biases: eta (5.6) and xi (4.4), derivatives in body axes, gravity and loads among the forces."""
+    eta, xi = s.a_local, loaded(s.b_local)
+    found = filtered(s, tau, xi, eta)
+    a = found["residuals"] - s.K.T @ found["lambda_minus"] - s.G.T @ eta  # (8.12)
+    return {"a": a, **found, "forces": found["z_minus"] + s.P @ found["lambda_minus"], "eta": eta, "xi": xi}  # (8.1)
 
 
 def _kalman_gains(s: Operators, *_) -> Results:

@@ -16,7 +16,8 @@ from typing import Any
 from psiphi.catalogue.tree_sums import TreeSumOf
 from psiphi.compiler.equations import with_parameters
 from psiphi.framing.framing import Tree
-from psiphi.model.model import WORLD, Model
+from psiphi.model.model import Model
+from psiphi.model.skeleton import way_to
 from psiphi.spatial.policies import sure_factor
 from psiphi.spatial.small import flat, product, solve, transpose
 from psiphi.sweeps.program import Argument, Program, ProgramStage
@@ -28,13 +29,8 @@ def moving(model: Model, frames: tuple[str, ...]) -> list[int]:
     """The coordinates of v that may move one of the frames."""
     if model.embedding is not None:
         return list(range(model.nv))
-    found: set[int] = set()
-    for name in frames:
-        body = model.frame(name).body
-        while body != WORLD:
-            found |= set(range(model.nv)[model.joints[body].v_slice])
-            body = model.parent[body]
-    return sorted(found)
+    carriers = {k for name in frames for k in way_to(model.parent, model.frame(name).body)}
+    return sorted({i for k in carriers for i in model.joints[k].coordinates})
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from psiphi.cli.robots import ROBOT, base_argument, load
+from psiphi.cli.robots_by_name import ROBOT, base_argument, load
 from psiphi.cli.text import nearest, sentence, table
 from psiphi.errors import Error
 
@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a row of counts for each function, or the tables of the literature with psiphi beside them."""
     if args.robot is None:
-        from psiphi.counting.report import report
+        from psiphi.counting.printed_tables import report
 
         if args.frame or args.base:
             raise Error("--frame and --base belong to a robot, and none is given", "psiphi count ROBOT --frame NAME")

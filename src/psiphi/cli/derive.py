@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from psiphi.cli.robots import ROBOT, base_argument, load
+from psiphi.cli.robots_by_name import ROBOT, base_argument, load
 
 EXAMPLES = """\
 examples:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from psiphi.cli.robots import load, robot_argument
+from psiphi.cli.robots_by_name import load, robot_argument
 from psiphi.cli.simulate import writable
 from psiphi.cli.text import nearest
 from psiphi.errors import Error

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from psiphi.cli.advice import advice
-from psiphi.cli.robots import load, robot_argument
+from psiphi.cli.robots_by_name import load, robot_argument
 from psiphi.cli.text import sentence, table, wrapped
 from psiphi.errors import Error
 from psiphi.wording import counted

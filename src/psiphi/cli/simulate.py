@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from psiphi.cli.robots import base_argument, load_case
+from psiphi.cli.robots_by_name import base_argument, load_case
 from psiphi.errors import Error
 
 LAWS = ("none", "hold", "pd", "computed")

@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from psiphi.cli.robots import base_argument, is_scene, load, load_case
+from psiphi.cli.robots_by_name import base_argument, is_scene, load, load_case
 from psiphi.cli.simulate import writable
 
 EXAMPLES = """\

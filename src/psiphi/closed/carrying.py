@@ -31,13 +31,14 @@ from psiphi.closed import loose
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.constraints import Closure, Constraint
 from psiphi.closed.coupling import Algebra, Coupling
-from psiphi.closed.driving import NEAREST_PLACES, nearest, torques_of
+from psiphi.closed.driving import NEAREST_PLACES, at_motors, carried, nearest, torques_of
 from psiphi.closed.relative import Meeting
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.solving import HUB_PLACES, coupling
 from psiphi.closed.wiring import Among, Circuit, CircuitStage, StagePlaces, StageRule, arguments
 from psiphi.errors import Error, SingularError, StateError
 from psiphi.model.model import WORLD, Joint
+from psiphi.model.skeleton import way_to
 from psiphi.operators import vector
 from psiphi.spatial import small
 from psiphi.spatial.choices import less
@@ -93,11 +94,8 @@ class Holding:
 
     def _path(self, body: int) -> set[int]:
         """The velocity coordinates between the world and a body."""
-        model, out = self.closure.model, set()
-        while body != WORLD:
-            out |= set(rows(model.joints[body].v_slice))
-            body = model.parent[body]
-        return out
+        model = self.closure.model
+        return {i for k in way_to(model.parent, body) for i in rows(model.joints[k].v_slice)}
 
     @property
     def frames(self) -> list[int]:
@@ -144,7 +142,7 @@ def carrying(algebra: Algebra, holding: Holding, method: str = "free") -> Circui
     stages["inverse"] = inverse
     if not holding.adrift:
         stages["share"] = _share(holding, list(holding.idle))
-    stages["torque"] = _torque(holding)
+    stages["torque"] = lambda places: {"tau": at_motors(places["Jc"], places["T"], places["lam"], holding.idle)}
     named = HUB_PLACES | NEAREST_PLACES | {("arms", "u"): "pushed", ("arms", "a"): "da"}
     named |= {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     outputs = Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())
@@ -199,26 +197,11 @@ def _share(holding: Holding, idle: list[int]) -> StageRule:
         for i, x in zip(holding.own, places["w"], strict=True):
             T[i] = T[i] - x
         wanted = _multipliers(c.meetings, places["wanted"]) + [0.0] * len(holding.closure.follows)
-        columns = [[row[i] for row in Jc] for i in idle]
-        weighed = [_weighed(c.meetings, holding.roles, column, places["weights"]) for column in columns]
-        gram = _felt([[dot(x, y) for y in weighed] for x in columns])
-        missing = [T[i] - dot(column, wanted) for i, column in zip(idle, columns, strict=True)]
-        shares, strain = loose.solve(gram, missing)
-        lam = [x + dot([column[r] for column in weighed], shares) for r, x in enumerate(wanted)]
+        weigh = lambda column: _weighed(c.meetings, holding.roles, column, places["weights"])  # noqa: E731
+        lam, strain = carried(Jc, T, idle, lambda gram, missing: loose.solve(_felt(gram), missing), weigh, wanted)
         return {"lam": lam, "strain": [places.get("strain", [0.0])[0] + strain]}
 
     return share
-
-
-def _torque(holding: Holding) -> StageRule:
-    """T - Jc* lam at the motors."""
-
-    def torque(places: StagePlaces) -> StagePlaces:
-        Jc, lam = places["Jc"], places["lam"]
-        motors = [x - dot([row[i] for row in Jc], lam) for i, x in enumerate(places["T"])]
-        return {"tau": [0.0 if i in holding.idle else x for i, x in enumerate(motors)]}
-
-    return torque
 
 
 def _felt(gram: list) -> list:

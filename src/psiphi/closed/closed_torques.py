@@ -18,7 +18,7 @@ from psiphi.closed import sharing
 from psiphi.closed.circuits import motion_rows
 from psiphi.closed.closed_call import ClosedCall, Steps, TracedCall
 from psiphi.closed.coupling import Algebra
-from psiphi.closed.driving import torques_of
+from psiphi.closed.driving import at_motors, carried, torques_of
 from psiphi.closed.implicit import a
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.wiring import Circuit, StagePlaces, arguments
@@ -47,21 +47,22 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False
             good = 1.0 - sharing.opens(left, kept, [x - y for x, y in zip(left, kept, strict=True)])
             sound = good / good  # 1, or 0 / 0
             T = [x * sound for x in T]
-        if not idle:  # nothing need be carried
-            return {"tau": list(T)}
-        columns = [[row[i] for row in Jc] for i in range(nv)]
-        own = [columns[i] for i in idle]
-        A = [[dot(x, y) for y in own] for x in own]
-        factors = small.factor(A)
-        good = less(small.strain(A, factors[1]), STRAIN)
-        weights = small.solve(factors, [T[i] * (good / good) for i in idle])
-        sound = sound * (good / good)
-        lam = [dot([column[r] for column in own], weights) for r in range(len(Jc))]
-        return {"tau": [sound - 1.0 if i in idle else T[i] - dot(columns[i], lam) for i in range(nv)]}
+        lam, held = carried(Jc, T, idle, _regular)
+        tau = at_motors(Jc, T, lam, idle)
+        for i in idle:
+            tau[i] = sound * held - 1.0
+        return {"tau": tau}
 
     stages = {"T": torques_of(algebra, a), **motion_rows(algebra), "share": share}
     outputs, name = (Argument("tau", (nv,), "v"),), f"closed torques {idle}{', judged' * judged}"
     return Circuit(name, "T - Jc* Jp (Jp* Jp)^-1 T_p", arguments(algebra, "q", "v", "a"), outputs, algebra, stages, {})
+
+
+def _regular(A: list, b: list) -> tuple[list, Any]:
+    """x with A x = b, and 1; NaN both where A has no inverse."""
+    factors = small.factor(A)
+    good = less(small.strain(A, factors[1]), STRAIN)
+    return small.solve(factors, [x * (good / good) for x in b]), good / good
 
 
 class ClosedTorques(TracedCall):

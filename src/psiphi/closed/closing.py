@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import positive
+from psiphi.arguments import names, positive
 from psiphi.closed import saddle
-from psiphi.closed.reading import names
 from psiphi.closed.singular import CLOSE, STRAIN, direction, element, least_norm
 from psiphi.errors import StateError
 from psiphi.spatial.choices import stays

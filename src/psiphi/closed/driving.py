@@ -17,6 +17,7 @@ matrices, by `loose` factors; where these are no use the strain is large.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from psiphi.closed import loose
@@ -110,21 +111,31 @@ def _drifting(idle: list[int]) -> StageRule:
 
 def _sharing(idle: list[int]) -> StageRule:
     def share(places: StagePlaces) -> StagePlaces:
-        tau, strain = _shared(places["Jc"], places["T"], idle)
-        return {"tau": tau, "strain": [places.get("strain", [0.0])[0] + strain]}
+        Jc, T = places["Jc"], places["T"]
+        lam, strain = carried(Jc, T, idle)
+        return {"tau": at_motors(Jc, T, lam, idle), "strain": [places.get("strain", [0.0])[0] + strain]}
 
     return share
 
 
-def _shared(J: list, torque: list, idle: list[int]) -> tuple[list, Any]:
-    """The torque without what contacts carry for coordinates that have no motor, and the strain of sharing it."""
+def carried(
+    Jc: list, T: list, idle: Sequence[int], solve: Callable = loose.solve, weigh: Callable = list, wanted: list | None = None
+) -> tuple[list, Any]:
+    """lambda = f + S Jp (Jp* S Jp)^+ (T_p - Jp* f), and the strain of that solve: what contacts carry for the coordinates
+    `idle`, which have no motor; S (`weigh`) says how they share it, f is what is `wanted` of them besides."""
+    f = [0.0] * len(Jc) if wanted is None else wanted
     if not idle:
-        return torque, 0.0
-    columns = [[row[i] for row in J] for i in idle]
-    shares, strain = loose.solve([[dot(x, y) for y in columns] for x in columns], [torque[i] for i in idle])
-    carried = [dot([column[r] for column in columns], shares) for r in range(len(J))]
-    tau = [x - dot([row[i] for row in J], carried) for i, x in enumerate(torque)]
-    return [0.0 if i in idle else x for i, x in enumerate(tau)], strain
+        return f, 0.0
+    columns = [[row[i] for row in Jc] for i in idle]
+    weighed = [weigh(column) for column in columns]
+    missing = [T[i] - dot(column, f) for i, column in zip(idle, columns, strict=True)]
+    shares, strain = solve([[dot(x, y) for y in weighed] for x in columns], missing)
+    return [x + dot([column[r] for column in weighed], shares) for r, x in enumerate(f)], strain
+
+
+def at_motors(Jc: list, T: list, lam: list, idle: Sequence[int]) -> list:
+    """T - Jc* lambda where there is a motor, else zero."""
+    return [0.0 if i in idle else x - dot([row[i] for row in Jc], lam) for i, x in enumerate(T)]
 
 
 def _name(verb: str, idle: list[int]) -> str:

@@ -31,6 +31,7 @@ import numpy as np
 from psiphi.closed.constraints import Closure
 from psiphi.model.freed import nominal
 from psiphi.model.model import WORLD, Body
+from psiphi.model.skeleton import shared_way, way_to
 
 THIN = 1e-12  # of its largest moment of inertia: one below is none
 
@@ -89,22 +90,7 @@ def _touched(closure: Closure) -> list[set[int]]:
 
 def _trunk(parents: Sequence[int], touched: Sequence[int]) -> frozenset[int]:
     """The bodies of one tree from the world to where the ways to the bodies touched part; none where they do not."""
-    ways = [_way(parents, k) for k in set(touched)]
-    shared = []
-    for step in zip(*ways, strict=False):
-        if len(set(step)) > 1:
-            break
-        shared.append(step[0])
-    return frozenset(shared if len(ways) > 1 else ())
-
-
-def _way(parents: Sequence[int], body: int) -> list[int]:
-    """From the world to a body."""
-    way = []
-    while body != WORLD:
-        way.append(body)
-        body = parents[body]
-    return way[::-1]
+    return frozenset(shared_way(parents, set(touched)) if len(set(touched)) > 1 else ())
 
 
 def _around(closure: Closure, hub: int, bodies: frozenset[int], trunk: frozenset[int], rows: list[set[int]]) -> Hub:
@@ -146,7 +132,7 @@ def _movers(closure: Closure, out: frozenset[int], rows: set[int]) -> set[int]:
     for c, own in zip(closure.constraints, closure.slices, strict=False):
         if own.start in rows:
             moved |= {model.frame(name).body for name in (c.first, c.second)} - {WORLD}
-    path = {step for k in moved for step in _way(model.parent, k)} - out
+    path = {step for k in moved for step in way_to(model.parent, k)} - out
     together = () if model.embedding is None else model.embedding.clusters
     path = path.union(*(cluster.bodies for cluster in together if path & set(cluster.bodies)))
     found = {i for k in path for i in model.joints[k].coordinates}

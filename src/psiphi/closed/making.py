@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from psiphi.arguments import flag
+from psiphi.arguments import names as names_of
 from psiphi.closed import grips, reading
 from psiphi.closed.constraints import Follow
 from psiphi.closed.reading import Contact, Loop
@@ -134,7 +135,7 @@ def _arm(i: int, arm) -> tuple[Model, Any, tuple[str, ...]]:
     if not isinstance(arm, Sequence) or len(arm) != 3 or not isinstance(arm[0], Model):
         raise StateError(f"arms[{i}] is {shown(arm)}, expected (robot, base pose, frame)", "None as a base pose is the origin")
     model, base, frames = arm
-    hands = reading.names(f"the frame of arms[{i}]", frames)
+    hands = names_of(f"the frame of arms[{i}]", frames)
     if not hands:
         raise StateError(f"arms[{i}] names no frame", 'name the hand that holds the object: (robot, pose, "tool")')
     return model, base, tuple(model.frame(hand).name for hand in hands)

@@ -64,15 +64,6 @@ def several(what: str, values) -> list:
     return arguments.several(what, values)
 
 
-def names(what: str, values) -> tuple[str, ...]:
-    """One name, or several."""
-    each = (values,) if isinstance(values, str) else tuple(several(what, values))
-    for name in each:
-        if not isinstance(name, str):
-            raise StateError(f"{what} holds {shown(name)}, expected names", f'give {what}="name", or a list of names')
-    return each
-
-
 def called(what: str, value) -> str:
     """One name."""
     if not isinstance(value, str):

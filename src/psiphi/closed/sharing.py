@@ -18,15 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, is_foreign, read, real
-from psiphi.closed.reading import names
+from psiphi.arguments import flag, is_foreign, names, read, real
 from psiphi.closed.saddle import NO_ROW
 from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
-from psiphi.spatial.choices import less, most
+from psiphi.spatial.choices import less, worst
 from psiphi.spatial.entries import entries, largest
-from psiphi.spatial.screws import root
 from psiphi.wording import shown
 
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
@@ -214,14 +212,7 @@ def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndar
 
 def opens(left: list, kept: list, bias: list) -> Any:
     """1 where rows left = kept + bias are not zero, else 0: on numbers, arrays and tapes."""
-    return less(UNMET * (1.0 + _worst(kept) + _worst(bias)), _worst(left))
-
-
-def _worst(row: list) -> Any:
-    found: Any = 0.0
-    for x in row:
-        found = most(root(x * x), found)
-    return found
+    return less(UNMET * (1.0 + worst(kept) + worst(bias)), worst(left))
 
 
 def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check: bool) -> np.ndarray:

@@ -36,7 +36,6 @@ from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, last_outputs
 from psiphi.tape.differentiate import copied, pull, push
-from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, Scalar, Tape
 
 Arguments = tuple[Argument, ...]
@@ -179,8 +178,8 @@ class Derivative(Ready):
         program, last = Program(self.kind, inputs, outputs, ()), [node for *_, node in stores]
         if not isinstance(traced, JoinedTape):
             return Straight(program, work.tape, stores, tree=traced.tree)
-        inside = [i for i in work.tape.live(last) if work.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-        return JoinedTape(program, work.tape, stores, frozenset(riders(work.tape, inside, last).values()))
+        riding = riders(work.tape, work.tape.computed(last), last)
+        return JoinedTape(program, work.tape, stores, frozenset(riding.values()))
 
 
 def written(asked: Any) -> Any:
@@ -333,7 +332,7 @@ class Work:
             leaves = self._leaves(self.numbers[name], self.program.inputs[self.numbers[name]].size)
             own = [bar.get(leaf.index, 0.0) for leaf in leaves]
             if name == "q" and not self.flat:
-                own = [_dot(self.model.manifold.rate(self.q, unit), own) for unit in self._units("q")]
+                own = self.model.manifold.slope(self.q, np.array(own, dtype=object)).tolist()
             found.append(own)
         return found
 
@@ -371,13 +370,6 @@ class Work:
                 found |= {(row, k): x for row, x in enumerate(changes, first)}
             seen += len(self._units(name))
         return [[found[at] if (at := (row, k)) in found else found[k, row] for row in range(seen) for k in range(seen)]]
-
-
-def _dot(x: Any, y: Any) -> Any:
-    total: Any = 0.0
-    for a, b in zip(x, y, strict=True):
-        total = total + a * b
-    return total
 
 
 def _flat(row: list[Any], size: int) -> list[Any]:

@@ -23,7 +23,7 @@ from psiphi.compiler.explained import explain
 from psiphi.compiler.halves import Half, number_of_parameters, size_between
 from psiphi.errors import StateError
 from psiphi.escaping import c_string
-from psiphi.foreign.numbering import numbered
+from psiphi.foreign.numbering import FUNCTIONS, NUMBERS
 from psiphi.framing.framing import Tree
 from psiphi.model.model import WORLD, Model
 from psiphi.runtime import cache, cuda
@@ -181,7 +181,8 @@ class Function:
     def __init__(self, request: Request, asked: Any, target: Host = HOST):
         self.source = Source(request, asked, target)
         self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
-        self.number = numbered(self)
+        self.number = next(NUMBERS)
+        FUNCTIONS[self.number] = self
 
     def __copy__(self) -> Function:
         """A copy has a number of its own."""

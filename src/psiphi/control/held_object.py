@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import finite, real
 from psiphi.closed.carrying import HAND, Holding, held
 from psiphi.closed.system import System
 from psiphi.control.controllers import asked, gains
@@ -157,26 +157,19 @@ class ObjectAim:
             raise StateError(cause, "give one to three")
         place, *rates = parts
         words = "the target's velocity", "the target's acceleration"
-        more = [_finite(name, x, (6,), "[w; v]: six numbers") for name, x in zip(words, rates, strict=False)]
-        wrench = _finite("the measured wrench", measured, (6,), "give [moment; force]: six numbers")
+        more = [finite(name, x, (6,), "[w; v]: six numbers") for name, x in zip(words, rates, strict=False)]
+        wrench = finite("the measured wrench", measured, (6,), "give [moment; force]: six numbers")
         count = len(self.inward)
-        wanted = _finite("forces", forces, (count, 6), f"give {count} wrenches [moment; force], one a contact") + self.inward
+        wanted = finite("forces", forces, (count, 6), f"give {count} wrenches [moment; force], one a contact") + self.inward
         flat = wanted.reshape(*wanted.shape[:-2], 6 * count)
         return (_place(place), *more, *(np.zeros(6) for _ in range(2 - len(more))), wrench, flat)
 
 
 def _place(pose: Any) -> np.ndarray:
     """A pose as position and quaternion."""
-    T = _finite("the target", pose, (4, 4), "give a pose (4, 4), like robot.frame_pose(q, frame)")
+    T = finite("the target", pose, (4, 4), "give a pose (4, 4), like robot.frame_pose(q, frame)")
     check_target(T)
     return np.concatenate([T[..., :3, 3], quaternions(T[..., :3, :3])], axis=-1)
-
-
-def _finite(name: str, given: Any, shape: tuple[int, ...], remedy: str) -> np.ndarray:
-    array = real(name, given, shape, remedy)
-    if not np.isfinite(array).all():
-        raise StateError(f"{name} {'hold' if name == 'forces' else 'holds'} numbers that are not finite", remedy)
-    return array
 
 
 def _form(kp: Any, kd: Any, stiffness: Any, damping: Any, inertia: Any, measured: Any) -> tuple[str, dict[str, np.ndarray]]:
@@ -250,7 +243,7 @@ def _inward(holding: Holding, squeeze: Any) -> np.ndarray:
 
 
 def _posture(system: Any, posture: Any) -> np.ndarray:
-    kept = _finite("posture", posture, (system.nq,), f"give {system.nq} numbers")
+    kept = finite("posture", posture, (system.nq,), f"give {system.nq} numbers")
     robot: Model = system.robot
     check_quaternions(robot, "posture", kept)
     return kept

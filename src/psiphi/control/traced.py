@@ -42,14 +42,12 @@ class TracedRule:
 
     def __call__(self, m: Any, q: Any, v: Any, t: Any) -> Values:
         given = [entries(np.asarray(x)) for x in (q, v, t)]
-        nodes = [node for *_, node in self.code.stores]
-        return {"tau": stacked(evaluate(self.code.tape, nodes, lambda place, i: given[int(place)][i]))}
+        return {"tau": stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[int(place)][i]))}
 
     @property
     def is_timed(self) -> bool:
         """Whether t matters."""
-        nodes = self.code.tape.live(node for *_, node in self.code.stores)
-        return any(self.code.tape.nodes[i][:2] == (Op.LEAF, "2") for i in nodes)
+        return any(self.code.tape.nodes[i][:2] == (Op.LEAF, "2") for i in self.code.live)
 
 
 class Traced(Controller):

@@ -9,7 +9,6 @@ Read `editable.py` first (the verbs, as a robot has them), then
     cutting.py         a subtree alone, or a robot without some of it
     attaching.py       bodies, tools and robots, welded or on a joint
     changing.py        frames, gravity, base, inertia, postures
-    springing.py       springs, elastic joints
     flexing.py         links that bend
     rebuilding.py      the changed description as a robot again
     joint_vectors.py   limits, damping, ... of all joints as vectors; names and places of coordinates

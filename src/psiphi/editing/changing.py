@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from psiphi.editing.cutting import carried
-from psiphi.editing.picking import ordered_joints, spot, taken, unused
+from psiphi.editing.picking import known_link, ordered_joints, spot, taken, unused
 from psiphi.errors import ModelError, StateError
 from psiphi.model import values
 from psiphi.model.builder import Builder
@@ -16,7 +16,7 @@ from psiphi.model.places import UPRIGHT, compose
 from psiphi.model.posing import place, pose
 from psiphi.model.records import FrameRecord, JointRecord
 from psiphi.model.tree import free_joint
-from psiphi.wording import nearest, shown
+from psiphi.wording import shown
 
 
 def with_frame(builder: Builder, name: Any, frame: Any, at: Any) -> None:
@@ -30,10 +30,7 @@ def with_frame(builder: Builder, name: Any, frame: Any, at: Any) -> None:
 
 def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, inertia: Any) -> None:
     """Another mass, centre of mass or inertia of one link by itself; what is not given stays."""
-    if not isinstance(link, str) or link not in builder.links:
-        remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
-        raise StateError(f"no link {shown(link)} on {builder.name}", remedy)
-    fail = builder._fail_at("link", link)
+    fail = builder._fail_at("link", known_link(builder, link))
     if body is not None:
         if not isinstance(body, Body) or not (mass is com is inertia is None):
             raise StateError(f"body is {shown(body)}", "give a pp.Body, or mass=, com= and inertia=")

@@ -11,8 +11,9 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from psiphi.arguments import Numbers
-from psiphi.editing import attaching, changing, cutting, flexing, locking, saving, springing
+from psiphi.editing import attaching, changing, cutting, flexing, locking, saving
 from psiphi.editing.joint_vectors import Listed
+from psiphi.editing.picking import matching
 from psiphi.editing.rebuilding import ALONE, More, grounded, rebuilt
 from psiphi.editing.srdf import read_postures
 from psiphi.errors import ModelError
@@ -193,7 +194,8 @@ class Editable(Listed):
         array([ 0.,  0.,  0., 20., 20., 20.])
         """
         builder = Builder(spanning(self))
-        springing.with_spring(self, builder, joints, stiffness, rest, spring)
+        for name in matching("joints", joints, self.joint_names, self.name):
+            builder.spring(name, stiffness, rest, spring)
         return self._built(builder)
 
     def with_elastic(
@@ -216,7 +218,8 @@ class Editable(Listed):
         (('elbow_joint', 'elbow_joint_spring'), array([1., 0.]), array([   0., 2000.]))
         """
         builder = Builder(spanning(self))
-        springing.with_elastic(self, builder, joints, stiffness, rotor, ratio, damping, spring)
+        for name in matching("joints", joints, self.joint_names, self.name):
+            builder.elastic(name, stiffness, rotor, ratio, damping, spring)
         return self._built(builder)
 
     def with_flexible(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from psiphi.arguments import flag
+from psiphi.editing.picking import known_link
 from psiphi.errors import StateError
 from psiphi.model.bending import LUMPS, BendingBody
 from psiphi.model.builder import Builder
@@ -22,9 +23,7 @@ def with_flexible(
     model: Model, builder: Builder, link: Any, body: Any, xyz: Any, rpy: Any, keep: Any, hang: Mapping[str, str] | None
 ) -> None:
     """The link's mass as a body that bends, and what is on the link moved to the body's nodes."""
-    if not isinstance(link, str) or link not in builder.links:
-        remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
-        raise StateError(f"link is {shown(link)}, and there is no such link on {model.name}", remedy)
+    known_link(builder, link)
     joints = [joint.name for joint in builder.joints.values() if joint.parent == link]
     frames = [frame.name for frame in builder.frames.values() if frame.link == link]
     builder.flexible(link, body, xyz, rpy)

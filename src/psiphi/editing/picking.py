@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from psiphi.arguments import several
+from psiphi.arguments import names
 from psiphi.errors import StateError
 from psiphi.model.builder import Builder
 from psiphi.model.places import HERE, Place
@@ -14,13 +14,12 @@ from psiphi.model.records import JointRecord
 from psiphi.wording import nearest, shown
 
 
-def names(what: str, given: Any) -> list[str]:
-    """One name or pattern, or several."""
-    each = [given] if isinstance(given, str) else several(what, given, f'give {what}="name", or a list of names')
-    for name in each:
-        if not isinstance(name, str):
-            raise StateError(f"{what} holds {shown(name)}, expected names", 'give names, or patterns like "arm_*"')
-    return each
+def known_link(builder: Builder, link: Any) -> str:
+    """The name of a link that is there."""
+    if not isinstance(link, str) or link not in builder.links:
+        remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
+        raise StateError(f"no link {shown(link)} on {builder.name}", remedy)
+    return link
 
 
 def matching(what: str, given: Any, known: Iterable[str], on: str) -> list[str]:

@@ -6,7 +6,7 @@ Loops that were embedded are embedded again (`embedding/origin.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,18 +31,26 @@ class More:
     @property
     def loops(self) -> list[Any]:
         """Between its renamed frames."""
-        own = getattr(self.guest, "loops", ())
-        return [replace(loop, first=self.named(loop.first), second=self.named(loop.second)) for loop in own]
+        return renamed_loops(getattr(self.guest, "loops", ()), self.named)
 
     @property
     def gears(self) -> list[Any]:
         """Between its renamed joints."""
-        renamed = lambda gear: {self.named(name): ratio for name, ratio in gear.leaders.items()}  # noqa: E731
-        own = getattr(self.guest, "gears", ())
-        return [replace(gear, joint=self.named(gear.joint), leaders=renamed(gear)) for gear in own]
+        return renamed_gears(getattr(self.guest, "gears", ()), self.named)
 
 
 ALONE = More()
+
+
+def renamed_loops(loops: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
+    """Loops between frames that have other names now."""
+    return [replace(loop, first=named(loop.first), second=named(loop.second)) for loop in loops]
+
+
+def renamed_gears(gears: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
+    """Gears between joints that have other names now."""
+    leaders = ({named(name): ratio for name, ratio in gear.leaders.items()} for gear in gears)
+    return [replace(gear, joint=named(gear.joint), leaders=own) for gear, own in zip(gears, leaders, strict=True)]
 
 
 def grounded(robot: Any, builder: Builder, name: str, link: str, seat: Place) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, flag, frozen, real, several
+from psiphi.arguments import check_robot, flag, frozen, names, real, several
 from psiphi.closed import reading
 from psiphi.closed.constraints import Constraint
 from psiphi.embedding.gathering_bodies import Gathered, gather, order
@@ -77,9 +77,9 @@ def embed(
         for joint in robot.joints:
             whole[heavier.joint(joint.name).q_slice] = start[joint.q_slice]
         robot, start, gears = heavier, whole, [*gears, *more]
-    names = reading.names("free", free)
+    freely = tuple(names("free", free))
     gears = [checked(robot, i, g) for i, g in enumerate(gears)]
-    found = _Embedded(robot, ties, gears, names, start).robot()
+    found = _Embedded(robot, ties, gears, freely, start).robot()
     assert found.embedding is not None
     inside = {k for cluster in found.embedding.clusters for k in cluster.bodies}
     whole = (j.name for j in found.joints if j.index in inside and 0 < j.row.nv == j.v_slice.stop - j.v_slice.start)

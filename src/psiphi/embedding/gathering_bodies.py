@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from psiphi.model.model import WORLD
+from psiphi.model.skeleton import shared_way, way_to
 
 
 @dataclass
@@ -23,58 +24,38 @@ class Gathered:
     gears: list[int] = field(default_factory=list)
 
 
-class Ancestry:
-    """Paths in a tree, `parent[k] < k`."""
+def _common(parent: Sequence[int], bodies: Iterable[int]) -> int:
+    """The nearest body on the ways to all of these, or the world."""
+    return [WORLD, *shared_way(parent, bodies)][-1]
 
-    def __init__(self, parent: Sequence[int]):
-        self.parent = parent
 
-    def path(self, body: int) -> list[int]:
-        """From the world to the body, the world not among them."""
-        found = []
-        while body != WORLD:
-            found.append(body)
-            body = self.parent[body]
-        return found[::-1]
-
-    def common(self, bodies: Iterable[int]) -> int:
-        """The nearest body on all paths, or the world."""
-        ways = [self.path(body) for body in bodies]
-        shared = WORLD
-        for step in zip(*ways, strict=False):
-            if len(set(step)) > 1:
-                break
-            shared = step[0]
-        return shared
-
-    def below(self, top: int, bodies: Iterable[int]) -> set[int]:
-        """The bodies on the paths from `top` to these, `top` not among them."""
-        above = set(self.path(top)) if top != WORLD else set()
-        return {k for body in bodies for k in self.path(body)} - above
+def _below(parent: Sequence[int], top: int, bodies: Iterable[int]) -> set[int]:
+    """The bodies on the ways from `top` to these, `top` not among them."""
+    return {k for body in bodies for k in way_to(parent, body)} - set(way_to(parent, top))
 
 
 def gather(parent: Sequence[int], ties: Sequence[tuple[int, int]], gears: Sequence[Sequence[int]]) -> list[Gathered]:
     """`ties` are pairs of bodies (the world among them), `gears` the bodies of joints that are geared together."""
-    tree, sets = Ancestry(parent), []
+    sets = []
     for i, pair in enumerate(ties):
-        top = WORLD if WORLD in pair else tree.common(pair)
-        sets.append(Gathered(tree.below(top, [k for k in pair if k != WORLD]), top, ties=[i]))
+        top = WORLD if WORLD in pair else _common(parent, pair)
+        sets.append(Gathered(_below(parent, top, [k for k in pair if k != WORLD]), top, ties=[i]))
     for i, bodies in enumerate(gears):
-        top = _above(tree, bodies)
-        sets.append(Gathered(tree.below(top, bodies), top, gears=[i]))
+        top = _above(parent, bodies)
+        sets.append(Gathered(_below(parent, top, bodies), top, gears=[i]))
     while (meeting := _meeting(sets)) is not None:
         one, two = meeting
         together = one.bodies | two.bodies
-        top = _above(tree, together)
-        united = Gathered(tree.below(top, together), top, [*one.ties, *two.ties], [*one.gears, *two.gears])
+        top = _above(parent, together)
+        united = Gathered(_below(parent, top, together), top, [*one.ties, *two.ties], [*one.gears, *two.gears])
         sets = [s for s in sets if s is not one and s is not two] + [united]
     return sets
 
 
-def _above(tree: Ancestry, bodies: Iterable[int]) -> int:
+def _above(parent: Sequence[int], bodies: Iterable[int]) -> int:
     """The nearest common ancestor of the bodies' parents."""
-    parents = {tree.parent[k] for k in bodies}
-    return WORLD if WORLD in parents else tree.common(parents)
+    parents = {parent[k] for k in bodies}
+    return WORLD if WORLD in parents else _common(parent, parents)
 
 
 def _meeting(sets: list[Gathered]) -> tuple[Gathered, Gathered] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.editing.rebuilding import lost_loop
+from psiphi.editing.rebuilding import lost_loop, renamed_gears, renamed_loops
 from psiphi.embedding.gears import Gear
 from psiphi.errors import ModelError, StateError
 from psiphi.functions.robot import Robot
@@ -31,12 +31,8 @@ class Origin:
 
     def renamed(self, named: Callable[[str], str]) -> Origin:
         """Of the robot with other names."""
-        loops = tuple(replace(loop, first=named(loop.first), second=named(loop.second)) for loop in self.loops)
-        gears = tuple(
-            replace(gear, joint=named(gear.joint), leaders={named(name): ratio for name, ratio in gear.leaders.items()})
-            for gear in self.gears
-        )
-        return replace(self, loops=loops, gears=gears, free=tuple(map(named, self.free)))
+        loops, gears = renamed_loops(self.loops, named), renamed_gears(self.gears, named)
+        return replace(self, loops=tuple(loops), gears=tuple(gears), free=tuple(map(named, self.free)))
 
     def united(self, other: Origin | None) -> Origin:
         """Of two robots that become one."""

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from psiphi.emitters.c_columns import Columns, ColumnsCode
-from psiphi.emitters.c_lines import REAL, Dialect, alive
+from psiphi.emitters.c_lines import REAL, Dialect, alive, tape_lines
 from psiphi.emitters.c_loops import CutCode, LoopedCode, framed_function
 from psiphi.errors import StateError
 from psiphi.escaping import c_comment
@@ -22,7 +22,6 @@ from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
 from psiphi.sweeps.roll import Rolled
 from psiphi.tape.ops import Op
-from psiphi.tape.tape import operands
 from psiphi.wording import shown
 
 LONG = 4000  # operations beyond which a compiler's time for one function grows out of hand
@@ -81,7 +80,7 @@ def in_frame(code: Code) -> CutCode | LoopedCode | ColumnsCode | None:
         return ColumnsCode(code)
     if isinstance(code, Rolled):
         return LoopedCode(code)
-    size = len(_computed(code))
+    size = len(code.tape.computed(code.ends))
     if size > MOST:
         cause = f"{code.program.name} would be {size} lines of C: over so many bodies it is no sweep, and fits no loop"
         raise StateError(cause, "emit what it is made of, such as inverse_dynamics or forward_dynamics, which are loops")
@@ -140,13 +139,7 @@ def most_alive(code: Code) -> int:
     if made is not None:
         return made.alive
     assert isinstance(code, Straight)
-    return alive(code.tape, _computed(code), [node for *_, node in code.stores])
-
-
-def _computed(straight: Straight) -> list[int]:
-    """The nodes that cost something."""
-    tape = straight.tape
-    return [n for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
+    return alive(code.tape, code.tape.computed(code.ends), code.ends)
 
 
 def _shape(arg: Argument) -> str:
@@ -155,25 +148,11 @@ def _shape(arg: Argument) -> str:
 
 
 def _body(straight: Straight, dialect: Dialect) -> Iterator[str]:
-    tape, inputs, outputs, real = straight.tape, straight.program.inputs, straight.program.outputs, dialect.real
-    text: dict[int, str] = {}
-    read = {int(tape.nodes[n][1]) for n in tape.live(node for *_, node in straight.stores) if tape.nodes[n][0] is Op.LEAF}
+    tape, inputs, outputs = straight.tape, straight.program.inputs, straight.program.outputs
+    leaves = {node: tape.nodes[node] for node in straight.live if tape.nodes[node][0] is Op.LEAF}
+    read = {int(place) for _, place, _ in leaves.values()}
     yield from (f"(void){arg.name};" for i, arg in enumerate(inputs) if i not in read)  # a strict compiler asks
-    for node in tape.live(node for *_, node in straight.stores):
-        op, a, b = tape.nodes[node]
-        if op is Op.LEAF:
-            text[node] = f"{inputs[int(a)].name}[{b}]"
-            continue
-        if op is Op.CONST:
-            text[node] = dialect.constant(a)
-            continue
-        text[node] = f"t{node}"
-        yield f"const {real} t{node} = {dialect.value(op, text[a], text[b] if len(operands(tape, node)) > 1 else '')};"
-    last = {(number, index): text[node] for number, index, node in straight.stores}
-    kept = {}
-    for place, value in last.items():  # an input that goes out is read before anything is written
-        if value.endswith("]"):
-            kept[place] = f"c{place[0]}_{place[1]}"
-            yield f"const {real} {kept[place]} = {value};"
-    for (number, index), value in last.items():
-        yield f"{outputs[number].name}[{index}] = {kept.get((number, index), value)};"
+    given = {node: f"{inputs[int(place)].name}[{at}]" for node, (_, place, at) in leaves.items()}
+    last = {f"{outputs[number].name}[{index}]": node for number, index, node in straight.stores}
+    stores = [(place, node, False) for place, node in last.items()]
+    yield from tape_lines(tape, tape.computed(straight.ends), given, stores, dialect)

@@ -1,4 +1,4 @@
-"""Nodes of a tape as lines of C: one `const double tN = ...;` each; loads where they are first needed, stores last."""
+"""Nodes of a tape as lines of C: one `const double tN = ...;` each; what is given is read where it is needed, stores last."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Dialect(NamedTuple):
     def constant(self, x: float) -> str:
         return f"{x!r}{self.suffix}"
 
-    def value(self, op: Op, a: str, b: str) -> str:
+    def value(self, op: Op, a: str, b: str = "") -> str:
         """One operation on two operands as they are written."""
         if op is Op.LESS:
             return f"({a} < {b}) ? 1.0{self.suffix} : 0.0{self.suffix}"
@@ -42,32 +42,34 @@ class Dialect(NamedTuple):
 
 def segment_lines(segment: Segment, dialect: Dialect) -> Iterator[str]:
     """The body of a function that runs a segment; its bases are pointers of their names."""
-    tape, text = segment.tape, {}
+    given = {node: f"{base}[{at}]" for node, (base, at) in segment.given.items()}
+    stores = [(f"{store.base}[{store.offset}]", store.node, store.accumulate) for store in segment.stores]
+    return tape_lines(segment.tape, segment.nodes, given, stores, dialect)
 
-    def loaded(node: int) -> Iterator[str]:
-        if node in text:
-            return
-        if node in segment.given:
-            base, at = segment.given[node]
-            text[node] = f"t{node}"
-            yield f"const {dialect.real} t{node} = {base}[{at}];"
-        else:
-            op, a, _ = tape.nodes[node]
+
+def tape_lines(
+    tape: Tape, nodes: Iterable[int], given: dict[int, str], stores: list[tuple[str, int, bool]], dialect: Dialect
+) -> Iterator[str]:
+    """The lines that compute nodes from what is `given` in the memory of these names, and then store some: (where, node,
+    whether it is added to what is there). What goes out as it came in is read before anything is written."""
+    text = dict(given)
+
+    def written(node: int) -> str:
+        if node not in text:
+            op, value, _ = tape.nodes[node]
             assert op is Op.CONST, op
-            text[node] = dialect.constant(a)
+            text[node] = dialect.constant(value)
+        return text[node]
 
-    for node in segment.nodes:
-        op, a, b = tape.nodes[node]
-        own = operands(tape, node)
-        for operand in own:
-            yield from loaded(operand)
-        yield f"const {dialect.real} t{node} = {dialect.value(op, text[a], text[b] if len(own) > 1 else '')};"
+    for node in nodes:
+        own = [written(x) for x in operands(tape, node)]
+        yield f"const {dialect.real} t{node} = {dialect.value(tape.nodes[node][0], *own)};"
         text[node] = f"t{node}"
-    for store in segment.stores:
-        yield from loaded(store.node)
-    for store in segment.stores:
-        place = f"{store.base}[{store.offset}]"
-        yield f"{place} = {f'{place} + ' if store.accumulate else ''}{text[store.node]};"
+    for node in dict.fromkeys(node for _, node, _ in stores if node in given and text[node] == given[node]):
+        yield f"const {dialect.real} t{node} = {given[node]};"
+        text[node] = f"t{node}"
+    for place, node, adds in stores:
+        yield f"{place} = {f'{place} + ' if adds else ''}{written(node)};"
 
 
 def alive(tape: Tape, nodes: Iterable[int], stored: Iterable[int]) -> int:

@@ -65,7 +65,7 @@ def device_module(code: Straight, fp: str, shell: Shell, few: bool = False) -> s
     pointers = [row.name for row in (*staging.inputs, *staging.outputs)]
     numbers = [*(f"{row.name}.step" for row in staging.inputs), "n"]
     text = shell.kernel(pointers, numbers, kernel.body(), kernel.block)
-    has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in _live(code))
+    has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in code.live)
     trig = [] if not has_trig else [sincos_of_any(w)] if isinstance(code, JoinedTape) else [fewer_turns(w), tame_sincos(w)]
     return banked("\n".join([f"; {kernel.block.text}", arithmetic(w), *trig, text]), w)
 
@@ -188,10 +188,6 @@ class _Angles(Emitter):
         self.value(store.node)
 
 
-def _live(code: Straight) -> list[int]:
-    return code.tape.live(node for *_, node in code.stores)
-
-
 @dataclass(frozen=True)
 class _CutTape:
     """The tape in two runs of nodes: its angles (a store each), and the rest, in which each is a leaf of its own, `angles`.
@@ -205,12 +201,12 @@ class _CutTape:
 
     @staticmethod
     def of(code: Straight) -> _CutTape:
-        tape, live, own = code.tape, _live(code), Tape()
+        tape, live, own = code.tape, code.live, Tape()
         place: Places = {i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
         if isinstance(code, JoinedTape):
             stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
-            nodes = [i for i in live if tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-            return _CutTape(Segment("angles", tape, [], [], place), Segment("tape", tape, nodes, stores, place), [], code.fused)
+            whole = Segment("tape", tape, tape.computed(code.ends), stores, place)
+            return _CutTape(Segment("angles", tape, [], [], place), whole, [], code.fused)
         first, _ = angles_first(tape, live, place, "", 0)
         angles = {store.node: own.node(Op.LEAF, "angle", n) for n, store in enumerate(first.stores)}
         here: dict[int, int] = {}
@@ -224,7 +220,7 @@ class _CutTape:
                 here[i] = own.node(op, here[a], here[b] if op in BINARY else None)
         stores = [Store(f"out{number}", index, here[node]) for number, index, node in code.stores]
         given = {here[i]: at for i, at in place.items()}
-        nodes = [i for i in own.live(store.node for store in stores) if own.nodes[i][0] not in (Op.LEAF, Op.CONST)]
+        nodes = own.computed(store.node for store in stores)
         riding = riders(own, nodes, (store.node for store in stores))
         return _CutTape(first, Segment("tape", own, nodes, stores, given), list(angles.values()), frozenset(riding.values()))
 

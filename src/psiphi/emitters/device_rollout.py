@@ -161,8 +161,7 @@ class _StepLoop:
             for i, cell in leaves.items()
             if i not in known
         }
-        nodes = [i for i in live if one.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-        segment = Segment("step", one.tape, nodes, [], given)
+        segment = Segment("step", one.tape, one.tape.computed(ends), [], given)
         for table in (ROOM, REGISTERS):
             parking = Parking(segment, self.w, table[self.w.fp], frozenset(one.fused), ends, known)
             parking.count = self.count

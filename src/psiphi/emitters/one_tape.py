@@ -42,11 +42,9 @@ class OneTape:
         inputs, outputs = (
             [at.get(arg.name, arg.name) for arg in group] for group in (code.program.inputs, code.program.outputs)
         )
-        live = code.tape.live(node for *_, node in code.stores)
-        inside = [i for i in live if code.tape.nodes[i][0] not in (Op.LEAF, Op.CONST)]
-        riding = set(riders(code.tape, inside, (node for *_, node in code.stores)).values())
+        riding = set(riders(code.tape, code.tape.computed(code.ends), code.ends).values())
         here: dict[int, int] = {}
-        for i in live:
+        for i in code.live:
             op, a, b = code.tape.nodes[i]
             if op is Op.LEAF:
                 here[i] = self.value(inputs[int(a)], b)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from psiphi.catalogue.dynamics import filtered
 from psiphi.estimation.swept import Symmetric, TreeShape, cut
 from psiphi.lowering.vectors import Lowered, Result
 from psiphi.operators import Expression, Operators, vector
@@ -27,19 +28,15 @@ from psiphi.sweeps.program import Argument, Program, Site, Sweep
 def smoother_equations() -> dict[str, tuple[Expression, str]]:
     """The fields of an `Estimate`: their expressions, and whether they are forces, motions or of the outputs."""
     s, y, xi, eta = Operators(), vector("tau"), vector("xi", "link"), vector("eta", "link")
-    predicted = s.psi @ (s.K @ y + s.E_phi @ s.P_plus @ eta + xi)
-    innovations = y - s.H @ predicted
-    residuals = s.D.inv @ innovations
-    filtered = predicted + s.G @ innovations + s.P_plus @ eta
-    costates = s.psi.T @ (s.H.T @ residuals + s.tau_bar.T @ eta)
-    inboard = s.E_phi.T @ costates
+    found = filtered(s, y, xi, eta)
+    inboard, residuals = found["lambda_plus"], found["residuals"]
     return {
-        "predicted": (predicted, "force"),
-        "filtered": (filtered, "force"),
-        "smoothed": (filtered + s.P_plus @ inboard, "force"),
-        "innovations": (innovations, "joint"),
+        "predicted": (found["z_minus"], "force"),
+        "filtered": (found["z_plus"], "force"),
+        "smoothed": (found["z_plus"] + s.P_plus @ inboard, "force"),
+        "innovations": (found["innovations"], "joint"),
         "residuals": (residuals, "joint"),
-        "costates": (costates, "motion"),
+        "costates": (found["lambda_minus"], "motion"),
         "inboard_costates": (inboard, "motion"),
         "multipliers": (residuals - s.G.T @ inboard - s.G.T @ eta, "joint"),
     }

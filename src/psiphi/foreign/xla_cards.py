@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from psiphi.foreign.xla_handlers import GATHER, SIZE, capsule, kept
+from psiphi.foreign.xla_handlers import GATHER, kept
 from psiphi.runtime import driver, jit
+from psiphi.runtime.dlpack import SIZE, capsule
 from psiphi.runtime.promised import Noted
 
 TARGET = "psiphi_card"
@@ -193,7 +194,7 @@ def _library() -> Any:
 
 def handler() -> Any:
     """The handler of graphics cards."""
-    return capsule(_library())
+    return capsule(_library().address("handler"))
 
 
 def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) -> int:

@@ -10,7 +10,6 @@ the loop is called; on graphics cards a kernel is sent (`xla_cards.py`). Offsets
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.runtime import jit
+from psiphi.runtime.dlpack import SIZE, capsule
 
 TARGET = "psiphi_call"
-SIZE = {"d": 8, "f": 4}
 _alive: list[Any] = []  # what compiled programs of JAX point to: they do not say when they are gone
 
 GATHER = """
@@ -112,15 +111,8 @@ def _library() -> Any:
 
 
 def handler() -> Any:
-    """The handler of this processor."""
-    return capsule(_library())
-
-
-def capsule(library: Any) -> Any:
-    """The handler of a library, for `jax.ffi.register_ffi_target`."""
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(library.address("handler"), None, None)
+    """The handler of this processor, for `jax.ffi.register_ffi_target`."""
+    return capsule(_library().address("handler"))
 
 
 def probe() -> int:

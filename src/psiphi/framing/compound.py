@@ -23,6 +23,7 @@ from psiphi.model.cluster_laws import EYE3, ZERO3, ClusterLaws
 from psiphi.model.clusters import OUTSIDE, Cluster, Spot
 from psiphi.model.modal_laws import laws_of
 from psiphi.model.model import WORLD, Pose
+from psiphi.model.skeleton import way_to
 from psiphi.spatial.along import force, inertia, motion, pose, unrotate
 from psiphi.spatial.screws import Inertia, add, dot, rigid
 from psiphi.spatial.small import apply, flat, part, transpose
@@ -240,11 +241,7 @@ class ClusteredTree(Tree):
         return self if self.freed is None else clustered(self.spanning.at(parameters))
 
     def path_to(self, body: int) -> list[int]:
-        path, k = [], self.home(body)[0]
-        while k != WORLD:
-            path.append(k)
-            k = self.parent[k]
-        return path[::-1]
+        return way_to(self.parent, self.home(body)[0])
 
 
 def clustered(tree: Tree) -> ClusteredTree:

@@ -25,7 +25,7 @@ from psiphi.framing.decompose import Placement, constant, place
 from psiphi.framing.link import Link
 from psiphi.model.freed import Freed, moments
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
-from psiphi.model.skeleton import Axes, canonical_axes, second_moments
+from psiphi.model.skeleton import Axes, canonical_axes, children_of, second_moments, way_to
 from psiphi.spatial import small
 from psiphi.spatial.along import rotate, second_moment
 from psiphi.spatial.screws import Screw, Turn, add, cosine, sine, vanishes
@@ -137,19 +137,12 @@ class Tree:
 
     def path_to(self, body: int) -> list[int]:
         """The bodies from the base to `body`."""
-        path: list[int] = []
-        while body != WORLD:
-            path.append(body)
-            body = self.parent[body]
-        return path[::-1]
+        return way_to(self.parent, body)
 
 
 def frame_tree(model: Model, rods: bool = True) -> Tree:
     """The model in the axes that cost least; `rods=False` leaves the inertias where they are."""
-    children: list[list[int]] = [[] for _ in model.joints]
-    for joint in model.joints:
-        if joint.parent != WORLD:
-            children[joint.parent].append(joint.index)
+    children = children_of(model.parent)
     canonical = [canonical_axes(joint) for joint in model.joints]
     placed = _place_all(model, children, canonical)
     gauge = tuple(Pose(axes.after, np.zeros(3)) @ z_screw(p.gauge) for axes, p in zip(canonical, placed, strict=True))

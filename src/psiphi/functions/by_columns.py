@@ -48,10 +48,10 @@ def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any
     arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
     columns = function.run(arrays, (None,) * function.ufunc.nout, kind)
     if not isinstance(columns, tuple) and columns.shape[-1] != columns.shape[-2]:  # a momentum by joint rates
-        return _into(out[0], columns.swapaxes(-1, -2))
+        return guard.into(out[0], columns.swapaxes(-1, -2))
     if not isinstance(columns, tuple):  # M and its inverse are symmetric, to the last bit
-        return _into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
-    return tuple(_into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))
+        return guard.into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
+    return tuple(guard.into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))
 
 
 def written(robot: Any, function: Any) -> Any:
@@ -79,10 +79,3 @@ def _fits(robot: Any, name: str, needed: int) -> None:
     if needed > LARGE and needed > (free := free_memory()):
         cause = f"{name} of {robot.name} takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
         raise StateError(cause, f"ask for products: robot.{CATALOGUE[name].columns}(q, x) takes as many numbers as x has")
-
-
-def _into(out: Any, result: np.ndarray) -> np.ndarray:
-    if out is None:
-        return result
-    np.copyto(out, result, casting="same_kind")
-    return out

@@ -241,27 +241,21 @@ class Diagonalised:
         """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
         since the mass matrix is the identity. What no motion can have is refused; of arrays of other libraries it is NaN.
         -> (..., nv)"""
-        if any(map(is_foreign, (q, nu, energy))):
-            return self._at_energy(q, nu, energy)
-        q, nu = self._state("at_energy", q, nu, False)
-        wanted = real("at_energy: energy", energy, (), "give a number, or one for each batch element")
-        kinetic, left = self.kinetic_energy(q, nu), wanted - self.robot.potential_energy(q)
-        if not np.all((left >= 0.0) & ((kinetic > 0.0) | (left == 0.0))):
-            cause = f"at_energy: {np.min(left):.6g} is left for motion with kinetic energy {np.min(kinetic):.6g}"
-            raise StateError(cause, "ask for an energy this configuration can have, of a robot that moves")
-        scale = np.sqrt(left / np.where(kinetic > 0.0, kinetic, 1.0))
-        return scale[..., None] * nu
-
-    def _at_energy(self, q: Any, nu: Any, energy: Any) -> Any:
-        """The same where nobody looks at the numbers."""
+        theirs = any(map(is_foreign, (q, nu, energy)))
+        if not theirs:
+            q, nu = self._state("at_energy", q, nu, False)
+        wanted: Any = energy
         if not is_foreign(energy):
-            energy = real("at_energy: energy", energy, (), "give a number")
-        if np.ndim(energy) and is_foreign(energy) != is_foreign(q):
+            wanted = real("at_energy: energy", energy, (), "give a number, or one for each batch element")
+        if theirs and np.ndim(wanted) and is_foreign(energy) != is_foreign(q):
             cause = f"at_energy: energy is a {type(energy).__name__}, and q a {type(q).__name__}"
             raise StateError(cause, "give one number, or an array (...) of the library of q")
-        energy = energy if is_foreign(energy) else float(energy)
-        kinetic, left = self.kinetic_energy(q, nu), energy - self.robot.potential_energy(q)
+        wanted = float(wanted) if theirs and not is_foreign(energy) else wanted
+        kinetic, left = self.kinetic_energy(q, nu), wanted - self.robot.potential_energy(q)
         m, moves = mathematics(kinetic), kinetic > 0.0
+        if not theirs and not np.all((left >= 0.0) & (moves | (left == 0.0))):
+            cause = f"at_energy: {np.min(left):.6g} is left for motion with kinetic energy {np.min(kinetic):.6g}"
+            raise StateError(cause, "ask for an energy this configuration can have, of a robot that moves")
         scale = (left / m.where(moves, kinetic, 1.0)) ** 0.5  # of less than nothing there is no root
         return m.where(moves | (left <= 0.0), scale, m.nan)[..., None] * nu
 

@@ -251,11 +251,7 @@ class DerivativeByColumns(Differentiable):
         for along in self._columns():
             taken = along_units(self.inputs, arrays, along.inputs[len(self.inputs) :], kind)
             columns.append(along.run(taken, (None,) * len(along.outputs), kind))
-        found = []
-        for x, to in zip(self._gathered(columns), given, strict=True):
-            if to is not None:
-                np.copyto(to, x, casting="same_kind")
-            found.append(x if to is None else to)
+        found = list(map(guard.into, given, self._gathered(columns)))
         return tuple(found) if len(found) > 1 else found[0]
 
 

@@ -131,7 +131,8 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
         arrays = [np.asarray(value) for value in values]
         (given,) = guard.fitting_out(self.model, "function", self, arrays, out)
         result = self.plan(dict(zip((arg.name for arg in inputs), arrays, strict=True)), None)
-        return _delivered(result, given, dtype or np.result_type(np.float32, *arrays))
+        kind = dtype or np.result_type(np.float32, *arrays)
+        return guard.into(given, result if given is not None else np.asarray(result).astype(kind, copy=False)[()])
 
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         try:
@@ -162,11 +163,3 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
     def _repr_html_(self) -> str:
         lines = (html(line) for line in self.explain().splitlines())
         return '<pre style="white-space: pre-wrap">{}</pre>'.format("\n".join(lines))
-
-
-def _delivered(result: np.ndarray, out: Any, dtype: Any) -> Any:
-    """The result as it was asked for: in `out`, in `dtype`."""
-    if out is None:
-        return np.asarray(result).astype(dtype, copy=False)[()]
-    np.copyto(out, result, casting="same_kind")
-    return out

@@ -276,6 +276,13 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
 def put(name: str, result: np.ndarray, out: Any) -> np.ndarray:
     """A result that is already there, in the array given for it."""
     (array,) = check_out(name, (Argument("a", result.shape[-1:]),), out, result.shape[:-1])
+    return into(array, result)
+
+
+def into(array: Any, result: np.ndarray) -> np.ndarray:
+    """The result in an array that fits; itself, where there is none."""
+    if array is None:
+        return result
     np.copyto(array, result, casting="same_kind")
     return array
 

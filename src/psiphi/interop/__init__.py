@@ -5,7 +5,7 @@
     layout = interop.mujoco(robot, ["hip", "knee"])
     layout.to_q(q)        psiphi -> peer           layout.from_q(q)      peer -> psiphi
 
-Comes in: a `Model` and arrays over any leading batch axes. Goes out: a `Layout` and arrays. Read `tables.py` first:
+Comes in: a `Model` and arrays over any leading batch axes. Goes out: a `Layout` and arrays. Read `peer_joints.py` first:
 a joint kind is one row per peer; `matching.py` finds each joint's place in the peer by name; `layout.py` moves the blocks.
 
 | | psiphi | Pinocchio | MuJoCo |

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi.arguments import Numbers, real
 from psiphi.errors import StateError
-from psiphi.interop.tables import PeerJoint
+from psiphi.interop.peer_joints import PeerJoint
 from psiphi.model.model import Joint, Model
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from psiphi.errors import StateError
 from psiphi.exchange.from_mujoco import Called
 from psiphi.interop.layout import Layout, Slot
-from psiphi.interop.tables import MUJOCO, PINOCCHIO, PeerJoint
+from psiphi.interop.peer_joints import MUJOCO, PINOCCHIO, PeerJoint
 from psiphi.model.model import Joint, Model
 from psiphi.wording import shown
 

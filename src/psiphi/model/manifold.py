@@ -22,6 +22,8 @@ from psiphi.spatial import small
 from psiphi.spatial.entries import along
 from psiphi.spatial.screws import dot
 
+Q, V = "q_slice", "v_slice"  # whose coordinates an array has, by the name of a joint's share
+
 
 class Manifold:
     """The configurations of some joints, base to tip."""
@@ -53,51 +55,37 @@ class Manifold:
         return not self.bent
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        if self.is_flat:
-            return v
-        out, (i, k) = _room(self.nq, q, v), self.flat
-        out[..., i] = v[..., k]
-        for joint in self.bent:
-            out[..., joint.q_slice] = along(joint.row.rate, q[..., joint.q_slice], v[..., joint.v_slice])
-        return out
+        return v if self.is_flat else self._each(Q, lambda joint, *x: joint.row.rate(*x), q, v, V, v[..., self.flat[1]])
 
     def velocity(self, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
         """The undoing of `rate`; changes of q that no velocity makes count for nothing."""
-        if self.is_flat:
-            return q_dot
-        out, (i, k) = _room(self.nv, q, q_dot), self.flat
-        out[..., k] = q_dot[..., i]
-        for joint in self.bent:
-            out[..., joint.v_slice] = along(partial(velocity_of, joint), q[..., joint.q_slice], q_dot[..., joint.q_slice])
-        return out
+        return q_dot if self.is_flat else self._each(V, velocity_of, q, q_dot, Q, q_dot[..., self.flat[0]])
+
+    def slope(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """The gradient by tangent vectors, of one by the numbers of q."""
+        return gradient if self.is_flat else self._each(V, slope_of, q, gradient, Q, gradient[..., self.flat[0]])
 
     def gradient(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """By the numbers of q, of a gradient by tangent vectors: the least one that is the same along every velocity."""
-        if self.is_flat:
-            return slope
-        out, (i, k) = _room(self.nq, q, slope), self.flat
-        out[..., i] = slope[..., k]
-        for joint in self.bent:
-            out[..., joint.q_slice] = along(partial(gradient_of, joint), q[..., joint.q_slice], slope[..., joint.v_slice])
-        return out
+        return slope if self.is_flat else self._each(Q, gradient_of, q, slope, V, slope[..., self.flat[1]])
 
     def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        if self.is_flat:
-            return q + v
-        out, (i, k) = _room(self.nq, q, v), self.flat
-        out[..., i] = q[..., i] + v[..., k]
-        for joint in self.bent:
-            out[..., joint.q_slice] = along(joint.row.exp, q[..., joint.q_slice], v[..., joint.v_slice])
-        return out
+        i, k = self.flat
+        return q + v if self.is_flat else self._each(Q, lambda joint, *x: joint.row.exp(*x), q, v, V, q[..., i] + v[..., k])
 
     def log(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        if self.is_flat:
-            return q - p
-        out, (i, k) = _room(self.nv, p, q), self.flat
-        out[..., k] = q[..., i] - p[..., i]
+        i, _ = self.flat
+        return q - p if self.is_flat else self._each(V, lambda joint, *x: joint.row.log(*x), p, q, Q, q[..., i] - p[..., i])
+
+    def _each(self, out: str, law: Callable, q: np.ndarray, x: np.ndarray, over: str, flat: np.ndarray) -> np.ndarray:
+        """law(joint, q, x) of every curved joint, x being `over` Q or V, as one array over `out`; `flat` where dq/dt = v."""
+        lead, size = np.broadcast_shapes(q.shape[:-1], x.shape[:-1]), self.nq if out == Q else self.nv
+        found: Any = np.empty((*lead, size), dtype=np.result_type(q, x))
+        found[..., self.flat[out == V]] = flat
         for joint in self.bent:
-            out[..., joint.v_slice] = along(joint.row.log, p[..., joint.q_slice], q[..., joint.q_slice])
-        return out
+            own = partial(law, joint)
+            found[..., getattr(joint, out)] = along(own, q[..., joint.q_slice], x[..., getattr(joint, over)])
+        return found
 
     def positions(self, q: np.ndarray) -> np.ndarray:
         """The coordinates in the order of v: q where dq/dt = v, zero where joints turn in space."""
@@ -131,8 +119,13 @@ class Manifold:
         return out
 
 
+def slope_of(joint: Any, q: list, gradient: list) -> list:
+    """T* gradient of one joint, where rate(q, v) = T v."""
+    return [dot(column, gradient) for column in _rates(joint, q)]
+
+
 def velocity_of(joint: Any, q: list, q_dot: list) -> list:
-    """(T* T)^-1 T* dq/dt of one joint, where rate(q, v) = T v."""
+    """(T* T)^-1 T* dq/dt."""
     T = _rates(joint, q)
     return _divided(joint, T, [dot(column, q_dot) for column in T])
 
@@ -160,8 +153,3 @@ def _slices(joints: tuple[Any, ...]) -> tuple[list[slice], list[slice]]:
 
 def _places(slices: Iterable[slice]) -> np.ndarray:
     return np.array([i for own in slices for i in range(own.start, own.stop)], dtype=int)
-
-
-def _room(size: int, x: np.ndarray, y: np.ndarray) -> Any:
-    """An empty array of the batch and the scalars of both."""
-    return np.empty((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), size), dtype=np.result_type(x, y))

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import several
+from psiphi.arguments import names
 from psiphi.errors import StateError
-from psiphi.wording import shown
+
+JOINTS = "names of joints"
 
 
 def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ...]:
@@ -24,10 +25,10 @@ def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ..
     if actuated is not None and passive is not None:
         raise StateError("both actuated and passive came", "name the joints with motors, or those without")
     if passive is not None:
-        named = {model.joint(name).name for name in _names("passive", passive)}
+        named = {model.joint(name).name for name in names("passive", passive, JOINTS)}
         return tuple(joint.name for joint in model.joints if joint.name in named)
     if actuated is not None:
-        driven = {model.joint(name).name for name in _names("actuated", actuated)}
+        driven = {model.joint(name).name for name in names("actuated", actuated, JOINTS)}
         return tuple(joint.name for joint in model.joints if joint.name not in driven)
     own = (joint for joint in model.joints if joint.shared is None)
     return tuple(joint.name for joint in own if joint.kind == "free" or not joint.motor)
@@ -37,13 +38,3 @@ def coordinates(model: Any, joints: Iterable[str]) -> np.ndarray:
     """The velocity coordinates of these joints."""
     slices = [model.joint(name).v_slice for name in joints]
     return np.array([i for own in slices for i in range(own.start, own.stop)], dtype=int)
-
-
-def _names(what: str, given: Any) -> tuple[str, ...]:
-    each = (given,) if isinstance(given, str) else tuple(several(what, given, "name the joints"))
-    for name in each:
-        if not isinstance(name, str):
-            raise StateError(
-                f"{what} holds {shown(name)}, expected names of joints", f'give {what}="joint", or a list of names'
-            )
-    return each

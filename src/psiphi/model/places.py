@@ -27,7 +27,12 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Rotation:
     """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's fixed-axis angles."""
     if roll == pitch == yaw == 0.0:
         return UPRIGHT
-    cr, sr, cp, sp, cy, sy = cos(roll), sin(roll), cos(pitch), sin(pitch), cos(yaw), sin(yaw)
+    return of_turns(*((cos(angle), sin(angle)) for angle in (roll, pitch, yaw)))
+
+
+def of_turns(roll: tuple[float, float], pitch: tuple[float, float], yaw: tuple[float, float]) -> Rotation:
+    """The same of cosines and sines."""
+    (cr, sr), (cp, sp), (cy, sy) = roll, pitch, yaw
     return Computed(
         (
             cy * cp,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -115,6 +115,34 @@ class Joint(Immutable):
     @property
     def canonical(self) -> Axes:
         return canonical_axes(self)
+
+
+def way_to(parent: Sequence[int], body: int) -> list[int]:
+    """The bodies from the world to one, itself last; none to the world."""
+    way = []
+    while body != WORLD:
+        way.append(body)
+        body = parent[body]
+    return way[::-1]
+
+
+def shared_way(parent: Sequence[int], bodies: Iterable[int]) -> list[int]:
+    """Where the ways to all these bodies are one, from the world on."""
+    shared = []
+    for step in zip(*(way_to(parent, body) for body in bodies), strict=False):
+        if len(set(step)) > 1:
+            break
+        shared.append(step[0])
+    return shared
+
+
+def children_of(parent: Sequence[int]) -> list[list[int]]:
+    """Of each body those that hang on it."""
+    found: list[list[int]] = [[] for _ in parent]
+    for k, on in enumerate(parent):
+        if on != WORLD:
+            found[on].append(k)
+    return found
 
 
 def part_of(joint: Joint, of: str) -> range:

@@ -19,6 +19,8 @@ def text(motion: Any) -> str:
 def facts(motion: Any) -> list[tuple[str, str]]:
     """(name, value) of everything worth a line."""
     rows = [("system", _name(motion)), ("time", _time(motion))]
+    if why := motion.info.get("in Python"):
+        rows.append(("steps", f"in Python: {why}"))
     if motion.batch:
         rows.append(("batch", " x ".join(map(str, motion.batch))))
     if not len(motion):

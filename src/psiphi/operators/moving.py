@@ -52,12 +52,8 @@ class BodyRates:
 
 def rates(atoms: Any) -> list[BodyRates]:
     """Tip to base."""
-    if "rates" not in atoms.known:
-        atoms.known["rates"] = _rates(atoms)
-    return atoms.known["rates"]
-
-
-def _rates(atoms: Any) -> list[BodyRates]:
+    if "rates" in atoms.known:
+        return atoms.known["rates"]
     zeros = [np.zeros((*atoms.lead, unit.size, unit.size)) for unit in atoms.units]
     P_dot, Pi = list(zeros), list(zeros)
     out: list = [None] * len(zeros)
@@ -75,6 +71,7 @@ def _rates(atoms: Any) -> list[BodyRates]:
             half = tau_bar @ Pi[k] @ t(tau_bar) + P_plus @ (t(Omega_d) - S_dot @ t(G))
             P_dot[unit.parent] = P_dot[unit.parent] + phi @ (plus_dot + turned + t(turned)) @ t(phi)
             Pi[unit.parent] = Pi[unit.parent] + phi @ half @ t(phi)
+    atoms.known["rates"] = out
     return out
 
 
@@ -104,11 +101,7 @@ def _omega_dot(atoms: Any) -> list[Matrix]:
 
 def _spins(atoms: Any) -> list[Matrix]:
     """diag(w~, w~) of each link."""
-    zero = np.zeros((*atoms.lead, 3, 3))
-    return [
-        np.concatenate([np.concatenate([skew(V[..., :3]), zero], -1), np.concatenate([zero, skew(V[..., :3])], -1)], -2)
-        for V in atoms.velocities
-    ]
+    return [atoms.diagonal([skew(V[..., :3])] * 2) for V in atoms.velocities]
 
 
 def _lambda_dot(rate: BodyRates, P: Matrix) -> Matrix:
@@ -178,9 +171,7 @@ def frames(atoms: Any, x: FrameLetter) -> Matrix:
             rows, cols = slice(6 * frame.body, 6 * frame.body + 6), slice(6 * i, 6 * i + 6)
             axes = frame.pose.rotation.T if x.axes == "frame" else atoms.rotations[frame.body]
             w = axes @ atoms.velocities[frame.body][..., :3, None]
-            turn, zero = skew(w[..., 0]), np.zeros((*atoms.lead, 3, 3))
-            both = np.concatenate([np.concatenate([turn, zero], -1), np.concatenate([zero, turn], -1)], -2)
-            out[..., rows, cols] = -B[..., rows, cols] @ both
+            out[..., rows, cols] = -B[..., rows, cols] @ atoms.diagonal([skew(w[..., 0])] * 2)
     return out
 
 

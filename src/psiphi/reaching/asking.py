@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, read, real, several
+from psiphi.arguments import check_robot, finite, read, real, several
 from psiphi.closed import System
 from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.control.task_space import are_rotations
@@ -22,6 +22,7 @@ from psiphi.wording import nearest, shown
 
 MASS = "center_of_mass"
 FAR = 1e9  # m: nothing is wanted beyond
+_finite = partial(finite, most=FAR)
 ORDER = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
 FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
 Goal = tuple[Wish, np.ndarray]
@@ -153,13 +154,6 @@ def _pairs(name: str, given: Any) -> list[tuple[Any, Any]]:
     if not isinstance(given, Mapping):
         raise StateError(f"{name} is {shown(given)}, expected a dict by frames", f'give {name}={{"frame": ...}}')
     return list(given.items())
-
-
-def _finite(what: str, value: Any, shape: tuple[int, ...], form: str) -> np.ndarray:
-    array = real(what, value, shape, form)
-    if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > FAR:
-        raise StateError(f"{what} holds numbers that are not finite, or beyond {FAR:g}", "look at where they came from")
-    return array
 
 
 def moving_joints(robot: Robot, moving: Any) -> np.ndarray:

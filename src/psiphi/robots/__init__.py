@@ -1,7 +1,7 @@
 """Robots that come with psiphi, one function each, and generators of chains and trees for tests and benchmarks.
 
 Comes in: a name, or a size and a seed. Goes out: a `Robot`.
-Read `data/ur5.toml` first (what a table looks like), then `tables.py`, `rows.py` and `trees.py` (how it is read), then
+Read `data/ur5.toml` first (what a table looks like), then `tabled.py`, `dh_rows.py` and `trees.py` (how it is read), then
 `made.py` (the generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=`
 (rotor inertia, for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
 """
@@ -13,7 +13,7 @@ from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.packages import descriptions
 from psiphi.robots import made
-from psiphi.robots.tables import from_table, read, shapes_of, table_names
+from psiphi.robots.tabled import from_table, read, shapes_of, table_names
 from psiphi.wording import listed, nearest, shown
 
 __all__ = [

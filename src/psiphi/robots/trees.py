@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from psiphi.model.builder import Builder
 from psiphi.model.dh import turn
 from psiphi.model.model import Model
-from psiphi.model.places import HERE, Place
+from psiphi.model.places import HERE, Place, of_turns
 
 
 def joints(table: dict) -> list[str]:
@@ -52,12 +52,7 @@ def place(row: dict) -> Place:
     """xyz and rpy of a row as a place: R = Rz(yaw) Ry(pitch) Rx(roll), with quarter turns exact."""
     if "rpy" not in row:
         return HERE[0], tuple(float(x) for x in row.get("xyz", HERE[1]))  # type: ignore[return-value]
-    (cr, sr), (cp, sp), (cy, sy) = (turn(float(angle)) for angle in row["rpy"])
-    R = (
-        *(cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
-        *(sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
-        *(-sp, cp * sr, cp * cr),
-    )
+    R = of_turns(*(turn(float(angle)) for angle in row["rpy"]))
     return tuple(x + 0.0 for x in R), tuple(float(x) for x in row.get("xyz", HERE[1]))  # type: ignore[return-value]
 
 

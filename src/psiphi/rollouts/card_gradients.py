@@ -23,7 +23,8 @@ from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Machine
 from psiphi.rollouts.on_cards import CardPlace, CardRunner
 from psiphi.rollouts.parts import trace
-from psiphi.runtime.launching import SIZE, one_kind, views_of
+from psiphi.runtime.dlpack import SIZE
+from psiphi.runtime.launching import one_kind, views_of
 from psiphi.sweeps.program import Argument
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
@@ -261,7 +262,7 @@ class TangentStep:
         m = self.machine.manifold
         rules = {
             "rate": lambda q, x: {"rate": m.rate(q, x)},
-            "slope": lambda q, x: {"slope": [(m.rate(q, unit) * x).sum() for unit in np.eye(m.nv)]},
+            "slope": lambda q, x: {"slope": m.slope(q, x)},
             "turn": lambda q, x, slope, moved: {"turn": tangent_turn(m, q, x, slope, moved)},
         }
         sizes = {"q": m.nq, "x": m.nv if self.wanted == "rate" else m.nq}

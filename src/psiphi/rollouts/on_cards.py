@@ -31,9 +31,9 @@ from psiphi.rollouts.runner import KEPT, ROOMS
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.device_arrays import library_of
-from psiphi.runtime.launching import SIZE, batch_of, loaded, one_kind, room, send, views_of
-from psiphi.spatial.choices import less, most
-from psiphi.spatial.screws import root
+from psiphi.runtime.dlpack import SIZE
+from psiphi.runtime.launching import batch_of, loaded, one_kind, room, send, views_of
+from psiphi.spatial.choices import less, worst
 from psiphi.sweeps.program import PARAMETERS, Argument
 
 OPEN = {"d": 1e-6, "f": 1e-3}  # how far open constraints may be at the start, as on the host; and as float32 can tell
@@ -85,10 +85,7 @@ class CardMachine(Machine):
         opened, n = only(self.system._residual, "residual"), sizes_of(self.manifold, "QV")
 
         def closed(residual) -> dict[str, Any]:
-            worst = 0.0
-            for x in residual:
-                worst = most(root(x * x), worst)
-            shut = less(worst, OPEN[self.char])
+            shut = less(worst(residual), OPEN[self.char])
             return {"S": [1.0 / shut - 1.0]}  # 0, or infinite
 
         def judge(Q, V, S) -> dict[str, Any]:

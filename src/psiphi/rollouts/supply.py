@@ -34,7 +34,7 @@ def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
     if not callable(tau):
         return ""
     if not isinstance(tau, Controller) or is_own(tau):
-        return f"the torque is {type(tau).__name__}, a function of Python"
+        return f"the torque is {getattr(tau, '__name__', type(tau).__name__)}, a function of Python"
     return "" if tau.robot == system else "the controller is made for another system"
 
 

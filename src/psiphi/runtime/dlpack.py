@@ -35,6 +35,13 @@ _Tensor._fields_ = (
 _lent: dict[int, Lent] = {}  # by the address of what describes it, until it is given back
 
 
+def capsule(address: int, name: bytes | None = None) -> Any:
+    """An address as Python hands it from library to library."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, name, None)
+
+
 class Lent:
     """New memory (shape) of a card, to be taken once by `from_dlpack`."""
 
@@ -57,9 +64,7 @@ class Lent:
         """The capsule; `finish` was called, so every stream may read it."""
         address = ctypes.addressof(self._tensor)
         _lent[address], self.taken = self, True
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return new(address, b"dltensor", None)
+        return capsule(address, b"dltensor")
 
     def __del__(self):
         if not self.taken and hasattr(self, "pointer"):

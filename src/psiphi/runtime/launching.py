@@ -21,10 +21,10 @@ from psiphi.emitters.staging import WARP, Grid
 from psiphi.errors import StateError
 from psiphi.runtime import cache, driver
 from psiphi.runtime.device_arrays import NAMES, View, library_of
+from psiphi.runtime.dlpack import SIZE
 from psiphi.runtime.promised import Ledger
 from psiphi.sweeps.program import Argument
 
-SIZE = {"d": 8, "f": 4}
 Arguments = Sequence[Argument]
 
 

@@ -101,9 +101,7 @@ class RolledStates(MotionStates):
         (50, 6)
         """
         bars = self.coordinate_gradients(q_weight, v_weight)
-        first, rate = self.q[..., 0, :], self.ways.plant.manifold.rate
-        units = (np.broadcast_to(x, self.v[..., 0, :].shape) for x in np.eye(self.ways.plant.nv))
-        return bars | {"q": np.stack([(rate(first, unit) * bars["q"]).sum(axis=-1) for unit in units], axis=-1)}
+        return bars | {"q": self.ways.plant.manifold.slope(self.q[..., 0, :], bars["q"])}
 
     def coordinate_gradients(self, q_weight: Any, v_weight: Any) -> dict[str, np.ndarray]:
         """The same by the nq numbers of q."""

@@ -51,6 +51,7 @@ class Task:
     events: dict[str, Callable]
     stop: set[str]
     progress: Callable | None = None
+    why: str = ""  # its steps run in Python, where a kernel might have run others
 
     def obstacle(self, tau: Any) -> str:
         """Why no kernel runs it; empty where one does."""
@@ -61,6 +62,7 @@ class Task:
         field, table = self.field, self.field.torque.table
         lossy = not field.losses.none or self.limits == "block"
         known = {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
+        known |= {"in Python": self.why} if self.why else {}
         if self.plant.idle:
             slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
             known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}

@@ -108,6 +108,8 @@ def simulate(
     with bar:
         report = _report(progress, bar)
         task = Task(plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report)
+        if kernel is None and callable(tau) and method in METHODS:
+            task = replace(task, why=task.obstacle(tau))
         motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
     _warn(plant, motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)

@@ -24,6 +24,14 @@ def most(x, y):
     return choose(less(y, x), x, y) if on_tape(x, y) or not is_numpys(x, y) else np.maximum(x, y)
 
 
+def worst(row):
+    """The largest of some numbers, by size; 0 of none."""
+    found = 0.0
+    for x in row:
+        found = most(root(x * x), found)
+    return found
+
+
 def sign(x):
     """-1 below zero, else 1."""
     return 1.0 - 2.0 * less(x, 0.0)

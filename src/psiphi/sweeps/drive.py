@@ -5,7 +5,7 @@ On a tape it leaves straight-line code for this robot alone (`unroll`): that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,8 +157,25 @@ class Straight:
     tree: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
+    def ends(self) -> list[int]:
+        """The nodes that are stored."""
+        return [node for *_, node in self.stores]
+
+    @property
+    def live(self) -> list[int]:
+        """The nodes that these depend on, in order."""
+        return self.tape.live(self.ends)
+
+    def rows(self, values: Iterable[Any]) -> list[list[Any]]:
+        """The values of `ends`, result by result; zero where nothing is stored."""
+        found: list[list[Any]] = [[0.0] * arg.size for arg in self.program.outputs]
+        for (number, index, _), value in zip(self.stores, values, strict=True):
+            found[number][index] = value
+        return found
+
+    @property
     def count(self) -> Count:
-        return self.tape.count(node for *_, node in self.stores)
+        return self.tape.count(self.ends)
 
 
 def unroll(program: Program, tree: Any, under: MakeRun = ProgramRun, tape: Tape | None = None) -> Straight:

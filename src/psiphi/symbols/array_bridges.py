@@ -46,7 +46,7 @@ def to_torch(function: Function) -> Callable:
 
 def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: Callable, stack: Callable) -> Callable:
     code = straight(function, name)
-    inputs, outputs, nodes = code.program.inputs, code.program.outputs, [node for *_, node in code.stores]
+    inputs, outputs = code.program.inputs, code.program.outputs
 
     def bridged(*arrays: Any) -> Any:
         if len(arrays) != len(inputs):
@@ -69,13 +69,10 @@ def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: 
             lead = np.broadcast_shapes(*leads)
         except ValueError:
             raise StateError(f"the batch axes {leads} do not fit together", "make them equal or 1") from None
-        values = evaluate(code.tape, nodes, lambda i, k: given[int(i)][..., k], meaning)
-        entries: list[list[Any]] = [[0.0] * arg.size for arg in outputs]
-        for (number, index, _), value in zip(code.stores, values, strict=True):
-            entries[number][index] = value
+        rows = code.rows(evaluate(code.tape, code.ends, lambda i, k: given[int(i)][..., k], meaning))
         results = [
             stack([wide(x, lead, given[0]) for x in own], axis=-1).reshape((*lead, *arg.shape))
-            for arg, own in zip(outputs, entries, strict=True)
+            for arg, own in zip(outputs, rows, strict=True)
         ]
         return results[0] if len(results) == 1 else tuple(results)
 

@@ -20,12 +20,9 @@ def to_casadi(function: Function) -> Any:
     given = [casadi.SX.sym(arg.name, *table(arg)) for arg in inputs]
     flat = [casadi.vec(x.T) for x in given]  # row by row
     meaning = MEANING | {Op.SIN: casadi.sin, Op.COS: casadi.cos, Op.SQRT: casadi.sqrt, Op.LESS: casadi.lt, Op.CONST: casadi.SX}
-    values = evaluate(code.tape, [node for *_, node in code.stores], lambda i, k: flat[int(i)][k], meaning)
-    entries: list[list[Any]] = [[casadi.SX(0)] * arg.size for arg in outputs]
-    for (number, index, _), value in zip(code.stores, values, strict=True):
-        entries[number][index] = value
+    values = code.rows(evaluate(code.tape, code.ends, lambda i, k: flat[int(i)][k], meaning))
     results = []
-    for arg, own in zip(outputs, entries, strict=True):
+    for arg, own in zip(outputs, values, strict=True):
         rows, columns = table(arg)
         results.append(casadi.reshape(casadi.vertcat(*own), columns, rows).T)
     taken = {arg.name for arg in inputs}

@@ -70,8 +70,7 @@ def parametrised(function: Function) -> tuple[Straight, dict[str, float]]:
     links = tuple(_named(names, numbers, link) for link in numbers.links)
     tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity))
     straight = unroll(passes.program(source.asked, tree), tree, tape=tape)
-    read = (tape.nodes[i] for i in tape.live(node for *_, node in straight.stores))
-    used = {node[2] for node in read if node[1] == PARAMETER}
+    used = {at for _, place, at in (tape.nodes[i] for i in straight.live) if place == PARAMETER}
     return straight, {name: x for name, x in names.values.items() if name in used}
 
 

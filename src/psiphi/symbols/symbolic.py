@@ -82,7 +82,7 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
     inputs = code.program.inputs
     symbols = {name: sympy.Symbol(name, real=True) for name in values}
     given = [[sympy.Symbol(f"{arg.name}{k + 1}", real=True) for k in range(arg.size)] for arg in inputs]
-    nodes = [node for *_, node in code.stores]
+    nodes = code.ends
     uses = _uses(code, nodes)
     shared: list[tuple[Any, Any]] = []
 
@@ -102,14 +102,8 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
         Op.SQRT: sympy.sqrt,
         Op.LESS: lambda a, b: sympy.Piecewise((1, a < b), (0, True)),
     }
-    found = evaluate(code.tape, nodes, leaf, meaning, kept)
-    results = {}
-    for number_of, arg in enumerate(code.program.outputs):
-        own = [sympy.Integer(0)] * arg.size
-        for (at, index, _), value in zip(code.stores, found, strict=True):
-            if at == number_of:
-                own[index] = value
-        results[arg.name] = sympy.Matrix(*table(arg), own)
+    found = code.rows(evaluate(code.tape, nodes, leaf, meaning, kept))
+    results = {arg.name: sympy.Matrix(*table(arg), own) for arg, own in zip(code.program.outputs, found, strict=True)}
     columns = {arg.name: sympy.Matrix(arg.size, 1, own) for arg, own in zip(inputs, given, strict=True)}
     return Symbolic(code.program.name, columns, shared, results, {symbols[name]: x for name, x in values.items()})
 

@@ -82,6 +82,10 @@ class Tape:
                     needed.add(a)
         return sorted(needed)
 
+    def computed(self, outputs: Iterable[int]) -> list[int]:
+        """Those that are neither leaves nor constants."""
+        return [index for index in self.live(outputs) if self.nodes[index][0] not in (Op.LEAF, Op.CONST)]
+
     def count(self, outputs: Iterable[int], given: Container[int] = ()) -> Count:
         """How many operations the outputs cost where the nodes `given` are known."""
         seen = Counter(COLUMN.get(self.nodes[i][0]) for i in self.live(outputs, given) if i not in given)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
+from psiphi.model.skeleton import children_of
 from psiphi.viewer.pieces import JOINT, OBJECT, PALETTE, RAIL, Piece, at, box, capsule, cylinder, sphere
 from psiphi.viewer.poses import turned_to
 
@@ -20,7 +21,7 @@ THICK = 0.13  # a rod's radius over the typical link length
 
 def drawn(model: Model) -> list[Piece]:
     """The pieces of a whole model."""
-    children = _children(model)
+    children = children_of(model.parent)
     scale, tree, depth = typical_length(model), roots(model), _depths(model)
     deepest = max(depth, default=0) or 1
     out: list[Piece] = []
@@ -86,14 +87,6 @@ def inertia_box(body: Body) -> tuple[np.ndarray, Pose] | None:
     axes = axes * np.sign(np.linalg.det(axes))
     sides = np.sqrt(np.maximum(squares, 1e-3 * squares.max()))
     return sides, Pose(axes, np.asarray(body.com))
-
-
-def _children(model: Model) -> list[list[int]]:
-    out: list[list[int]] = [[] for _ in model.joints]
-    for joint in model.joints:
-        if joint.parent != WORLD:
-            out[joint.parent].append(joint.index)
-    return out
 
 
 def _depths(model: Model) -> list[int]:

@@ -8,8 +8,9 @@ import numpy as np
 
 from psiphi import interop
 from psiphi.bench.peers.lazy import mujoco
-from psiphi.bench.peers.peer import Peer, Unsupported, plane_axes
-from psiphi.interop.tables import scalar_first
+from psiphi.bench.peers.peer import Peer, Unsupported
+from psiphi.editing.mjcf_writing import PIECES, OneAxis
+from psiphi.interop.peer_joints import scalar_first
 from psiphi.model.model import WORLD, Model
 from psiphi.spatial.rotations import quaternions
 
@@ -87,19 +88,6 @@ class Mj(Peer):
         return self.data.subtree_com[0].copy()
 
 
-# on one body, in this order: (kind of MuJoCo's joint, axis)
-MUJOCO_JOINTS = {
-    "revolute": lambda j: [("HINGE", j.axis)],
-    "continuous": lambda j: [("HINGE", j.axis)],
-    "prismatic": lambda j: [("SLIDE", j.axis)],
-    "cylindrical": lambda j: [("HINGE", j.axis), ("SLIDE", j.axis)],
-    "universal": lambda j: [("HINGE", j.axis), ("HINGE", j.axis2)],
-    "spherical": lambda j: [("BALL", None)],
-    "planar": lambda j: [(kind, axis) for kind, axis in zip(("SLIDE", "SLIDE", "HINGE"), plane_axes(j).T, strict=True)],
-    "free": lambda j: [("FREE", None)] if j.parent == WORLD else [*(("SLIDE", e) for e in np.eye(3)), ("BALL", None)],
-}
-
-
 def mujoco_model(model: Model) -> Any:
     """The same tree, gravity and rotors in MuJoCo; frames become sites. Several joints on one body make the composites."""
     if not model.joints:
@@ -123,7 +111,7 @@ def mujoco_model(model: Model) -> Any:
 
 def _mujoco_body(parent, model: Model, k: int):
     body, joint = model.bodies[k], model.joints[k]
-    if joint.kind not in MUJOCO_JOINTS:
+    if joint.kind not in PIECES:
         raise Unsupported(f"MuJoCo has no {joint.kind} joint")
     moments, axes = np.linalg.eigh(body.inertia)
     axes = axes * np.sign(np.linalg.det(axes))
@@ -136,9 +124,13 @@ def _mujoco_body(parent, model: Model, k: int):
         iquat=scalar_first(quaternions(axes)),
         inertia=moments,
     )
-    for i, (kind, axis) in enumerate(MUJOCO_JOINTS[joint.kind](joint)):
+    pieces = PIECES[joint.kind](joint)
+    if joint.kind == "free" and joint.parent != WORLD:  # which MuJoCo has on the world alone
+        pieces = [*(OneAxis("slide", axis, i, i) for i, axis in enumerate(np.eye(3))), *PIECES["spherical"](joint)]
+    for i, (kind, axis, *_) in enumerate(pieces):
         name = joint.name if i == 0 else f"{joint.name}:{i}"
-        out.add_joint(name=name, type=getattr(mujoco.mjtJoint, f"mjJNT_{kind}"), **({} if axis is None else {"axis": axis}))
+        place = {} if axis is None else {"axis": axis}
+        out.add_joint(name=name, type=getattr(mujoco.mjtJoint, f"mjJNT_{kind.upper()}"), **place)
     return out
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from psiphi.interop import Layout
-from psiphi.model.model import Joint, Model
+from psiphi.model.model import Model
 
 
 class Unsupported(Exception):
@@ -104,8 +104,3 @@ def _turned(R: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _each(function, signature: str):
     """A plain loop over the leading axes."""
     return np.vectorize(function, signature=signature)
-
-
-def plane_axes(joint: Joint) -> np.ndarray:
-    """Columns x, y, z of a joint in its joint frame: z is `axis`, x is `axis2`."""
-    return np.column_stack([joint.axis2, np.cross(joint.axis, joint.axis2), joint.axis])

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi import interop
 from psiphi.bench.peers.lazy import pinocchio as pin
-from psiphi.bench.peers.peer import Peer, Unsupported, plane_axes
+from psiphi.bench.peers.peer import Peer, Unsupported
 from psiphi.model.model import IDENTITY, WORLD, Joint, Model, Pose
 from psiphi.model.urdf import load_urdf
 
@@ -91,8 +91,10 @@ class Pin(Peer):
 
 
 def inner_turn(joint: Joint) -> Pose:
-    """Where Pinocchio (in Python) knows a joint only about z: its axes, seen from the link frame."""
-    return Pose(plane_axes(joint), np.zeros(3)) if joint.kind in ("planar", "continuous") else IDENTITY
+    """Where Pinocchio (in Python) knows a joint only about z: its axes x, y, z, seen from the link frame; x is `axis2`."""
+    if joint.kind not in ("planar", "continuous"):
+        return IDENTITY
+    return Pose(np.column_stack([joint.axis2, np.cross(joint.axis, joint.axis2), joint.axis]), np.zeros(3))
 
 
 def _composite(*joints) -> Any:

@@ -1,6 +1,6 @@
 """Robots kept as tables: `data/<robot>.toml`, figures as their sources print them.
 
-An arm in Denavit-Hartenberg rows has `[links]`, one column a link (`rows.py`); any other robot has `[link.<name>]` and
+An arm in Denavit-Hartenberg rows has `[links]`, one column a link (`dh_rows.py`); any other robot has `[link.<name>]` and
 `[joint.<name>]` (`trees.py`). Common to both: `title`, `source`, `licence` of the figures, `base` ("fixed" unless given),
 `gravity` where it is not the Earth's, and `[shapes]`, what viewers draw. A new robot is a new file and one function in
 `__init__.py`.
@@ -16,7 +16,7 @@ from importlib.resources import files
 from psiphi.errors import ModelError
 from psiphi.model.model import Model
 from psiphi.model.shapes import SIZES, Shape
-from psiphi.robots import rows, trees
+from psiphi.robots import dh_rows, trees
 from psiphi.wording import nearest, shown
 
 _DATA = files("psiphi.robots") / "data"
@@ -46,7 +46,7 @@ def from_table(name: str, base=None, gravity=None, armature: float | Mapping[str
     if not isinstance(base, str) or base not in ("fixed", "free"):
         raise ModelError(f"base is {shown(base)}, expected 'fixed' or 'free'", nearest(base, ("fixed", "free")), element="base")
     gravity = table.get("gravity", GRAVITY) if gravity is None else gravity
-    kind = rows if "links" in table else trees
+    kind = dh_rows if "links" in table else trees
     _check_armature(name, armature, kind.joints(table))
     return kind.build(name, table, base, gravity, armature)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench import robots
+from psiphi.bench import example_robots
 from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, Deviation, compiled, errors, interpreted
 from psiphi.bench.gradients import deviations
 from psiphi.bench.peers import Mj, Pin, Unsupported
@@ -56,7 +56,7 @@ def slopes_with_pinocchio(size: Size) -> Iterator[Measured]:
     """
     tasks = [
         RobotCheck(str(file), base, 3, "Pinocchio", size.quick)
-        for file, base, robot in robots.loadable()
+        for file, base, robot in example_robots.loadable()
         if robot.nv and not is_large(robot) and file.stem != "icub" and (not size.quick or file.stem in QUICK)
     ]
     found = [one for several in in_parallel(_sloped, tasks) for one in several]
@@ -76,7 +76,7 @@ def _name(task: RobotCheck) -> str:
 def _compared(peer: str, size: Size) -> Iterator[Measured]:
     tasks = [
         RobotCheck(str(file), base, size.states if peer == "Pinocchio" else 10, peer, size.quick)
-        for file, base, _ in robots.loadable()
+        for file, base, _ in example_robots.loadable()
         if not size.quick or file.stem in QUICK
     ]
     for kind, errors_of in _by_kind(in_parallel(_compare, tasks)).items():
@@ -160,7 +160,7 @@ def _trees(peer: type[Pin] | type[Mj], options: dict, size: Size) -> Iterator[Me
 
 def urdf_files(size: Size) -> Iterator[Measured]:
     """Files that load and agree with Pinocchio's reading of them, or are refused where it has no finite answer."""
-    verdicts = [(file.stem, _verdict(str(file))) for file in robots.urdf_files()]
+    verdicts = [(file.stem, _verdict(str(file))) for file in example_robots.urdf_files()]
     good, refused, wrong = ([name for name, verdict in verdicts if verdict == v] for v in ("agrees", "refused", "wrong"))
     notes = [f"{len(good)} agree", f"{len(refused)} are refused where Pinocchio has no finite answer", *wrong]
     yield Measured("example-robot-data", len(good + refused), note=", ".join(notes))

@@ -453,6 +453,45 @@ def test_controllers_called_by_hand():
             call()
 
 
+def polar():
+    """A hand of 1 kg on a slide that turns: 1.5 kg outwards and, 1 m out, 1.5 kg around; nothing lifts it."""
+    b = pp.Builder("polar", gravity=(0, 0, 0))
+    b.body("arm", mass=1.0, inertia=np.diag([0.5, 0.5, 0.5]))
+    b.joint("turn", "revolute", "world", "arm")
+    b.body("hand", mass=1.0, inertia=np.zeros((3, 3)))
+    b.joint("out", "prismatic", "arm", "hand", axis=(1, 0, 0), armature=0.5)
+    return b.build()
+
+
+def _slope(f, x, h=1e-4):
+    """d f / dx by differences of fourth order."""
+    there, back, far, behind = (np.stack([np.asarray(f(x + s * h * e)) for e in np.eye(len(x))], -1) for s in (1, -1, 2, -2))
+    return (8.0 * (there - back) - (far - behind)) / (12.0 * h)
+
+
+def test_laws_of_task_space_where_compliances_are_equal():
+    """Their derivatives, of first and second order, beside differences of NumPy's eigenvectors; float32 has them, too."""
+    law = pp.OperationalSpace(polar(), "hand", np.array([0.5, 0.9, 0.3]), kp=10.0, kd=3.0)
+    q, rate = np.array([0.7, 1.0]), torch.tensor([0.2, -0.1], dtype=torch.float64)
+    of = lambda x: torch.autograd.functional.jacobian(lambda y: law(0.0, y, rate.to(y.dtype)), x).numpy()  # noqa: E731
+    slope = _slope(lambda x: law(0.0, x, rate.numpy()), q)
+    np.testing.assert_allclose(of(torch.tensor(q)), slope, rtol=1e-7)
+    short = torch.tensor(q, dtype=torch.float32)
+    np.testing.assert_allclose(law(0.0, short, rate.float()).numpy(), law(0.0, q, rate.numpy()), rtol=1e-5)
+    np.testing.assert_allclose(of(short), slope, rtol=1e-4)
+    bend = torch.autograd.functional.hessian(lambda x: law(0.0, x, rate).sum(), torch.tensor(q)).numpy()
+    np.testing.assert_allclose(bend, _slope(lambda x: of(torch.tensor(x)).sum(axis=0), q, 1e-3), rtol=1e-6, atol=1e-6)
+
+
+def test_laws_of_task_space_at_their_target():
+    """A length of zero has no derivative, its square has; stretched arms move some rows not at all, in float32 too."""
+    robot = pp.load("pelican")
+    law, q, rest = pp.OperationalSpace(robot, "tool", robot.frame_pose([0.0, 0.0], "tool")[:3, 3]), np.zeros(2), np.zeros(2)
+    found = torch.autograd.functional.jacobian(lambda x: law(0.0, x, torch.zeros_like(x)), torch.tensor(q)).numpy()
+    np.testing.assert_allclose(found, _slope(lambda x: law(0.0, x, rest), q), atol=1e-6)
+    assert np.isfinite(law(0.0, torch.zeros(2), torch.zeros(2)).numpy()).all()
+
+
 def test_descriptions_lose_no_gradient():
     """What a robot is built from are floats: a tensor that wants a gradient is not taken for its number."""
     x, three, eye = (torch.tensor(y, dtype=torch.float64, requires_grad=True) for y in (1.0, [0.0, 0.0, -1.0], np.eye(3)))

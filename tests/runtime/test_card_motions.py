@@ -159,6 +159,10 @@ def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
     gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, every=6, method="euler")
     gradients(robot, q, v, one, {"tau": one}, steps=12, dt=1e-2, every=4, method="euler")()
     gradients(robot, q, v, one, {"tau": one}, steps=0, method="euler")()
+    short = pp.rollout(robot, *map(CardArray, (q, v, table)), steps=12, dt=1e-2, every=5, method="euler")
+    for way in (lambda: short.vjp(short.q), lambda: short.jvp(tau=CardArray(table))):
+        with pytest.raises(StateError, match="of 12 steps every 5th is kept"):
+            way()
     row = table[:, :1].copy()  # a table of one row: for all steps, or for the only one
     gradients(robot, q, v, row, {"tau": row}, steps=2, dt=1e-2, every=2, method="euler")
     gradients(robot, q, v, row, {"tau": row}, steps=1, method="euler")()

@@ -5,7 +5,7 @@ import pytest
 
 from psiphi.spatial.choices import angle, choose, least, less, most, sign
 from psiphi.spatial.rotations import exponential, logarithm, multiply, quaternion, swept, unswept
-from psiphi.spatial.spectrum import SWEEPS, applied, spectrum
+from psiphi.spatial.spectrum import NEAR, SWEEPS, applied, spectrum
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
 from spatial import on_arrays as quat
@@ -91,11 +91,21 @@ def symmetric(rng, n: int) -> np.ndarray:
 @pytest.mark.parametrize("n", SWEEPS)
 def test_spectra(n, rng):
     A, b = symmetric(rng, n), rng.standard_normal(n)
-    w, planes = spectrum([[A[:, r, c] for c in range(n)] for r in range(n)])
+    w, left, planes = spectrum([[A[:, r, c] for c in range(n)] for r in range(n)])
     top = np.abs(A).max(axis=(-2, -1))
     top = np.where(top > 0.0, top, 1.0)
-    off = np.abs(np.sort(np.stack(w, -1), -1) - np.linalg.eigvalsh(A)).max(axis=-1)
+    bare = np.zeros_like(A)
+    for r in range(n):
+        for c in range(n):
+            bare[:, r, c] = w[r] if r == c else left[r][c]
+    size = np.abs(np.einsum("...ii->...i", bare))
+    assert (
+        np.abs(bare)
+        <= np.where(np.eye(n) > 0.0, np.inf, NEAR * (size[:, :, None] + size[:, None, :]) + 1e-16 * top[:, None, None])
+    ).all()
+    off = np.abs(np.linalg.eigvalsh(bare) - np.linalg.eigvalsh(A)).max(axis=-1)
     assert (off < 1e-13 * top).all()
-    back = np.stack(applied(w, planes, [np.full(len(A), x) for x in b]), -1)
+    ones = [np.full(len(A), x) for x in b]
+    back = np.stack(applied(planes, lambda x: list((bare @ np.stack(x, -1)[..., None])[..., 0].T), ones), -1)
     assert (np.abs(back - A @ b).max(axis=-1) < 1e-13 * top * np.abs(b).max()).all()
-    np.testing.assert_allclose(np.stack(applied([1.0] * n, planes, [np.full(len(A), x) for x in b]), -1)[0], b, rtol=1e-13)
+    np.testing.assert_allclose(np.stack(applied(planes, list, ones), -1)[0], b, rtol=1e-13)

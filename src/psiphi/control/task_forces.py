@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from psiphi.control.law import Values
-from psiphi.spatial.choices import choose, less, most
+from psiphi.spatial.choices import choose, less
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.policies import regular, solve
 from psiphi.spatial.rotations import logarithm, quaternion
@@ -130,7 +130,10 @@ def pulls(rows: int, T: list, x_ref: list, gains: list) -> list:
     out = []
     for k in range(0, rows, 3):
         part = [kp * e for e in error[k : k + 3]]
-        out += [pull / most(root(dot(part, part)), pull) * x for x in part]
+        square = dot(part, part)
+        far = less(pull * pull, square)
+        share = choose(far, pull / root(choose(far, square, 1.0)), 1.0)  # at the target a length has no derivative
+        out += [share * x for x in part]
     return out
 
 

@@ -63,6 +63,12 @@ class CardSensitivity:
     def _sampled(self, x: Any, called: str, name: str) -> CardPlace:
         return self._place(x, called, (1 + self.steps // self.every, self.sizes[name]))
 
+    def _check_steps(self) -> None:
+        """Refuse tables of torques that go on behind the last sample."""
+        if self.steps != self.runner.steps:
+            cause = f"rollout: of {self.runner.steps} steps every {self.every}th is kept, and torques go on behind the last one"
+            raise StateError(cause, f"give {self.steps} steps, an `every` that divides them, or arrays of the host")
+
     def size(self, name: str) -> int:
         """How many numbers a place has."""
         return self.runner.plant.nv if name == "tau" else np.shape(self.runner.numbers[name])[-1]
@@ -101,6 +107,8 @@ class CardSensitivity:
         and v a piece may have what these change by; `dots` are the changes of the other places."""
         r = self.runner
         rooms = [{name: r.empty(1, size) for name, size in held.items()} for _ in range(2)]
+        if machine.anew:
+            self._check_steps()
         table = {name: r.empty(self.steps, self.size(name)) for name in machine.anew}
         given = {name: self._sampled(x, f"{name}_weight", name) for name, x in weights.items() if x is not None}
         nothing = {name: r.zeros(size) for name, size in held.items()}
@@ -163,6 +171,8 @@ class CardSensitivity:
         row |= {name: self.runner.zeros(self.size(name)) for name in names}
         for name, x in changes.items():
             size = self.sizes.get(name) or self.size(name)
+            if name in self.plan.tables:
+                self._check_steps()
             shape = (self.steps, size) if name in self.plan.tables else (size,)
             row[name] = self._place(x, f"the change of {name}", shape, whole=False)
         return row

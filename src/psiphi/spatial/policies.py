@@ -17,7 +17,7 @@ from psiphi.spatial.choices import choose, least, less, most
 from psiphi.spatial.screws import root
 from psiphi.spatial.small import factor
 from psiphi.spatial.small import solve as solved
-from psiphi.spatial.spectrum import TINY, transformed
+from psiphi.spatial.spectrum import transformed
 
 
 def _largest(w: list, top: Any) -> Any:
@@ -40,8 +40,14 @@ def pseudo(w: list, rcond: Any, top: Any = None) -> list:
 
 
 def damped(w: list, damping: Any, top: Any = None) -> list:
+    return [x * over for x, over in zip(w, _over_squares(w, damping, top), strict=True)]
+
+
+def _over_squares(w: list, damping: Any, top: Any) -> list:
+    """1 / (w^2 + damping^2 max(w)^2); 1 where nothing has a compliance."""
     small = damping * _largest(w, top)
-    return [x / (x * x + (small * small + TINY)) for x in w]
+    squares = [x * x + small * small for x in w]
+    return [1.0 / choose(less(0.0, x), x, 1.0) for x in squares]
 
 
 def faded(w: list, fade: Any, top: Any = None) -> list:
@@ -53,6 +59,31 @@ def faded(w: list, fade: Any, top: Any = None) -> list:
 
 
 POLICIES: dict[str, Callable[..., list]] = {"faded": faded, "pseudo": pseudo, "exact": exact, "damped": damped}
+
+
+# -- f' and f'' / 2 of these functions f of w, what they are measured by kept --------------------------------------------------
+
+
+def _inverse_slopes(w: list, f: list, number: Any, top: Any) -> tuple[list, list]:
+    return [-x * x for x in f], [x * x * x for x in f]
+
+
+def _damped_slopes(w: list, f: list, damping: Any, top: Any) -> tuple[list, list]:
+    """With 1 / (w^2 + s) = y and f = w y: f' = y - 2 f^2, f'' / 2 = 4 f^3 - 3 f y."""
+    over = _over_squares(w, damping, top)
+    rows = list(zip(f, over, strict=True))
+    return [y - 2.0 * (x * x) for x, y in rows], [x * (4.0 * (x * x) - 3.0 * y) for x, y in rows]
+
+
+def _faded_slopes(w: list, f: list, fade: Any, top: Any) -> tuple[list, list]:
+    """Below `fade` f is (3 fade - 2 w) w / fade^3."""
+    cube = 1.0 / (fade * fade * fade)
+    below = [less(x, fade) for x in w]
+    slopes = [choose(on, (3.0 * fade - 4.0 * x) * cube, -y * y) for on, x, y in zip(below, w, f, strict=True)]
+    return slopes, [choose(on, -2.0 * cube, y * y * y) for on, y in zip(below, f, strict=True)]
+
+
+SLOPES = {"faded": _faded_slopes, "pseudo": _inverse_slopes, "exact": _inverse_slopes, "damped": _damped_slopes}
 
 
 def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None) -> list:
@@ -71,8 +102,9 @@ def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None
     """
     whole, top = (X, None) if beside is None else (beside, reduce(add, (row[k] for k, row in enumerate(beside))))
 
-    def share(w: list) -> list:
-        return POLICIES[policy](w, number, top)
+    def share(w: list) -> tuple[list, list, list]:
+        f = POLICIES[policy](w, number, top)
+        return f, *SLOPES[policy](w, f, number, top)
 
     if policy != "faded":
         return transformed(X, share, b)
@@ -124,5 +156,5 @@ def _scaled(X: list, whole: list) -> tuple[list, list]:
     scale = []
     for k in range(0, len(X), 3):
         mean = (whole[k][k] + whole[k + 1][k + 1] + whole[k + 2][k + 2]) * (1.0 / 3.0)
-        scale += [1.0 / root(most(mean, TINY))] * 3
+        scale += [1.0 / root(choose(less(0.0, mean), mean, 1.0))] * 3
     return scale, [[x * (a * c) for x, c in zip(row, scale, strict=True)] for a, row in zip(scale, X, strict=True)]

@@ -147,6 +147,18 @@ def test_closed_systems_are_saved_with_their_loops(tmp_path, end):
         pp.connect(robot.free("mass"), [pp.Loop("ball", "panda_link8", "pin")]).save(tmp_path / f"free.{end}")
 
 
+def test_joints_with_rotors_springs_or_no_motor_alone_are_read_by_others(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    builder = pp.Builder("arm")
+    for parent, child in zip(("world", "a", "b"), "abc", strict=True):
+        builder.body(child, mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+        builder.joint(f"to {child}", "revolute", parent, child, axis=(0, 1, 0), **{"a": {"armature": 0.3}}.get(child, {}))
+    robot = builder.build().with_spring("to b", 2.0)
+    robot.save(tmp_path / "arm.urdf")
+    assert pin.buildModelFromUrdf(str(tmp_path / "arm.urdf")).nv == 3
+    agree(robot, pp.load(tmp_path / "arm.urdf"))
+
+
 def test_what_was_joined_from_several_goes_into_mjcf(tmp_path):
     arm, box = pp.load("ur5"), pp.Body.box(2.0, (0.1, 0.1, 0.4))
     hands = [(arm, None, "tool"), (arm, (1.0, 0, 0), "tool")]

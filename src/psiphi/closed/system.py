@@ -308,7 +308,7 @@ class System(Programmed):
         >>> import psiphi as pp
         >>> pp.connect(pp.load("pelican"), [pp.Loop("ball", "tool", "world")]).save(folder / "loop.xml")  # doctest: +SKIP
         """
-        if self.robot.embedding is not None:
+        if self.robot.embedding is not None and self.robot.embedding.loops:
             cause = f"{self.name}: loops or gears of its mechanisms are embedded, and its own are not: a file has one kind"
             raise StateError(cause, "save the robots it was made of")
         saving.save(replace(self.robot, loops=tuple(map(reading.spelled, self.contacts))), path)

@@ -202,7 +202,7 @@ def _sites(robot: Model) -> dict[str, str]:
     return sites | {name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends}
 
 
-class Pin(NamedTuple):
+class AxisPoint(NamedTuple):
     """A second point of a hinge's axis, a metre from the first, on one of its ends."""
 
     name: str
@@ -210,14 +210,14 @@ class Pin(NamedTuple):
     axis: np.ndarray
 
 
-def _pins(robot: Any) -> dict[int, tuple[Pin, Pin]]:
+def _pins(robot: Any) -> dict[int, tuple[AxisPoint, AxisPoint]]:
     """Of each loop that is a hinge, by its number: two points that stay together, and those of its frames, leave one axis."""
     taken, found = {*robot.frames, *_sites(robot).values()}, {}
     for number, loop in enumerate(getattr(robot, "loops", ())):
         if loop.kind == "hinge":
             axis = np.asarray((0.0, 0.0, 1.0) if loop.axis is None else loop.axis, dtype=float)
             ends = ((robot.frames[end], unused(f"{end}_pin{number + 1}", taken)) for end in (loop.first, loop.second))
-            first, second = (Pin(name, frame, axis / np.linalg.norm(axis)) for frame, name in ends)
+            first, second = (AxisPoint(name, frame, axis / np.linalg.norm(axis)) for frame, name in ends)
             found[number] = first, second
     return found
 

@@ -166,8 +166,8 @@ def _joint(joint: JointRecord) -> Iterator[str]:
         yield from _limit(joint)
         own = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
         words = {word: repr(_one(joint, word, x)) for word, x in own.items()} | ({} if joint.motor else {"motor": "false"})
-        if words:
-            yield tag("    dynamics", words)
+        if words:  # other readers refuse an element that has neither damping nor friction
+            yield tag("    dynamics", words if {"damping", "friction"} & words.keys() else {"damping": "0.0", **words})
     if joint.mimic:
         leader, multiplier, offset = joint.mimic
         yield tag("    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)})

@@ -137,7 +137,8 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
         free += 3 * len(cells)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
     body = ordered(straight, body, [a for a in outputs if a not in given])
-    size = size or (SHORT if len(body) > LONG else CUT if apart is None else CUT_APART)
+    few = COPIES * len(body) // max(1, len(outputs))  # nodes to so many stores
+    size = size or (SHORT if len(body) > LONG else CUT if apart is None else max(SHORT, min(CUT_APART, few)))
     segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size, loops)
     return Pieces(layout, prologue, angles, base, segments, frame, places)
 

@@ -225,7 +225,6 @@ def test_refusals():
         (lambda: robot.lock("to nowhere"), "no joints"),
         (lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"), "together lead it"),
         (lambda: pp.Builder(robot), "knows trees"),
-        (lambda: robot.save("x.xml"), "a hinge"),
         (lambda: mechanism("differential")[1](mechanism("differential")[0]).save("x.urdf"), "2 leaders"),
     ):
         with pytest.raises(pp.Error, match=words):

@@ -34,7 +34,7 @@ def matrices(function: str, names: tuple[str, ...], base: str) -> Callable[[Size
     def measure(size: Size) -> Iterator[Measured]:
         pp.set_threads(1)
         for name in names if base == "fixed" or not size.quick else ():  # of a humanoid it takes minutes to compile
-            beside = _Beside(function, name, base)
+            beside = _SlopePair(function, name, base)
             a, b, c = best(beside.ours, beside.alone, beside.kept, seconds=size.seconds)
             a, c = a / BATCH, c / SOME
             note = f"{beside.flops} flops; where the peer's matrices are kept, too: {micro(c)}, {c / a:.3g}x"
@@ -45,7 +45,7 @@ def matrices(function: str, names: tuple[str, ...], base: str) -> Callable[[Size
 
 def one_call(size: Size) -> Iterator[Measured]:
     """The three matrices of a UR5's forward dynamics from Python."""
-    beside = _Beside("forward_dynamics", "UR5", "fixed")
+    beside = _SlopePair("forward_dynamics", "UR5", "fixed")
     a, b = best(beside.one, beside.alone, seconds=2 * size.seconds)
     yield Measured("UR5", a / b, micro(a), micro(b))
 
@@ -77,7 +77,7 @@ def _pinocchio(peer: Pin, call: str, names: tuple[str, ...], *state: np.ndarray)
     return [np.triu(x) + np.triu(x, 1).T if name.startswith("M") else x for name, x in found]
 
 
-class _Beside:
+class _SlopePair:
     """The same matrices by both: of a batch, of some of its states one after the other, and of one."""
 
     def __init__(self, function: str, name: str, base: str):

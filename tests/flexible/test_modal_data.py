@@ -165,7 +165,7 @@ def test_bad_matrices_are_named(change, words):
         (lambda: pp.Beam(1.0, 0.01, "steel", planes="xy"), "planes"),
         (lambda: pp.FlexibleBody.load("boom.txt"), "no .npz and no .json"),
         (lambda: pp.FlexibleBody.load("nothing.npz"), "cannot be read"),
-        (lambda: pp.load("ur5").with_flexible("forearm", pp.Beam(1.0, 0.01, "steel")), "no such link"),
+        (lambda: pp.load("ur5").with_flexible("forearm", pp.Beam(1.0, 0.01, "steel")), "no link 'forearm'"),
         (lambda: pp.load("ur5").with_flexible("forearm_link", 3), "expected a flexible body"),
         (lambda: pp.load("ur5").with_flexible("forearm_link", pp.Beam(1.0, 0.01, "steel"), hang={"x": "tip"}), "hang has"),
     ],

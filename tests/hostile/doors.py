@@ -241,6 +241,7 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("System.normalize", system.normalize, {"q": case.q0}),
         Call("System.random", system.random, {"rng": 0, "size": ()}),
         Call("System.html", system.html, {"path": folder / "c.html", "live": False, "q": case.q0}),
+        Call("System.save", system.save, {"path": folder / "c.xml"}),
         Call("TimedPath.along", path.along, {"times": np.zeros(2)}),
         Call("Trajectory.element", lambda where: batch.element(where), {"where": 0}),
         Call("Trajectory.html", motion.html, {"path": folder / "m.html", "title": None}),

@@ -72,7 +72,7 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
 
     def own(e, kind="jacobian"):
-        return pp.function(e)._swept()._derivative(kind, ("q",)).source.asked._by_operators()
+        return pp.function(e).swept._derivative(kind, ("q",)).source.asked._by_operators()
 
     assert own(s.H @ s.phi @ needs + s.rotor @ u) and own(s.mass.inv @ (u - bias)) and own(s.mass.inv @ (u - bias), "vjp")
     assert not own(s.H @ s.phi @ needs), "without its rotors"

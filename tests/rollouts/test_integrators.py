@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.bench.motion import distance, momentum
+from psiphi.bench.motion import distance
 from psiphi.rollouts.integrators import METHODS
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.tape import Tape
@@ -73,7 +73,7 @@ def test_momentum_of_a_free_floating_robot_with_two_arms(options, wanted):
     else:
         tau = lambda t, q, v: np.concatenate([np.zeros(6), np.sin(t * rates)])  # noqa: E731
     motion = pp.simulate(robot, q, v, tau, duration=10.0, **options)
-    p = momentum(robot, motion.q, motion.v)
+    p = robot.momentum(motion.q, motion.v)
     assert np.abs(motion.q[-1, 7:] - motion.q[0, 7:]).max() > 0.5, "the arms did move"
     assert np.abs(p - p[0]).max() / np.abs(p[0]).max() < wanted
 

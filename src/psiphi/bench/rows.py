@@ -12,6 +12,7 @@ ROWS = (  # what takes minutes stands last
     Demand("id", "inverse dynamics, batch 4096", 20, "x", speed.batch("inverse_dynamics", ARMS, "fixed"), at_least=True),
     Demand("fd-free", "forward dynamics, free base", 12, "x", speed.batch("forward_dynamics", FLOATING, "free"), at_least=True),
     Demand("one-call", "one Python call, of pinocchio.aba", 0.5, "x", speed.one_call),
+    Demand("one-calls", "one Python call, of Pinocchio's", None, "x", speed.one_calls),
     Demand("one-call-mujoco", "one Python call, of mj_forward", None, "x", speed.one_call_mujoco),
     Demand("dfd", "d FD/d(q, v, tau), batch 4096", 30, "x", gradients.matrices("forward_dynamics", ("UR5",), "fixed"), True),
     Demand("dfd-panda", "d FD/d(q, v, tau)", 22, "x", gradients.matrices("forward_dynamics", ("Panda",), "fixed"), True),

@@ -63,6 +63,23 @@ def one_call(size: Size) -> Iterator[Measured]:
     yield Measured("UR5", ours / theirs, micro(ours), micro(theirs))
 
 
+def one_calls(size: Size) -> Iterator[Measured]:
+    """What control loops ask besides, one state a call, by the methods of a robot: arrays in, array out."""
+    for name, base in (("UR5", "fixed"), ("G1", "free")):
+        file = example_robots.urdf(name)
+        robot = pp.load(file, base=base)
+        peer, state = Pin.from_urdf(file, base, robot), {name: rows[0] for name, rows in states(robot, 1).items()}
+        q, v, a, (model, data, L) = state["q"], state["v"], state["a"], (peer.peer, peer.data, peer.layout)
+        their_q, their_v, their_a = L.to_q(q), L.to_v(v, q), L.to_tau(a, q)
+        for what, ours, theirs in (
+            ("inverse dynamics", (robot.inverse_dynamics, q, v, a), (pinocchio.rnea, model, data, their_q, their_v, their_a)),
+            ("bias", (robot.bias, q, v), (pinocchio.nonLinearEffects, model, data, their_q, their_v)),
+            ("mass matrix", (robot.mass_matrix, q), (pinocchio.crba, model, data, their_q)),
+        ):
+            x, y = best(partial(*ours), partial(*theirs), seconds=size.seconds)
+            yield Measured(f"{name}, {what}", x / y, micro(x), micro(y))
+
+
 def one_call_mujoco(size: Size) -> Iterator[Measured]:
     """The same in MuJoCo, constraints off: the state is already in its data."""
     robot = pp.load(example_robots.urdf("UR5"))

@@ -174,7 +174,7 @@ def upright(model: Model, call: Any) -> Any:
 
     def checked(*values):
         q = values[0] if values else None
-        if type(q) is not np.ndarray or q.shape != shape:
+        if type(q) is not np.ndarray or q.shape != shape or q.dtype.char != "d":
             return None
         for last in lasts:
             if -TINY < q[last] < TINY:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psiphi.compiler.equations import WHOLE, Equation
-from psiphi.compiler.passes import choose, is_large, resolve
+from psiphi.compiler.passes import choose, framed, is_large, resolve
 from psiphi.lowering.columns import LoweredColumns
 from psiphi.lowering.loops import loops as written_out
 from psiphi.lowering.matrices import LoweredMatrix
@@ -15,7 +15,7 @@ from psiphi.tape.tape import Count
 
 
 def explain(equation: Equation, count: Count) -> str:
-    """What is written; then resolve, rewrite, choose, lower, trace: the derivation, the loops it ends in, what they cost."""
+    """What is written; then pass by pass: the derivation, the loops it ends in, whose axes they run in, what they cost."""
     form = choose(equation)
     called = result_names(form.polys)
     lines = [f"{called[name]} = {e}" for name, e in equation.results.items()]
@@ -30,9 +30,13 @@ def explain(equation: Equation, count: Count) -> str:
     plural = "" if sweeps(equation) == 1 else "s"
     lines += ["", f"lower to {sweeps(equation)} sweep{plural}{_unfused(equation)}:"]
     lines += [*(f"  {line}" for line in loops(equation)), ""]
+    felt = ", inertia that joints do not feel on their parents" if framed(equation).moves else ""
+    lines.append(f"frame: links in Denavit and Hartenberg's axes{felt}")
     order = "O(N), and the entries of the result" if equation.is_matrix else "O(N)"
     c = count
     lines.append(f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos), {order}")
+    lines.append(f"emit: {'loops over links' if is_large(equation.model) else 'straight lines'}")
+    lines.append("load: from the cache, or made now")
     return "\n".join(lines)
 
 

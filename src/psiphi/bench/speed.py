@@ -76,7 +76,7 @@ def one_calls(size: Size) -> Iterator[Measured]:
             ("bias", (robot.bias, q, v), (pinocchio.nonLinearEffects, model, data, their_q, their_v)),
             ("mass matrix", (robot.mass_matrix, q), (pinocchio.crba, model, data, their_q)),
         ):
-            x, y = best(partial(*ours), partial(*theirs), seconds=size.seconds)
+            x, y = best(*(partial(call, *given) for call, *given in (ours, theirs)), seconds=size.seconds)
             yield Measured(f"{name}, {what}", x / y, micro(x), micro(y))
 
 

@@ -166,7 +166,7 @@ class WithFunctions(Identified):
                 refuse_lazy(name, "on a robot of so many bodies its sweeps are interpreted", *values)
                 return self._interpreted(function, values, dtype)
             result = function.run(values, out, dtype)
-            function.quicken(values)
+            guard.quicken(function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
             if not is_large(self) and _traced(function.source.inputs, values):  # a user's law of control

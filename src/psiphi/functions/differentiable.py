@@ -38,10 +38,6 @@ Made = TypeVar("Made")
 LONG = 60_000  # operations of a value, times columns of a Hessian by parameters, up to which it is written out
 
 
-def _is_plain_vector(value: Any) -> bool:
-    return type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64
-
-
 class HasDerivatives(Generic[Made]):
     """A function of named arguments that makes its derivatives by `derived`, each once; they are such functions again."""
 
@@ -141,7 +137,7 @@ class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function
             if any(map(is_foreign, values)):
                 return guard.entered(self, values, out, dtype)
             arrays = guard.plain(source.model, name, source.inputs, values)
-        if self._turns and type(arrays[0]) is np.ndarray and arrays[0].shape[-1:] == (source.model.nq,):
+        if guard.turns(source) and type(arrays[0]) is np.ndarray and arrays[0].shape[-1:] == (source.model.nq,):
             last = list(source.model.quaternions)  # a quaternion of zeros has no direction, and so no derivative
             for q in arrays[0].reshape(-1, source.model.nq)[(np.abs(arrays[0][..., last]) < TINY).any(axis=-1).ravel()]:
                 source.model.upright(name, q)
@@ -150,21 +146,10 @@ class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function
             out = guard.fitting_out(source.model, name, source, arrays, out)
         try:
             result = self.run(arrays, out if out is not None or dtype is None else (None,) * len(source.outputs), dtype)
-            self.quicken(values)
+            guard.quicken(self, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
             guard.retell(source.model, name, source, arrays, out, dtype, error)
-
-    def quicken(self, values: Sequence[Any]) -> None:
-        """After a call with these arguments: from now on such calls go at once, if they are plain vectors."""
-        if "at_once" not in self.__dict__ and all(map(_is_plain_vector, values)):
-            one = self.single(guard.nothing)
-            self.at_once = guard.upright(self.source.model, one) if self._turns else one
-
-    @cached_property
-    def _turns(self) -> bool:
-        """Whether its first argument is a q with quaternions."""
-        return bool(self.source.model.quaternions) and self.source.inputs[0].per_joint == "q"
 
     @cached_property
     def needs_no_check(self) -> bool:

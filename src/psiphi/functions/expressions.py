@@ -137,7 +137,7 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         try:
             result = self.function.run(values, out, dtype)
-            self.function.quicken(values)
+            guard.quicken(self.function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
             guard.retell(self.model, "function", self.function.source, values, out, dtype, error)

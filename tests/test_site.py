@@ -156,6 +156,8 @@ def test_every_live_page_is_pulled_in_real_time(site):
     with browser(420, 300) as opened:
         for path in sorted((site / "live").glob("*.html")):
             step, _, moved, _ = pulled(opened, path, seconds=0.1)
+            if moved <= 1e-4:  # a busy machine drew few pictures in so short a time
+                step, _, moved, _ = pulled(opened, path, seconds=3.0)
             assert step < 500.0 and moved > 1e-4 and not opened.complaints, (path.stem, step, moved, opened.complaints)
 
 

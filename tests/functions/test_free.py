@@ -482,3 +482,13 @@ def test_one_state_and_one_set_after_the_first_are_the_same_bits():
         light.forward_dynamics(q, v, tau)
     with pytest.raises(pp.StateError, match="quaternion"):
         light.forward_dynamics(0.0 * q, v, tau, parameters=np.array(sets[0]))
+
+
+def test_parameters_that_were_made_writeable_are_read_anew():
+    light = pp.load("ur5").free("inertia")
+    q, v, p = light.random(seed=0, size=300), np.ones((300, 6)), light.randomised(300, seed=0)
+    bound = light.at(p)
+    bound.forward_dynamics(q, v, v)
+    bound.given.flags.writeable = True
+    bound.given[...] *= 2.0
+    assert np.array_equal(bound.forward_dynamics(q, v, v), light.forward_dynamics(q, v, v, parameters=2.0 * p))

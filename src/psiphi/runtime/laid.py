@@ -37,5 +37,6 @@ def kept(numbers: np.ndarray) -> np.ndarray:
 
 
 def made_of(numbers: np.ndarray) -> dict[Any, np.ndarray] | None:
-    """What was made of an array that is kept; None of any other."""
-    return _made.get(id(numbers))
+    """What was made of an array that is kept; None of any other, and of one that somebody has made writeable again."""
+    found = _made.get(id(numbers))
+    return None if found is None or numbers.flags.writeable else found

@@ -61,9 +61,16 @@ def lowered(model: str, quantity: str, frames: tuple[str, ...] = (), axes: str =
     return (roll if rolls else unroll)(program, tree)
 
 
-def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None = None, streams: bool = False) -> jit.Address:
+def loop_of(
+    kernel: Kernel,
+    lanes: int,
+    char: str = "d",
+    tables: Tables | None = None,
+    streams: bool = False,
+    registers: int = 0,
+) -> jit.Address:
     """The address of the kernel's loop."""
-    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams)), ["loop", "tables"])
+    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams, registers)), ["loop", "tables"])
     address = library.address("loop")
     if tables is not None:
         address.tables = tables  # type: ignore[attr-defined]  # kept alive with the code
@@ -71,10 +78,12 @@ def loop_of(kernel: Kernel, lanes: int, char: str = "d", tables: Tables | None =
     return address
 
 
-def loop(code: Straight | Rolled, lanes: int, char: str = "d", fma: bool = True, size: int = 0) -> jit.Address:
+def loop(
+    code: Straight | Rolled, lanes: int, char: str = "d", fma: bool = True, size: int = 0, registers: int = 0
+) -> jit.Address:
     if isinstance(code, Rolled):
-        return loop_of(rolled_kernel(code, fma), lanes, char, Tables(code, char))
-    return loop_of(straight_kernel(code, fma, size), lanes, char)
+        return loop_of(rolled_kernel(code, fma), lanes, char, Tables(code, char), registers=registers)
+    return loop_of(straight_kernel(code, fma, size), lanes, char, registers=registers)
 
 
 def ufunc(code: Straight | Rolled, lanes: int, char: str = "d", **options) -> np.ufunc:

@@ -50,10 +50,10 @@ class Kernel:
     apart: int | None = None  # the input that is read where it lies, if its lanes lie side by side; a cell tells where
 
 
-def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False) -> str:
+def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False, registers: int = 0) -> str:
     """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time; `streams`: large outputs go past
-    the caches, on processors that have AVX-512."""
-    widths = [Width(fp, 1)] + ([Width(fp, lanes)] if lanes > 1 else [])
+    the caches, on processors that have AVX-512; `registers`: how many numbers are held in them (0: LLVM finds out)."""
+    widths = [Width(fp, count, registers) for count in sorted({1, lanes})]
     parts = ["@tables = global ptr null", declarations(widths)]
     parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.fetches else []
     for i, (_, places) in enumerate(kernel.outputs):

@@ -23,6 +23,7 @@ class Width:
 
     fp: str  # "double" or "float"
     lanes: int
+    registers: int = 0  # how many numbers are held in registers at a time (`parking.py`); 0: LLVM finds out by itself
 
     @property
     def type(self) -> str:
@@ -75,6 +76,7 @@ class Emitter:
         the address of an input's first number and, behind it, the bytes from one to the next; `apart` is that of APART."""
         self.segment, self.width, self.fma = segment, width, fma
         self.ahead, self.every, self.apart = ahead or iter(()), max(1, every), apart
+        self.at_once = segment.keeps_what_it_reads  # results go out as soon as they are known: what waits costs a register
         self.known: dict[int, tuple[str, str]] = {}  # what stands in cells
         self.tape = segment.tape
         self.lines: list[str] = []
@@ -89,17 +91,25 @@ class Emitter:
 
     def body(self) -> list[str]:
         self.fused = self.riding() if self.fma else set()
-        waiting, at_once = self.segment.stores_by_node(), self.segment.keeps_what_it_reads
-        for n, node in enumerate(self.segment.nodes):
+        waiting = self.segment.stores_by_node()
+        order = [node for node in self.segment.nodes if node not in self.fused]
+        self._begin(order)
+        for n, node in enumerate(order):
             if n % self.every == 0:
                 self._fetch()
-            if node not in self.fused:
-                self.names[node] = self._emit(node)
-                for store in waiting.pop(node, ()) if at_once else ():  # what waits costs a register
-                    self._store(store)
+            self.names[node] = self._emit(node)
+            for store in waiting.pop(node, ()) if self.at_once else ():
+                self._store(store)
+            self._computed(n, node)
         for store in chain.from_iterable(waiting.values()):
             self._store(store)
         return self.lines
+
+    def _begin(self, order: list[int]) -> None:
+        """The nodes will be computed in this order."""
+
+    def _computed(self, n: int, node: int) -> None:
+        """The n-th node has just been computed, and stored where it goes."""
 
     def _fetch(self) -> None:
         """One line of memory, into the second cache: the first is full of the frame."""

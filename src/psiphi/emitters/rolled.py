@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from psiphi.emitters.kernel import Kernel, side_by_side
-from psiphi.emitters.llvm import Emitter, Width, function
+from psiphi.emitters.llvm import Width, function
+from psiphi.emitters.parking import segment_function
 from psiphi.emitters.segments import FrameLayout, Segment, Store
 from psiphi.model.model import WORLD
 from psiphi.sweeps.roll import Class, Rolled
@@ -115,7 +116,7 @@ class _Block:
         live = cls.tape.live(cls.outputs, cls.given)
         nodes = [i for i in live if i not in cls.given and cls.tape.nodes[i][0] is not Op.CONST]
         segment = Segment(name, cls.tape, nodes, [Store(*store) for store in cls.stores], cls.given)
-        return function(name, self.bases, Emitter(segment, self.width, self.fma).body())
+        return segment_function(name, self.bases, segment, self.width, fma=self.fma)
 
     def _stage(self, s: int, start: int, count: int, classes: int) -> str:
         w, n, r = self.width, len(self.rolled.tree.links), self.rolled

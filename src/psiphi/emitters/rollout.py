@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from psiphi.emitters.joined import PAD, BlockFrame, FrameCopy, Looped, Named, PlacedBlock, Several
 from psiphi.emitters.kernel import Kernel, declarations, frame_memory, side_by_side
-from psiphi.emitters.llvm import Emitter, Width, function
+from psiphi.emitters.llvm import Width, function
 from psiphi.emitters.pack import pack, unpack
+from psiphi.emitters.parking import segment_function
 from psiphi.emitters.rolled import rolled_text, tables
 from psiphi.emitters.straight import angles
 from psiphi.emitters.trig import sincos, sincos_loop
@@ -60,9 +61,9 @@ class Rollout:
     starts: bool = False  # whether the first sample is where it began (on cards)
 
 
-def rollout_module(rollout: Rollout, lanes: int, fma: bool) -> str:
+def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) -> str:
     """The IR of one rollout for single elements and for `lanes` at a time."""
-    widths = [Width("double", 1)] + ([Width("double", lanes)] if lanes > 1 else [])
+    widths = [Width("double", count, registers) for count in sorted({1, lanes})]
     blocks = rollout.frame.blocks.values()
     loops = [block for block in blocks if isinstance(block, Looped) and block.text == block.name]
     parts = [declarations(widths), COPY, *(tables(block.rolled, block.name, "double") for block in loops)]
@@ -127,7 +128,7 @@ def _text(block: PlacedBlock | Several | Looped, w: Width, fma: bool) -> str:
 def _straight(block: PlacedBlock, w: Width, fma: bool, bases: list[str]) -> str:
     """The arguments of sines and cosines, these in a loop, then the rest."""
     passed = ", ".join(f"ptr %{base}" for base in bases)
-    text = [function(f"{s.name}.{w.suffix}", bases, Emitter(s, w, fma).body()) for s in block.segments]
+    text = [segment_function(f"{s.name}.{w.suffix}", bases, s, w, fma=fma) for s in block.segments]
     front, *segments = block.segments
     call = lambda s: f"call void @{s.name}.{w.suffix}({passed})"  # noqa: E731
     calls = [call(front), *angles(block, w, "first")] if block.angles else []

@@ -20,10 +20,7 @@ from psiphi.tape.tape import Tape, operands
 
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
 APART = "apart"  # the base of an input that is no part of the frame, and that no segment writes
-CUT = 1500  # nodes a segment,
-CUT_APART = 700  # of a tape that reads an input apart: there LLVM stores what it could read again,
-SHORT = 200  # and of a tape of more than LONG nodes: a compiler's own choice of what waits where loses to slots by then
-LONG = 15_000
+CUT = 1500  # nodes a segment
 COPIES = 100  # stores of a segment that computes nothing: LLVM's time for stores side by side grows with their square
 
 
@@ -100,7 +97,7 @@ class Pieces:
 
 
 def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | None = None) -> Pieces:
-    """Segments of about `size` nodes (0: what suits); sines and cosines of simple arguments go to a loop in front.
+    """Segments of about `size` nodes (0: CUT); sines and cosines of simple arguments go to a loop in front.
 
     Outputs stand in the frame one after the other; `shared`: each number once, wherever it is. `apart`: the input of this
     number is read at the base APART, wherever it lies.
@@ -137,9 +134,7 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
         free += 3 * len(cells)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
     body = ordered(straight, body, [a for a in outputs if a not in given])
-    few = COPIES * len(body) // max(1, len(outputs))  # nodes to so many stores
-    size = size or (SHORT if len(body) > LONG else CUT if apart is None else max(SHORT, min(CUT_APART, few)))
-    segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size, loops)
+    segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size or CUT, loops)
     return Pieces(layout, prologue, angles, base, segments, frame, places)
 
 

@@ -12,7 +12,8 @@ from math import copysign
 from typing import Any
 
 from psiphi.emitters.kernel import Kernel, side_by_side
-from psiphi.emitters.llvm import Emitter, Width, function
+from psiphi.emitters.llvm import Width, function
+from psiphi.emitters.parking import segment_function
 from psiphi.emitters.segments import Pieces, cut
 from psiphi.emitters.whereabouts import apart_cell, next_cell
 from psiphi.sweeps.drive import Straight
@@ -55,8 +56,8 @@ def _block(pieces: Pieces, width: Width, fma: bool, inputs: tuple[Argument, ...]
     ahead = iter(_ahead(pieces, width, inputs))
     every = sum(len(s.nodes) for s in segments) // max(1, sum(1 for _ in _ahead(pieces, width, inputs)))
     cell = 0 if apart is None else apart_cell(inputs, pieces.frame, width)
-    make = lambda s: Emitter(s, width, fma, ahead, every, cell).body()  # noqa: E731
-    text = [function(f"{s.name}.{suffix}", ["frame"], make(s)) for s in segments]
+    how = dict(fma=fma, ahead=ahead, every=every, apart=cell)
+    text = [segment_function(f"{s.name}.{suffix}", ["frame"], s, width, **how) for s in segments]
     call = lambda s: f"call void @{s.name}.{suffix}(ptr %frame)"  # noqa: E731
     calls = [call(pieces.prologue), *angles(pieces, width, "first")]
     for n, s in enumerate(pieces.segments):

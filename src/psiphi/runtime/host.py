@@ -16,6 +16,7 @@ from psiphi.sweeps.staged import Staged
 
 EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # what others may call or set
 FP = {"d": "double", "f": "float"}
+SPARE = 4  # registers
 
 
 class Host:
@@ -34,10 +35,10 @@ class Host:
         """LLVM IR: a gufunc loop @loop, or @rollout."""
         lanes, fma = self.lanes(char), has_fma()
         if isinstance(code, Rollout):
-            return rollout_module(code, lanes, fma)
+            return rollout_module(code, lanes, fma, registers())
         make = {Rolled: rolled_kernel, Single: single_kernel, Staged: staged_kernel}.get(type(code), straight_kernel)
         kernel = make(code, fma)
-        return module(kernel, "loop", FP[char], lanes, streams=has_wide_shuffles())
+        return module(kernel, "loop", FP[char], lanes, has_wide_shuffles(), registers())
 
     def key(self, char: str) -> list[Any]:
         return [char, self.lanes(char), has_fma(), *jit.host()]
@@ -59,6 +60,13 @@ def host_lanes(fp: str) -> int:
     features = set(jit.host().features.split(","))
     doubles = 8 if "+avx512f" in features else 4 if "+avx" in features else 2
     return doubles if fp == "double" else 2 * doubles
+
+
+@lru_cache(maxsize=1)
+def registers() -> int:
+    """How many numbers code of ours holds in registers: a few fewer than there are, for what an instruction reads besides."""
+    host = jit.host()
+    return (32 if "+avx512f" in host.features.split(",") or host.triple.startswith(("aarch64", "arm64")) else 16) - SPARE
 
 
 @lru_cache(maxsize=1)

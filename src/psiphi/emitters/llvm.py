@@ -92,15 +92,15 @@ class Emitter:
     def body(self) -> list[str]:
         self.fused = self.riding() if self.fma else set()
         waiting = self.segment.stores_by_node()
-        order = [node for node in self.segment.nodes if node not in self.fused]
-        self._begin(order)
-        for n, node in enumerate(order):
+        self._begin([node for node in self.segment.nodes if node not in self.fused])
+        for n, node in enumerate(self.segment.nodes):
             if n % self.every == 0:
                 self._fetch()
-            self.names[node] = self._emit(node)
-            for store in waiting.pop(node, ()) if self.at_once else ():
-                self._store(store)
-            self._computed(n, node)
+            if node not in self.fused:
+                self.names[node] = self._emit(node)
+                for store in waiting.pop(node, ()) if self.at_once else ():
+                    self._store(store)
+                self._computed(node)
         for store in chain.from_iterable(waiting.values()):
             self._store(store)
         return self.lines
@@ -108,8 +108,8 @@ class Emitter:
     def _begin(self, order: list[int]) -> None:
         """The nodes will be computed in this order."""
 
-    def _computed(self, n: int, node: int) -> None:
-        """The n-th node has just been computed, and stored where it goes."""
+    def _computed(self, node: int) -> None:
+        """The node has just been computed, and stored where it goes."""
 
     def _fetch(self) -> None:
         """One line of memory, into the second cache: the first is full of the frame."""

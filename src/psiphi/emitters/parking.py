@@ -53,23 +53,24 @@ class Parking(Emitter):
         self.held: set[int] = set(self.names)
         self.settled, self.ends = fused, dict.fromkeys(ends)
         self.readers: dict[int, list[int]] = {}  # when a number is read, last first
-        self.reads: list[list[int]] = []  # what each instruction reads
+        self.reads: dict[int, list[int]] = {}  # what the instruction of a node reads
 
     def riding(self) -> set[int]:
         return super().riding() if self.settled is None else set(self.settled)
 
     def _begin(self, order: list[int]) -> None:
-        self.reads = [self._read_by(node) for node in order]
+        self.reads = {node: self._read_by(node) for node in order}
         for node in self.ends:
             self.readers[node] = [len(order)]
         for now in reversed(range(len(order))):
-            for read in self.reads[now]:
+            for read in self.reads[order[now]]:
                 self.readers.setdefault(read, []).append(now)
 
-    def _computed(self, n: int, node: int) -> None:
-        for read in self.reads[n]:
+    def _computed(self, node: int) -> None:
+        its = self.reads.pop(node)
+        for read in its:
             self.readers[read].pop()
-        for number in (*self.reads[n], node):
+        for number in (*its, node):
             self._keep(number)
         self.most = max(self.most, min(len(self.held), self.registers))
         while len(self.held) > self.registers:

@@ -13,8 +13,9 @@ Comes in: straight-line code, or loops of it. Goes out: text. What a target is, 
                    trig.py, quick.py (sine and cosine, the door for one element), straight.py, rolled.py (one tape; loops over
                    links), joined.py, rollout.py (many blocks in one frame, and the loop over steps around them)
     device.py      LLVM IR for graphics cards, one thread a state. Its parts:
-                   staging.py (rows of arrays), parking.py (more numbers than registers), team.py (a limb a warp), one_tape.py
-                   and device_rollout.py (several blocks as one tape, and the loop over steps around it), reduction.py (huge
-                   angles without a C library), constant_bank.py (numbers of long code)
-    segments.py    a tape in pieces, for every target; ordering.py: in an order in which few numbers wait
+                   staging.py (rows of arrays), team.py (a limb a warp), one_tape.py and device_rollout.py (several blocks as
+                   one tape, and the loop over steps around it), reduction.py (huge angles without a C library),
+                   constant_bank.py (numbers of long code)
+    segments.py    a tape in pieces, for every target; ordering.py: in an order in which few numbers wait; parking.py: where
+                   those wait that registers do not hold, on processors and on cards
 """

@@ -73,6 +73,19 @@ def test_a_result_that_stands_in_the_frame_is_not_parked():
     assert "%park" not in "\n".join(parking.body()) and parking.places == 0
 
 
+def test_a_sum_in_the_frame_is_not_what_was_added_to_it():
+    tape = Tape()
+    x = [tape.leaf("0", i) for i in range(6)]
+    square, rest = x[0] * x[0], [x[i] * x[i + 1] for i in range(1, 5)]
+    last = square * rest[0]
+    nodes = [tape.operand(value) for value in (square, *rest, last)]
+    given = {tape.operand(value): ("frame", i) for i, value in enumerate(x)}
+    stores = [Store("frame", 6, nodes[0], accumulate=True), *(Store("frame", 7 + i, node) for i, node in enumerate(nodes[1:]))]
+    frame = np.arange(1.0, 13.0)
+    found = _run(InFrame(Segment("sums", tape, nodes, stores, given), Width("double", 1, 3)).body(), frame.copy())
+    assert same_bits(found[6:], np.array([7.0 + 1.0, 6.0, 12.0, 20.0, 30.0, 6.0]))
+
+
 def test_results_wait_where_a_piece_reads_what_it_writes():
     """y goes where x stands: x is read before, also where it had to be given up in between."""
     tape = Tape()
@@ -99,8 +112,9 @@ def _run(lines: list[str], frame: np.ndarray) -> np.ndarray:
             held[found[1]] = memory[places[found[2]]]
         elif found := re.match(r"store volatile double (%t\d+), ptr (%t\d+)", line):
             memory[places[found[2]]] = held[found[1]]
-        elif found := re.match(r"(%t\d+) = fmul double (%t\d+), (%t\d+)", line):
-            held[found[1]] = held[found[2]] * held[found[3]]
+        elif found := re.match(r"(%t\d+) = f(mul|add) double (%t\d+), (%t\d+)", line):
+            a, b = held[found[3]], held[found[4]]
+            held[found[1]] = a * b if found[2] == "mul" else a + b
         else:
             raise AssertionError(line)
     return np.array([memory["frame", i] for i in range(len(frame))])

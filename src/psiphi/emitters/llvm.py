@@ -63,6 +63,8 @@ class Width:
 class Emitter:
     """One segment as the lines of a function body; bases are pointer arguments of that function."""
 
+    steadfast: tuple[str, ...] = ()  # bases at which what is written or read stays so, where an optimiser would undo it
+
     def __init__(
         self,
         segment: Segment,
@@ -71,12 +73,14 @@ class Emitter:
         ahead: Iterator[tuple[int, int]] | None = None,
         every: int = 1,
         apart: int = 0,
+        at_once: bool | None = None,
     ):
         """`ahead`: numbers of the next block to fetch, one after every `every` nodes: (cell, number). A cell of the frame has
-        the address of an input's first number and, behind it, the bytes from one to the next; `apart` is that of APART."""
+        the address of an input's first number and, behind it, the bytes from one to the next; `apart` is that of APART.
+        `at_once`: results go out as soon as they are known, since what waits costs a register; as a rule, where they may."""
         self.segment, self.width, self.fma = segment, width, fma
         self.ahead, self.every, self.apart = ahead or iter(()), max(1, every), apart
-        self.at_once = segment.keeps_what_it_reads  # results go out as soon as they are known: what waits costs a register
+        self.at_once = segment.keeps_what_it_reads if at_once is None else at_once
         self.known: dict[int, tuple[str, str]] = {}  # what stands in cells
         self.tape = segment.tape
         self.lines: list[str] = []
@@ -154,7 +158,8 @@ class Emitter:
     def _load(self, base: str, offset: int) -> str:
         apart = base == APART
         address, name = self._lying(self.apart, offset) if apart else self.address(base, offset), self.fresh()
-        self.lines.append(f"{name} = load {self.width.type}, ptr {address}, align {1 if apart else self.width.bytes}")
+        align, volatile = 1 if apart else self.width.bytes, "volatile " if base in self.steadfast else ""
+        self.lines.append(f"{name} = load {volatile}{self.width.type}, ptr {address}, align {align}")
         return name
 
     def _load_scalar(self, offset: int) -> str:
@@ -175,8 +180,8 @@ class Emitter:
             before, total = self._load(store.base, store.offset), self.fresh()
             self.lines.append(f"{total} = fadd {self.width.type} {before}, {value}")
             value = total
-        address = self.address(store.base, store.offset)
-        self.lines.append(f"store {self.width.type} {value}, ptr {address}, align {self.width.bytes}")
+        address, volatile = self.address(store.base, store.offset), "volatile " if store.base in self.steadfast else ""
+        self.lines.append(f"store {volatile}{self.width.type} {value}, ptr {address}, align {self.width.bytes}")
 
     def _emit(self, node: int) -> str:
         op, a, b = self.tape.nodes[node]

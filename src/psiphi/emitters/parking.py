@@ -8,8 +8,10 @@ half as long again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from psiphi.emitters.llvm import Emitter, Width, function
@@ -31,7 +33,7 @@ class Parking(Emitter):
     ride in their sums; `ends`: numbers that are wanted after the last line; `known`: numbers that are there before the first.
     """
 
-    steadfast: tuple[str, ...] = (BASE,)  # bases at which what is written or read stays so: an optimiser would undo it
+    steadfast = (BASE,)
 
     def __init__(
         self,
@@ -41,11 +43,11 @@ class Parking(Emitter):
         fused: frozenset[int] | None = None,
         ends: Iterable[int] = (),
         known: Mapping[int, str] | None = None,
+        at_once: bool = True,
         **how: Any,
     ):
         own = Segment(segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given))  # parked numbers join it
-        super().__init__(own, width, **how)
-        self.at_once = True
+        super().__init__(own, width, at_once=at_once, **how)
         self.registers, self.places = registers, 0
         self.most = 0  # numbers held at once
         self.idle: list[int] = []  # places
@@ -70,8 +72,8 @@ class Parking(Emitter):
         its = self.reads.pop(node)
         for read in its:
             self.readers[read].pop()
-        for number in (*its, node):
-            self._keep(number)
+            self._keep(read)
+        self._keep(node)
         self.most = max(self.most, min(len(self.held), self.registers))
         while len(self.held) > self.registers:
             self._park(max(self.held, key=lambda number: self.readers[number][-1]))
@@ -105,19 +107,6 @@ class Parking(Emitter):
             self.segment.given[number] = BASE, place
         self.names.pop(number)
 
-    def _load(self, base: str, offset: int) -> str:
-        return self._steadfast(super()._load, base, offset)
-
-    def _store(self, store: Store) -> None:
-        self._steadfast(super()._store, store)
-
-    def _steadfast(self, emit, *what):
-        answer = emit(*what)
-        if (what[0] if isinstance(what[0], str) else what[0].base) in self.steadfast:
-            for word in ("store ", "load "):
-                self.lines[-1] = self.lines[-1].replace(word, f"{word}volatile ")
-        return answer
-
 
 class InFrame(Parking):
     """On a processor what stands in the frame is as near as a parking place: a result that has been stored needs none."""
@@ -126,13 +115,13 @@ class InFrame(Parking):
 
     def __init__(self, segment: Segment, width: Width, **how: Any):
         at_once = segment.keeps_what_it_reads
-        super().__init__(segment, width, width.registers, ends=() if at_once else segment.stores_by_node(), **how)
-        self.at_once = at_once
+        ends = () if at_once else segment.stores_by_node()
+        super().__init__(segment, width, width.registers, ends=ends, at_once=at_once, **how)
         self.addressed: dict[int, int] = {}  # {line: the place in the frame of which it makes an address}
 
     def _store(self, store: Store) -> None:
         super()._store(store)
-        if store.base == FRAME:
+        if store.base == FRAME and not store.accumulate:
             self.segment.given.setdefault(store.node, (FRAME, store.offset))
 
     def address(self, base: str, offset: int) -> str:
@@ -153,11 +142,13 @@ class InFrame(Parking):
 
 def _near(asked: Counter[int]) -> list[int]:
     """Up to POINTERS places, each within reach of as many of those asked for as can be; %frame reaches the first ones."""
-    left, found = {place: often for place, often in asked.items() if place >= REACH}, []
+    left, found = sorted(place for place in asked if place >= REACH), []
     while left and len(found) < POINTERS:
-        ends = {first: sum(often for x, often in left.items() if first <= x < first + 2 * REACH) for first in left}
-        found.append(max(ends, key=lambda first: ends[first]) + REACH)
-        left = {place: often for place, often in left.items() if not -REACH <= place - found[-1] < REACH}
+        before = [0, *accumulate(asked[place] for place in left)]
+        reach = [(bisect_left(left, first + 2 * REACH), i) for i, first in enumerate(left)]
+        end, start = max(reach, key=lambda run: before[run[0]] - before[run[1]])
+        found.append(left[start] + REACH)
+        del left[start:end]
     return found
 
 

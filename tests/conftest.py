@@ -51,7 +51,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives the same bits."""
-    jit.EFFORT = 1 if item.path.parent.name in CODE else 0
+    jit.EFFORT = 2 if item.path.parent.name in CODE else 0
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ def test_bits_do_not_depend_on_registers(model, quantity, char, lanes, registers
 
 @pytest.mark.parametrize("registers", NUMBERS)
 @pytest.mark.parametrize("quantity", ["forward_dynamics", "inverse_dynamics"])
-def test_loops_over_links_hold_as_few(quantity, registers):
-    """Their steps write to where their neighbours read: results go out at the end of a step, wherever they waited."""
+def test_loops_over_links(quantity, registers):
+    """Their steps write to where their neighbours read: results go out at the end of a step, and LLVM keeps them."""
     code, given = lowered("limbs", quantity, rolls=True), batch("limbs", 9, "d")
     assert same_bits(ufunc(code, 4, registers=registers)(*given), ufunc(code, 4)(*given))
 
@@ -86,18 +86,18 @@ def test_a_sum_in_the_frame_is_not_what_was_added_to_it():
     assert same_bits(found[6:], np.array([7.0 + 1.0, 6.0, 12.0, 20.0, 30.0, 6.0]))
 
 
-def test_results_wait_where_a_piece_reads_what_it_writes():
-    """y goes where x stands: x is read before, also where it had to be given up in between."""
+def test_results_that_go_where_others_are_read_wait():
+    """y goes where x stands: all of x is read before."""
     tape = Tape()
     x = [tape.leaf("0", i) for i in range(12)]
-    y = [a * b for a, b in zip(x, [*x[1:], x[0]], strict=True)]
-    nodes = [tape.operand(value) for value in y]
+    nodes = [tape.operand(a * b) for a, b in zip(x, [*x[1:], x[0]], strict=True)]
     given = {tape.operand(value): ("frame", i) for i, value in enumerate(x)}
     segment = Segment("swap", tape, nodes, [Store("frame", i, node) for i, node in enumerate(nodes)], given)
-    assert not segment.keeps_what_it_reads
-    lines = InFrame(segment, Width("double", 1, 3)).body()
+    text = segment_function("swap", ["frame"], segment, Width("double", 1, 3))
+    assert "%park" not in text
     frame = np.arange(1.0, 13.0)
-    assert same_bits(_run(lines, frame.copy()), frame * np.roll(frame, -1))
+    found = _run([line.strip() for line in text.splitlines()[1:-2]], frame.copy())
+    assert same_bits(found, frame * np.roll(frame, -1))
 
 
 def _run(lines: list[str], frame: np.ndarray) -> np.ndarray:
@@ -108,9 +108,9 @@ def _run(lines: list[str], frame: np.ndarray) -> np.ndarray:
     for line in lines:
         if found := re.match(r"(%t\d+) = getelementptr i8, ptr %(\w+), i64 (\d+)", line):
             places[found[1]] = found[2], int(found[3]) // 8
-        elif found := re.match(r"(%t\d+) = load volatile double, ptr (%t\d+)", line):
+        elif found := re.match(r"(%t\d+) = load (?:volatile )?double, ptr (%t\d+)", line):
             held[found[1]] = memory[places[found[2]]]
-        elif found := re.match(r"store volatile double (%t\d+), ptr (%t\d+)", line):
+        elif found := re.match(r"store (?:volatile )?double (%t\d+), ptr (%t\d+)", line):
             memory[places[found[2]]] = held[found[1]]
         elif found := re.match(r"(%t\d+) = f(mul|add) double (%t\d+), (%t\d+)", line):
             a, b = held[found[3]], held[found[4]]

@@ -43,11 +43,10 @@ class Parking(Emitter):
         fused: frozenset[int] | None = None,
         ends: Iterable[int] = (),
         known: Mapping[int, str] | None = None,
-        at_once: bool = True,
         **how: Any,
     ):
         own = Segment(segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given))  # parked numbers join it
-        super().__init__(own, width, at_once=at_once, **how)
+        super().__init__(own, width, at_once=True, **how)
         self.registers, self.places = registers, 0
         self.most = 0  # numbers held at once
         self.idle: list[int] = []  # places
@@ -114,9 +113,7 @@ class InFrame(Parking):
     steadfast = (BASE, FRAME, APART)
 
     def __init__(self, segment: Segment, width: Width, **how: Any):
-        at_once = segment.keeps_what_it_reads
-        ends = () if at_once else segment.stores_by_node()
-        super().__init__(segment, width, width.registers, ends=ends, at_once=at_once, **how)
+        super().__init__(segment, width, width.registers, **how)
         self.addressed: dict[int, int] = {}  # {line: the place in the frame of which it makes an address}
 
     def _store(self, store: Store) -> None:
@@ -153,8 +150,9 @@ def _near(asked: Counter[int]) -> list[int]:
 
 
 def segment_function(name: str, bases: list[str], segment: Segment, width: Width, **how: Any) -> str:
-    """A segment as a function of pointers; its parking places are its own."""
-    if not width.registers:
+    """A segment as a function of pointers; its parking places are its own. Where results go to where others are read, they have
+    to wait for the end, and LLVM keeps them."""
+    if not (width.registers and segment.keeps_what_it_reads):
         return function(name, bases, Emitter(segment, width, **how).body())
     parking = InFrame(segment, width, **how)
     parking.body()

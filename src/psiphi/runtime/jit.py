@@ -25,7 +25,8 @@ from psiphi.errors import Error
 # LLVM may turn an intrinsic or a pair of calls into any of these (sin and cos of one angle become sincos).
 EXTERNALS = ("sin", "cos", "sinf", "cosf", "sincos", "sincosf", "sqrt", "sqrtf", "fma", "fmaf", "memset", "memcpy", "memmove")
 BAND = 32  # libraries that share a linker
-EFFORT = 1  # of instruction selection and register allocation, 0 to 3: 2 gives no faster code; any gives the same bits
+EFFORT = 2  # of instruction selection and register allocation, 0 to 3; any gives the same bits
+LONG = 1_000_000  # characters of IR, from which on less effort takes a third less time, and the code is as fast
 _BUG = "report this as a bug of psiphi"
 
 LOCK = threading.RLock()
@@ -78,11 +79,11 @@ def host() -> Processor:
 def compile_ir(text: str, opt: int | None = None, passes: bool = False) -> bytes:
     """LLVM IR text -> relocatable object code for this processor.
 
-    `opt` (0 to 3) is the effort of instruction selection and register allocation, EFFORT unless given. `passes` runs LLVM's
-    middle-end pipeline (without loop or SLP vectorisation: the lanes are already in the text), which straight-line code rarely
-    needs.
+    `opt` (0 to 3) is the effort of instruction selection and register allocation: EFFORT, or 1 for long texts. `passes` runs
+    LLVM's middle-end pipeline (without loop or SLP vectorisation: the lanes are already in the text), which straight-line code
+    rarely needs.
     """
-    opt = EFFORT if opt is None else opt
+    opt = opt if opt is not None else min(EFFORT, 1) if len(text) > LONG else EFFORT
     binding = bindings()
     with LOCK:
         machine = _machine(opt)

@@ -120,50 +120,17 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
     """All n elements, in blocks of lanes; `%count` is how many of the block's lanes are real."""
     arguments = kernel.inputs + kernel.outputs
     core = len(arguments)
-    load, before, after = [], [], []
-    for i, (arg, places) in enumerate(arguments):
-        strides = [core + d for d in range(len(arg.shape))]
+    moves = _Moves(kernel, w)
+    for i, (arg, _) in enumerate(arguments):
+        moves.add(i, [core + d for d in range(len(arg.shape))])
         core += len(arg.shape)
-        row, column = (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
-        load += _load_argument(i, row, column)
-        rows = arg.shape[-2] if len(arg.shape) >= 2 else 1
-        columns = arg.shape[-1] if arg.shape else 1
-        before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
-        if kernel.fetches and w.lanes > 1 and i < len(kernel.inputs):
-            before += next_elements(i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w)
-        width: int | str = columns
-        if kernel.keeps_inputs and rows == 1 and columns > w.lanes > 1 and i < len(kernel.inputs):
-            load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
-            before += _once(i, columns, w)
-            width = f"%width{i}"
-        if i == kernel.apart and _is_run(places):
-            load.append(in_place(i, w))
-            before += read_apart(i, width, places[0] * w.bytes, apart_cell(kernel.inputs, kernel.frame, w), w)
-            width = f"%packed{i}"
-        given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
-        if _is_run(places):
-            before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
-            verb, lines = ("pack", before) if i < len(kernel.inputs) else ("unpack", after)
-            lines.append(f"call void @{verb}.{w.suffix}({given})")
-            for axis in range(len(arg.shape) - 2):
-                load += _stride(f"lead{i}.{axis}", strides[axis])
-            for k, at in enumerate(ndindex(arg.shape[:-2])):  # matrices one after the other: the first was above
-                if k:
-                    lines += _matrix_at(i, k, at, rows * columns * w.bytes)
-                    own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(f"%frame{i},", f"%frame{i}.{k},")
-                    lines.append(f"call void @{verb}.{w.suffix}({own})")
-        else:
-            number = i - len(kernel.inputs)
-            load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
-            given = given.replace(f"%frame{i}", "%frame")
-            after.append(f"call void @deliver.{w.suffix}({given}, ptr @places{number}, ptr @blank{number}, i1 %large{i})")
     cells = kernel.fetches or kernel.apart is not None
     size = apart_cell(kernel.inputs, kernel.frame, w) + CELL if cells else behind(kernel.frame, w)
     take, give = frame_memory(size)
     newline = "\n  "
     return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
 entry:
-  {newline.join(load + take)}
+  {newline.join(moves.load + take)}
   br label %test
 test:
   %i = phi i64 [ 0, %entry ], [ %next, %body ]
@@ -173,9 +140,9 @@ test:
 body:
   %full = icmp sge i64 %left, {w.lanes}
   %count = select i1 %full, i64 {w.lanes}, i64 %left
-  {newline.join(before)}
+  {newline.join(moves.before)}
   call void @block.{w.suffix}(ptr %frame, ptr %data)
-  {newline.join(after)}
+  {newline.join(moves.after)}
   %next = add i64 %i, {w.lanes}
   br label %test
 done:
@@ -183,6 +150,69 @@ done:
   ret void
 }}
 """
+
+
+class _Moves:
+    """What is read of NumPy's arrays once (`load`), and what moves the arguments before and after a block."""
+
+    def __init__(self, kernel: Kernel, w: Width):
+        self.kernel, self.w = kernel, w
+        self.load: list[str] = []
+        self.before: list[str] = []
+        self.after: list[str] = []
+
+    def add(self, i: int, strides: list[int]) -> None:
+        """Argument i, whose axes have their strides at these positions of %steps."""
+        kernel, w, inward = self.kernel, self.w, i < len(self.kernel.inputs)
+        arg, places = (kernel.inputs + kernel.outputs)[i]
+        row, column = (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
+        self.load += _load_argument(i, row, column)
+        self.before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
+        if kernel.fetches and w.lanes > 1 and inward:
+            self.before += next_elements(i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w)
+        rows = arg.shape[-2] if len(arg.shape) >= 2 else 1
+        width = self._width(i, arg, places, inward and rows == 1)
+        given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
+        if _is_run(places):
+            self._side_by_side(i, arg, places, inward, given, strides)
+        else:
+            self._deliver(i, arg, given)
+
+    def _width(self, i: int, arg: Argument, places: Sequence[int], is_row: bool) -> int | str:
+        """How many numbers of a row are moved: fewer where they are there already (an input that `is_row`), or are read where
+        they lie."""
+        kernel, w, columns = self.kernel, self.w, arg.shape[-1] if arg.shape else 1
+        width: int | str = columns
+        if kernel.keeps_inputs and is_row and columns > w.lanes > 1:
+            self.load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
+            self.before += _once(i, columns, w)
+            width = f"%width{i}"
+        if i == kernel.apart and _is_run(places):
+            self.load.append(in_place(i, w))
+            self.before += read_apart(i, width, places[0] * w.bytes, apart_cell(kernel.inputs, kernel.frame, w), w)
+            width = f"%packed{i}"
+        return width
+
+    def _side_by_side(self, i: int, arg: Argument, places: Sequence[int], inward: bool, given: str, strides: list[int]) -> None:
+        """Numbers that follow each other in the frame; of a stack, matrix after matrix."""
+        w = self.w
+        self.before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
+        verb, lines = ("pack", self.before) if inward else ("unpack", self.after)
+        lines.append(f"call void @{verb}.{w.suffix}({given})")
+        for axis in range(len(arg.shape) - 2):
+            self.load += _stride(f"lead{i}.{axis}", strides[axis])
+        for k, at in enumerate(ndindex(arg.shape[:-2])):
+            if k:  # the first was above
+                lines += _matrix_at(i, k, at, arg.shape[-2] * arg.shape[-1] * w.bytes)
+                own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(f"%frame{i},", f"%frame{i}.{k},")
+                lines.append(f"call void @{verb}.{w.suffix}({own})")
+
+    def _deliver(self, i: int, arg: Argument, given: str) -> None:
+        """Results that stand anywhere; those of a large batch go past the caches."""
+        number, w = i - len(self.kernel.inputs), self.w
+        self.load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
+        where = f"{given.replace(f'%frame{i}', '%frame')}, ptr @places{number}, ptr @blank{number}, i1 %large{i}"
+        self.after.append(f"call void @deliver.{w.suffix}({where})")
 
 
 def _matrix_at(i: int, k: int, at: tuple[int, ...], size: int) -> list[str]:

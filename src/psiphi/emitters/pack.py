@@ -197,10 +197,10 @@ def _renamed(lines: list[str], prefix: str) -> list[str]:
 def pack_declarations(w: Width) -> list[str]:
     if w.lanes == 1:
         return []
-    T, mask, name = w.type, f"<{w.lanes} x i1>", w.suffix
+    half, T = f"<{w.lanes // 2} x i1>", f"<{w.lanes // 2} x {w.fp}>"
     return [
-        f"declare {T} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {T})",
-        f"declare void @llvm.masked.store.{name}.p0({T}, ptr, i32, {mask})",
+        f"declare {T} @llvm.masked.load.{_half_suffix(w)}.p0(ptr, i32, {half}, {T})",
+        f"declare void @llvm.masked.store.{w.suffix}.p0({w.type}, ptr, i32, <{w.lanes} x i1>)",
     ]
 
 
@@ -228,9 +228,8 @@ def transpose(w: Width, rows: list[str], rounds: int | None = None) -> tuple[lis
 
 def _pack_tile(w: Width, mask: str) -> list[str]:
     lines = [f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes" for lane in range(w.lanes)]
-    rounds = None if mask else w.lanes.bit_length() - 2
-    lines += _masked_rows(w, mask) if mask else _halves(w)
-    swaps, columns = transpose(w, [f"%tr{lane}" for lane in range(w.lanes)], rounds)
+    lines += _halves(w, mask)
+    swaps, columns = transpose(w, [f"%tr{lane}" for lane in range(w.lanes)], w.lanes.bit_length() - 2)
     lines += swaps
     for i, column in enumerate(columns):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
@@ -238,27 +237,29 @@ def _pack_tile(w: Width, mask: str) -> list[str]:
     return lines
 
 
-def _masked_rows(w: Width, mask: str) -> list[str]:
-    """The rows of a tile that ends with the arrays."""
-    T, given = w.type, f"i32 {w.scalar_bytes}, <{w.lanes} x i1> {mask}, {w.type} zeroinitializer"
-    return [f"%tr{k} = call {T} @llvm.masked.load.{w.suffix}.p0(ptr %ta{k}, {given})" for k in range(w.lanes)]
-
-
-def _halves(w: Width) -> list[str]:
-    """The rows of a tile after the last of its rounds: halves of rows are swapped as they are loaded, by where they go."""
-    half, T = w.lanes // 2, f"<{w.lanes // 2} x {w.fp}>"
+def _halves(w: Width, mask: str) -> list[str]:
+    """The rows of a tile after the last of its rounds: halves of rows are swapped as they are loaded, by where they go. Of a
+    tile that ends with the arrays, those columns that the mask names."""
+    half, T, bools = w.lanes // 2, f"<{w.lanes // 2} x {w.fp}>", f"<{w.lanes} x i1>"
     lines, both = [], ", ".join(f"i32 {i}" for i in range(w.lanes))
-    for k in range(w.lanes):
-        lines += [
-            f"%tb{k} = getelementptr i8, ptr %ta{k}, i64 {half * w.scalar_bytes}",
-            f"%tl{k} = load {T}, ptr %ta{k}, align {w.scalar_bytes}",
-            f"%th{k} = load {T}, ptr %tb{k}, align {w.scalar_bytes}",
-        ]
-    for k in range(half):
-        for side, at in (("l", k), ("h", k + half)):
+    for side, first in (("l", 0), ("h", half)):
+        picks = ", ".join(f"i32 {first + i}" for i in range(half))
+        lines += [f"%tm{side} = shufflevector {bools} {mask}, {bools} poison, <{half} x i32> <{picks}>"] if mask else []
+        for k in range(w.lanes):
+            at = f"%t{side}p{k}"
+            some = f"ptr {at}, i32 {w.scalar_bytes}, <{half} x i1> %tm{side}, {T} zeroinitializer"
+            all_of_them = f"load {T}, ptr {at}, align {w.scalar_bytes}"
+            lines.append(f"{at} = getelementptr i8, ptr %ta{k}, i64 {first * w.scalar_bytes}")
+            lines.append(f"%t{side}{k} = {f'call {T} @llvm.masked.load.{_half_suffix(w)}.p0({some})' if mask else all_of_them}")
+        for k in range(half):
             given = f"{T} %t{side}{k}, {T} %t{side}{k + half}"
-            lines.append(f"%tr{at} = shufflevector {given}, <{w.lanes} x i32> <{both}>")
+            lines.append(f"%tr{first + k} = shufflevector {given}, <{w.lanes} x i32> <{both}>")
     return lines
+
+
+def _half_suffix(w: Width) -> str:
+    """The intrinsics' name of half a register."""
+    return f"v{w.lanes // 2}{Width(w.fp, 1).suffix}"
 
 
 def _unpack_tile(w: Width, mask: str) -> list[str]:

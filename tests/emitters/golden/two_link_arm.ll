@@ -8,7 +8,7 @@ declare double @llvm.fma.f64(double, double, double)
 declare double @llvm.sqrt.f64(double)
 declare <4 x double> @llvm.fma.v4f64(<4 x double>, <4 x double>, <4 x double>)
 declare <4 x double> @llvm.sqrt.v4f64(<4 x double>)
-declare <4 x double> @llvm.masked.load.v4f64.p0(ptr, i32, <4 x i1>, <4 x double>)
+declare <2 x double> @llvm.masked.load.v2f64.p0(ptr, i32, <2 x i1>, <2 x double>)
 declare void @llvm.masked.store.v4f64.p0(<4 x double>, ptr, i32, <4 x i1>)
 
 @places0 = internal constant [5 x i32] [i32 12, i32 13, i32 13, i32 13, i32 13]
@@ -99,41 +99,41 @@ done:
 
 define internal void @angles.f64(ptr %frame) noinline nounwind {
   %t1 = getelementptr i8, ptr %frame, i64 0
-  %t2 = load double, ptr %t1, align 8
+  %t2 = load volatile double, ptr %t1, align 8
   %t3 = getelementptr i8, ptr %frame, i64 48
-  store double %t2, ptr %t3, align 8
+  store volatile double %t2, ptr %t3, align 8
   %t4 = getelementptr i8, ptr %frame, i64 8
-  %t5 = load double, ptr %t4, align 8
+  %t5 = load volatile double, ptr %t4, align 8
   %t6 = getelementptr i8, ptr %frame, i64 72
-  store double %t5, ptr %t6, align 8
+  store volatile double %t5, ptr %t6, align 8
   ret void
 }
 
 define internal void @part0.f64(ptr %frame) noinline nounwind {
   %t1 = getelementptr i8, ptr %frame, i64 56
-  %t2 = load double, ptr %t1, align 8
+  %t2 = load volatile double, ptr %t1, align 8
   %t3 = fmul double %t2, 0x40239EB851EB851F
   %t4 = getelementptr i8, ptr %frame, i64 64
-  %t5 = load double, ptr %t4, align 8
+  %t5 = load volatile double, ptr %t4, align 8
   %t6 = fmul double %t5, 0x40239EB851EB851F
   %t7 = getelementptr i8, ptr %frame, i64 16
-  %t8 = load double, ptr %t7, align 8
+  %t8 = load volatile double, ptr %t7, align 8
   %t9 = getelementptr i8, ptr %frame, i64 24
-  %t10 = load double, ptr %t9, align 8
+  %t10 = load volatile double, ptr %t9, align 8
   %t11 = fadd double %t8, %t10
   %t12 = call double @llvm.fma.f64(double %t8, double %t8, double %t3)
   %t13 = getelementptr i8, ptr %frame, i64 88
-  %t14 = load double, ptr %t13, align 8
+  %t14 = load volatile double, ptr %t13, align 8
   %t15 = fmul double %t6, %t14
   %t16 = getelementptr i8, ptr %frame, i64 80
-  %t17 = load double, ptr %t16, align 8
+  %t17 = load volatile double, ptr %t16, align 8
   %t18 = fneg double %t17
   %t19 = call double @llvm.fma.f64(double %t18, double %t12, double %t15)
   %t20 = fmul double %t11, %t11
   %t21 = fmul double %t20, 0x3FE3333333333333
   %t22 = fmul double %t14, 0x3FF4924924924924
   %t23 = getelementptr i8, ptr %frame, i64 40
-  %t24 = load double, ptr %t23, align 8
+  %t24 = load volatile double, ptr %t23, align 8
   %t25 = call double @llvm.fma.f64(double %t19, double 0x3FE3333333333333, double %t24)
   %t26 = fmul double %t25, 0x4001249249249249
   %t27 = fmul double %t14, %t26
@@ -146,17 +146,17 @@ define internal void @part0.f64(ptr %frame) noinline nounwind {
   %t34 = fneg double %t6
   %t35 = call double @llvm.fma.f64(double %t34, double 0x400999999999999A, double %t30)
   %t36 = getelementptr i8, ptr %frame, i64 32
-  %t37 = load double, ptr %t36, align 8
+  %t37 = load volatile double, ptr %t36, align 8
   %t38 = fsub double %t37, %t35
   %t39 = fmul double %t33, %t38
   %t40 = getelementptr i8, ptr %frame, i64 96
-  store double %t39, ptr %t40, align 8
+  store volatile double %t39, ptr %t40, align 8
   %t41 = fmul double %t14, %t39
   %t42 = call double @llvm.fma.f64(double 0x4001249249249249, double %t41, double %t39)
   %t43 = fneg double %t42
   %t44 = call double @llvm.fma.f64(double %t25, double 0x400C924924924924, double %t43)
   %t45 = getelementptr i8, ptr %frame, i64 104
-  store double %t44, ptr %t45, align 8
+  store volatile double %t44, ptr %t45, align 8
   ret void
 }
 
@@ -472,41 +472,41 @@ done:
 
 define internal void @angles.v4f64(ptr %frame) noinline nounwind {
   %t1 = getelementptr i8, ptr %frame, i64 0
-  %t2 = load <4 x double>, ptr %t1, align 32
+  %t2 = load volatile <4 x double>, ptr %t1, align 32
   %t3 = getelementptr i8, ptr %frame, i64 192
-  store <4 x double> %t2, ptr %t3, align 32
+  store volatile <4 x double> %t2, ptr %t3, align 32
   %t4 = getelementptr i8, ptr %frame, i64 32
-  %t5 = load <4 x double>, ptr %t4, align 32
+  %t5 = load volatile <4 x double>, ptr %t4, align 32
   %t6 = getelementptr i8, ptr %frame, i64 288
-  store <4 x double> %t5, ptr %t6, align 32
+  store volatile <4 x double> %t5, ptr %t6, align 32
   ret void
 }
 
 define internal void @part0.v4f64(ptr %frame) noinline nounwind {
   %t1 = getelementptr i8, ptr %frame, i64 224
-  %t2 = load <4 x double>, ptr %t1, align 32
+  %t2 = load volatile <4 x double>, ptr %t1, align 32
   %t3 = fmul <4 x double> %t2, splat (double 0x40239EB851EB851F)
   %t4 = getelementptr i8, ptr %frame, i64 256
-  %t5 = load <4 x double>, ptr %t4, align 32
+  %t5 = load volatile <4 x double>, ptr %t4, align 32
   %t6 = fmul <4 x double> %t5, splat (double 0x40239EB851EB851F)
   %t7 = getelementptr i8, ptr %frame, i64 64
-  %t8 = load <4 x double>, ptr %t7, align 32
+  %t8 = load volatile <4 x double>, ptr %t7, align 32
   %t9 = getelementptr i8, ptr %frame, i64 96
-  %t10 = load <4 x double>, ptr %t9, align 32
+  %t10 = load volatile <4 x double>, ptr %t9, align 32
   %t11 = fadd <4 x double> %t8, %t10
   %t12 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t8, <4 x double> %t8, <4 x double> %t3)
   %t13 = getelementptr i8, ptr %frame, i64 352
-  %t14 = load <4 x double>, ptr %t13, align 32
+  %t14 = load volatile <4 x double>, ptr %t13, align 32
   %t15 = fmul <4 x double> %t6, %t14
   %t16 = getelementptr i8, ptr %frame, i64 320
-  %t17 = load <4 x double>, ptr %t16, align 32
+  %t17 = load volatile <4 x double>, ptr %t16, align 32
   %t18 = fneg <4 x double> %t17
   %t19 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t18, <4 x double> %t12, <4 x double> %t15)
   %t20 = fmul <4 x double> %t11, %t11
   %t21 = fmul <4 x double> %t20, splat (double 0x3FE3333333333333)
   %t22 = fmul <4 x double> %t14, splat (double 0x3FF4924924924924)
   %t23 = getelementptr i8, ptr %frame, i64 160
-  %t24 = load <4 x double>, ptr %t23, align 32
+  %t24 = load volatile <4 x double>, ptr %t23, align 32
   %t25 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t19, <4 x double> splat (double 0x3FE3333333333333), <4 x double> %t24)
   %t26 = fmul <4 x double> %t25, splat (double 0x4001249249249249)
   %t27 = fmul <4 x double> %t14, %t26
@@ -519,17 +519,17 @@ define internal void @part0.v4f64(ptr %frame) noinline nounwind {
   %t34 = fneg <4 x double> %t6
   %t35 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t34, <4 x double> splat (double 0x400999999999999A), <4 x double> %t30)
   %t36 = getelementptr i8, ptr %frame, i64 128
-  %t37 = load <4 x double>, ptr %t36, align 32
+  %t37 = load volatile <4 x double>, ptr %t36, align 32
   %t38 = fsub <4 x double> %t37, %t35
   %t39 = fmul <4 x double> %t33, %t38
   %t40 = getelementptr i8, ptr %frame, i64 384
-  store <4 x double> %t39, ptr %t40, align 32
+  store volatile <4 x double> %t39, ptr %t40, align 32
   %t41 = fmul <4 x double> %t14, %t39
   %t42 = call <4 x double> @llvm.fma.v4f64(<4 x double> splat (double 0x4001249249249249), <4 x double> %t41, <4 x double> %t39)
   %t43 = fneg <4 x double> %t42
   %t44 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t25, <4 x double> splat (double 0x400C924924924924), <4 x double> %t43)
   %t45 = getelementptr i8, ptr %frame, i64 416
-  store <4 x double> %t44, ptr %t45, align 32
+  store volatile <4 x double> %t44, ptr %t45, align 32
   ret void
 }
 
@@ -578,21 +578,25 @@ tile.body:
   %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
   %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
   %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  %tb0 = getelementptr i8, ptr %ta0, i64 16
-  %tl0 = load <2 x double>, ptr %ta0, align 8
-  %th0 = load <2 x double>, ptr %tb0, align 8
-  %tb1 = getelementptr i8, ptr %ta1, i64 16
-  %tl1 = load <2 x double>, ptr %ta1, align 8
-  %th1 = load <2 x double>, ptr %tb1, align 8
-  %tb2 = getelementptr i8, ptr %ta2, i64 16
-  %tl2 = load <2 x double>, ptr %ta2, align 8
-  %th2 = load <2 x double>, ptr %tb2, align 8
-  %tb3 = getelementptr i8, ptr %ta3, i64 16
-  %tl3 = load <2 x double>, ptr %ta3, align 8
-  %th3 = load <2 x double>, ptr %tb3, align 8
+  %tlp0 = getelementptr i8, ptr %ta0, i64 0
+  %tl0 = load <2 x double>, ptr %tlp0, align 8
+  %tlp1 = getelementptr i8, ptr %ta1, i64 0
+  %tl1 = load <2 x double>, ptr %tlp1, align 8
+  %tlp2 = getelementptr i8, ptr %ta2, i64 0
+  %tl2 = load <2 x double>, ptr %tlp2, align 8
+  %tlp3 = getelementptr i8, ptr %ta3, i64 0
+  %tl3 = load <2 x double>, ptr %tlp3, align 8
   %tr0 = shufflevector <2 x double> %tl0, <2 x double> %tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %tr2 = shufflevector <2 x double> %th0, <2 x double> %th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
   %tr1 = shufflevector <2 x double> %tl1, <2 x double> %tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %thp0 = getelementptr i8, ptr %ta0, i64 16
+  %th0 = load <2 x double>, ptr %thp0, align 8
+  %thp1 = getelementptr i8, ptr %ta1, i64 16
+  %th1 = load <2 x double>, ptr %thp1, align 8
+  %thp2 = getelementptr i8, ptr %ta2, i64 16
+  %th2 = load <2 x double>, ptr %thp2, align 8
+  %thp3 = getelementptr i8, ptr %ta3, i64 16
+  %th3 = load <2 x double>, ptr %thp3, align 8
+  %tr2 = shufflevector <2 x double> %th0, <2 x double> %th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
   %tr3 = shufflevector <2 x double> %th1, <2 x double> %th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
   %x1.0 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
   %x1.1 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
@@ -622,26 +626,40 @@ tile.last:
   %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
   %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
   %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
-  %last.tr0 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta0, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
-  %last.tr1 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta1, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
-  %last.tr2 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta2, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
-  %last.tr3 = call <4 x double> @llvm.masked.load.v4f64.p0(ptr %last.ta3, i32 8, <4 x i1> %t.mask, <4 x double> zeroinitializer)
+  %last.tml = shufflevector <4 x i1> %t.mask, <4 x i1> poison, <2 x i32> <i32 0, i32 1>
+  %last.tlp0 = getelementptr i8, ptr %last.ta0, i64 0
+  %last.tl0 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp0, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
+  %last.tlp1 = getelementptr i8, ptr %last.ta1, i64 0
+  %last.tl1 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp1, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
+  %last.tlp2 = getelementptr i8, ptr %last.ta2, i64 0
+  %last.tl2 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp2, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
+  %last.tlp3 = getelementptr i8, ptr %last.ta3, i64 0
+  %last.tl3 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp3, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
+  %last.tr0 = shufflevector <2 x double> %last.tl0, <2 x double> %last.tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %last.tr1 = shufflevector <2 x double> %last.tl1, <2 x double> %last.tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %last.tmh = shufflevector <4 x i1> %t.mask, <4 x i1> poison, <2 x i32> <i32 2, i32 3>
+  %last.thp0 = getelementptr i8, ptr %last.ta0, i64 16
+  %last.th0 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp0, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
+  %last.thp1 = getelementptr i8, ptr %last.ta1, i64 16
+  %last.th1 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp1, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
+  %last.thp2 = getelementptr i8, ptr %last.ta2, i64 16
+  %last.th2 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp2, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
+  %last.thp3 = getelementptr i8, ptr %last.ta3, i64 16
+  %last.th3 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp3, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
+  %last.tr2 = shufflevector <2 x double> %last.th0, <2 x double> %last.th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %last.tr3 = shufflevector <2 x double> %last.th1, <2 x double> %last.th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
   %last.x1.0 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
   %last.x1.1 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %last.x1.2 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
   %last.x1.3 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x2.0 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %last.x2.2 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %last.x2.1 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %last.x2.3 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
   %last.tf0 = getelementptr i8, ptr %last.t.f, i64 0
-  store <4 x double> %last.x2.0, ptr %last.tf0, align 32
+  store <4 x double> %last.x1.0, ptr %last.tf0, align 32
   %last.tf1 = getelementptr i8, ptr %last.t.f, i64 32
-  store <4 x double> %last.x2.1, ptr %last.tf1, align 32
+  store <4 x double> %last.x1.1, ptr %last.tf1, align 32
   %last.tf2 = getelementptr i8, ptr %last.t.f, i64 64
-  store <4 x double> %last.x2.2, ptr %last.tf2, align 32
+  store <4 x double> %last.x1.2, ptr %last.tf2, align 32
   %last.tf3 = getelementptr i8, ptr %last.t.f, i64 96
-  store <4 x double> %last.x2.3, ptr %last.tf3, align 32
+  store <4 x double> %last.x1.3, ptr %last.tf3, align 32
   br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]

@@ -173,6 +173,11 @@ class Controller:
         return values["tau"]
 
 
+def is_lawful(tau: Any) -> bool:
+    """Whether a torque is a controller that answers by its law, not by Python of its own."""
+    return isinstance(tau, Controller) and all(getattr(type(tau), x) is getattr(Controller, x) for x in ("__call__", "torque"))
+
+
 def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:
     """(nv,): 1 where there is a motor, else 0."""
     if isinstance(system, Model):

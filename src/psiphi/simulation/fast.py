@@ -187,5 +187,5 @@ class Fast(Run):
         if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():
             return made
         states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (made.q, made.v))
-        ways = partial(Sensitivity, self.plant, self.drive, self.plan, self.runner, states, self.every)
+        ways = partial(Sensitivity, self.runner, states, self.every)
         return made._with_derivatives(RolledStates.of((made.q, made.v), ways, self.given))

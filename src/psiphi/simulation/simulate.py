@@ -119,8 +119,8 @@ def simulate(
 
 
 def _acting(start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any, *lost: Any) -> tuple[Any, Field]:
-    """The torque, traced where a kernel is insisted on, and the right side of the equations of motion: with what is `lost` on the
-    way, to damping, friction and springs, implicitly where that is stiff."""
+    """The torque, traced where a kernel is insisted on, and the right side of the equations of motion: with what is `lost` on
+    the way, to damping, friction and springs, implicitly where that is stiff."""
     plant, cut = start.plant, read_effort(start.plant, effort)
     tau = lawful(plant.given, tau, start.q.ndim > 1) if kernel else tau
     torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).cut(cut)

@@ -67,14 +67,11 @@ class Traced(Controller):
     True
     """
 
-    def __init__(self, system: Any, function: Any, batch: bool = False):
-        """`batch`: it will drive several motions, so it must mean the same for all of them at once."""
+    def __init__(self, system: Any, function: Any):
         super().__init__(system)
         plant = Plant(system)
         self.rule = rule = TracedRule(_traced(plant, function))
         _check(plant, function, rule)
-        if batch:
-            _check_batch(plant, function, rule)
         sizes = {"q": plant.nq, "v": plant.nv, "t": 1}
         self.law = Law((Step(rule, sizes=sizes),), ("t",) if rule.is_timed else ())
         self.numbers = {} if rule.is_timed else {"t": np.zeros(1)}
@@ -150,10 +147,14 @@ def _name(function: Any) -> str:
 
 
 def lawful(system: Any, tau: Any, batch: bool) -> Any:
-    """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape."""
+    """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape, or drives a
+    `batch` of motions and does not mean the same for all of them at once."""
     if not callable(tau) or is_lawful(tau) or not isinstance(system, Robot | System):
         return tau
-    return Traced(system, tau, batch)
+    law = Traced(system, tau)
+    if batch:
+        _check_batch(Plant(system), tau, law.rule)
+    return law
 
 
 def tried(torque: Torque, q: np.ndarray, v: np.ndarray, beside: dict[str, Any]) -> tuple[Traced | None, str]:

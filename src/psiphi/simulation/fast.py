@@ -81,8 +81,8 @@ class Fast(Run):
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = Stops(self.plant) if self.task.limits == "block" else None
-        self.plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
-        self.runner = runner = Careful(self.plant, self.drive, self.plan, self.dt, self.batch)
+        plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
+        self.runner = runner = Careful(self.plant, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
         if not self.watch.dense:
@@ -148,7 +148,7 @@ class Fast(Run):
         watch, was, t = self.watch, self.watch.alive.copy(), step * self.dt
         stopped = watch.check(t - every * self.dt, t, q, v)
         stopped = watch.check_contacts(t, q, forces) or stopped
-        shown = was & (watch.alive | (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)))
+        shown = watch.shown(was, q, v)
         if shown.any() and (step % self.every == 0 or stopped or step == self.steps):
             kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
             self._keep(np.array([t]), *kept)

@@ -16,12 +16,13 @@ from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.foreign.entering import is_traced
 from psiphi.rollouts.differentiated import NO_SLOPE
-from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
 from psiphi.rollouts.on_cards import CardRunner
 from psiphi.rollouts.sensitivity import Sensitivity
+from psiphi.rollouts.stepping import checked
 from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.simulation import adaptive
 from psiphi.simulation.card_states import CardStates
 from psiphi.simulation.failure import warn_of_dead_points
 from psiphi.simulation.rolled_arrays import rolled
@@ -68,8 +69,8 @@ def rollout(
     how = Rolling(dt, steps, method, every, hold, damping, friction, friction_speed, springs, effort, actuated, passive, limits)
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
-    if not isinstance(method, str):
-        raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
+    if not isinstance(method, str) or method not in adaptive.METHODS:  # of those `obstacle` tells
+        checked(method, "rollout")
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})

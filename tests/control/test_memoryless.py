@@ -114,6 +114,19 @@ def attribute_by_getattr():
 
 
 @remembers
+def attribute_by_getattribute():
+    class Gains:
+        kp = 1.0
+
+        def __getattribute__(self, name):
+            asked.append(name)
+            return 1.0 + 1e-3 * len(asked)
+
+    asked, gains = [], Gains()
+    return lambda t, q, v: -gains.kp * v
+
+
+@remembers
 def operator_that_counts():
     class Gain:
         calls = 0
@@ -415,6 +428,8 @@ def by_statements():
         if len(GAINS) == 2:
             total *= 0.1
         parts = []
+        for k, x in zip([0.1, 0.2], (q[..., 0], v[..., 1])):  # noqa: B905
+            tau[..., 0] = tau[..., 0] - k * x
         parts.append(total)
         return tau - np.stack([total, *parts], axis=-1) - np.concatenate([0.0 * q, v], axis=-1)[..., 2:]
 
@@ -452,6 +467,7 @@ def by_robot():
 class Gains:
     kp: float
     kd: float
+    least = 0.01
 
     @property
     def ratio(self):
@@ -469,7 +485,7 @@ def by_object():
 
         @staticmethod
         def brake(v):
-            return 0.01 * v**3
+            return Gains.least * v**3
 
         def spring(self, q):
             return self.sign * self.gains.kp * np.sin(q)

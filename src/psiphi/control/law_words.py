@@ -35,13 +35,14 @@ class Found(NamedTuple):
     numeric: bool = False  # surely nothing but numbers, however deep
 
 
-MADE, VIEW, BUILT, SEEN = Found(True, True, True), Found(False, True, True), Found(True), Found()
+MADE, VIEW, SEEN = Found(True, True, True), Found(False, True, True), Found()
+LIST, SERIES = Found(True, False, True), Found(False, False, True)  # of numbers
 Value = Existing | Found
 
 
 def part(of: Found) -> Found:
     """An element, or a slice."""
-    return VIEW if of.array else SEEN
+    return Found(False, of.array, of.numeric)
 
 
 def holding(parts: list[Found]) -> Found:
@@ -51,7 +52,7 @@ def holding(parts: list[Found]) -> Found:
 
 def computed(parts: list[Found]) -> Found:
     """What arithmetic makes of these: of arrays an array, of lists perhaps a list."""
-    return MADE if all(x.array for x in parts) else BUILT
+    return Found(True, all(x.array for x in parts), all(x.numeric for x in parts))
 
 
 class Usage(NamedTuple):
@@ -63,7 +64,7 @@ class Usage(NamedTuple):
 
 
 def _words(place: Any, words: str, most: int, answers: Found = MADE) -> dict[int, Usage]:
-    return {id(getattr(place, name)): Usage(most, answers, place is np) for name in words.split()}
+    return {id(getattr(place, name)): Usage(most, answers, place is np or not answers.array) for name in words.split()}
 
 
 CALLED = {  # by identity
@@ -76,15 +77,15 @@ CALLED = {  # by identity
     **_words(math, " ".join(name for name, x in vars(math).items() if callable(x) and name[0] != "_"), 4),
     **_words(builtins, "abs bool float int len pow", 3),
     **_words(builtins, "sum", 1),
-    **_words(builtins, "dict list tuple", 1, BUILT),
+    **_words(builtins, "dict list tuple", 1, LIST),
     **_words(builtins, "range", 3, VIEW),
-    **_words(builtins, "enumerate max min reversed zip", 5, SEEN),
+    **_words(builtins, "enumerate max min reversed zip", 5, SERIES),
 }
 METHODS = {  # of arrays, lists and dicts
     **dict.fromkeys(("cumsum", "dot", "flatten", "mean", "prod", "sum"), Usage(1)),
     **dict.fromkeys(("diagonal", "ravel", "reshape", "squeeze", "transpose"), Usage(5, VIEW)),
     **dict.fromkeys(("get", "items", "keys", "values"), Usage(2, SEEN)),
-    "tolist": Usage(0, BUILT),
+    "tolist": Usage(0, LIST),
 }
 CHANGING = {"append": Usage(1, SEEN), "extend": Usage(1, SEEN)}  # of what was made in this call, with numbers
 ATTRIBUTES = {"T": VIEW, "real": VIEW, "ndim": VIEW, "size": VIEW, "shape": SEEN}
@@ -113,7 +114,7 @@ def found(value: Value) -> Found:
     x = value.value
     if not is_plain(x):
         raise Unsure(f"it reads a {type(x).__name__}, which may change")
-    number = type(x) in NUMBERS or isinstance(x, np.generic)
+    number = type(x) in NUMBERS or issubclass(type(x), np.generic)
     return Found(number or type(x) in PLAIN, number or type(x) is np.ndarray, _is_numeric(x))
 
 
@@ -121,7 +122,7 @@ def _is_numeric(x: Any) -> bool:
     """Whether there is nothing but numbers in it."""
     if type(x) in (list, tuple):
         return all(map(_is_numeric, x))
-    return type(x) in NUMBERS or type(x) is np.ndarray or isinstance(x, np.generic)
+    return type(x) in NUMBERS or type(x) is np.ndarray or issubclass(type(x), np.generic) or any(x is kind for kind in DTYPES)
 
 
 def either(a: Value, b: Value) -> Value:
@@ -133,7 +134,7 @@ def either(a: Value, b: Value) -> Value:
 
 def is_plain(x: Any, deep: int = DEEPEST) -> bool:
     """Whether it is a number, a text or an array of numbers, or a container of such."""
-    if type(x) is np.ndarray or isinstance(x, np.generic):
+    if type(x) is np.ndarray or issubclass(type(x), np.generic):
         return x.dtype.kind in "biufc"
     if type(x) in (list, tuple, set, frozenset):
         return deep > 0 and all(is_plain(y, deep - 1) for y in x)

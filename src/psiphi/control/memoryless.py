@@ -71,11 +71,11 @@ class Reader:
         if type(f) is partial:
             given, named = [*map(Existing, f.args), *given], {**{k: Existing(x) for k, x in f.keywords.items()}, **named}
             return self.call(f.func, given, named, text)
-        if isinstance(f, MethodType):
+        if type(f) is MethodType:
             f, given = f.__func__, [Existing(f.__self__), *given]
-        elif callable(f) and not isinstance(f, FunctionType):
+        elif callable(f) and type(f) is not FunctionType:
             f, given = type(f).__call__, [Existing(f), *given]
-        if not isinstance(f, FunctionType):  # nothing to be read
+        if type(f) is not FunctionType:  # nothing to be read
             raise Unsure(f"{text} calls what may remember or vary")
         values = _bound(f, given, named)
         key = (f, *((name, id(x.value) if isinstance(x, Existing) else x) for name, x in values.items()))
@@ -86,14 +86,15 @@ class Reader:
 
     def attribute(self, x: Any, name: str, text: str) -> Value:
         """The attribute of a known object, where looking at it runs no unknown code."""
-        kind, own = type(x), getattr(x, "__dict__", {})
+        kind, kinds = type(x), type(x).__mro__
         if _is_ours(x):
             return _looked_up(x, name, text)
-        if isinstance(x, ModuleType) and name in own:
-            return Existing(own[name])
-        place = next((vars(k) for k in kind.__mro__ if name in vars(k)), {})
+        if issubclass(kind, ModuleType) and name in vars(x):
+            return Existing(vars(x)[name])
         usual = kind.__getattribute__ in (object.__getattribute__, tuple.__getattribute__) and not hasattr(kind, "__getattr__")
-        if not usual or not (name in place or name in own):
+        own = getattr(x, "__dict__", {}) if usual else vars(x) if kind is type else {}
+        place = next((vars(k) for k in kinds if usual and name in vars(k)), {})
+        if not (name in place or name in own):
             raise Unsure(f"{text} is not known")
         there = place.get(name)
         if isinstance(there, FIELDS):
@@ -111,13 +112,13 @@ class Reader:
 
 def _usage(f: Any, text: str) -> Usage | None:
     """How to call what is known of NumPy, of Python, of psiphi."""
-    if isinstance(f, np.ufunc):
+    if type(f) is np.ufunc:
         return Usage(f.nin) if getattr(np, f.__name__, None) is f else None
     if is_lawful(f):
         if f.reference is not None and getattr(f.reference, "constant", None) is None:
             raise Unsure(f"{text} follows a reference in time")
         return Usage(3, VIEW)
-    if isinstance(f, MethodType) and isinstance(f.__self__, Robot | System) and _is_ours(f.__self__):
+    if type(f) is MethodType and isinstance(f.__self__, Robot | System) and _is_ours(f.__self__):
         known = f.__name__ in CATALOGUE and getattr(type(f.__self__), f.__name__, None) is f.__func__
         return Usage(5) if known else None
     return CALLED.get(id(f))
@@ -236,8 +237,11 @@ class Reading:
         elif isinstance(target, ast.Tuple | ast.List):
             for element in target.elts:
                 self.bind(element, part(found(value)))
-        elif isinstance(target, ast.Subscript) and self.number(target.value).made and found(value).numeric:
+        elif isinstance(target, ast.Subscript):
+            of = self.number(target.value)
             self.number(target.slice)
+            if not of.made or not (found(value).numeric or of.array):
+                raise Unsure(f"{_words(target)} was there before, or may hold what was, and is changed")
         else:
             raise Unsure(f"{_words(target)} was there before, and is changed")
 

@@ -69,8 +69,6 @@ def rollout(
     how = Rolling(dt, steps, method, every, hold, damping, friction, friction_speed, springs, effort, actuated, passive, limits)
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
-    if not isinstance(method, str) or method not in adaptive.METHODS:  # of those `obstacle` tells
-        checked(method, "rollout")
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
@@ -112,6 +110,8 @@ class Rolling(NamedTuple):
         cut = read_effort(plant, self.effort)
         torque = read_torque(tau, plant, batch, steps).cut(cut)
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
+        if not isinstance(self.method, str) or self.method not in adaptive.METHODS:  # of those `obstacle` tells
+            checked(self.method, "rollout")
         reason = obstacle(plant.given, tau, self.method, self.blocks)
         if reason:
             raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")

@@ -79,6 +79,18 @@ def test_operational_space_reaches_a_point_and_a_pose():
     np.testing.assert_allclose(robot.frame_pose(motion.final.q, "tool0"), pose, atol=1e-4)
 
 
+def test_a_posture_is_a_configuration():
+    """A quaternion of another length, or of none, has no say: it is refused, as that of a reference is."""
+    b = pp.Builder("ball")
+    b.body("top", 1.0, com=(0, 0, 0.2), inertia=np.diag([0.1, 0.2, 0.15]))
+    b.joint("ball", "spherical", "world", "top")
+    b.frame("tip", "top", xyz=(0, 0, 0.5))
+    robot = b.build()
+    for w in (0.0, 2.0):
+        with pytest.raises(pp.StateError, match=r"posture: the quaternion of joint 'ball' has norm"):
+            pp.OperationalSpace(robot, "tip", np.array([0.1, 0.2, 0.4]), posture=[0.0, 0.0, 0.0, w])
+
+
 def test_the_task_is_decoupled_from_the_posture():
     """Along a task the frame's error obeys e'' + kd e' + kp e = 0 whatever the posture does."""
     robot = ur5()

@@ -98,6 +98,8 @@ def branching(t, q, v):
         (lambda t, q, v: np.ones(6) * (t == 0.01), "== of a number"),
         (lambda t, q, v: -v * (q != 0.5), "== of a number"),
         (lambda t, q, v: -v if 0.25 in q else v, "== of a number"),
+        (lambda t, q, v: -v * {0.013: 5.0}.get(t, 0.0), "looked up"),
+        (lambda t, q, v: -v * (t in {0.013}), "looked up"),
         (lambda t, q, v: np.zeros(6) if not v.any() else -v, "branch|cannot be traced|differ"),
         (lambda t, q, v: np.zeros((2, 6)), "shape"),
         (lambda t, q, v: None, "shape|numbers"),

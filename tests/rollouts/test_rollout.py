@@ -239,6 +239,7 @@ def test_what_rollout_refuses():
 
     for options, why in (
         (dict(method="DOP853"), "its own choosing|of its own"),
+        (dict(method="rk5"), "did you mean 'rk4'"),
         (dict(tau=lambda t, q, v: np.exp(v)), "cannot be traced"),
         (dict(steps=-1), "steps"),
         (dict(limits="stop"), "limits"),

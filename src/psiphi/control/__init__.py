@@ -10,6 +10,7 @@ control is made of), then
     energy_based.py  laws made from the energy of the error: Wen and Bayard's, and one decoupled in nu
     torques.py       tau as a user gives it; effort limits
     traced.py        a user's own law, as a tape
+    memoryless.py    whether it may be tried: a function of its arguments alone; law_text.py: its text, law_words.py: the words
     losses.py        damping and friction, and which of them a step takes implicitly
     springs.py       the same of springs; pulling.py: their law; transmitting.py: losses and springs of embedded loops
     stops.py         joints that end at their limits

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import coefficients, finite, flag
+from psiphi.arguments import beneath, coefficients, finite, flag
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
@@ -61,6 +61,13 @@ def asked(what: str, given: Any) -> Any:
 def gains(robot: Any, name: str, value: Any) -> np.ndarray:
     """One gain, or one a velocity coordinate: finite and not negative."""
     return coefficients(name, value, robot.nv)
+
+
+def read_posture(system: Any, given: Any) -> np.ndarray:
+    """A configuration that is kept where a task leaves freedom; the neutral one where none is given."""
+    kept = finite("posture", system.neutral() if given is None else given, (system.nq,), f"give {system.nq} numbers")
+    check_quaternions(beneath(system), "posture", kept)
+    return kept
 
 
 def feedback(m, q, v, kp, kd, q_ref, v_ref) -> Values:

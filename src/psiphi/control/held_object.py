@@ -10,12 +10,10 @@ import numpy as np
 from psiphi.arguments import finite, real
 from psiphi.closed.carrying import HAND, Holding, held
 from psiphi.closed.system import System
-from psiphi.control.controllers import asked, gains
+from psiphi.control.controllers import asked, gains, read_posture
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_space import check_target
 from psiphi.errors import StateError
-from psiphi.model.model import Model
-from psiphi.model.states import check_quaternions
 from psiphi.spatial.entries import entries, stacked
 from psiphi.spatial.rotations import conjugate, logarithm, multiply, quaternions
 from psiphi.spatial.screws import Turn, add, cross, dot, subtract
@@ -81,11 +79,10 @@ class ObjectControl(Controller):
         super().__init__(system)
         holding = held(system)
         form, numbers = _form(kp, kd, stiffness, damping, inertia, measured)
-        kept = np.zeros(0) if posture is None else _posture(system, posture)
-        wish = ObjectWish(holding.joint.q_slice.start, holding.joint.v_slice.start, form, bool(len(kept)))
+        wish = ObjectWish(holding.joint.q_slice.start, holding.joint.v_slice.start, form, posture is not None)
         self.numbers = {
             **numbers,
-            "posture": kept if len(kept) else system.neutral(),
+            "posture": read_posture(system, posture),
             "posture_kp": gains(system, "posture_kp", posture_kp),
             "posture_kd": gains(system, "posture_kd", posture_kd),
             "weights": _weights(holding, share).reshape(-1),
@@ -240,10 +237,3 @@ def _inward(holding: Holding, squeeze: Any) -> np.ndarray:
     for i, grip, way in zip(hands, grips, points.mean(axis=0) - points, strict=True):
         out[i, 3:] = grip.pose.rotation.T @ (size * way / max(float(np.linalg.norm(way)), 1e-12))
     return out
-
-
-def _posture(system: Any, posture: Any) -> np.ndarray:
-    kept = finite("posture", posture, (system.nq,), f"give {system.nq} numbers")
-    robot: Model = system.robot
-    check_quaternions(robot, "posture", kept)
-    return kept

@@ -159,6 +159,12 @@ class Controller:
         """Whether every coordinate has a motor."""
         return bool(self.motors.all())
 
+    def check_motors(self, instead: str) -> None:
+        """Refuse a robot some of whose joints have none, where the law asks torques of all."""
+        if not self.drives_all:
+            cause = f"{type(self).__name__} of {self.robot.name}: the law asks torques of every joint, and some have no motor"
+            raise StateError(cause, f"say passive=() where all have one, or {instead}")
+
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.torque(q, v, *(() if self.reference is None else self.reference(t)))
 
@@ -171,6 +177,11 @@ class Controller:
             for step in self.law.steps:
                 values |= step(self.robot, values)
         return values["tau"]
+
+
+def is_lawful(tau: Any) -> bool:
+    """Whether a torque is a controller that answers by its law, not by Python of its own."""
+    return isinstance(tau, Controller) and all(getattr(type(tau), x) is getattr(Controller, x) for x in ("__call__", "torque"))
 
 
 def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:

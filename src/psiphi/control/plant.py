@@ -125,7 +125,7 @@ class Plant:
             return self
         plant = copy(self)
         plant.given = self.given._over_samples()
-        plant.robot = getattr(plant.given, "robot", plant.given)
+        plant.robot = beneath(plant.given)
         plant.springs = None if self.springs is None else self.springs.over_samples()
         return plant
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, finite, not_negative, read, real, several
-from psiphi.control.controllers import asked, gains
+from psiphi.arguments import check_robot, not_negative, read, real, several
+from psiphi.control.controllers import asked, gains, read_posture
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_forces import TaskForces
 from psiphi.control.torques import UNBOUND
@@ -56,16 +56,14 @@ class OperationalSpace(Controller):
     ):
         check_robot("OperationalSpace", robot, Robot)
         super().__init__(robot, actuated, passive)
-        if not self.drives_all:
-            cause = f"OperationalSpace of {robot.name}: the law asks torques of every joint, and some have no motor"
-            raise StateError(cause, 'say passive=() where all have one, or load the robot with base="fixed"')
+        self.check_motors('load the robot with base="fixed"')
         names, aims = _tasks(robot, frame, target)
         kp, kd, speed = not_negative("kp", kp), not_negative("kd", kd), not_negative("speed", speed)
         policy, own = _policy(
             policy, not_negative("rcond", rcond), not_negative("damping", damping), not_negative("fade", fade)
         )
         self.numbers = {
-            "posture": _posture(robot, posture),
+            "posture": read_posture(robot, posture),
             "posture_kp": gains(robot, "posture_kp", posture_kp),
             "posture_kd": gains(robot, "posture_kd", posture_kd),
             "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
@@ -75,10 +73,6 @@ class OperationalSpace(Controller):
             tuple((frames.index(name), aim.size) for name, aim in zip(names, aims, strict=True)), len(frames), policy
         )
         self.law, self.reference = Law(_steps(frames, task), task.followed, (frames, task.tasks, policy)), Aims(aims)
-
-
-def _posture(robot: Robot, given: Any) -> np.ndarray:
-    return finite("posture", robot.neutral() if given is None else given, (robot.nq,), f"give {robot.nq} numbers")
 
 
 def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:

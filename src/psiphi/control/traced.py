@@ -5,6 +5,8 @@ kernels compile and arrays run. What branches on a number, leaves this vocabular
 why; pp.simulate then asks the function itself at every stage.
 
 A function is trusted only so far: it is traced twice, and the tape is run beside it, at rest and at random states, twice.
+`lawful` calls it, since a kernel is insisted on; `tried` reads it first (`memoryless.py`), so that a function with a memory is
+called for the motion alone.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from psiphi.closed.system import System
-from psiphi.control.law import Controller, Law, Step, Values
+from psiphi.control.law import Controller, Law, Step, Values, is_lawful
+from psiphi.control.memoryless import doubt
 from psiphi.control.plant import Plant
+from psiphi.control.torques import Torque
 from psiphi.emitters.segments import cut
-from psiphi.errors import StateError
+from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.entries import entries, stacked
 from psiphi.sweeps.drive import Straight
@@ -28,7 +32,9 @@ from psiphi.tape.tape import Scalar, Tape
 
 TRIES = 2  # random places and speeds at which the tape is run beside the function
 NEAR = 1e-9  # how far the two may be apart, of their size
-OWN = ("__call__", "torque")  # a controller with its own of these is a function of Python
+FEW = 16  # motions of a batch of which the tape is run
+DIFFERS = "and its trace differ: it branches, or remembers something"
+OTHERWISE = "answers otherwise for several motions at once: there q[0] is a motion, not a coordinate"
 PYTHON = "pp.simulate without compiled=True asks it at every stage"
 
 
@@ -61,14 +67,11 @@ class Traced(Controller):
     True
     """
 
-    def __init__(self, system: Any, function: Any, batch: bool = False):
-        """`batch`: it will drive several motions, so it must mean the same for all of them at once."""
+    def __init__(self, system: Any, function: Any):
         super().__init__(system)
         plant = Plant(system)
-        rule = TracedRule(_traced(plant, function))
+        self.rule = rule = TracedRule(_traced(plant, function))
         _check(plant, function, rule)
-        if batch:
-            _check_batch(plant, function, rule)
         sizes = {"q": plant.nq, "v": plant.nv, "t": 1}
         self.law = Law((Step(rule, sizes=sizes),), ("t",) if rule.is_timed else ())
         self.numbers = {} if rule.is_timed else {"t": np.zeros(1)}
@@ -113,11 +116,15 @@ def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
     for t, q, v in (*states, *states):
         with np.errstate(all="ignore"):
             asked = plant.filled(np.asarray(function(t, q.copy(), v.copy()), dtype=float))
-            found = np.asarray(rule(None, q, v, np.array([t]))["tau"], dtype=float)
-        size = 1.0 + np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
-        if not np.allclose(asked, found, rtol=0.0, atol=NEAR * size, equal_nan=True):
-            cause = f"{_name(function)} and its trace differ at t = {t:g}: it branches, or remembers something"
-            raise StateError(cause, PYTHON)
+            alike = _is_near(asked, rule, t, q, v)
+        if not alike:
+            raise StateError(f"{_name(function)} {DIFFERS}", PYTHON)
+
+
+def _is_near(asked: np.ndarray, rule: TracedRule, t: float, q: np.ndarray, v: np.ndarray) -> bool:
+    found = np.asarray(rule(None, q, v, np.full((*q.shape[:-1], 1), t))["tau"], dtype=float)
+    size = 1.0 + np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
+    return np.allclose(asked, found, rtol=0.0, atol=NEAR * size, equal_nan=True)
 
 
 def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> None:
@@ -126,14 +133,13 @@ def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> None:
     rng = np.random.default_rng(1)
     q, v = np.stack([plant.robot.random(rng) for _ in range(plant.nv + 1)]), rng.standard_normal((plant.nv + 1, plant.nv))
     with np.errstate(all="ignore"):
-        found = np.asarray(rule(None, q, v, np.full((len(q), 1), 0.3))["tau"], dtype=float)
         try:
-            asked = np.broadcast_to(plant.filled(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), found.shape)
+            asked = np.broadcast_to(plant.filled(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape)
         except Exception:
             return
-    if not np.allclose(asked, found, rtol=0.0, atol=NEAR * (1.0 + np.abs(asked).max()), equal_nan=True):
-        cause = f"{_name(function)} answers otherwise for several motions at once: there q[0] is a motion, not a coordinate"
-        raise StateError(cause, "write q[..., 0], which means the same for one motion and for many")
+        alike = _is_near(asked, rule, 0.3, q, v)
+    if not alike:
+        raise StateError(f"{_name(function)} {OTHERWISE}", "write q[..., 0], which means the same for one motion and for many")
 
 
 def _name(function: Any) -> str:
@@ -141,12 +147,33 @@ def _name(function: Any) -> str:
 
 
 def lawful(system: Any, tau: Any, batch: bool) -> Any:
-    """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape."""
-    if not callable(tau) or (isinstance(tau, Controller) and not is_own(tau)) or not isinstance(system, Robot | System):
+    """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape, or drives a
+    `batch` of motions and does not mean the same for all of them at once."""
+    if not callable(tau) or is_lawful(tau) or not isinstance(system, Robot | System):
         return tau
-    return Traced(system, tau, batch)
+    law = Traced(system, tau)
+    if batch:
+        _check_batch(Plant(system), tau, law.rule)
+    return law
 
 
-def is_own(tau: Controller) -> bool:
-    """Whether a controller answers by Python of its own."""
-    return any(getattr(type(tau), name) is not getattr(Controller, name) for name in OWN)
+def tried(torque: Torque, q: np.ndarray, v: np.ndarray, beside: dict[str, Any]) -> tuple[Traced | None, str]:
+    """A user's own function as a law that compiles, or why it is asked at every stage of a motion from (q, v). It is called
+    only if it cannot remember anything, nor functions that are called `beside` it, which might change what it reads."""
+    function, plant, rng = torque.function, torque.plant, np.random.default_rng(1)
+    for name, other in {"": function, **beside}.items():
+        if reason := doubt(other):
+            return None, f"{name}: {reason}" if name else reason
+    try:
+        law = Traced(plant.given, function)
+        for t in (0.0, *rng.random(TRIES)):
+            with np.errstate(all="ignore"):
+                asked = torque(0, float(t), q, v)
+                few = (np.reshape(x, (-1, x.shape[-1]))[:FEW] for x in (q, v))
+                if not _is_near(np.reshape(asked, (-1, plant.nv))[:FEW], law.rule, float(t), *few):
+                    return None, f"it {OTHERWISE if torque.batch else DIFFERS}"
+            q, v = plant.robot.random(rng, torque.batch), rng.standard_normal((*torque.batch, plant.nv))
+    except Exception as error:
+        cause = error.cause if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+        return None, cause.replace(_name(function), "it").partition("\n")[0]
+    return law, ""

@@ -26,7 +26,7 @@ from psiphi.motion import tabulate
 from psiphi.wording import shown
 from psiphi.writing import replacing
 
-ARRAYS = ("t", "q", "v", "a", "tau", "forces", "energy", "residual")
+ARRAYS = ("t", *tabulate.TABLED)
 FORMAT = 1
 MAX_BYTES = 4 << 30  # of numbers that a file may become; an option of `Trajectory.load`
 HEAD = 64 << 20  # bytes of events and names
@@ -222,7 +222,7 @@ def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
     arrays = {
         name: numbers[:, own].reshape(*lead, *sample.get(name, (len(own),)))
         for name, own in columns.items()
-        if name in ARRAYS[1:]
+        if name in tabulate.TABLED
     }
     t = numbers[:, columns["t"][0]].reshape(lead)
     if "element" in columns and (t != t[:1]).any():

@@ -10,10 +10,8 @@ import numpy as np
 from psiphi.arguments import real
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
-from psiphi.motion.tabulate import coordinates
+from psiphi.motion.tabulate import TABLED, coordinates
 from psiphi.wording import shown
-
-TRAILING = {"q": 1, "v": 1, "a": 1, "tau": 1, "forces": 2, "energy": 0, "residual": 1}  # axes of one sample
 
 
 def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
@@ -23,7 +21,7 @@ def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
         raise StateError(f"t is {shown(given['t'])}, expected n times that do not decrease", "sort the samples by their times")
     out: dict[str, np.ndarray | None] = {"t": t}
     lead: tuple[int, ...] | None = None
-    for name, axes in TRAILING.items():
+    for name, axes in TABLED.items():
         if (value := given[name]) is None and name not in ("q", "v"):
             out[name] = None
             continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi.model.skeleton import names_of_entries
 
-TABLED = ("q", "v", "a", "tau", "forces", "energy", "residual")
+TABLED = {"q": 1, "v": 1, "a": 1, "tau": 1, "forces": 2, "energy": 0, "residual": 1}  # what is sampled: axes of one sample
 PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import beneath, real
 from psiphi.errors import StateError
 from psiphi.motion import balance, curves, export, files, given, interpolation, summary
+from psiphi.motion.tabulate import TABLED
 from psiphi.optional import need
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-OPTIONAL = ("a", "tau", "forces", "energy", "residual")  # may be absent (None)
 
 
 class Event(NamedTuple):
@@ -82,7 +81,7 @@ class Trajectory:
 
     def __post_init__(self):
         """Arrays that fit together, and the joints' names; a motion that does not fit its system is refused."""
-        fit = given.arrays({name: getattr(self, name) for name in ("t", "q", "v", *OPTIONAL)})
+        fit = given.arrays({name: getattr(self, name) for name in ("t", *TABLED)})
         named = given.known(self.info, self.system, fit["q"].shape[-1], fit["v"].shape[-1])  # type: ignore[union-attr]
         for name, value in {**fit, "info": named, "events": given.happened(self.events, Event)}.items():
             object.__setattr__(self, name, value)
@@ -95,7 +94,7 @@ class Trajectory:
     @property
     def robot(self) -> Any:
         """The robot whose q this is; None when the system is not known."""
-        return getattr(self.system, "robot", self.system)
+        return beneath(self.system)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -150,10 +149,11 @@ class Trajectory:
         if times.ndim > 1 or not len(self) or (times < self.t[0]).any() or (times > self.t[-1]).any() or np.isnan(times).any():
             span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self) else "nothing"
             raise StateError(f"t is {t!r}, and the trajectory covers {span}", "give a time, or a row of times, within it")
+        when = times if times.ndim else float(times)
         if len(self) == 1:
-            return self._each(lambda x, axis: np.take(x, np.zeros(times.shape, int), axis), t=times)._sample(times)
+            return Sample(when, *self._each(lambda x, axis: np.take(x, np.zeros(times.shape, int), axis), t=times)._arrays())
         k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
-        return Sample(times if times.ndim else float(times), *interpolation.between(self, times, k))
+        return Sample(when, *interpolation.between(self, times, k))
 
     def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
         """Gradients of the weighted sum of all samples, by the beginning and by what drove the motion, as `pp.rollout` has
@@ -242,8 +242,7 @@ class Trajectory:
         The file does not hold the system: give it again for `.at`, `.view` and `.html`.
         """
         arrays, events, info = files.load(path, max_bytes)
-        named = {name: arrays.get(name) for name in OPTIONAL}
-        return cls(arrays["t"], arrays["q"], arrays["v"], **named, events=tuple(map(_event, events)), system=system, info=info)
+        return cls(**arrays, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame: a row a sample, indexed by time (and batch), a column a number."""
@@ -266,16 +265,13 @@ class Trajectory:
         return (slice(None),) * len(self.batch)
 
     def _arrays(self) -> tuple[Any, ...]:
-        return (self.q, self.v, *(getattr(self, name) for name in OPTIONAL))
+        return tuple(getattr(self, name) for name in TABLED)
 
     def _each(self, change: Callable[[np.ndarray, int], np.ndarray], t: np.ndarray) -> Trajectory:
         """All arrays changed along the time axis."""
-        names, axis = ("q", "v", *OPTIONAL), len(self.batch)
-        new = {name: None if x is None else change(x, axis) for name, x in zip(names, self._arrays(), strict=True)}
+        axis = len(self.batch)
+        new = {name: None if x is None else change(x, axis) for name, x in zip(TABLED, self._arrays(), strict=True)}
         return replace(self, t=t, **new)
-
-    def _sample(self, times: np.ndarray) -> Sample:
-        return Sample(times if times.ndim else float(times), *self._arrays())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: how it ended, the summary, curves."""

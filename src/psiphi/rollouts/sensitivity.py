@@ -13,17 +13,14 @@ import numpy as np
 
 from psiphi.closed.closed_function import lasting
 from psiphi.closed.implicit import Split, lasts, ranks
-from psiphi.control.plant import Plant
 from psiphi.errors import SingularError
 from psiphi.rollouts.curving import Bending, Curving
 from psiphi.rollouts.differentiated import STATE, Along, Backwards, DifferentiatedMachine
-from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import Careful
 from psiphi.rollouts.runner import Arrays, compiled
-from psiphi.rollouts.supply import Drive
 from psiphi.sweeps.program import PARAMETERS
 
-SEEN = 32  # states of a closed chain's motion that are looked at
+SEEN = 32  # of a closed chain's states
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
 Advance = Callable[
@@ -34,18 +31,22 @@ Advance = Callable[
 class Sensitivity:
     """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps."""
 
-    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, runner: Careful, states: Arrays, every: int):
-        self.plant, self.drive, self.plan, self.runner, self.every = plant, drive, plan, runner, every
+    def __init__(self, runner: Careful, states: Arrays, every: int):
+        self.plant, self.drive, self.plan, self.runner, self.every = runner.plant, runner.drive, runner.plan, runner, every
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
-        self.within = drive.losses.parameters(plant.robot)  # places whose numbers are parameters
-        self.rough = self._rough() if plan.closure else None
+        self.within = self.drive.losses.parameters(self.plant.robot)  # places whose numbers are parameters
+        self.rough = self._rough() if self.plan.closure else None
+
+    @property
+    def _some(self) -> Arrays:
+        """States of a closed chain's motion that are looked at."""
+        return tuple(x[:, :: max(1, x.shape[1] // SEEN)] for x in (self.q, self.v))
 
     def _rough(self) -> np.ndarray:
         """Which motions of a closed chain have no derivative: some of their steps ran in Python, or the rank of the
         constraints does not stay."""
-        system, some = self.plant.given, slice(None, None, max(1, self.q.shape[1] // SEEN))
-        lost = self.runner.mended | ~lasting(system, self.q[:, some], self.v[:, some])
+        lost = self.runner.mended | ~lasting(self.plant.given, *self._some)
         if lost.any() and not self.runner.batch:
             cause = "this motion has no derivative: constraints that follow from others on it do not stay so beside it"
             raise SingularError(cause, "start from another configuration")
@@ -86,8 +87,7 @@ class Sensitivity:
         """Whether motions have second derivatives: rows that follow from others are left out, and must stay so beside them."""
         if not self.plan.closure:
             return
-        some = slice(None, None, max(1, self.q.shape[1] // SEEN))
-        q, v, system = self.q[:, some], self.v[:, some], self.plant.given._over_samples()
+        (q, v), system = self._some, self.plant.given._over_samples()
         Jc = system.constraint_jacobian(q)
         own = ranks(Jc)
         for rank in set(own.ravel().tolist()) - {system.nc}:

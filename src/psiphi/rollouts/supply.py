@@ -9,12 +9,11 @@ import numpy as np
 
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.law import Controller, Law
+from psiphi.control.law import Law, is_lawful
 from psiphi.control.losses import Losses
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
 from psiphi.control.torques import Torque, within
-from psiphi.control.traced import is_own
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts.integrators import METHODS
@@ -33,7 +32,7 @@ def obstacle(system: Any, tau: Any, method: str, blocks: bool = False) -> str:
         return f'limits="block" takes the whole inverse mass matrix, and there are {len(system.joints)} bodies'
     if not callable(tau):
         return ""
-    if not isinstance(tau, Controller) or is_own(tau):
+    if not is_lawful(tau):
         return f"the torque is {getattr(tau, '__name__', type(tau).__name__)}, a function of Python"
     return "" if tau.robot == system else "the controller is made for another system"
 

@@ -44,7 +44,7 @@ class PlacedRobot:
 def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
     """A table [robots.NAME]."""
     robot = _bent(row, _sprung(row, robot_of(row, folder)), folder)
-    base = pose(row, "at")
+    base = pose(row)
     q, given = coordinates(row, "q", robot, resting(robot))
     v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
     row.done()
@@ -123,8 +123,8 @@ def _joint(table: Table, robot: Robot, name: str) -> Joint:
     table.fail(name, f"{robot.name} has no joint {name!r}", nearest(name, [joint.name for joint in robot.joints]))
 
 
-def pose(row: Table, key: str = "at") -> Pose:
+def pose(row: Table) -> Pose:
     """`at` is x y z, `rpy` roll, pitch and yaw in radians: R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    place = np.array(row.numbers(key, 3, [0.0, 0.0, 0.0]))
+    place = np.array(row.numbers("at", 3, [0.0, 0.0, 0.0]))
     roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
     return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), place)

@@ -73,6 +73,10 @@ class Watch:
         with np.errstate(invalid="ignore", over="ignore"):
             return self.alive & ~((np.abs(v) <= FASTEST).all(axis=-1) & np.isfinite(q).all(axis=-1))
 
+    def shown(self, was: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(*batch): which of the elements that ran have this state for a sample: it is theirs, or their last that is finite."""
+        return was & (self.alive | (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)))
+
     def check(self, before: float, t: float, q: np.ndarray, v: np.ndarray) -> bool:
         """Look at the state after a step; True when something stopped."""
         was, wild = self.alive.copy(), self.wild(q, v)

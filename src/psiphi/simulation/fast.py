@@ -10,19 +10,23 @@ import numpy as np
 
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
+from psiphi.control.law import is_lawful
 from psiphi.control.plant import Plant
 from psiphi.control.stops import Stops
+from psiphi.control.traced import tried
 from psiphi.errors import StateError
 from psiphi.motion.record import finish
 from psiphi.motion.trajectory import Trajectory
 from psiphi.rollouts.mending import Careful
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.rollouts.supply import Drive
+from psiphi.simulation.bar import Bar
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
 from psiphi.simulation.running import Run, Task
 
 State = tuple[np.ndarray, np.ndarray]
 LOOPS = 5000  # steps in Python that take as long as compiling loops
+OWN = 500  # and as long as a law of a user's own is read and traced
 MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
 
@@ -38,15 +42,29 @@ def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
     return bool(compiled) or worthwhile(task.plant, task.steps, math.prod(task.batch))
 
 
-def worthwhile(plant: Plant, steps: int, count: int) -> bool:
+def own_law(task: Task, tau: Any, q: np.ndarray, v: np.ndarray) -> tuple[Any, str]:
+    """What a kernel takes for a torque that is a function, and why the steps run in Python where it takes none: a user's own is
+    traced where that does no harm (`control/traced.py`) and compiling it is worth while."""
+    steps, count, why = task.steps, math.prod(task.batch), task.obstacle(tau)
+    if is_lawful(tau) or task.obstacle(None) or not worthwhile(task.plant, steps, count, OWN):
+        return tau, why
+    beside = task.events if isinstance(task.progress, Bar | None) else {**task.events, "progress": task.progress}
+    law, reason = tried(task.field.torque, q, v, beside)
+    if law is None:
+        return tau, f"{why}: {reason}"
+    return (law, "") if worthwhile(task.plant, steps, count, OWN + 0.5 * law.rule.code.count.flops) else (tau, why)
+
+
+def worthwhile(plant: Plant, steps: int, count: int, more: float = 0.0) -> bool:
     """Whether compiling takes less time than these steps in Python: about 0.1 ms an operation of the dynamics, or less than a
-    second where these are loops, against 0.2 ms a step and a microsecond for each motion in it. It depends on nothing else, so
-    that the same call gives the same bits."""
+    second where these are loops, and `more`, against 0.2 ms a step and a microsecond for each motion in it. It depends on
+    nothing else, so that the same call gives the same bits."""
     closed = isinstance(plant.given, System)
     dynamics = plant.given._dynamics("", (), "world") if closed else plant.robot.function("forward_dynamics")
     dynamics.prepare()
     loops = not closed and len(plant.robot.joints) > UNROLLED
-    return steps * (1.0 + count / 200.0) >= (LOOPS if loops else (1.0 if closed else 0.5) * dynamics.count.flops)
+    least = LOOPS if loops else (1.0 if closed else 0.5) * dynamics.count.flops
+    return steps * (1.0 + count / 200.0) >= least + more
 
 
 class Fast(Run):
@@ -63,8 +81,8 @@ class Fast(Run):
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = Stops(self.plant) if self.task.limits == "block" else None
-        self.plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
-        self.runner = runner = Careful(self.plant, self.drive, self.plan, self.dt, self.batch)
+        plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
+        self.runner = runner = Careful(self.plant, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
         if not self.watch.dense:
@@ -130,7 +148,7 @@ class Fast(Run):
         watch, was, t = self.watch, self.watch.alive.copy(), step * self.dt
         stopped = watch.check(t - every * self.dt, t, q, v)
         stopped = watch.check_contacts(t, q, forces) or stopped
-        shown = was & (watch.alive | (np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)))
+        shown = watch.shown(was, q, v)
         if shown.any() and (step % self.every == 0 or stopped or step == self.steps):
             kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
             self._keep(np.array([t]), *kept)
@@ -169,5 +187,5 @@ class Fast(Run):
         if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():
             return made
         states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (made.q, made.v))
-        ways = partial(Sensitivity, self.plant, self.drive, self.plan, self.runner, states, self.every)
+        ways = partial(Sensitivity, self.runner, states, self.every)
         return made._with_derivatives(RolledStates.of((made.q, made.v), ways, self.given))

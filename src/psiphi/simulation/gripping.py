@@ -19,6 +19,7 @@ from psiphi.model.kinds import Relative, across
 
 LAST = 3  # the rows of a kind that hold a point are its last
 POINTS = ("sliding", "rough")  # kinds that are a point on a plane
+HERE = Relative(np.eye(3).tolist(), [0.0] * 3, [0.0] * 3, [0.0] * 3)  # one frame in the other
 CLOSED = 1e-6  # m, rad: a contact that is open by more is not gripped by its kind
 
 
@@ -70,9 +71,8 @@ class Contacts:
 
     def into(self, i: int, constraint: Constraint) -> np.ndarray:
         """The turned rows of a contact by those of its kind, (1 or 3, rows)."""
-        shape, normal = constraint.shape, np.array(self.sides[i].normal)
-        here = Relative([list(row) for row in np.eye(3)], [0.0] * 3, [0.0] * 3, [0.0] * 3)
-        slides = np.array([row.slide for row in constraint.row.rows(shape, here)])
+        normal = np.array(self.sides[i].normal)
+        slides = np.array([row.slide for row in constraint.row.rows(constraint.shape, HERE)])
         wanted = np.array([-normal, *across(normal)])
         return (wanted if len(slides) >= LAST else wanted[:1]) @ slides.T
 
@@ -132,9 +132,8 @@ class Contacts:
         if torsion is None or i not in self.grips:
             return 0.0
         constraint = self.system.contacts[i]
-        here = Relative([list(row) for row in np.eye(3)], [0.0] * 3, [0.0] * 3, [0.0] * 3)
         rows, normal = self.system.closure.slices[i], np.array(self.sides[i].normal)
-        turns = np.array([row.turn for row in constraint.row.rows(constraint.shape, here)])
+        turns = np.array([row.turn for row in constraint.row.rows(constraint.shape, HERE)])
         return abs(float(normal @ turns.T @ lam[rows])) - torsion * max(float(lam[self.own(i)[0]]), 0.0)
 
 

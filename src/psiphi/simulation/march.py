@@ -51,7 +51,7 @@ class March(Recorded):
 
     def _keep(self, q, v, q1, v1, was: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The new state where it is sound and was running, the old one elsewhere; and where it is to be shown."""
-        shown = was & (self.watch.alive | (np.isfinite(q1).all(axis=-1) & np.isfinite(v1).all(axis=-1)))
+        shown = self.watch.shown(was, q1, v1)
         if shown.all():
             return q1, v1, shown
         return np.where(shown[..., None], q1, q), np.where(shown[..., None], v1, v), shown

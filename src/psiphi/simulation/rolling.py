@@ -16,12 +16,13 @@ from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.foreign.entering import is_traced
 from psiphi.rollouts.differentiated import NO_SLOPE
-from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.mending import STRAINED, Careful, Strained
 from psiphi.rollouts.on_cards import CardRunner
 from psiphi.rollouts.sensitivity import Sensitivity
+from psiphi.rollouts.stepping import checked
 from psiphi.rollouts.supply import Drive, obstacle
+from psiphi.simulation import adaptive
 from psiphi.simulation.card_states import CardStates
 from psiphi.simulation.failure import warn_of_dead_points
 from psiphi.simulation.rolled_arrays import rolled
@@ -68,8 +69,6 @@ def rollout(
     how = Rolling(dt, steps, method, every, hold, damping, friction, friction_speed, springs, effort, actuated, passive, limits)
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
-    if not isinstance(method, str):
-        raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", 'leave it out for "rk4"')
     if any(map(is_lazy, (q0, v0, tau))):
         rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
         return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
@@ -111,6 +110,8 @@ class Rolling(NamedTuple):
         cut = read_effort(plant, self.effort)
         torque = read_torque(tau, plant, batch, steps).cut(cut)
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
+        if not isinstance(self.method, str) or self.method not in adaptive.METHODS:  # of those `obstacle` tells
+            checked(self.method, "rollout")
         reason = obstacle(plant.given, tau, self.method, self.blocks)
         if reason:
             raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
@@ -138,7 +139,7 @@ def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
-    ways, given = partial(Sensitivity, plant, drive, plan, runner, states, every), None
+    ways, given = partial(Sensitivity, runner, states, every), None
     if not callable(tau):
         given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)
     return RolledStates.of((q_out, v_out), ways, given)

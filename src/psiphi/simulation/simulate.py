@@ -80,8 +80,9 @@ def simulate(
     events      {name: g(t, q, v)}: recorded when g becomes zero or less; `stop` names those that stop the motion, or is True
     projection  a closed chain goes back onto its constraints after each step
     progress    True shows a bar (in a log, ten lines); or a function of (t, q, v) of your own
-    compiled    rollouts run as one compiled kernel where they can and it saves time; True insists, and traces a function of
-                your own (arithmetic, NumPy's sin, cos, sqrt, controllers and functions of robots); False never
+    compiled    rollouts run as one compiled kernel where they can and it saves time, a function of your own among them (of
+                arithmetic, NumPy's sin, cos, sqrt, controllers and functions of robots) where its text says that it
+                remembers nothing; True insists, and asks not; False never
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -108,16 +109,18 @@ def simulate(
     with bar:
         report = _report(progress, bar)
         task = Task(plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report)
+        law = tau
         if kernel is None and callable(tau) and method in METHODS:
-            task = replace(task, why=task.obstacle(tau))
-        motion = _run(task, q, v, tau, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
+            law, why = fast.own_law(task, tau, q, v)
+            task = replace(task, why=why)
+        motion = _run(task, q, v, law, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
     _warn(plant, motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
 
 
 def _acting(start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any, *lost: Any) -> tuple[Any, Field]:
-    """The torque, traced where a kernel is wanted, and the right side of the equations of motion: with what is `lost` on the
-    way, to damping, friction and springs, implicitly where that is stiff."""
+    """The torque, traced where a kernel is insisted on, and the right side of the equations of motion: with what is `lost` on
+    the way, to damping, friction and springs, implicitly where that is stiff."""
     plant, cut = start.plant, read_effort(start.plant, effort)
     tau = lawful(plant.given, tau, start.q.ndim > 1) if kernel else tau
     torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).cut(cut)

@@ -167,7 +167,10 @@ class Scalar:
             raise TypeError("== of a number that is known only when the code runs")
         return self is other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        if self.tape.strict:
+            raise TypeError("a number that is known only when the code runs is looked up")
+        return object.__hash__(self)
 
     def __bool__(self) -> bool:
         raise TypeError("a branch on a number that is known only when the code runs")

@@ -66,6 +66,27 @@ def test_gradients_of_first_and_second_order():
     assert check(pp.function(x.T @ s.mass @ x / 2), (q, v))
 
 
+def test_weights_that_are_stacked():
+    """`is_grads_batched`, and what stands on it: all rows of a Jacobian at once, of motions and closed chains too."""
+    q, v, tau = tensors(2, 2, 2)
+    assert check(ARM.forward_dynamics, (q, v, tau), check_batched_grad=True, check_forward_ad=True)
+    assert check_twice(ARM.forward_dynamics, (q, v, tau), check_batched_grad=True)
+    bar = pp.connect(ARM, [pp.Loop("distance", TOOL, "world", length=0.3)])
+    closed = torch.tensor(bar.assemble([0.5, 1.0])), v[0], tau[0]
+    torques = torch.zeros(3, 2, dtype=torch.float64)
+    for f, at in (
+        (ARM.mass_matrix_factors, (q,)),
+        (bar.function("forward_dynamics"), closed),
+        (lambda t: tuple(pp.rollout(ARM, closed[1].detach(), tau=t, steps=3, dt=0.02)), (torques,)),
+    ):
+        rows, each = (torch.autograd.functional.jacobian(f, at, vectorize=way) for way in (True, False))
+        assert all(map(torch.allclose, _leaves(rows), _leaves(each)))
+
+
+def _leaves(nested):
+    return [x for part in nested for x in _leaves(part)] if isinstance(nested, tuple) else [nested]
+
+
 def test_what_ends_in_a_library_of_arrays_ends_in_torch():
     """log det M by its pivots, the operational-space inertia where it has an inverse."""
     (q,) = tensors(2)
@@ -148,6 +169,7 @@ def test_torch_func():
     whole = func.grad(lambda q: func.vmap(f)(q, v, tau).sum())(q)
     each = func.vmap(func.grad(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
     assert torch.allclose(whole, each) and torch.allclose(each, rows.sum(1))
+    assert torch.equal(func.functionalize(func.vmap(f))(q, v, tau), f(q, v, tau))
 
 
 def test_forward_mode():

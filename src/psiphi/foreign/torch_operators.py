@@ -41,9 +41,15 @@ def call(function: Any, values: Sequence[Any]) -> Any:
         return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
     if torch.compiler.is_compiling():
         return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
-    if _transforms() or wanted or carried:
+    if (_transforms() and not _functional()) or wanted or carried:
         return _Watched.apply(index, *tensors)
     return _sent(index, *tensors)
+
+
+def _functional() -> bool:
+    """Whether `torch.func.functionalize` asks: it knows operators alone."""
+    top = torch._C._functorch.peek_interpreter_stack()
+    return top is not None and top.key() == torch._C._functorch.TransformType.Functionalize
 
 
 def _are_alike(values: Sequence[Any]) -> bool:
@@ -95,14 +101,24 @@ def _registered(takes: int, gives: int) -> str:
 
 
 def _run(index: int, *tensors: Any) -> Any:
-    return _evaluated(named(index), tensors)
+    return _computed(named(index), tensors, list(map(_view, tensors)))
 
 
 def _evaluated(function: Any, tensors: Sequence[Any]) -> Any:
+    """Where nobody watches; but what has no numbers of its own (`torch.autograd.grad(..., is_grads_batched=True)` stacks
+    weights) the dispatcher takes apart."""
+    try:
+        views = list(map(_view, tensors))
+    except RuntimeError:
+        return _sent(function.number, *tensors)
+    return _computed(function, tensors, views)
+
+
+def _computed(function: Any, tensors: Sequence[Any], views: list[Any]) -> Any:
     """On the host by views, on a card by its kernel."""
     if tensors[0].is_cuda:
         return function.run([x.contiguous() for x in _spread(function, tensors)])
-    results = _at_once(function, list(map(_view, tensors)))
+    results = _at_once(function, views)
     if isinstance(results, tuple):
         return tuple(torch.from_numpy(np.asarray(x)) for x in results)
     return torch.from_numpy(np.asarray(results))
@@ -117,8 +133,10 @@ def _spread(function: Any, tensors: Sequence[Any]) -> Sequence[Any]:
     return [x.expand(*batch, *arg.shape) if arg.name in own else x for arg, x in each]
 
 
-def _view(x: Any) -> np.ndarray:
-    """The numbers of a tensor where they are; where that cannot be (its sign is kept apart), a copy."""
+def _view(x: Any) -> Any:
+    """The numbers of a tensor where they are; where that cannot be (its sign is kept apart), a copy. Of a card: itself."""
+    if x.is_cuda:
+        return x
     try:
         return (x.detach() if x.requires_grad else x).numpy()
     except RuntimeError:

@@ -16,7 +16,7 @@ import numpy as np
 from psiphi.editing.picking import unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
-from psiphi.model.model import IDENTITY, WORLD, Frame, Joint, Model, Pose
+from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
 from psiphi.model.places import from_quaternion
 from psiphi.spatial.rotations import quaternions
 from psiphi.wording import shown
@@ -46,6 +46,8 @@ PIECES = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
+TINY = 1e-15  # mjMINVAL: moments of moving bodies are larger
+FLAT = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
 SIZES = {"box": lambda s: [x / 2 for x in s], "sphere": list, "cylinder": lambda s: [s[0], s[1] / 2]}
 SIZES["capsule"] = SIZES["cylinder"]
@@ -85,6 +87,17 @@ def _check(joint: Joint) -> None:
         raise ModelError(f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such", "weld it, say")
 
 
+def _inertia(body: Body) -> np.ndarray:
+    """MuJoCo takes bodies that there can be, and no points; of a flat one it must not see the last digit."""
+    small, middle, large = np.linalg.eigvalsh(body.inertia).tolist()
+    over = large - small - middle
+    if small <= TINY or over > FLAT * large:
+        moments = f"{small:.4g}, {middle:.4g}, {large:.4g}"
+        cause = f"body {shown(body.name)} has principal moments {moments}: MuJoCo takes none that are zero, or more than the sum"
+        raise ModelError(f"{cause} of the others", "give it others: robot.with_inertia(link, inertia=...)")
+    return body.inertia + max(over + FLAT * large, 0.0) * np.eye(3)
+
+
 def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
     """The joints of one of MuJoCo's bodies: a link without mass is no body of its own, its joint is one of what it carries."""
     chain = [robot.joints[k]]
@@ -106,7 +119,7 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
     for i, joint in enumerate(chain):
         pose, seen[:i] = pose @ joint.pose, [joint.pose.inv @ own for own in seen[:i]]
     yield tag(f"{indent}body", {"name": body.name, **_pose(pose)}, end=">")
-    inner, I = indent + "  ", body.inertia
+    inner, I = indent + "  ", _inertia(body)
     full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
     yield tag(f"{inner}inertial", {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full})
     for joint, own in zip(chain, seen, strict=True):

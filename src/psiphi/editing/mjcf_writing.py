@@ -102,7 +102,7 @@ def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
     """The joints of one of MuJoCo's bodies: a link without mass is no body of its own, its joint is one of what it carries."""
     chain = [robot.joints[k]]
     while not robot.bodies[k].mass > 0.0:
-        own = {robot.bodies[k].name, robot.joints[k].name}
+        own = {robot.bodies[k].name, robot.joints[k].name} - _ends(robot)
         extra = [frame.name for frame in robot.frames.values() if frame.body == k and frame.name not in own]
         if len(children.get(k, ())) != 1 or extra or robot.bodies[k].inertia.any():
             cause = f"body {shown(robot.bodies[k].name)} moves and has no mass, which MuJoCo wants"
@@ -210,9 +210,14 @@ def _equalities(robot: Any) -> Iterator[str]:
 def _sites(robot: Model) -> dict[str, str]:
     """Frames that become sites, and their names: those that are no body's or joint's own, and those where loops end."""
     own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
-    ends = {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
+    ends = _ends(robot)
     sites = {name: name for name in robot.frames if name not in own}
     return sites | {name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends}
+
+
+def _ends(robot: Any) -> set[str]:
+    """Frames where loops end."""
+    return {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
 
 
 class AxisPoint(NamedTuple):

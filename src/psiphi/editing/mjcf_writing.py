@@ -6,6 +6,7 @@ as `psiphi.interop.mujoco` has them; the first bears its name. Mimics and loops 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -15,11 +16,12 @@ import numpy as np
 
 from psiphi.editing.picking import unused
 from psiphi.editing.xml_writing import numbers, tag
-from psiphi.errors import ModelError
+from psiphi.errors import ModelError, ModelWarning
+from psiphi.model.log import outside
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
 from psiphi.model.places import from_quaternion
 from psiphi.spatial.rotations import quaternions
-from psiphi.wording import shown
+from psiphi.wording import listed, shown
 
 
 class OneAxis(NamedTuple):
@@ -56,6 +58,7 @@ SIZES["capsule"] = SIZES["cylinder"]
 def text(robot: Model, file: Path) -> str:
     """The MJCF of a robot; what it cannot say is refused by name."""
     children: dict[int, list[int]] = {}
+    _tell_places(robot)
     for joint in robot.joints:
         _check(joint)
         children.setdefault(joint.parent, []).append(joint.index)
@@ -78,6 +81,15 @@ def text(robot: Model, file: Path) -> str:
         stack += [(k, depth, True), *((child, depth + 1, False) for child in reversed(children.get(k, [])))]
     lines += ["  </worldbody>", *_equalities(robot), *_keyframes(robot), "</mujoco>", ""]
     return "\n".join(lines)
+
+
+def _tell_places(robot: Model) -> None:
+    """MuJoCo's q of a free joint is a pose in the world, wherever its zero was."""
+    flying = (joint for joint in robot.joints if joint.kind == "free")
+    far = [j.name for j in flying if j.pose.translation.any() or not np.array_equal(j.pose.rotation, np.eye(3))]
+    if far:
+        text = f"{listed(far)}: the zero of q is elsewhere than the world's origin; in MJCF q is the pose in the world"
+        warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
 
 
 def _check(joint: Joint) -> None:

@@ -158,6 +158,35 @@ def test_torch_compile_takes_it_whole():
     assert all(map(torch.allclose, one, two))
 
 
+def test_torch_compile_takes_one_function_after_another():
+    """Graphs know functions by number: of another function it is another graph, also behind one door."""
+    (q,) = tensors(2)
+    whole = {"fullgraph": True, "backend": "aot_eager"}
+    either = torch.compile(lambda f, q: f(q), **whole)
+    for name in ("gravity", "mass_matrix", "center_of_mass"):
+        f = ARM.function(name)
+        for compiled in (torch.compile(f, **whole)(q), either(f, q)):
+            assert torch.equal(compiled, f(q))
+            one, two = (torch.autograd.grad(x.square().sum(), q)[0] for x in (compiled, f(q)))
+            assert torch.allclose(one, two)
+    bar = pp.connect(ARM, [pp.Loop("distance", TOOL, "world", length=0.3)])
+    closed = torch.tensor(bar.assemble([0.5, 1.0])), torch.zeros(2), torch.ones(2)
+    for name in ("forward_dynamics", "contact_forces"):
+        f = bar.function(name)
+        assert torch.allclose(f(*closed), torch.compile(f, **whole)(*closed))  # made at the first call
+
+
+def test_torch_compile_runs_motions_between_graphs():
+    def loss(q, tau):
+        return sum((x.sin() ** 2).sum() for x in pp.rollout(ARM, q.tanh(), tau=2 * tau, dt=0.02, steps=3))
+
+    compiled = torch.compile(loss, backend="aot_eager")
+    for batch in ((2,), (3,), (2,)):
+        at = tensors(2, 2, batch=batch)
+        one, two = (torch.autograd.grad(f(*at), at) for f in (loss, compiled))
+        assert all(map(torch.allclose, one, two))
+
+
 def test_torch_func():
     q, v, tau = (x.detach() for x in tensors(2, 2, 2))
     f, func = ARM.forward_dynamics, torch.func

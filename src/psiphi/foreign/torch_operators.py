@@ -33,6 +33,8 @@ _forward: Any = torch.autograd.forward_ad
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
+    if torch.compiler.is_compiling() and getattr(function, "passes", False):
+        return _apart(function, values)
     carried = _forward._current_level >= 0  # tensors may carry changes, for forward mode
     watched = torch.compiler.is_compiling() or _transforms() or _modes() or carried
     tensors = values if not watched and _are_alike(values) else _tensors(function, values)
@@ -40,10 +42,14 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     if not watched:
         return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
     if torch.compiler.is_compiling():
-        return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
+        return getattr(torch.ops.psiphi, _known(function)[0])(_known(function)[1], *tensors)
     if (_transforms() and not _functional()) or wanted or carried:
         return _Watched.apply(index, *tensors)
     return _sent(index, *tensors)
+
+
+# A function of one call has no number that a graph could keep: torch.compile runs it between two graphs.
+_apart = torch.compiler.disable(call)
 
 
 def _functional() -> bool:
@@ -83,7 +89,12 @@ def operator(index: int) -> str:
     return _registered(len(function.inputs), len(function.outputs))
 
 
-operator._dynamo_marked_constant = True  # type: ignore[attr-defined]
+def _known(function: Any) -> tuple[str, int]:
+    """What a graph knows a function by, for torch.compile: of another function it is another graph."""
+    return operator(function.number), function.number
+
+
+_known._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @cache

@@ -33,7 +33,7 @@ _forward: Any = torch.autograd.forward_ad
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
-    if torch.compiler.is_compiling() and getattr(function, "passes", False):
+    if torch.compiler.is_compiling() and (getattr(function, "passes", False) or _differentiates()):
         return _apart(function, values)
     carried = _forward._current_level >= 0  # tensors may carry changes, for forward mode
     watched = torch.compiler.is_compiling() or _transforms() or _modes() or carried
@@ -48,8 +48,20 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     return _sent(index, *tensors)
 
 
-# A function of one call has no number that a graph could keep: torch.compile runs it between two graphs.
+# A function of one call has no number that a graph could keep, and operators have no rules for forward mode and
+# `torch.func.grad`: torch.compile runs these between two graphs.
 _apart = torch.compiler.disable(call)
+
+
+def _differentiates() -> bool:
+    """Whether tensors carry changes, or a transform of torch.func takes derivatives."""
+    functorch = torch._C._functorch
+    stack = functorch.get_interpreter_stack() if _transforms() else None
+    slopes = functorch.TransformType.Grad, functorch.TransformType.Jvp
+    return _forward._current_level >= 0 or any(level.key() in slopes for level in stack or ())
+
+
+_differentiates._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _functional() -> bool:

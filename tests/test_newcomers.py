@@ -144,6 +144,6 @@ def test_somebody_whose_drone_stands_on_the_ground(tmp_path):
         lambda: still.excitation(none, none, none),
         lambda: pp.identify(still, none, none, none, none),
     ):
-        with pytest.raises(pp.Error, match='nothing of drone moves.*base="free"'):
+        with pytest.raises(pp.Error, match=r'nothing of drone moves.*base="free"'):
             asked()
     assert pp.load(text, base="free").base_parameters().rank == 10

@@ -211,9 +211,6 @@ def test_kinds_of_several_coordinates_in_mujoco(tmp_path):
     agree(robot, peer, 2)
 
 
-Z = (0, 0, 1)
-
-
 def hung(moments, turn=None):
     """One body on a hinge, of principal moments along turned axes."""
     b, R = pp.Builder("hung"), np.eye(3) if turn is None else turn
@@ -225,7 +222,8 @@ def hung(moments, turn=None):
 def on_nothing():
     """A loop that ends on a link without mass."""
     b = pp.Builder("loop")
-    for name, parent, axis, mass in (("none", "world", (0, 1, 0), 0.0), ("arm", "none", (1, 0, 0), 1.0), ("end", "arm", Z, 1.0)):
+    rows = ("none", "world", (0, 1, 0), 0.0), ("arm", "none", (1, 0, 0), 1.0), ("end", "arm", (0, 0, 1), 1.0)
+    for name, parent, axis, mass in rows:
         b.body(name, mass=mass, com=(0.1, 0, 0), inertia=0.1 * mass * np.eye(3))
         b.joint(f"to {name}", "revolute", parent, name, axis=axis, xyz=(0.5 * mass, 0, 0))
     return pp.connect(b.build(), [pp.Loop("ball", "end", "none")])

@@ -180,7 +180,7 @@ def test_limits_of_zero_are_the_files():
     b = pp.Builder("pendulum")
     b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
     b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0), velocity=0.0)
-    with pytest.raises(pp.Error, match="pendulum itself limits the speed of 'hinge' to 0.*give speed="):
+    with pytest.raises(pp.Error, match=r"pendulum itself limits the speed of 'hinge' to 0.*give speed="):
         pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0)
     assert pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0, speed=np.inf).duration > 0.0
 

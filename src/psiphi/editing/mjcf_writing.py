@@ -105,8 +105,9 @@ def _inertia(body: Body) -> np.ndarray:
     over = large - small - middle
     if small <= TINY or over > FLAT * large:
         moments = f"{small:.4g}, {middle:.4g}, {large:.4g}"
-        cause = f"body {shown(body.name)} has principal moments {moments}: MuJoCo takes none that are zero, or more than the sum"
-        raise ModelError(f"{cause} of the others", "give it others: robot.with_inertia(link, inertia=...)")
+        cause = f"body {shown(body.name)} has principal moments {moments}"
+        wanted = "MuJoCo takes none that are zero, or more than the sum of the others"
+        raise ModelError(f"{cause}: {wanted}", "give it others: robot.with_inertia(link, inertia=...)")
     return body.inertia + max(over + FLAT * large, 0.0) * np.eye(3)
 
 

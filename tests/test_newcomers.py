@@ -127,3 +127,23 @@ def test_an_engineer_of_spacecraft():
     M, J = caught.mass_matrix(motion.final.q), caught.jacobian(motion.final.q, "arm_tool")
     generalised = J[:, 6:] - J[:, :6] @ np.linalg.solve(M[:6, :6], M[:6, 6:])  # hand speed while the base reacts
     assert np.linalg.norm(generalised) < np.linalg.norm(J[:, 6:])
+
+
+def test_somebody_whose_drone_stands_on_the_ground(tmp_path):
+    """A file without joints, bolted down: nothing moves, all functions say so, or nothing; base="free" is what was meant."""
+    text = """<robot name="drone"><link name="body"><inertial><mass value="1"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    still, none = pp.load(text), np.zeros((3, 0))
+    assert still.nv == 0 and any('base="free") lets it fly' in line for line in still.report)
+    assert still.forward_dynamics(none, none, none).shape == (3, 0)
+    assert still.function("forward_dynamics").jacobian("q")(none, none, none).shape == (3, 0, 0)
+    for dt in (None, 0.01):
+        assert [x.shape for x in still.linearize(none, none, none, dt)] == [(3, 0, 0)] * 2
+    for asked in (
+        still.base_parameters,
+        lambda: still.excitation(none, none, none),
+        lambda: pp.identify(still, none, none, none, none),
+    ):
+        with pytest.raises(pp.Error, match=r'nothing of drone moves.*base="free"'):
+            asked()
+    assert pp.load(text, base="free").base_parameters().rank == 10

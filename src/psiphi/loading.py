@@ -112,6 +112,8 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
     loops: list[LoopRow] = []
     model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, moves=moves, **options)
     warn(model.report)
+    if not model.joints:
+        model = replace(model, report=(*model.report, f'nothing of {model.name} moves: pp.load(..., base="free") lets it fly'))
     own = tuple(Loop(row.kind, row.first, row.second, axis=row.axis, name=row.name) for row in loops)
     return replace(Robot.of(model, shapes), loops=own)
 

@@ -9,10 +9,11 @@ from closed.cells import pinned_arm
 from psiphi.bench.cells import Closed, four_bar
 from psiphi.bench.interpreted import uncompiled
 from psiphi.closed import Loop, System, connect
+from psiphi.closed.constraints import Constraint
 from psiphi.errors import SingularError, StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
-from psiphi.model.kinds import KINDS
+from psiphi.model.kinds import KINDS, Constants
 from psiphi.model.places import from_rpy
 from zoo import random_body, random_joint, random_tree
 
@@ -262,3 +263,20 @@ def test_a_hinge_that_is_there_already_carries_nothing(rng):
     found = system.forward_dynamics_details(q, v, tau)
     assert found["rank"] == 0 and np.abs(found["forces"]).max() < 1e-6
     np.testing.assert_allclose(found["a"], system.robot.forward_dynamics(q, v, tau), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_bias_is_that_of_any_velocities(kind):
+    """dJc/dt v beside differences of Jc, between two bodies that fly, open and opening."""
+    b, rng = Builder("two"), np.random.default_rng(7)
+    for name in ("one", "two"):
+        b.body(name, mass=1.0, com=(0.1, 0.2, 0.3), inertia=np.diag([0.2, 0.3, 0.4]))
+        b.joint(f"free {name}", "free", "world", name)
+    shape = Constants.of(axis=(0.0, 0.6, 0.8), axis2=(1.0, 0.0, 0.0), length=0.7)
+    system = uncompiled(System(Robot.of(b.build()), [Constraint("held", kind, "one", "two", shape)]))
+    q, v, h = system.random(rng), rng.standard_normal(system.nv), 1e-5
+    ahead, back = (system.constraint_jacobian(system.integrate(q, x * v)) @ v for x in (h, -h))
+    np.testing.assert_allclose(system.constraint_bias(q, v), (ahead - back) / (2 * h), atol=1e-8)
+    q, v = system.project(system.assemble(q), v)  # the same where v keeps the constraint: so dynamics take it
+    a = system.forward_dynamics(q, v, np.zeros(system.nv))
+    assert np.abs(system.constraint_jacobian(q) @ a + system.constraint_bias(q, v)).max() < 1e-10

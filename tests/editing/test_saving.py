@@ -172,3 +172,19 @@ def test_what_was_joined_from_several_goes_into_mjcf(tmp_path):
     pushed = [pp.Contact("point", friction=0.5, normal=(0, 0, 1)), "rigid"]
     with pytest.raises(pp.Error, match="one-sided"):
         pp.grasp(hands, box, at=[(0, 0, 0.2), (0, 0, -0.2)], contacts=pushed).save(tmp_path / "push.xml")
+
+
+def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
+    """MuJoCo's q is the pose in the world: postures are turned, and who gives q of his own is warned. URDF keeps the zero."""
+    b = pp.Builder("flyer")
+    b.body("bus", mass=2.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.2, 0, 0.25))
+    b.joint("fly", "free", "world", "bus", xyz=(1, 2, 3), rpy=(0.3, -0.2, 0.5))
+    robot = b.build().with_posture("there", [0.1, 0.2, 0.3, 0, 0, 0.6, 0.8])
+    there = robot.frame_pose(robot.postures["there"], "bus")
+    with pytest.warns(pp.ModelWarning, match="'fly': the zero of q is elsewhere.*in MJCF q is the pose in the world"):
+        robot.save(tmp_path / "flyer.xml")
+    again = pp.load(tmp_path / "flyer.xml")
+    np.testing.assert_allclose(again.frame_pose(again.postures["there"], "bus"), there, atol=1e-14)
+    np.testing.assert_allclose(again.postures["there"][:3], there[:3, 3], atol=1e-14)
+    robot.save(tmp_path / "flyer.urdf")
+    agree(robot, pp.load(tmp_path / "flyer.urdf"))

@@ -173,6 +173,15 @@ def test_postures_come_along():
         pickle.loads(pickle.dumps(arm)).postures["ready"][0] = 1.0
 
 
+def test_a_subtree_that_flies_does_not_stand_where_the_base_stood():
+    """Both bases are called root_joint: the pelvis's place in a posture is none of the leg's."""
+    robot = pp.load("g1")
+    up = robot.with_posture("up", {"root_joint": (1, 2, 3, 0, 0, 0.6, 0.8), "left_knee_joint": 0.5})
+    leg = up.subtree("left_hip_pitch_link", base="free")
+    assert leg.joint_names[0] == "root_joint" and leg.postures["up"][:7].tolist() == [0, 0, 0, 0, 0, 0, 1]
+    assert leg.postures["up"][leg.select("left_knee_joint", of="q")].tolist() == [0.5]
+
+
 def test_a_follower_of_a_locked_joint_is_told():
     panda = pp.load("panda")
     assert panda.mimics

@@ -211,8 +211,39 @@ def test_kinds_of_several_coordinates_in_mujoco(tmp_path):
     agree(robot, peer, 2)
 
 
+def hung(moments, turn=None):
+    """One body on a hinge, of principal moments along turned axes."""
+    b, R = pp.Builder("hung"), np.eye(3) if turn is None else turn
+    b.body("plate", mass=1.0, com=(1, 0, 0), inertia=R @ np.diag(np.asarray(moments, dtype=float)) @ R.T)
+    b.joint("hinge", "revolute", "world", "plate", axis=(0, 1, 0))
+    return b.build()
+
+
+def on_nothing():
+    """A loop that ends on a link without mass."""
+    b = pp.Builder("loop")
+    rows = ("none", "world", (0, 1, 0), 0.0), ("arm", "none", (1, 0, 0), 1.0), ("end", "arm", (0, 0, 1), 1.0)
+    for name, parent, axis, mass in rows:
+        b.body(name, mass=mass, com=(0.1, 0, 0), inertia=0.1 * mass * np.eye(3))
+        b.joint(f"to {name}", "revolute", parent, name, axis=axis, xyz=(0.5 * mass, 0, 0))
+    return pp.connect(b.build(), [pp.Loop("ball", "end", "none")])
+
+
+def test_flat_bodies_are_read_by_mujoco(tmp_path, rng):
+    """A + B = C to the last digit, along any axes, where MuJoCo wants A + B >= C."""
+    for _ in range(20):
+        (a, b), turn = rng.uniform(0.1, 1.0, 2), np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        plate = hung((a, b, a + b), turn)
+        plate.save(tmp_path / "plate.xml")
+        np.testing.assert_allclose(pp.load(tmp_path / "plate.xml").bodies[0].inertia, plate.bodies[0].inertia, atol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::psiphi.ModelWarning")
 def test_what_is_refused(tmp_path):
     for wrong, words in (
+        (lambda: on_nothing().save(tmp_path / "x.xml"), "'none' moves and has no mass, which MuJoCo wants"),
+        (lambda: hung((0, 0, 0)).save(tmp_path / "x.xml"), "'plate' has principal moments 0, 0, 0: MuJoCo takes none"),
+        (lambda: hung((1, 2, 3.1)).save(tmp_path / "x.xml"), "moments 1, 2, 3.1: .* more than the sum.*with_inertia"),
         (lambda: pp.from_mujoco(3), "no MuJoCo model"),
         (lambda: pp.load("<mujoco><worldbody><bod/></worldbody></mujoco>"), "MuJoCo refuses it.*bod"),
         (lambda: pp.load(PENDULUM, repair="all"), "'repair' is of URDF files"),

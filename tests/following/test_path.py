@@ -175,6 +175,16 @@ def test_what_is_refused(given, words):
         pp.path(lift(), **({"postures": [[0.0], [1.0]], "torque": 50.0} | given))
 
 
+def test_limits_of_zero_are_the_files():
+    """Many URDF files say effort="0" velocity="0" where nobody knows."""
+    b = pp.Builder("pendulum")
+    b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+    b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0), velocity=0.0)
+    with pytest.raises(pp.Error, match=r"pendulum itself limits the speed of 'hinge' to 0.*give speed="):
+        pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0)
+    assert pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0, speed=np.inf).duration > 0.0
+
+
 def test_a_quaternion_of_zeros_is_refused():
     robot = pp.load("ur5", base="free")
     with pytest.raises(pp.Error, match="quaternion of zeros"):

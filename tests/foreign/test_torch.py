@@ -66,6 +66,27 @@ def test_gradients_of_first_and_second_order():
     assert check(pp.function(x.T @ s.mass @ x / 2), (q, v))
 
 
+def test_weights_that_are_stacked():
+    """`is_grads_batched`, and what stands on it: all rows of a Jacobian at once, of motions and closed chains too."""
+    q, v, tau = tensors(2, 2, 2)
+    assert check(ARM.forward_dynamics, (q, v, tau), check_batched_grad=True, check_forward_ad=True)
+    assert check_twice(ARM.forward_dynamics, (q, v, tau), check_batched_grad=True)
+    bar = pp.connect(ARM, [pp.Loop("distance", TOOL, "world", length=0.3)])
+    closed = torch.tensor(bar.assemble([0.5, 1.0])), v[0], tau[0]
+    torques = torch.zeros(3, 2, dtype=torch.float64)
+    for f, at in (
+        (ARM.mass_matrix_factors, (q,)),
+        (bar.function("forward_dynamics"), closed),
+        (lambda t: tuple(pp.rollout(ARM, closed[1].detach(), tau=t, steps=3, dt=0.02)), (torques,)),
+    ):
+        rows, each = (torch.autograd.functional.jacobian(f, at, vectorize=way) for way in (True, False))
+        assert all(map(torch.allclose, _leaves(rows), _leaves(each)))
+
+
+def _leaves(nested):
+    return [x for part in nested for x in _leaves(part)] if isinstance(nested, tuple) else [nested]
+
+
 def test_what_ends_in_a_library_of_arrays_ends_in_torch():
     """log det M by its pivots, the operational-space inertia where it has an inverse."""
     (q,) = tensors(2)
@@ -137,6 +158,65 @@ def test_torch_compile_takes_it_whole():
     assert all(map(torch.allclose, one, two))
 
 
+def test_torch_compile_takes_one_function_after_another():
+    """Graphs know functions by number: of another function it is another graph, also behind one door."""
+    (q,) = tensors(2)
+    whole = {"fullgraph": True, "backend": "aot_eager"}
+    either = torch.compile(lambda f, q: f(q), **whole)
+    for name in ("gravity", "mass_matrix", "center_of_mass"):
+        f = ARM.function(name)
+        for compiled in (torch.compile(f, **whole)(q), either(f, q)):
+            assert torch.equal(compiled, f(q))
+            one, two = (torch.autograd.grad(x.square().sum(), q)[0] for x in (compiled, f(q)))
+            assert torch.allclose(one, two)
+    bar = pp.connect(ARM, [pp.Loop("distance", TOOL, "world", length=0.3)])
+    closed = torch.tensor(bar.assemble([0.5, 1.0])), torch.zeros(2), torch.ones(2)
+    for name in ("forward_dynamics", "contact_forces"):
+        f = bar.function(name)
+        assert torch.allclose(f(*closed), torch.compile(f, **whole)(*closed))  # made at the first call
+
+
+def test_torch_compile_runs_motions_between_graphs():
+    def loss(q, tau):
+        return sum((x.sin() ** 2).sum() for x in pp.rollout(ARM, q.tanh(), tau=2 * tau, dt=0.02, steps=3))
+
+    compiled = torch.compile(loss, backend="aot_eager")
+    for seed in range(2):  # a motion of its own each time
+        at = tensors(2, 2, seed=seed)
+        one, two = (torch.autograd.grad(f(*at), at) for f in (loss, compiled))
+        assert all(map(torch.allclose, one, two))
+
+
+def _carried(f):
+    """Forward mode by hand."""
+    forward = torch.autograd.forward_ad
+
+    def slope(q):
+        with forward.dual_level():
+            return forward.unpack_dual(f(forward.make_dual(q, q.sin()), q)).tangent
+
+    return slope
+
+
+def test_derivatives_within_torch_compile():
+    """Operators have no rule for forward mode, and torch took their changes for zero: they run between two graphs."""
+    f, func, q = ARM.function("energy"), torch.func, tensors(2)[0].detach()
+    f(q, q)
+    for slope in (
+        lambda q: func.vmap(lambda x: func.jvp(lambda y: f(y, x), (x,), (x.sin(),))[1])(q),
+        lambda q: func.vmap(func.grad(lambda x: f(x, x).sum()))(q),
+        _carried(f),
+    ):
+        torch._dynamo.reset()
+        assert torch.allclose(torch.compile(slope, backend="aot_eager")(q), slope(q), rtol=1e-12)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=r"disable\(\)"):
+        torch.compile(_carried(f), backend="aot_eager", fullgraph=True)(q)
+    around = torch.compile(lambda q: 2 * f(q, q), backend="aot_eager")
+    changes = [func.jvp(g, (q,), (q,))[1] for g in (around, lambda q: 2 * f(q, q))]
+    assert torch.allclose(*changes) and changes[0].abs().max() > 0.1
+
+
 def test_torch_func():
     q, v, tau = (x.detach() for x in tensors(2, 2, 2))
     f, func = ARM.forward_dynamics, torch.func
@@ -148,6 +228,7 @@ def test_torch_func():
     whole = func.grad(lambda q: func.vmap(f)(q, v, tau).sum())(q)
     each = func.vmap(func.grad(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
     assert torch.allclose(whole, each) and torch.allclose(each, rows.sum(1))
+    assert torch.equal(func.functionalize(func.vmap(f))(q, v, tau), f(q, v, tau))
 
 
 def test_forward_mode():

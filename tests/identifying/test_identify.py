@@ -141,6 +141,9 @@ def test_words_for_what_does_not_fit(tmp_path):
         ({"wrenches": {"hand": np.zeros((40, 6))}}, "no moving link"),
         ({"wrenches": 3}, "expected {link"),
         ({"sigma": -1.0}, "sigma is"),
+        ({"sigma": 1e-300}, "too large for floating point.*sigma"),
+        ({"tau": 1e200 * tau, "sigma": 1.0}, "too large for floating point.*units"),
+        ({"tau": 0.0 * tau}, "all torques are zero"),
         ({"robot": robot.free("mass")}, "are inputs"),
         ({"q": q[:2], "v": v[:2], "a": a[:2], "tau": tau[:2]}, "samples came"),
     ):

@@ -207,10 +207,17 @@ def residual(algebra: Algebra) -> Circuit:
 
 
 def bias(algebra: Algebra) -> Circuit:
-    """dJc/dt v: what c' would be under a = 0."""
+    """dJc/dt v: what c' would be under a = 0, of velocities that keep the constraints."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
     inputs = arguments(algebra, "q", "v")
     return circuit("closed bias", "dJc/dt v", inputs, outputs, algebra, bias=lambda places: {"bias": places["c"].bias})
+
+
+def opening(algebra: Algebra) -> Circuit:
+    """dJc/dt v of any velocities."""
+    outputs = (Argument("bias", (algebra.closure.size,)),)
+    inputs = arguments(algebra, "q", "v")
+    return circuit("closed opening", "dJc/dt v", inputs, outputs, algebra, bias=lambda places: {"bias": places["c"].opening})
 
 
 def motions(algebra: Algebra) -> Circuit:

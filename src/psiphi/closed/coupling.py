@@ -150,8 +150,13 @@ class Coupling:
 
     @property
     def bias(self) -> list:
-        """What c' would be under a = 0."""
+        """What c' would be under a = 0, of velocities that keep the constraints."""
         return [x for meeting in self.meetings for x in meeting.bias] + [0.0] * len(self.closure.follows)
+
+    @property
+    def opening(self) -> list:
+        """What c' would be under a = 0, of any velocities."""
+        return [x for meeting in self.meetings for x in meeting.opening] + [0.0] * len(self.closure.follows)
 
     def errors(self, q: list) -> list:
         """How far every row is open."""

@@ -211,7 +211,7 @@ def lasts(system: Any, q: np.ndarray, v: np.ndarray, Jc: np.ndarray, parts: Spli
     good = (np.abs(left).max(axis=-1, initial=0.0) < UNMET * AWAY) & (ranks(there) == parts.W.shape[-1])
     own = Split(np.where(good[:, None, None], there, Jc), parts.W.shape[-1])
     moved = v - (own.inverse @ (there @ v[..., None] - rate))[..., 0]
-    bias = system.constraint_bias(near, np.where(good[:, None], moved, v))[..., None]
+    bias = system._kept_bias(near, np.where(good[:, None], moved, v))[..., None]
     return good & own.keeps(bias, np.abs(bias).max(axis=(-2, -1), initial=0.0))
 
 

@@ -71,7 +71,10 @@ def _state(closure: Closure, places: Scalars, name: str) -> FrameState:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A constraint in one state: its rows, c' = S [w'; v'] + extra under the accelerations given, and w' and v' themselves."""
+    """A constraint in one state: its rows, c' = S [w'; v'] + extra under the accelerations given, and w' and v' themselves.
+
+    `bias` leaves out what is zero of velocities that keep the constraint; `opening` does not.
+    """
 
     constraint: Constraint
     at: Relative
@@ -80,6 +83,11 @@ class Meeting:
     wd: list
     vd: list
     axes: list  # rotation of frame 2 in the world
+
+    @property
+    def opening(self) -> list:
+        """c' of any velocities."""
+        return _along(self.rows, self.wd, self.vd)
 
     def pull(self, row: Forbidden) -> tuple[list, list]:
         """A unit multiplier of a row as wrenches: on frame 1 in its axes, on frame 2 in its axes."""
@@ -108,8 +116,12 @@ def meet(constraint: Constraint, one: FrameState, two: FrameState) -> Meeting:
     kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)
     turning, sliding = wd if kind.turns else parted[0], vd if kind.slides else parted[1]  # w = 0, v = 0 where they must be
-    bias = [dot(row.turn, turning) + dot(row.slide, sliding) + row.extra for row in rows]
-    return Meeting(constraint, at, rows, bias, wd, vd, two.R)
+    return Meeting(constraint, at, rows, _along(rows, turning, sliding), wd, vd, two.R)
+
+
+def _along(rows: list[Forbidden], wd: list, vd: list) -> list:
+    """S [w'; v'] + extra."""
+    return [dot(row.turn, wd) + dot(row.slide, vd) + row.extra for row in rows]
 
 
 def meetings(closure: Closure, places: Scalars) -> list[Meeting]:

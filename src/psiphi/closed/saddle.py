@@ -29,7 +29,7 @@ def pieces(system: Any, values: tuple[np.ndarray, ...], frames: tuple[str, ...],
     nv, m = system.nv, system.nc
     loads = {name: values[3][..., i, :] for i, name in enumerate(frames)}
     torque = tau - system.robot.inverse_dynamics(q, v, np.zeros(nv), f_ext=loads, axes=axes)
-    mass, Jc, bias = system.robot.mass_matrix(q), system.constraint_jacobian(q), system.constraint_bias(q, v)
+    mass, Jc, bias = system.robot.mass_matrix(q), system.constraint_jacobian(q), system._kept_bias(q, v)
     lead = torque.shape[:-1]
     whole = ((mass, (nv, nv)), (Jc, (m, nv)), (torque, (nv,)), (-bias, (m,)))
     mass, Jc, torque, right = (np.broadcast_to(x, (*lead, *shape)) for x, shape in whole)

@@ -55,7 +55,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
     q, v, a = system._state(q=q, v=v, a=a)
     Jc, idle = system.constraint_jacobian(q), system.idle
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
-    gap = np.einsum("...mi,...i->...m", Jc, a) + system.constraint_bias(q, v)
+    gap = np.einsum("...mi,...i->...m", Jc, a) + system._kept_bias(q, v)
     rows, opened, loose = Jc, gap, unfelt(Jc[..., idle])
     if loose.any():  # Z* (M a + C v + g)_p = 0, Z = null(Jp): what no contact carries must be no force
         inertia = np.einsum("...pz,...pi->...zi", loose, system.robot.mass_matrix(q)[..., idle, :])
@@ -196,7 +196,7 @@ def _weights(system: Any, share) -> np.ndarray:
 
 def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool) -> np.ndarray:
     """Where the motion asked for does not keep the constraints: Jc a + bias is not zero."""
-    kept, bias = np.einsum("...mi,...i->...m", Jc, a), system.constraint_bias(q, v)
+    kept, bias = np.einsum("...mi,...i->...m", Jc, a), system._kept_bias(q, v)
     left = kept + bias
 
     def error(place: tuple[int, ...]) -> StateError:

@@ -116,7 +116,8 @@ class System(Programmed):
         second frame (the object), in world axes, at the contact (the origin of the first frame). `method` is "RCCFD1" ..
         "RCCFD3" of S4, or "KKT" (dense). Forces are of least norm where constraints are redundant. An element no acceleration
         fits, or more than one, is NaN; a single state, or any with check=True, raises `SingularError` with the arm, the
-        contact and the direction. Tensors of torch and arrays of JAX give the same back, with gradients.
+        contact and the direction. v is taken to keep the constraints: of the bias what is zero then is left out. Tensors of
+        torch and arrays of JAX give the same back, with gradients.
         """
         loads = {} if f_ext is None else guard.mapping(f_ext)
         if any(map(is_foreign, (q, v, tau, *loads.values()))):
@@ -252,7 +253,11 @@ class System(Programmed):
         return closing.project(self, q, v, tolerance)
 
     def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """dJc/dt v (..., m): c' = Jc a + this."""
+        """dJc/dt v (..., m): c' = Jc a + this, whether v keeps the constraints or not."""
+        return self._alone(self._function("opening", lambda: circuits.opening(self.algebra)), q=q, v=v)
+
+    def _kept_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
+        """The same of velocities that keep the constraints: what dynamics take."""
         return self._alone(self._function("bias", lambda: circuits.bias(self.algebra)), q=q, v=v)
 
     # -- contacts ----------------------------------------------------------------------------------------------------------

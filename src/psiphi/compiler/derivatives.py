@@ -125,7 +125,7 @@ class Derivative(Ready):
             return own
         traced = self._traced()
         inputs, outputs = self.arguments()
-        rows = sum(arg.size // arg.shape[-1] for arg in outputs[:: len(self.names)]) if self.kind == "jacobian" else 0
+        rows = sum(arg.size // max(1, arg.shape[-1]) for arg in outputs[:: len(self.names)]) if self.kind == "jacobian" else 0
         few = rows and rows < sum(tangent(self.model, arg, arg.name).size for arg in _chosen(inputs, self.names))
         return [*own, *((None, self._by_tape(traced, way)) for way in ((self.kind, "gradient_rows") if few else (self.kind,)))]
 

@@ -18,6 +18,9 @@ def subtree(builder: Builder, root: Any) -> None:
     _keep(builder, {link, *carried(builder, [link])}, world=False)
     for joint in [joint.name for joint in builder.joints.values() if joint.child == link]:
         del builder.joints[joint]
+    for q in builder.postures.values():  # a base that flies may be called as one that is gone
+        for joint in [joint for joint in q if joint not in builder.joints]:
+            del q[joint]
 
 
 def without(builder: Builder, given: Any) -> None:

@@ -6,6 +6,7 @@ as `psiphi.interop.mujoco` has them; the first bears its name. Mimics and loops 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -15,11 +16,12 @@ import numpy as np
 
 from psiphi.editing.picking import unused
 from psiphi.editing.xml_writing import numbers, tag
-from psiphi.errors import ModelError
-from psiphi.model.model import IDENTITY, WORLD, Frame, Joint, Model, Pose
+from psiphi.errors import ModelError, ModelWarning
+from psiphi.model.log import outside
+from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
 from psiphi.model.places import from_quaternion
 from psiphi.spatial.rotations import quaternions
-from psiphi.wording import shown
+from psiphi.wording import listed, shown
 
 
 class OneAxis(NamedTuple):
@@ -46,6 +48,8 @@ PIECES = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
+TINY = 1e-15  # mjMINVAL: moments of moving bodies are larger
+FLAT = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
 SIZES = {"box": lambda s: [x / 2 for x in s], "sphere": list, "cylinder": lambda s: [s[0], s[1] / 2]}
 SIZES["capsule"] = SIZES["cylinder"]
@@ -54,6 +58,7 @@ SIZES["capsule"] = SIZES["cylinder"]
 def text(robot: Model, file: Path) -> str:
     """The MJCF of a robot; what it cannot say is refused by name."""
     children: dict[int, list[int]] = {}
+    _tell_places(robot)
     for joint in robot.joints:
         _check(joint)
         children.setdefault(joint.parent, []).append(joint.index)
@@ -78,6 +83,15 @@ def text(robot: Model, file: Path) -> str:
     return "\n".join(lines)
 
 
+def _tell_places(robot: Model) -> None:
+    """MuJoCo's q of a free joint is a pose in the world, wherever its zero was."""
+    flying = (joint for joint in robot.joints if joint.kind == "free")
+    far = [j.name for j in flying if j.pose.translation.any() or not np.array_equal(j.pose.rotation, np.eye(3))]
+    if far:
+        text = f"{listed(far)}: the zero of q is elsewhere than the world's origin; in MJCF q is the pose in the world"
+        warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
+
+
 def _check(joint: Joint) -> None:
     if joint.kind not in PIECES:
         raise ModelError(f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it")
@@ -85,11 +99,23 @@ def _check(joint: Joint) -> None:
         raise ModelError(f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such", "weld it, say")
 
 
+def _inertia(body: Body) -> np.ndarray:
+    """MuJoCo takes bodies that there can be, and no points; of a flat one it must not see the last digit."""
+    small, middle, large = np.linalg.eigvalsh(body.inertia).tolist()
+    over = large - small - middle
+    if small <= TINY or over > FLAT * large:
+        moments = f"{small:.4g}, {middle:.4g}, {large:.4g}"
+        cause = f"body {shown(body.name)} has principal moments {moments}"
+        wanted = "MuJoCo takes none that are zero, or more than the sum of the others"
+        raise ModelError(f"{cause}: {wanted}", "give it others: robot.with_inertia(link, inertia=...)")
+    return body.inertia + max(over + FLAT * large, 0.0) * np.eye(3)
+
+
 def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
     """The joints of one of MuJoCo's bodies: a link without mass is no body of its own, its joint is one of what it carries."""
     chain = [robot.joints[k]]
     while not robot.bodies[k].mass > 0.0:
-        own = {robot.bodies[k].name, robot.joints[k].name}
+        own = {robot.bodies[k].name, robot.joints[k].name} - _ends(robot)
         extra = [frame.name for frame in robot.frames.values() if frame.body == k and frame.name not in own]
         if len(children.get(k, ())) != 1 or extra or robot.bodies[k].inertia.any():
             cause = f"body {shown(robot.bodies[k].name)} moves and has no mass, which MuJoCo wants"
@@ -106,7 +132,7 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
     for i, joint in enumerate(chain):
         pose, seen[:i] = pose @ joint.pose, [joint.pose.inv @ own for own in seen[:i]]
     yield tag(f"{indent}body", {"name": body.name, **_pose(pose)}, end=">")
-    inner, I = indent + "  ", body.inertia
+    inner, I = indent + "  ", _inertia(body)
     full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
     yield tag(f"{inner}inertial", {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full})
     for joint, own in zip(chain, seen, strict=True):
@@ -197,9 +223,14 @@ def _equalities(robot: Any) -> Iterator[str]:
 def _sites(robot: Model) -> dict[str, str]:
     """Frames that become sites, and their names: those that are no body's or joint's own, and those where loops end."""
     own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
-    ends = {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
+    ends = _ends(robot)
     sites = {name: name for name in robot.frames if name not in own}
     return sites | {name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends}
+
+
+def _ends(robot: Any) -> set[str]:
+    """Frames where loops end."""
+    return {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
 
 
 class AxisPoint(NamedTuple):

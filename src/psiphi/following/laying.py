@@ -16,7 +16,7 @@ from psiphi.following.splines import cubic, quintic
 from psiphi.following.through_poses import through_poses
 from psiphi.following.timed_path import TimedPath
 from psiphi.functions.robot import Robot
-from psiphi.wording import nearest, shown
+from psiphi.wording import listed, nearest, shown
 
 KINDS = ("fastest", "smooth")
 DENSE = 100  # postures through which a quintic spline is laid
@@ -100,6 +100,11 @@ def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
 
 def _limits(robot: Robot, speed: Any, acceleration: Any, torque: Any) -> Limits:
     own = {"speed": (speed, robot.velocity_limit), "torque": (torque, robot.effort)}
+    for name, (given, standard) in own.items():
+        still = [robot.velocity_names[i] for i in np.flatnonzero(standard <= 1e-12)]
+        if given is None and still:
+            cause = f"path: {robot.name} itself limits the {name} of {listed(still)} to 0"
+            raise StateError(cause, f"give {name}=; np.inf is no limit")
     found = {name: _each(robot, name, x if x is not None else standard) for name, (x, standard) in own.items()}
     found["acceleration"] = _each(robot, "acceleration", np.inf if acceleration is None else acceleration)
     if not any(np.isfinite(x).any() for x in found.values()):

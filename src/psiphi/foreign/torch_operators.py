@@ -33,6 +33,8 @@ _forward: Any = torch.autograd.forward_ad
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
+    if torch.compiler.is_compiling() and (getattr(function, "passes", False) or _differentiates()):
+        return _apart(function, values)
     carried = _forward._current_level >= 0  # tensors may carry changes, for forward mode
     watched = torch.compiler.is_compiling() or _transforms() or _modes() or carried
     tensors = values if not watched and _are_alike(values) else _tensors(function, values)
@@ -40,10 +42,32 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     if not watched:
         return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
     if torch.compiler.is_compiling():
-        return getattr(torch.ops.psiphi, operator(index))(index, *tensors)
-    if _transforms() or wanted or carried:
+        return getattr(torch.ops.psiphi, _known(function)[0])(_known(function)[1], *tensors)
+    if (_transforms() and not _functional()) or wanted or carried:
         return _Watched.apply(index, *tensors)
     return _sent(index, *tensors)
+
+
+# A function of one call has no number that a graph could keep, and operators have no rules for forward mode and
+# `torch.func.grad`: torch.compile runs these between two graphs.
+_apart = torch.compiler.disable(call)
+
+
+def _differentiates() -> bool:
+    """Whether tensors carry changes, or a transform of torch.func takes derivatives."""
+    functorch = torch._C._functorch
+    stack = functorch.get_interpreter_stack() if _transforms() else None
+    slopes = functorch.TransformType.Grad, functorch.TransformType.Jvp
+    return _forward._current_level >= 0 or any(level.key() in slopes for level in stack or ())
+
+
+_differentiates._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _functional() -> bool:
+    """Whether `torch.func.functionalize` asks: it knows operators alone."""
+    top = torch._C._functorch.peek_interpreter_stack()
+    return top is not None and top.key() == torch._C._functorch.TransformType.Functionalize
 
 
 def _are_alike(values: Sequence[Any]) -> bool:
@@ -77,7 +101,12 @@ def operator(index: int) -> str:
     return _registered(len(function.inputs), len(function.outputs))
 
 
-operator._dynamo_marked_constant = True  # type: ignore[attr-defined]
+def _known(function: Any) -> tuple[str, int]:
+    """What a graph knows a function by, for torch.compile: of another function it is another graph."""
+    return operator(function.number), function.number
+
+
+_known._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @cache
@@ -95,14 +124,24 @@ def _registered(takes: int, gives: int) -> str:
 
 
 def _run(index: int, *tensors: Any) -> Any:
-    return _evaluated(named(index), tensors)
+    return _computed(named(index), tensors, list(map(_view, tensors)))
 
 
 def _evaluated(function: Any, tensors: Sequence[Any]) -> Any:
+    """Where nobody watches; but what has no numbers of its own (`torch.autograd.grad(..., is_grads_batched=True)` stacks
+    weights) the dispatcher takes apart."""
+    try:
+        views = list(map(_view, tensors))
+    except RuntimeError:
+        return _sent(function.number, *tensors)
+    return _computed(function, tensors, views)
+
+
+def _computed(function: Any, tensors: Sequence[Any], views: list[Any]) -> Any:
     """On the host by views, on a card by its kernel."""
     if tensors[0].is_cuda:
         return function.run([x.contiguous() for x in _spread(function, tensors)])
-    results = _at_once(function, list(map(_view, tensors)))
+    results = _at_once(function, views)
     if isinstance(results, tuple):
         return tuple(torch.from_numpy(np.asarray(x)) for x in results)
     return torch.from_numpy(np.asarray(results))
@@ -117,8 +156,10 @@ def _spread(function: Any, tensors: Sequence[Any]) -> Sequence[Any]:
     return [x.expand(*batch, *arg.shape) if arg.name in own else x for arg, x in each]
 
 
-def _view(x: Any) -> np.ndarray:
-    """The numbers of a tensor where they are; where that cannot be (its sign is kept apart), a copy."""
+def _view(x: Any) -> Any:
+    """The numbers of a tensor where they are; where that cannot be (its sign is kept apart), a copy. Of a card: itself."""
+    if x.is_cuda:
+        return x
     try:
         return (x.detach() if x.requires_grad else x).numpy()
     except RuntimeError:

@@ -101,6 +101,8 @@ def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters
     """From Y at random motions, interpreted: nothing is compiled."""
     if robot.freed is not None:
         raise StateError(f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`")
+    if not robot.nv:
+        raise StateError(f"base_parameters: nothing of {robot.name} moves", 'pp.load(..., base="free") lets it fly')
     words, rng = checked_words(more), np.random.default_rng(seed)
     names = parameter_names(robot, words)
     q, v, a = motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))

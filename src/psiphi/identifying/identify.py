@@ -26,6 +26,7 @@ from psiphi.wording import shown
 
 UNTOLD = 1e-9  # of the largest singular value: below it the data do not tell
 PASSES = 3  # of weights from residuals
+LARGE = 1e120  # of a number by its noise: squares of products are floating-point numbers still
 EXACT = 1e-12  # of a row's size: noise below this is rounding
 
 
@@ -88,6 +89,8 @@ def identify(
 def fitted(data: MeasuredRows, noise: np.ndarray | None) -> tuple[Fit, np.ndarray]:
     """Least squares, with weights that are given or made of the residuals."""
     given, size = noise is not None, np.sqrt((data.y**2).mean(axis=0))
+    if not size.any():
+        raise StateError("identify: all torques are zero, and tell nothing", "give what was measured")
     weights = noise if noise is not None else np.maximum(size, 1e-12 * max(size.max(initial=0.0), 1e-300))
     fit = solved(data, weights)
     for _ in range(0 if given else PASSES):
@@ -104,7 +107,7 @@ def solved(data: MeasuredRows, noise: np.ndarray) -> Fit:
     base = data.base
     A = (data.Y[..., base.columns] / noise[:, None]).reshape(-1, base.rank)
     y = (data.y / noise).reshape(-1)
-    if not (np.isfinite(A).all() and np.isfinite(y).all()):
+    if not max(np.abs(A).max(initial=0.0), np.abs(y).max(initial=0.0)) < LARGE:
         raise StateError("identify: the data by their noise are too large for floating point", "look at units, and at sigma")
     whole: Any = np.linalg.qr(np.column_stack([A, y]), mode="r")
     R, z = whole[: base.rank, : base.rank], whole[: base.rank, base.rank]

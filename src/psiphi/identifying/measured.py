@@ -35,6 +35,8 @@ def measured(robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: 
     """The data as they were given, checked and stacked."""
     if robot.freed is not None:
         raise StateError(f"identify: numbers of {robot.name} are inputs", "give the robot before `free`")
+    if not robot.nv:
+        raise StateError(f"identify: nothing of {robot.name} moves", 'pp.load(..., base="free") lets it fly')
     words, links = checked_words(more), _links(robot, wrenches)
     state = _samples(robot, q, v, a, tau, wrenches)
     q, v, a, tau = (state.pop(name) for name in ("q", "v", "a", "tau"))

@@ -111,7 +111,8 @@ def _at_once(robot: Any, q: Any, v: Any, tau: Any) -> Any:
 
 def _moved(robot: Any, q: Any, v: Any) -> Any:
     """[-ad_v I]: δ' of x = (δ, δv)."""
-    join, lead, nv, rows = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv, []
+    join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
+    rows = [filled(q, (*lead, 0, nv), 0.0)]  # of a robot that does not move there are none
     for mine, own, number in ChangingManifold(robot).parts:
         n = own.stop - own.start
         if number is None:

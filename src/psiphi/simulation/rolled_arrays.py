@@ -45,6 +45,7 @@ class RolledFunction:
     """The samples of a motion as a function of q, v, tau and parameters: of the last two, where these are arrays."""
 
     name = "rollout"
+    passes = True  # it is of one call, and gone with it
 
     def __init__(
         self, run: Callable, inputs: tuple[Argument, ...], law: Any, sizes: tuple[int, int], rows: int, blocks: bool = False

@@ -365,6 +365,8 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["bench", "--only", "nothing", "--json", "x.json"], "is called 'nothing'", "there are"),
         (["emit", "ur5", "nothing", "-o", "x.c"], "no function is called", "Known are"),
         (["emit", "ur5", "jacobian", "-o", "x.c"], "of one frame", "--frame"),
+        (["emit", "ur5", "gravity", "--free", "mass", "--free", "com:wrist_3_link"], "different links: mass", "the same links"),
+        (["emit", "ur5", "gravity", "--free", "mass", "--free", "mass:wrist_3_link"], "different links", "or none"),
         (["emit", "ur5", "gravity", "--name", "2x", "-o", "x.c"], "is no name in C", "letters"),
         (["emit", "ur5", "forwarddynamics"], "no function is called", "'forward_dynamics'"),
         (["emit", "ur5", "jacobian"], "of one frame", "--frame"),

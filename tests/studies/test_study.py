@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import distributed
 import numpy as np
@@ -126,6 +127,14 @@ def test_scenes_and_closed_chains():
     q = found.final.q
     assert np.isfinite(q).all() and len(np.unique(q[:, 0])) == 3
     assert np.abs(found.asked.system.constraint_residual(q)).max() < 1e-6
+
+
+def test_a_scene_whose_contacts_open_is_refused(tmp_path):
+    bundled = Path(pp.scenes.__file__).parent / "data" / "two_arms.toml"
+    scene = tmp_path / "open.toml"
+    scene.write_text('contacts = "open"\n' + bundled.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(pp.Error, match="its contacts open, and rollouts hold them"):
+        pp.study({"scene": str(scene), "motions": 2, "duration": 0.01})
 
 
 def test_masses_of_closed_chains():

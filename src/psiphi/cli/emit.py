@@ -93,9 +93,13 @@ def freed(robot, free: list[str]):
     """The robot with these numbers as inputs."""
     if not free:
         return robot
-    words, links = zip(*(text.partition(":")[::2] for text in free), strict=True)
-    named = [link for link in links if link]
-    return robot.free(*dict.fromkeys(words), links=list(dict.fromkeys(named)) or None)
+    asked: dict[str, list[str]] = {}
+    for word, _, link in (text.partition(":") for text in free):
+        asked.setdefault(word, []).append(link)
+    first, *others = asked.values()
+    if any(set(links) != set(first) for links in others) or ("" in first and len(set(first)) > 1):
+        raise Error(f"--free names different links: {', '.join(free)}", "name the same links with every word, or none")
+    return robot.free(*asked, links=[link for link in dict.fromkeys(first) if link] or None)
 
 
 def asked(robot, args: argparse.Namespace):

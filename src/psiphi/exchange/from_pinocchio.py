@@ -123,8 +123,8 @@ def _add(builder: Builder, model: Any, bodies: list[str], i: int) -> None:
         "friction": np.array(model.friction)[v],
         "armature": np.array(model.armature)[v],
     }
-    if joint.nq == joint.nv == 1:
-        q = [joint.idx_q]
+    if joint.nq == joint.nv:
+        q = [joint.idx_q + k for k in range(joint.nq)]
         own |= {"lower": -_limit(-np.array(model.lowerPositionLimit), q), "upper": _limit(model.upperPositionLimit, q)}
     words = {word: np.array(value) if np.ndim(value) else value for word, value in row.words(joint.extract()).items()}
     parent = bodies[model.parents[i]]

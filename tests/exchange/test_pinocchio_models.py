@@ -56,7 +56,7 @@ def test_limits_of_joints_with_several_coordinates():
     peer, wide = pin.Model(), np.full(2, 9.0)
     joint = pin.JointModelUniversal(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
     peer.addJoint(0, joint, pin.SE3.Identity(), "knuckle", wide, wide, np.array([-1.0, -2.0]), np.array([0.5, 1.5]))
-    peer.appendBodyToJoint(1, pin.Inertia.Random(), pin.SE3.Identity())
+    peer.appendBodyToJoint(1, pin.Inertia(1.0, np.zeros(3), np.eye(3)), pin.SE3.Identity())
     robot = pp.from_pinocchio(peer)
     assert robot.lower.tolist() == [-1.0, -2.0] and robot.upper.tolist() == [0.5, 1.5]
 

@@ -168,7 +168,7 @@ def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, 
         case = load_scene(folder / name if name.endswith(".toml") else name)
         options = {key: x for key, x in case.options.items() if key != "every"}
         if options.pop("contacts", "hold") != "hold":
-            top.fail("scene", "its contacts open, and rollouts hold them", 'write contacts = "hold" into it, or case.run() alone')
+            top.fail("scene", "its contacts open, and rollouts hold them", 'write contacts = "hold" into it')
         row = top.table("start", {})
         if row.values:
             top.fail("start", "stands beside a scene, which has its own", "write it into the scene")

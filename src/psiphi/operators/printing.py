@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from psiphi.operators.letters import FormLetter, FrameLetter, Letter, SymbolLetter, VectorLetter, letter, printed
@@ -123,11 +123,11 @@ def show_word(word: Word, notation: Notation = UNICODE) -> str:
     return notation.space.join(notation.letter(x)[0] for x in word) or "I"
 
 
-def show_poly(p: Mapping[Word, Fraction], notation: Notation = UNICODE) -> str:
-    """A polynomial, term by term in its own order; nothing is 0."""
+def show_poly(p: Mapping[Word, Fraction], notation: Notation = UNICODE, word_text: Callable[..., str] = show_word) -> str:
+    """A polynomial, term by term in its own order; nothing is 0. `word_text` prints words of other things than letters."""
     written = ""
     for word, c in p.items():
         sign = ("-" if c < 0 else "") if not written else notation.minus if c < 0 else notation.plus
         number = "" if abs(c) == 1 else notation.number(abs(c)) + " "
-        written += sign + number + show_word(word, notation)
+        written += sign + number + word_text(word, notation)
     return written or "0"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from math import inf
 from numbers import Real
 from typing import Any, overload
@@ -22,8 +21,8 @@ from psiphi.operators.blocks import labelled
 from psiphi.operators.elements import BlockSum
 from psiphi.operators.legality import check_sum, common_robot, foreign
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
-from psiphi.operators.rank import LARGE, check_invertible
-from psiphi.operators.terms import Poly, Word, of_letter, product, scaled, total
+from psiphi.operators.rank import LARGE, check_invertible, reach
+from psiphi.operators.terms import Poly, of_letter, product, scaled, total
 from psiphi.rewriting.budget import SECONDS, TooLarge
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Counterexample, Derivation
@@ -136,23 +135,13 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
             gap = np.abs(_numbers(whole, both, q, values))
             size = sum(np.abs(_numbers(word, both, q, values)) for word in words)
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
-            noise = ROUNDING * max(_reach(word, c, model, q, values) for word, c in rest.items())
+            noise = ROUNDING * max(reach(word.term, model, q, values) for word in words)
             noise = max(noise, FLOOR, FLOOR * np.abs(left).max(initial=0.0))
         except (SingularError, StateError):
             continue
         if gap.max(initial=0.0) > max(FINE * np.max(size, initial=0.0), noise):
             return _example(both, q, values, left, right, gap)
     return None
-
-
-def _reach(word: Word, c: Fraction, model: Model, q, values) -> float:
-    """How large a word could be, by its letters: numbers far below that are rounding errors."""
-    size = abs(float(c))
-    for x in word:
-        letter = Expression(of_letter(x), model)
-        own = {name: value for name, value in values.items() if name in ("v", _word(x))}
-        size *= float(np.abs(letter.dense(q, **own)).max(initial=0.0))
-    return size
 
 
 def _example(both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray) -> Counterexample:

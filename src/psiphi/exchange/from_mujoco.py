@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.editing.picking import unused
 from psiphi.errors import ModelError
 from psiphi.exchange import mujoco_equalities, mujoco_remarks, mujoco_shapes
 from psiphi.functions.robot import Robot
@@ -124,10 +125,8 @@ def _numbered(kind: str, given: list[str]) -> list[str]:
 
 
 def _once(name: str, taken: set[str], end: str = "_") -> str:
-    while name in taken:
-        name += end
-    taken.add(name)
-    return name
+    taken.add(new := unused(name, taken, end))
+    return new
 
 
 def _named(peer: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.editing.picking import unused
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
@@ -80,8 +81,7 @@ def _frame(builder: Builder, frame: Any, bodies: list[str]) -> None:
     where = np.array(frame.placement.homogeneous)
     if (name == link or (known is not None and known.child == link)) and np.allclose(where, np.eye(4), rtol=0.0, atol=1e-14):
         return  # psiphi's own
-    while name in (*builder.links, *builder.joints, *builder.frames):
-        name += "_frame"
+    name = unused(name, (*builder.links, *builder.joints, *builder.frames), "_frame")
     if name != frame.name:
         builder.note(f"is called {name!r}: there is a joint, link or frame of its name elsewhere", f"frame {frame.name!r}")
     builder.frame(name, link, where[:3, 3], rotation=where[:3, :3])
@@ -97,9 +97,7 @@ def _bodies(model: Any) -> list[str]:
             taken.add(frame.name)
     for i, name in enumerate(names):
         if not name:
-            names[i] = f"{model.names[i]}_link"
-            while names[i] in taken:
-                names[i] += "_"
+            names[i] = unused(f"{model.names[i]}_link", taken)
             taken.add(names[i])
     return names
 

@@ -8,6 +8,7 @@ P and its gains are those of the value; nothing of them is differentiated.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from psiphi.framing.framing import Tree
@@ -59,8 +60,7 @@ class ForwardChange(OfForwardDynamics):
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, change = (arg.name for arg in outputs)
 
-        def given(site: Site, which: str) -> list:
-            return change_of(site, which, wanted)
+        given = partial(change_of, wanted=wanted)
 
         def inward(site: Site) -> None:
             articulate(site)

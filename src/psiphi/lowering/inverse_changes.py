@@ -6,10 +6,12 @@ vjp   out: Λ = φ* H* w beside the motion      in: the forces and what w, w', v
 
 from __future__ import annotations
 
+from functools import partial
+
 from psiphi.framing.framing import Tree
 from psiphi.lowering.changes import STILL, change_motion, change_of, pulled
 from psiphi.lowering.loads import NO_LOADS, Loads
-from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, world_keeping
+from psiphi.lowering.slopes import FORCES, MOVED, Arguments, accelerated, gathered, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.along import force, motion
 from psiphi.spatial.screws import add
@@ -17,7 +19,6 @@ from psiphi.spatial.small import adjoint_map
 from psiphi.steps.local import ZERO6, force_cross
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
-FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]
 CHANGED = [
     "    dw, dw', dv' of the body for H* dq, H* dv, H* du in its joint;  db = the change of its force",
     *FORCES,
@@ -56,8 +57,7 @@ class InverseChange(OfInverseDynamics):
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, change = (arg.name for arg in outputs)
 
-        def given(site: Site, which: str | None) -> list:
-            return change_of(site, which, wanted)
+        given = partial(change_of, wanted=wanted)
 
         def outward(site: Site) -> None:
             # beside each body's motion its change: that of the parent, carried on, and what dq, dv, du in its own joint add

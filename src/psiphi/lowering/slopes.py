@@ -35,16 +35,11 @@ Entries = dict[tuple[int, int], Any]
 MOTION = "motion"
 
 
-def start(gravity: Any, site: Site) -> None:
-    """The world rests, and falls upwards."""
-    site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
-
-
 def world_keeping(gravity: Any, loads: Loads, **kept: Any) -> Callable[[Site], None]:
-    """What happens at the world first: it starts to fall, and keeps what the bodies read of it besides."""
+    """What happens at the world first: it rests and falls upwards, and keeps what the bodies read of it besides."""
 
     def world(site: Site) -> None:
-        start(gravity, site)
+        site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
         site.keep(**kept)
         loads.start(site)
 
@@ -235,6 +230,7 @@ MOVED = [
     "for k = base .. tips:",
     "    w, w', v' of the body and of its joint's inboard side; V(k) = [w; 0], from its own origin",
 ]
+FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]
 CLIMBS = [
     "    r(k), Γ(k) = M(k), Γ_V(k) + Σ_c φ(k,c) (r(c), Γ(c)) φ*(k,c), boosted by the velocity of c's origin",
     "    y_j(k) = φ(k,c) y_j(c), started as r Q_α + Γ Q_V + ⟦f⟧ H* for q, r (Q_V + V×H*) + Γ H* for v",
@@ -266,11 +262,7 @@ class InverseSlopes:
     @property
     def loops(self) -> list[str]:
         """As the papers' pseudo-code."""
-        return (
-            CORIOLIS
-            if self.coriolis
-            else [*MOVED, "for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)", *CLIMBS]
-        )
+        return CORIOLIS if self.coriolis else [*MOVED, *FORCES, *CLIMBS]
 
     def program(
         self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...] = ("v",)

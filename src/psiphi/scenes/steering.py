@@ -25,7 +25,8 @@ from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.spatial.screws import Turn
 
 TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
-CONTROLLERS = ("none", "hold", "pd", "computed", "carry")
+LAWS = ("none", "hold", "pd", "computed")  # those that need no path
+CONTROLLERS = (*LAWS, "carry")
 
 
 def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw | None:

@@ -30,6 +30,7 @@ from psiphi.functions.robot import Robot
 from psiphi.scenes import load as load_scene
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import coordinates, robot_of
+from psiphi.scenes.steering import LAWS
 from psiphi.simulation.start import step_count, step_size
 from psiphi.studies.varied import Variation, read_variations
 from psiphi.viewer.motions import resting
@@ -37,7 +38,6 @@ from psiphi.wording import shown
 
 CHUNK = 8192  # motions: about a second of one core
 ROWS = 32  # chunks hold a multiple of so many
-LAWS = ("none", "hold", "pd", "computed")
 ROLLED = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
 LARGEST = 10**12  # motions
 DEEPEST = 8  # levels of tables and lists

@@ -25,8 +25,6 @@ from psiphi.studies.kept import Kept
 from psiphi.studies.starting import Starter
 from psiphi.wording import counted, shown
 
-OPTIONS = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
-
 
 class States(NamedTuple):
     """q (..., nq), v (..., nv); t, where there are several of a motion."""
@@ -127,12 +125,11 @@ class Study:
         starts = Starter(asked).alone(int(self._numbers([i])[0]))
         if not starts.sound:
             raise StateError(f"motion {i} has parameters that no body has", "look at study.drawn([i])")
-        options = {name: asked.options[name] for name in OPTIONS if name in asked.options}
         time = {"duration": asked.steps * asked.dt, "dt": asked.dt}
         with warnings.catch_warnings():
             if flag("quiet", quiet):
                 warnings.simplefilter("ignore", MotionWarning)
-            return simulate(starts.system, starts.q, starts.v, starts.tau, compiled=True, **time, **options)
+            return simulate(starts.system, starts.q, starts.v, starts.tau, compiled=True, **time, **asked.options)
 
     def report(self, path: str | os.PathLike[str], worst: int = 5) -> Path:
         """Write a page: distributions, quantiles, failures by cause, and the `worst` motions, each with a page of its own.

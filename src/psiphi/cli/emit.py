@@ -36,7 +36,7 @@ Compile with `cc -O2 -c file.c`.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    robot_argument(parser, metavar="ROBOT")
+    robot_argument(parser)
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
     parser.add_argument("--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")

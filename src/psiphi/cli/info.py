@@ -44,7 +44,7 @@ class Cards(argparse.Action):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    robot_argument(parser, metavar="ROBOT")
+    robot_argument(parser)
     parser.add_argument("--gpu", action=Cards, nargs=0, help="tell which graphics cards psiphi can use, and end")
 
 

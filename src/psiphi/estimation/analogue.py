@@ -101,8 +101,8 @@ def of(
         xi = -t(X) @ unit.M @ V[-1] - unit.M @ gravity[..., unit.rows, :] - pushed[..., unit.rows, :]
         above = 6 if unit.parent == WORLD else stages[unit.parent].covariance.shape[-1]
         noise = joint.armature if isinstance(joint, Joint) else np.zeros(len(joint.laws.cluster.free))
-        *matrices, xi, eta = _numbers(joint, unit, above, xi[..., 0], (X @ own + unit.S_dot @ rates)[..., 0])
-        stages.append(Stage(unit.parent, *matrices, noise))
+        phi, M, H, xi, eta = _numbers(joint, unit, above, xi[..., 0], (X @ own + unit.S_dot @ rates)[..., 0])
+        stages.append(Stage(unit.parent, phi, M, H, noise))
         inputs.append(xi)
         coinputs.append(eta)
     return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)

@@ -32,6 +32,16 @@ def no_center(name: str) -> SingularError:
     return SingularError(f"no moving body of {name} has mass: there is no centre of mass", "write E_0, at the world's origin")
 
 
+def block_diagonal(blocks: list[Matrix], lead: tuple[int, ...] = ()) -> Matrix:
+    """(*lead, rows, columns) with these blocks on the diagonal."""
+    out = np.zeros((*lead, sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)))
+    r = c = 0
+    for b in blocks:
+        out[..., r : r + b.shape[-2], c : c + b.shape[-1]] = b
+        r, c = r + b.shape[-2], c + b.shape[-1]
+    return out
+
+
 class Atoms:
     """The operators of one robot at q (..., nq), v (..., nv): `atoms["phi"]` is the matrix (..., 6N, 6N)."""
 
@@ -69,13 +79,7 @@ class Atoms:
 
     def diagonal(self, blocks: list[Matrix], lead: tuple[int, ...] | None = None) -> Matrix:
         """Block diagonal; `lead` are its batch axes, where vectors have more than the state."""
-        rows, cols = sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)
-        out = np.zeros((*(self.lead if lead is None else lead), rows, cols))
-        r = c = 0
-        for b in blocks:
-            out[..., r : r + b.shape[-2], c : c + b.shape[-1]] = b
-            r, c = r + b.shape[-2], c + b.shape[-1]
-        return out
+        return block_diagonal(blocks, self.lead if lead is None else lead)
 
     @cached_property
     def inertias(self) -> list[Matrix]:

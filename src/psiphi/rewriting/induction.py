@@ -10,7 +10,7 @@ bodies of its robot, or of a small tree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -134,10 +134,10 @@ class Claim:
     def stages(self) -> tuple[ProofPart, ...]:
         """The parts of a proof, the best that was found: by normal form alone, or by induction on a letter."""
         start = Unfolding(self.order, self.i, self.difference.model)(self.difference.poly)
-        whole = self._stage("", start, {}, self.order)
+        whole = self._stage("left less right, unfolded", start, {}, self.order)
         if not whole.rest:
-            return (replace(whole, title="left less right, unfolded"),)
-        tried: list[tuple[ProofPart, ...]] = [(replace(whole, title="left less right, unfolded"),)]
+            return (whole,)
+        tried: list[tuple[ProofPart, ...]] = [(whole,)]
         core = _stripped(whole.rest)
         for fact in self.order:
             if isinstance(fact, Above):

@@ -140,7 +140,7 @@ def _asked(top: Table, folder: Path) -> Asked:
         top.fail("duration", f"{duration:g} is no step of {dt:g}", "give a longer one")
     options = {key: top.get(key, given.get(key)) for key in ROLLED if key in top or key in given}
     law = _law(top, "scene" in top)
-    variations = read_variations(top.table("vary", {}), system, robot, law.kind)
+    variations = read_variations(top.table("vary", {}), system, robot, law.kind, options)
     keep, fail = top.table("keep", {}), top.table("fail", {})
     every = _whole(keep, "every", 0, steps, 0)
     if every and steps % every:

@@ -59,6 +59,13 @@ def test_limits_of_joints_with_several_coordinates():
     peer.appendBodyToJoint(1, pin.Inertia(1.0, np.zeros(3), np.eye(3)), pin.SE3.Identity())
     robot = pp.from_pinocchio(peer)
     assert robot.lower.tolist() == [-1.0, -2.0] and robot.upper.tolist() == [0.5, 1.5]
+    for joint, n, lengths in ((pin.JointModelPlanar(), 4, 2), (pin.JointModelFreeFlyer(), 7, 3)):
+        peer, wide = pin.Model(), np.full(joint.nv, 9.0)
+        peer.addJoint(0, joint, pin.SE3.Identity(), "float", wide, wide, -np.arange(1.0, n + 1), np.arange(1.0, n + 1))
+        peer.appendBodyToJoint(1, pin.Inertia(1.0, np.zeros(3), np.eye(3)), pin.SE3.Identity())
+        robot = pp.from_pinocchio(peer)
+        assert robot.upper[:lengths].tolist() == [1.0, 2.0, 3.0][:lengths] and np.isinf(robot.upper[lengths:]).all()
+        assert (robot.lower == -robot.upper).all()
 
 
 def test_what_is_refused():

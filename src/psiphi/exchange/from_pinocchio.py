@@ -11,6 +11,7 @@ from psiphi.editing.picking import unused
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
+from psiphi.model.joints import sizes
 from psiphi.model.log import warn
 from psiphi.wording import shown
 
@@ -18,11 +19,13 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Counterpart(NamedTuple):
-    """A kind of joint here, what its words are, and which of Pinocchio's velocities each of ours is."""
+    """A kind of joint here, what its words are, which of Pinocchio's velocities each of ours is, and of a joint whose q is no
+    vector how many of its first numbers are lengths."""
 
     kind: str
     words: Callable[[Any], dict[str, Any]] = lambda joint: {}
     order: tuple[int, ...] = (0,)
+    lengths: int = 0
 
 
 def _along(kind: str, axis: tuple[float, ...]) -> Counterpart:
@@ -43,8 +46,8 @@ ROWS: dict[str, Counterpart] = {
     "JointModelHelicalUnaligned": Counterpart("helical", lambda joint: {"axis": joint.axis, "pitch": joint.pitch}),
     "JointModelUniversal": Counterpart("universal", lambda joint: {"axis": joint.axis1, "axis2": joint.axis2}, (0, 1)),
     "JointModelSpherical": Counterpart("spherical", order=(0, 1, 2)),
-    "JointModelPlanar": Counterpart("planar", order=(2, 0, 1)),
-    "JointModelFreeFlyer": Counterpart("free", order=(3, 4, 5, 0, 1, 2)),
+    "JointModelPlanar": Counterpart("planar", order=(2, 0, 1), lengths=2),
+    "JointModelFreeFlyer": Counterpart("free", order=(3, 4, 5, 0, 1, 2), lengths=3),
 }
 
 
@@ -121,9 +124,14 @@ def _add(builder: Builder, model: Any, bodies: list[str], i: int) -> None:
         "friction": np.array(model.friction)[v],
         "armature": np.array(model.armature)[v],
     }
-    if joint.nq == joint.nv:
-        q = [joint.idx_q + k for k in range(joint.nq)]
-        own |= {"lower": -_limit(-np.array(model.lowerPositionLimit), q), "upper": _limit(model.upperPositionLimit, q)}
+    q = [joint.idx_q + k for k in range(row.lengths if joint.nq != joint.nv else joint.nq)]
+    for word, found in (
+        ("lower", -_limit(-np.array(model.lowerPositionLimit), q)),
+        ("upper", _limit(model.upperPositionLimit, q)),
+    ):
+        if np.isfinite(found).any():  # turns of more than one axis have none
+            endless = np.full(sizes(row.kind)[0] - len(q), np.inf if word == "upper" else -np.inf)
+            own[word] = np.concatenate([found, endless])
     words = {word: np.array(value) if np.ndim(value) else value for word, value in row.words(joint.extract()).items()}
     parent = bodies[model.parents[i]]
     builder.joint(name, row.kind, parent, bodies[i], pose[:3, 3], rotation=pose[:3, :3], **words, **own)

@@ -125,13 +125,10 @@ def _add(builder: Builder, model: Any, bodies: list[str], i: int) -> None:
         "armature": np.array(model.armature)[v],
     }
     q = [joint.idx_q + k for k in range(row.lengths if joint.nq != joint.nv else joint.nq)]
-    for word, found in (
-        ("lower", -_limit(-np.array(model.lowerPositionLimit), q)),
-        ("upper", _limit(model.upperPositionLimit, q)),
-    ):
-        if np.isfinite(found).any():  # turns of more than one axis have none
-            endless = np.full(sizes(row.kind)[0] - len(q), np.inf if word == "upper" else -np.inf)
-            own[word] = np.concatenate([found, endless])
+    for word, sign, limits in (("lower", -1.0, model.lowerPositionLimit), ("upper", 1.0, model.upperPositionLimit)):
+        found = _limit(sign * np.array(limits), q)
+        if np.isfinite(found).any():  # quaternions, and pairs of cosine and sine, have none
+            own[word] = sign * np.append(found, np.full(sizes(row.kind)[0] - len(q), np.inf))
     words = {word: np.array(value) if np.ndim(value) else value for word, value in row.words(joint.extract()).items()}
     parent = bodies[model.parents[i]]
     builder.joint(name, row.kind, parent, bodies[i], pose[:3, 3], rotation=pose[:3, :3], **words, **own)

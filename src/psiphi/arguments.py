@@ -193,9 +193,14 @@ def not_negative(name: str, value: Any, remedy: str = "give a number") -> float:
     return float(number)
 
 
+def is_several(value: Any) -> bool:
+    """Whether it is a list of things: text is one thing, and so is an array without axes."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "shape", None) != ()
+
+
 def several(name: str, value: Any, remedy: str = "") -> list:
-    """A list of things, or a StateError: text is one thing, and so is an array without axes."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+    """A list of things, or a StateError."""
+    if not is_several(value):
         raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
     return list(value)
 

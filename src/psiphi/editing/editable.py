@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, is_several
 from psiphi.editing import attaching, changing, cutting, flexing, locking, saving
 from psiphi.editing.joint_vectors import Listed
 from psiphi.editing.picking import matching
@@ -45,7 +45,7 @@ class Editable(Listed):
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
         dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
-        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
+        dress = tuple(dress) if is_several(dress) else (dress,)
         if not all(isinstance(shape, Shape) for shape in dress):
             raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
         loops, gears = (getattr(model, name, ()) for name in ("loops", "gears"))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, Wrenches, batch_axes, check_robot, read
+from psiphi.arguments import Numbers, Wrenches, batch_axes, check_robot, finite
 from psiphi.errors import StateError
 from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
@@ -53,7 +53,8 @@ class Analogue:
 
     def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
-        tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"))
+        nv = self.robot.nv
+        tau = finite("tau", tau, (nv,), f"give robot.nv = {nv} real numbers in its last axis")
         return [tau[..., joint.v_slice] for joint in self.robot.units]
 
     def __call__(self, tau) -> Estimate:
@@ -87,7 +88,10 @@ def of(
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
-    state = [_finite(arg.name, x, arg) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)]
+    state = [
+        finite(arg.name, x, arg.shape, f"give robot.n{arg.name} = {arg.size} real numbers in its last axis")
+        for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)
+    ]
     batch_axes("estimation.of", {arg.name: x.shape[:-1] for arg, x in zip(inputs, state, strict=True)})
     check_states(robot, "estimation.of", inputs, state)
     atoms = Atoms(robot, *state)
@@ -137,13 +141,3 @@ def _wrenches(atoms: Atoms, f_ext: Any, axes: Any) -> np.ndarray:
             "make a model of each state",
         )
     return atoms[frame_letter(frames, axes)] @ stacked.reshape(-1, 1)
-
-
-def _finite(name: str, value: Any, arg: Argument) -> np.ndarray:
-    array, fault = read(value, arg.shape)
-    if not fault and not np.isfinite(array).all():
-        fault = "holds numbers that are not finite"
-    if fault:
-        length = "nq" if arg.per_joint == "q" else "nv"
-        raise StateError(f"{name} {fault}", f"give robot.{length} = {arg.shape[0]} real numbers in its last axis")
-    return array.astype(float, copy=False)

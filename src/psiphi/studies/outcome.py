@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import flag, read, whole
+from psiphi.arguments import flag, is_several, read, whole
 from psiphi.arguments import path as path_text
 from psiphi.errors import StateError
 from psiphi.motion.tabulate import coordinates
@@ -191,9 +190,8 @@ class Study:
         return coordinates(self.asked.robot)
 
     def _numbers(self, given: Any) -> np.ndarray:
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes) or getattr(given, "shape", None) == ():
-            given = [given]
-        numbers = np.array([whole("a motion's number", i) for i in given], dtype=object)
+        each = given if is_several(given) else [given]
+        numbers = np.array([whole("a motion's number", i) for i in each], dtype=object)
         if any(i >= self.asked.motions for i in numbers):
             raise StateError(f"motion {max(numbers)} of {self.asked.motions}", "they are numbered from 0")
         return numbers.astype(np.int64)

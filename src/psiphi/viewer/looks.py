@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from psiphi.arguments import is_several
 from psiphi.errors import ModelError, StateError
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape
@@ -43,7 +44,7 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
 def _listed(shapes) -> Sequence[Shape]:
     if isinstance(shapes, str | os.PathLike):
         return load_shapes(shapes)
-    each: list = list(shapes) if isinstance(shapes, Iterable) and getattr(shapes, "shape", None) != () else [None]
+    each: list = list(shapes) if is_several(shapes) else [None]
     if not all(isinstance(shape, Shape) for shape in each):
         raise StateError(f"shapes is {shown(shapes)}, expected a URDF file or shapes", "leave it out to draw the kinematics")
     return each

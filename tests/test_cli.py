@@ -357,6 +357,8 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "four_bar", "--q0", "1,1,1"], "not on the constraints", "assemble"),
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
         (["simulate", "two_arms", "--random"], "does not close the loops", "scene"),
+        (["simulate", "ur5", "--seed", "3"], "--seed 3 needs --random", "add --random"),
+        (["study", "status", "falls.toml", "--worst", "2"], "--worst is for psiphi study report", "leave it out of status"),
         (["view", "motion.npz"], "there is no file 'motion.npz'", "check the path"),
         (["view", "ur55"], "no robot is called 'ur55'", "ur5"),
         (["view", "ur55", "--html", "x.html"], "no robot is called 'ur55'", "ur5"),

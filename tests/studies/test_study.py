@@ -202,6 +202,11 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nmas = { uniform = [1, 2] }"), "vary.mas: no such key.*mass"),
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nmass = { uniform = [2, 1] }"), "vary.mass.uniform.*not above its first"),
         (toml("robot = 'ur5'\nmotions = 3\n[vary.mass]\nwrist_9_link = 1.0"), "vary.mass.wrist_9_link.*wrist_1_link"),
+        (toml("robot = 'ur5'\nmotions = 3\n[controller]\nkind = 'hold'\nkp = 1.0"), "controller.kp: no such key"),
+        (
+            toml("robot = 'ur5'\nmotions = 3\n[controller]\nkind = 'computed'\ngravity = false"),
+            "controller.gravity: no such key",
+        ),
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nkp = 1.0"), "vary.kp: the controller is 'none'"),
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\ndamping = 1.0"), "vary.damping: .*does not act.*damping = true"),
         (toml("robot = 'ur5'\nmotions = 3\ndamping = 0.5\n[vary]\ndamping = 1.0"), "would vary for nothing"),

@@ -30,7 +30,7 @@ from psiphi.functions.robot import Robot
 from psiphi.scenes import load as load_scene
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import coordinates, robot_of
-from psiphi.scenes.steering import LAWS
+from psiphi.scenes.steering import GAINED, GAINS, LAWS
 from psiphi.simulation.start import step_count, step_size
 from psiphi.studies.varied import Variation, read_variations
 from psiphi.viewer.motions import resting
@@ -48,8 +48,8 @@ class StudyLaw:
     """The controller of a study: as a scene's, its gains in 1/s^2 and 1/s."""
 
     kind: str = "none"
-    kp: float = 100.0
-    kd: float = 20.0
+    kp: float = GAINS["kp"]
+    kd: float = GAINS["kd"]
     gravity: bool = True
 
 
@@ -193,9 +193,11 @@ def _law(top: Table, of_scene: bool) -> StudyLaw:
     if of_scene:
         top.fail("controller", "stands beside a scene, which has its own", "write it into the scene")
     kind = row.text("kind", among=LAWS)
-    law = StudyLaw(kind, row.number("kp", 100.0), row.number("kd", 20.0), row.flag("gravity", True))
+    own: dict[str, Any] = {name: row.number(name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
+    if kind == "pd":
+        own["gravity"] = row.flag("gravity", True)
     row.done()
-    return law
+    return StudyLaw(kind, **own)
 
 
 def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:

@@ -24,12 +24,12 @@ from psiphi.editing.picking import matching
 from psiphi.errors import Error
 from psiphi.functions.robot import Robot
 from psiphi.scenes.keys import Table
+from psiphi.scenes.steering import GAINED, GAINS
 from psiphi.studies.distributions import Distribution, is_distribution, read_distribution
 
 STATE = ("q", "offset", "v")
 OF_LINKS = ("mass", "inertia", "com")
 OF_JOINTS = ("armature", "damping", "stiffness")
-GAINS = ("kp", "kd")
 WORDS = (*STATE, *OF_LINKS, *OF_JOINTS, *GAINS)
 ACTS = {"damping": "damping", "stiffness": "springs"}  # acts where this key is true
 ADDED = ("offset", "com")  # drawn numbers are added: there is nothing to be relative to
@@ -87,7 +87,7 @@ def _strided(each: list[Variation]) -> Iterator[Variation]:
 def _check_word(table: Table, word: str, system: Any, law: str, options: dict[str, Any]) -> None:
     if word in ACTS and options.get(ACTS[word]) is not True:
         table.fail(word, f"the joints' own {word} does not act, and would vary for nothing", f"add {ACTS[word]} = true")
-    if word in GAINS and law not in ("pd", "computed"):
+    if word in GAINS and law not in GAINED:
         table.fail(word, f"the controller is {law!r}, which has no gains", 'add [controller] with kind = "pd" or "computed"')
     if word == "q" and isinstance(system, System):
         table.fail(

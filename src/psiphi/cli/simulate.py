@@ -138,8 +138,10 @@ def start(args: argparse.Namespace, case, motors: dict) -> dict:
             f"--batch {args.batch} needs --random and at least 1", "add --random: a batch of equal motions shows nothing"
         )
     size = () if args.batch is None else (args.batch,)
-    if args.seed is not None and (args.seed < 0 or not args.random):
-        raise Error(f"--seed {args.seed} needs --random, and to be at least 0", "add --random, and give 0, 1, 2, ...")
+    if args.seed is not None and not args.random:
+        raise Error(f"--seed {args.seed} needs --random", "add --random, or leave it out")
+    if args.seed is not None and args.seed < 0:
+        raise Error(f"--seed is {args.seed}, expected a whole number of at least 0", "give 0, 1, 2, ...")
     if args.random:
         rng = np.random.default_rng(args.seed or 0)
         out = {"q0": system.random(rng, size), "v0": rng.uniform(-1.0, 1.0, (*size, system.nv))}

@@ -167,10 +167,11 @@ def _meant(name: str) -> str:
     """The nearest public name, in words."""
     if name.startswith("_"):
         return ""
-    from psiphi.wording import close_to
+    from difflib import get_close_matches
 
-    close = close_to(name, _HOME)
-    return f"; did you mean {close[0]!r}?" if close else "; dir(psiphi) lists what there is"
+    by_small = {known.lower(): known for known in _HOME}
+    close = get_close_matches(name.lower(), by_small, n=1)
+    return f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from psiphi.operators import Expression
 from psiphi.operators.terms import IDENTITY, Poly, Term, scale_poly, scaled
@@ -23,8 +24,12 @@ def _forms(rules: Rules) -> tuple[tuple[Poly, Term, str], ...]:
     return tuple((rules.reduce(x.poly()), y.term, source) for x, y, source in both)
 
 
-def known_inverse(rules: Rules, p: Poly) -> tuple[Term, str] | None:
-    """(p⁻¹, source) for p in the normal form of these rules, when p is a multiple of a known X or of the identity."""
+def known_inverses(rules: Rules) -> Callable[[Poly], tuple[Term, str] | None]:
+    """p -> (p⁻¹, source) for p in the normal form of these rules, when p is a multiple of a known X or of the identity."""
+    return partial(_known_inverse, rules)
+
+
+def _known_inverse(rules: Rules, p: Poly) -> tuple[Term, str] | None:
     if set(p) == {()}:
         return scaled(1 / p[()], IDENTITY), "(c I)⁻¹ = I / c"
     for x, y, source in _forms(rules):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 
 from psiphi.model.model import Model
 from psiphi.operators import Expression, Operators, has_rotors
@@ -18,7 +17,7 @@ from psiphi.operators.terms import Poly, Term, Word, add, adjoint_poly, expand, 
 from psiphi.rewriting.budget import TooLarge, share, spend
 from psiphi.rewriting.completion import complete
 from psiphi.rewriting.derivation import Chain, Derivation
-from psiphi.rewriting.inverses import known_inverse, ratio
+from psiphi.rewriting.inverses import known_inverses, ratio
 from psiphi.rewriting.moves import moves
 from psiphi.rewriting.rules import Application, Axiom, Rule, Rules, reduce, walk
 from psiphi.rewriting.systems import rules_for
@@ -45,7 +44,7 @@ class Normalizer:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self):
-        self.known_inverse = partial(known_inverse, self.rules)
+        self.known_inverse = known_inverses(self.rules)
         for n, term in enumerate(self.under):
             self.resolve(inverse_letter(n), term)
 

@@ -264,9 +264,10 @@ class Editable(Listed):
         URDF is written link by link. What it cannot say (helical, cylindrical and universal joints, springs that are not
         linear) is refused by name; gravity other than the Earth's, springs and the order of the joints are kept in words of
         psiphi's own, loops in those of URDF+, which other readers pass over; postures are left out. MJCF has these, and has
-        bodies with what is welded to them, and hinges of loops as two connects; helical joints, other loops than these, balls
-        and welds, and tables of springs are refused, speed limits, meshes and which joints have motors are left out. What was
-        embedded is written as the tree it was, with its loops and gears: `pp.embed` of what is read is the same robot.
+        bodies with what is welded to them, and hinges of loops as two connects; helical joints, effort limits of joints that
+        turn every way, other loops than these, balls and welds, and tables of springs are refused, speed limits, meshes and
+        which joints have motors are left out. What was embedded is written as the tree it was, with its loops and gears:
+        `pp.embed` of what is read is the same robot.
 
         >>> import psiphi as pp
         >>> pp.load("ur5").save(folder / "ur5.urdf")  # doctest: +SKIP

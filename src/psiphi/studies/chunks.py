@@ -59,6 +59,7 @@ class Chunk:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _seen(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """These together."""
         asked = self.asked
         assert self.starter is not None
         starts = self.starter.starts(numbers)

@@ -150,14 +150,20 @@ def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Erro
         raise kind(cause, "make them equal, 1, or absent") from None
 
 
+def one_or_each(
+    name: str, given: Any, count: int, ends: tuple[float, float], expected: str, remedy: str, kind: type[Error] = StateError
+) -> np.ndarray:
+    """One number between two, these among them, or `count` of such, as a row (count,) of one's own."""
+    row = real(name, given, (), remedy)
+    if row.shape not in ((), (count,)) or not ((row >= ends[0]) & (row <= ends[1])).all():
+        raise kind(f"{name} is {shown(given)}, expected {expected}", remedy)
+    return np.broadcast_to(row, (count,)).copy()
+
+
 def coefficients(name: str, given: Any, nv: int, most: float = np.finfo(float).max) -> np.ndarray:
     """One number of at least 0, or nv of them, as a row (nv,)."""
-    row = real(name, given, (), "give a number or nv numbers")
-    if row.shape not in ((), (nv,)) or not ((row >= 0.0) & (row <= most)).all():
-        raise StateError(
-            f"{name} is {shown(given)}, expected one or nv = {nv} numbers of at least 0", "give a number or an array"
-        )
-    return np.broadcast_to(row, (nv,)).copy()
+    expected = f"one or nv = {nv} numbers of at least 0"
+    return one_or_each(name, given, nv, (0.0, most), expected, "give a number or an array")
 
 
 def whole(name: str, value: Any) -> int:
@@ -187,9 +193,14 @@ def not_negative(name: str, value: Any, remedy: str = "give a number") -> float:
     return float(number)
 
 
+def is_several(value: Any) -> bool:
+    """Whether it is a list of things: text is one thing, and so is an array without axes."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "shape", None) != ()
+
+
 def several(name: str, value: Any, remedy: str = "") -> list:
-    """A list of things, or a StateError: text is one thing, and so is an array without axes."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+    """A list of things, or a StateError."""
+    if not is_several(value):
         raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
     return list(value)
 

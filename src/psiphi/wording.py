@@ -1,10 +1,10 @@
-"""Words for messages: clipped values, nearest names, spelling mistakes."""
+"""Words for messages: clipped values, tables, nearest names, spelling mistakes."""
 
 from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 MANY = 2000  # names searched for a near one: enough to help, few enough to be instant
@@ -46,6 +46,19 @@ def counted(n: int, one: str, many: str = "") -> str:
     ('1 body', '2 rows')
     """
     return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Rows as lines of aligned columns.
+
+    >>> print(*columns([("a", "b"), ("long", "c")]), sep="\\n")
+    a     b
+    long  c
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[str]:

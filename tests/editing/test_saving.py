@@ -114,6 +114,26 @@ def test_what_urdf_cannot_say_is_refused(kind, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["spherical", "free"])
+def test_what_mjcf_cannot_say_is_refused(kind, tmp_path):
+    b = pp.Builder("ball")
+    b.body("ball", mass=1.0, inertia=np.eye(3))
+    b.joint("turn", kind, "world", "ball", effort=5.0)
+    with pytest.raises(pp.ModelError, match=f"'turn' is {kind} and has an effort limit"):
+        b.build().save(tmp_path / "robot.xml")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("end", ["urdf", "xml"])
+def test_a_limit_on_one_side_comes_back(end, tmp_path):
+    b = pp.Builder("door")
+    b.body("door", mass=1.0, inertia=np.eye(3))
+    b.joint("hinge", "revolute", "world", "door", lower=-1.0, upper=np.inf)
+    b.build().save(tmp_path / f"door.{end}")
+    door = pp.load(tmp_path / f"door.{end}")
+    assert door.lower.tolist() == [-1.0] and door.upper.tolist() == [np.inf]
+
+
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(pp.ModelError, match="cannot write"):
         pp.load("ur5").save(tmp_path / "none" / "robot.urdf")

@@ -52,6 +52,22 @@ def test_limits_losses_and_postures():
     assert robot.postures["bent"].tolist() == [0.5] * 6
 
 
+def test_limits_of_joints_with_several_coordinates():
+    peer, wide = pin.Model(), np.full(2, 9.0)
+    joint = pin.JointModelUniversal(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+    peer.addJoint(0, joint, pin.SE3.Identity(), "knuckle", wide, wide, np.array([-1.0, -2.0]), np.array([0.5, 1.5]))
+    peer.appendBodyToJoint(1, pin.Inertia(1.0, np.zeros(3), np.eye(3)), pin.SE3.Identity())
+    robot = pp.from_pinocchio(peer)
+    assert robot.lower.tolist() == [-1.0, -2.0] and robot.upper.tolist() == [0.5, 1.5]
+    for joint, n, lengths in ((pin.JointModelPlanar(), 4, 2), (pin.JointModelFreeFlyer(), 7, 3)):
+        peer, wide = pin.Model(), np.full(joint.nv, 9.0)
+        peer.addJoint(0, joint, pin.SE3.Identity(), "float", wide, wide, -np.arange(1.0, n + 1), np.arange(1.0, n + 1))
+        peer.appendBodyToJoint(1, pin.Inertia(1.0, np.zeros(3), np.eye(3)), pin.SE3.Identity())
+        robot = pp.from_pinocchio(peer)
+        assert robot.upper[:lengths].tolist() == [1.0, 2.0, 3.0][:lengths] and np.isinf(robot.upper[lengths:]).all()
+        assert (robot.lower == -robot.upper).all()
+
+
 def test_what_is_refused():
     peer = pin.Model()
     peer.addJoint(0, pin.JointModelSphericalZYX(), pin.SE3.Identity(), "wrist")

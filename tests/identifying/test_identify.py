@@ -134,7 +134,7 @@ def test_words_for_what_does_not_fit(tmp_path):
     q, v, a = np.random.default_rng(0).standard_normal((3, 40, 2))
     tau = robot.inverse_dynamics(q, v, a)
     for change, words in (
-        ({"tau": tau[:10]}, "samples do not fit together"),
+        ({"tau": tau[:10]}, "samples: the batch axes do not fit together"),
         ({"tau": tau[:, :1]}, "tau has shape"),
         ({"q": np.where(q > 2.0, np.nan, q)}, "is not finite"),
         ({"more": "springs"}, "no columns of 'springs'"),

@@ -144,6 +144,7 @@ def test_the_four_bar_turns():
         (ONE + "q = { nojoint = 1.0 }\n", ["robots.arm.q.nojoint", "no joint 'nojoint'"]),
         (ONE + "colour = 1\n", ["robots.arm.colour: no such key"]),
         ("durations = 1.0\n" + ONE, ["durations: no such key", "duration"]),
+        (ONE + '[controller]\nkind = "hold"\nkp = 5.0\n', ["controller.kp: no such key", "there are kind"]),
         (ONE + '[controler]\nkind = "hold"\n', ["controler: no such key", "did you mean 'controller'"]),
         (ONE.replace("[robots", "every = 2.5\n[robots", 1), ["every: is 2.5", "whole number"]),
         ("duration = -1.0\n" + ONE, ["duration", "more than 0"]),

@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import distributed
 import numpy as np
@@ -128,6 +129,14 @@ def test_scenes_and_closed_chains():
     assert np.abs(found.asked.system.constraint_residual(q)).max() < 1e-6
 
 
+def test_a_scene_whose_contacts_open_is_refused(tmp_path):
+    bundled = Path(pp.scenes.__file__).parent / "data" / "two_arms.toml"
+    scene = tmp_path / "open.toml"
+    scene.write_text('contacts = "open"\n' + bundled.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(pp.Error, match="its contacts open, and rollouts hold them"):
+        pp.study({"scene": str(scene), "motions": 2, "duration": 0.01})
+
+
 def test_masses_of_closed_chains():
     """Each motion is that of a chain whose bodies have these masses for good."""
     arm, loops = pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)]
@@ -193,7 +202,15 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nmas = { uniform = [1, 2] }"), "vary.mas: no such key.*mass"),
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nmass = { uniform = [2, 1] }"), "vary.mass.uniform.*not above its first"),
         (toml("robot = 'ur5'\nmotions = 3\n[vary.mass]\nwrist_9_link = 1.0"), "vary.mass.wrist_9_link.*wrist_1_link"),
+        (toml("robot = 'ur5'\nmotions = 3\n[controller]\nkind = 'hold'\nkp = 1.0"), "controller.kp: no such key"),
+        (
+            toml("robot = 'ur5'\nmotions = 3\n[controller]\nkind = 'computed'\ngravity = false"),
+            "controller.gravity: no such key",
+        ),
         (toml("robot = 'ur5'\nmotions = 3\n[vary]\nkp = 1.0"), "vary.kp: the controller is 'none'"),
+        (toml("robot = 'ur5'\nmotions = 3\n[vary]\ndamping = 1.0"), "vary.damping: .*does not act.*damping = true"),
+        (toml("robot = 'ur5'\nmotions = 3\ndamping = 0.5\n[vary]\ndamping = 1.0"), "would vary for nothing"),
+        (toml("robot = 'ur5'\nmotions = 3\n[vary]\nstiffness = 1.0"), "vary.stiffness: .*springs = true"),
         (toml("robot = 'ur5'\nscene = 'four_bar'\nmotions = 3"), "scene: stands beside robot"),
         (toml("scene = 'four_bar'\nmotions = 3\n[vary]\nq = 1.0"), "q of a closed chain has to keep its loops closed"),
         (toml("robot = \nmotions = 3"), "not TOML.*line 1"),

@@ -12,6 +12,26 @@ Read `rows.py` first (the table as data), then `row.py` (what a row is) and `spe
     peers/                              Pinocchio and MuJoCo behind psiphi's conventions
 """
 
-from psiphi.bench.run import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import argparse
+from collections.abc import Sequence
+
+from psiphi.optional import need
+
+__all__ = ["arguments", "main"]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command; nothing is imported for them."""
+    parser.add_argument("--quick", action="store_true", help="fewer robots and fewer repetitions: under a minute")
+    parser.add_argument("--only", metavar="NAME", action="append", help="only this row; an unknown NAME lists them all")
+    parser.add_argument("--json", metavar="FILE", help="write the results there, too")
+    parser.add_argument("--table", metavar="FILE", help="and as a table into this Markdown file")
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """`python -m psiphi.bench`."""
+    parser = argparse.ArgumentParser(prog="psiphi bench", description="psiphi beside its peers, in one run", allow_abbrev=False)
+    arguments(parser)
+    return need("psiphi.bench.run", "the benchmark", "psiphi[bench]").run(parser.parse_args(list(argv)))

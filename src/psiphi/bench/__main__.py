@@ -2,7 +2,7 @@
 
 import sys
 
-from psiphi.bench.run import main
+from psiphi.bench import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

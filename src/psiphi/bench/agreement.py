@@ -91,6 +91,11 @@ def states(robot: Robot, size: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {"q": robot.random(rng, size), **{name: rng.standard_normal((size, n)) for name, n in sizes.items()}}
 
 
+def one_state(robot: Robot) -> dict[str, np.ndarray]:
+    """The same, one of each."""
+    return {name: rows[0] for name, rows in states(robot, 1).items()}
+
+
 def errors(
     robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled, functions=FUNCTIONS, seed: int = 0
 ) -> Iterator[Deviation]:

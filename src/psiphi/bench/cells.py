@@ -13,6 +13,7 @@ from psiphi.bench.interpreted import Interpreted, uncompiled
 from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import pinocchio as pin
 from psiphi.closed.system import System
+from psiphi.operators.atoms import block_diagonal
 from psiphi.spatial.rotations import quaternions
 
 CONTACTS = ("rigid", "line", "soft", "point")
@@ -126,22 +127,13 @@ def dense_answer(closed: Closed) -> tuple[np.ndarray, np.ndarray]:
         W = h.T @ (robot.frame_velocity(q, v, c.first)[:3] - w)
         right.append(np.concatenate([np.cross(w, h @ W), np.zeros(3)]) - gap)
         turns.append(np.vstack([h, np.zeros((3, h.shape[1]))]))
-    J, H = np.vstack(rows), _block_diagonal(turns)
+    J, H = np.vstack(rows), block_diagonal(turns)
     m, n_g, zero = J.shape[0], H.shape[1], np.zeros
     K = np.block(
         [[robot.mass_matrix(q), J.T, zero((nv, n_g))], [J, zero((m, m)), -H], [zero((n_g, nv)), H.T, zero((n_g, n_g))]]
     )
     x = np.linalg.solve(K, np.concatenate([closed.tau - robot.bias(q, v), *right, zero(n_g)]))
     return x[:nv], x[nv : nv + m].reshape(-1, 6)
-
-
-def _block_diagonal(blocks: list[np.ndarray]) -> np.ndarray:
-    out = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)))
-    i = j = 0
-    for block in blocks:
-        out[i : i + block.shape[0], j : j + block.shape[1]] = block
-        i, j = i + block.shape[0], j + block.shape[1]
-    return out
 
 
 PROXIMAL = {"constraintDynamics": (1e-14, 1e-8, 50), "lcaba": (1e-14, 1e-4, 50)}  # accuracy, mu, iterations

@@ -7,23 +7,22 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import psiphi as pp
+from psiphi.bench.counts import beside
 from psiphi.bench.interpreted import Interpreted
 from psiphi.bench.row import Measured, Size
+from psiphi.counting.formulas import Formula
 from psiphi.counting.papers import TOTALS
 from psiphi.counting.tables import flops as formula
 
 FORMS = {"diagonalised": True, "unnormalised": False}
-LENGTHS = range(4, 25)
 
 
 def flops(form: str, case: int, target: int) -> Callable[[Size], Iterator[Measured]]:
-    """The largest ratio of our count to `target` N, over all lengths and in the limit."""
+    """Our count beside `target` N, the paper's in the note."""
 
     def measure(size: Size) -> Iterator[Measured]:
-        ours, paper = formula(f"{form}_motion", case), TOTALS[FORMS[form], case]
-        ratio = max(float(ours.coefficients[1]), *(float(ours(n)) / n for n in LENGTHS)) / target
-        note = f"{ours(6)} at N = 6, {ours(12)} at N = 12; S1: {paper}"
-        yield Measured(f"{'general' if case == 1 else 'perpendicular'} arm", ratio, str(ours), f"{target}N", note)
+        subject, paper = f"{'general' if case == 1 else 'perpendicular'} arm", TOTALS[FORMS[form], case]
+        yield beside(subject, formula(f"{form}_motion", case), Formula(0, target), f"; S1: {paper}")
 
     return measure
 

@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import psiphi as pp
+from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import MissingPeer
 from psiphi.functions.robot import Robot
 
@@ -28,6 +29,13 @@ def urdf(name: str) -> Path:
     """The file of a robot, by the name people call it or by the file's own."""
     stem = NAMED.get(name, name)
     return next(file for file in urdf_files() if file.stem == stem)
+
+
+def beside(name: str, base: str = "fixed") -> tuple[Robot, Pin]:
+    """A robot, and Pinocchio's reading of the same file."""
+    file = urdf(name)
+    robot = pp.load(file, base=base)
+    return robot, Pin.from_urdf(file, base, robot)
 
 
 def loadable() -> Iterator[tuple[Path, str, Robot]]:

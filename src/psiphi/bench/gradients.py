@@ -81,9 +81,8 @@ class _SlopePair:
     """The same matrices by both: of a batch, of some of its states one after the other, and of one."""
 
     def __init__(self, function: str, name: str, base: str):
-        file, (call, last) = example_robots.urdf(name), CALLS[function]
-        robot = pp.load(file, base=base)
-        self.peer, given = Pin.from_urdf(file, base, robot), states(robot, BATCH)
+        (call, last), (robot, self.peer) = CALLS[function], example_robots.beside(name, base)
+        given = states(robot, BATCH)
         batch = given["q"], given["v"], given[last]
         f = robot.function(function).jacobian("q", "v", last)
         self.flops, self.names = f.source.code.count.flops, PARTS[function]

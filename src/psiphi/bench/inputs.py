@@ -12,7 +12,6 @@ import numpy as np
 import psiphi as pp
 from psiphi.bench import example_robots
 from psiphi.bench.agreement import states
-from psiphi.bench.peers import Pin
 from psiphi.bench.peers.lazy import pinocchio
 from psiphi.bench.row import Measured, Size, micro
 from psiphi.bench.speed import BATCH
@@ -43,9 +42,8 @@ def regressors(size: Size) -> Iterator[Measured]:
     """tau = Y pi: batches of Y, written over the last ones, beside Pinocchio's, state by state from Python."""
     pp.set_threads(1)
     for name in BASES if not size.quick else ("UR5",):
-        file = example_robots.urdf(name)
-        robot = pp.load(file, base=BASES[name])
-        peer, given = Pin.from_urdf(file, BASES[name], robot), states(robot, REGRESSORS)
+        robot, peer = example_robots.beside(name, BASES[name])
+        given = states(robot, REGRESSORS)
         q, v, a = given["q"], given["v"], given["a"]
         L, out = peer.layout, robot.regressor(q, v, a)
         rows = list(zip(L.to_q(q), L.to_v(v, q), L.to_tau(a, q), strict=True))[:SOME]

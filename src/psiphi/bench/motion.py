@@ -10,7 +10,7 @@ import numpy as np
 
 import psiphi as pp
 from psiphi.bench import example_robots
-from psiphi.bench.agreement import states
+from psiphi.bench.agreement import one_state, states
 from psiphi.bench.peers import Mj
 from psiphi.bench.peers.lazy import Lazy, mujoco
 from psiphi.bench.row import Measured, Size, micro
@@ -85,7 +85,7 @@ def order(size: Size) -> Iterator[Measured]:
 
 def measured_order(robot: Robot, method: str, duration: float = 0.2, steps: tuple[int, ...] = (40, 80, 160)) -> float:
     """The order that two halvings of the step show."""
-    state = {name: rows[0] for name, rows in states(robot, 1).items()}
+    state = one_state(robot)
     ends = []
     for n in steps:
         options = dict(duration=duration, dt=duration / n, every=n, method=method)

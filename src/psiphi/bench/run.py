@@ -16,9 +16,8 @@ from psiphi.bench.rows import ROWS
 from psiphi.errors import Error
 
 
-def main(argv: Sequence[str] = ()) -> int:
-    """Measure, print, and write what was asked for; 1 when a row could not be measured."""
-    args = parser().parse_args(list(argv))
+def run(args: argparse.Namespace) -> int:
+    """Measure, print, and write what was asked for (`bench.arguments`); 1 when a row could not be measured."""
     rows, start = chosen(args.only), time.perf_counter()
     page = Path(args.table).read_text(encoding="utf-8") if args.table else ""
     if args.table:
@@ -37,15 +36,6 @@ def main(argv: Sequence[str] = ()) -> int:
     if args.table:
         Path(args.table).write_text(report.with_table(page, facts), encoding="utf-8")
     return int(any(result.measured.figure != result.measured.figure for result in results))
-
-
-def parser() -> argparse.ArgumentParser:
-    out = argparse.ArgumentParser(prog="psiphi bench", description=__doc__, allow_abbrev=False)
-    out.add_argument("--quick", action="store_true", help="smaller sizes: under a minute")
-    out.add_argument("--only", metavar="NAME", action="append", help=f"only this row (again for more): {', '.join(NAMES)}")
-    out.add_argument("--json", metavar="FILE", help="write the results there, too")
-    out.add_argument("--table", metavar="FILE", help=f"and as a table into this Markdown file, after its line {report.START}")
-    return out
 
 
 NAMES = tuple(row.name for row in ROWS)

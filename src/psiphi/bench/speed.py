@@ -11,7 +11,7 @@ import numpy as np
 
 import psiphi as pp
 from psiphi.bench import example_robots
-from psiphi.bench.agreement import states
+from psiphi.bench.agreement import one_state, states
 from psiphi.bench.peers import Mj, Pin
 from psiphi.bench.peers.lazy import mujoco, pinocchio
 from psiphi.bench.row import Measured, Size, micro
@@ -28,10 +28,8 @@ def batch(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], 
     def measure(size: Size) -> Iterator[Measured]:
         pp.set_threads(1)
         for name in names:
-            file = example_robots.urdf(name)
-            robot = pp.load(file, base=base)
-            state = states(robot, BATCH)
-            ours, theirs = best(*_batch_calls(function, robot, Pin.from_urdf(file, base, robot), state), seconds=size.seconds)
+            robot, peer = example_robots.beside(name, base)
+            ours, theirs = best(*_batch_calls(function, robot, peer, states(robot, BATCH)), seconds=size.seconds)
             yield Measured(name, theirs / ours, micro(ours / BATCH), micro(theirs / BATCH))
 
     return measure
@@ -49,12 +47,9 @@ def _batch_calls(function: str, robot: Robot, peer: Pin, state: dict) -> tuple[C
 
 def one_call(size: Size) -> Iterator[Measured]:
     """One forward dynamics of a UR5 from Python, arrays in, array out."""
-    file = example_robots.urdf("UR5")
-    robot = pp.load(file)
-    peer = Pin.from_urdf(file, "fixed", robot)
-    state = {name: rows[0] for name, rows in states(robot, 1).items()}
+    robot, peer = example_robots.beside("UR5")
+    state, L = one_state(robot), peer.layout
     q, v, tau = state["q"], state["v"], state["tau"]
-    L = peer.layout
     ours, theirs = best(
         partial(robot.forward_dynamics, q, v, tau),
         partial(pinocchio.aba, peer.peer, peer.data, L.to_q(q), L.to_v(v, q), L.to_tau(tau, q)),
@@ -66,9 +61,8 @@ def one_call(size: Size) -> Iterator[Measured]:
 def one_calls(size: Size) -> Iterator[Measured]:
     """What control loops ask besides, one state a call, by the methods of a robot: arrays in, array out."""
     for name, base in (("UR5", "fixed"), ("G1", "free")):
-        file = example_robots.urdf(name)
-        robot = pp.load(file, base=base)
-        peer, state = Pin.from_urdf(file, base, robot), {name: rows[0] for name, rows in states(robot, 1).items()}
+        robot, peer = example_robots.beside(name, base)
+        state = one_state(robot)
         q, v, a, (model, data, L) = state["q"], state["v"], state["a"], (peer.peer, peer.data, peer.layout)
         their_q, their_v, their_a = L.to_q(q), L.to_v(v, q), L.to_tau(a, q)
         for what, ours, theirs in (
@@ -83,7 +77,7 @@ def one_calls(size: Size) -> Iterator[Measured]:
 def one_call_mujoco(size: Size) -> Iterator[Measured]:
     """The same in MuJoCo, constraints off: the state is already in its data."""
     robot = pp.load(example_robots.urdf("UR5"))
-    peer, state = Mj(robot), {name: rows[0] for name, rows in states(robot, 1).items()}
+    peer, state = Mj(robot), one_state(robot)
     peer.data.qpos[:], peer.data.qvel[:], peer.data.qfrc_applied[:] = state["q"], state["v"], state["tau"]
     ours, theirs = best(
         partial(robot.forward_dynamics, state["q"], state["v"], state["tau"]),
@@ -99,12 +93,10 @@ FEET = ("LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT")
 def operational_space(size: Size) -> Iterator[Measured]:
     """J M^-1 J* of a quadruped's four feet in a batch, against the fastest of Pinocchio's ways, one state a call."""
     pp.set_threads(1)
-    file = example_robots.urdf("ANYmal")
-    robot = pp.load(file, base="free")
+    robot, peer = example_robots.beside("ANYmal", "free")
     s = robot.operators
     f = pp.function(s.J(*FEET) @ s.mass.inv @ s.J(*FEET).T)
     q = states(robot, BATCH)["q"]
-    peer = Pin.from_urdf(file, "free", robot)
     ways = {"computeDelassusMatrix": _delassus(peer, q[0]), "computeMinverse": _with_inverse(peer, q[0])}
     ours, *theirs = best(partial(f, q, out=np.empty((BATCH, 24, 24))), *ways.values(), seconds=size.seconds)
     fastest = min(zip(theirs, ways, strict=True))

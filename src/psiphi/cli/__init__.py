@@ -5,7 +5,7 @@ diverged, 130 interrupted, 141 the reader of our output left. A command is a fil
 imported before a command runs, so that `--help` answers at once. Read `commands.py` first (the table), then `door.py`.
 
     demo.py, view.py, info.py, simulate.py, study.py, derive.py, count.py, emit.py, bench.py    a command each
-    robots_by_name.py, text.py, advice.py   robots by the words a user types; tables on a terminal; what is odd about a robot
+    robots_by_name.py, text.py, advice.py   robots by the words a user types; words on a terminal; what is odd about a robot
 """
 
 from psiphi.cli.commands import COMMANDS, Command

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Iterator
 
 from psiphi.cli.robots_by_name import ROBOT, base_argument, load
-from psiphi.cli.text import nearest, sentence, table
+from psiphi.cli.text import nearest, sentence
 from psiphi.errors import Error
+from psiphi.wording import columns
 
 EXAMPLES = """\
 examples:
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     robot = load(args.robot, args.base, args.flexible)
     found = list(rows(robot, args.functions, tuple(args.frame)))
     print(f"{robot.name}: {robot.body_count} bodies, nv={robot.nv}")
-    for line in table([("function", "flops", *COLUMNS), *found]):
+    for line in columns([("function", "flops", *COLUMNS), *found]):
         print(line)
     return 0
 

@@ -36,7 +36,7 @@ Compile with `cc -O2 -c file.c`.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    robot_argument(parser, metavar="ROBOT")
+    robot_argument(parser)
     parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
     parser.add_argument("--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)")
     parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
@@ -93,9 +93,13 @@ def freed(robot, free: list[str]):
     """The robot with these numbers as inputs."""
     if not free:
         return robot
-    words, links = zip(*(text.partition(":")[::2] for text in free), strict=True)
-    named = [link for link in links if link]
-    return robot.free(*dict.fromkeys(words), links=list(dict.fromkeys(named)) or None)
+    asked: dict[str, list[str]] = {}
+    for word, _, link in (text.partition(":") for text in free):
+        asked.setdefault(word, []).append(link)
+    first, *others = asked.values()
+    if any(set(links) != set(first) for links in others) or ("" in first and len(set(first)) > 1):
+        raise Error(f"--free names different links: {', '.join(free)}", "name the same links with every word, or none")
+    return robot.free(*asked, links=[link for link in dict.fromkeys(first) if link] or None)
 
 
 def asked(robot, args: argparse.Namespace):

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from psiphi.cli.advice import advice
 from psiphi.cli.robots_by_name import load, robot_argument
-from psiphi.cli.text import sentence, table, wrapped
+from psiphi.cli.text import sentence, wrapped
 from psiphi.errors import Error
-from psiphi.wording import counted
+from psiphi.wording import columns, counted
 
 COUNTED = (  # the functions whose operations are counted
     "forward_dynamics",
@@ -44,7 +44,7 @@ class Cards(argparse.Action):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    robot_argument(parser, metavar="ROBOT")
+    robot_argument(parser)
     parser.add_argument("--gpu", action=Cards, nargs=0, help="tell which graphics cards psiphi can use, and end")
 
 
@@ -83,7 +83,7 @@ def describe(robot) -> Iterator[str]:
     mass = sum(body.mass for body in robot.bodies)
     yield f"{robot.name}: {counted(robot.body_count, 'body', 'bodies')}, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
     yield ""
-    yield from table([HEAD, *_body_rows(robot)])
+    yield from columns([HEAD, *_body_rows(robot)])
     yield ""
     yield from wrapped(f"frames ({len(robot.frames)})", ", ".join(robot.frames))
     yield ""
@@ -94,7 +94,7 @@ def describe(robot) -> Iterator[str]:
     yield from (f"  {line}" for line in advice(robot) or ("nothing that would be slow or surprising",))
     yield ""
     yield "operations per call"
-    yield from (f"  {line}" for line in table((name, _flops(robot, name)) for name in COUNTED))
+    yield from (f"  {line}" for line in columns((name, _flops(robot, name)) for name in COUNTED))
 
 
 def _body_rows(robot) -> Iterator[tuple[str, ...]]:

@@ -12,9 +12,9 @@ from psiphi.errors import Error, ModelError
 ROBOT = "the name of a bundled robot, or a path to a URDF file"
 
 
-def robot_argument(parser: argparse.ArgumentParser, name: str = "robot", **options) -> None:
+def robot_argument(parser: argparse.ArgumentParser) -> None:
     """ROBOT, --base and --flexible."""
-    parser.add_argument(name, help=ROBOT, **options)
+    parser.add_argument("robot", metavar="ROBOT", help=ROBOT)
     base_argument(parser)
 
 

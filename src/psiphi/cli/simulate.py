@@ -55,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--q0", metavar="NUMBERS", help="the configuration at the start, as 0,0.5,... (nq numbers)")
     start.add_argument("--random", action="store_true", help="a random configuration and velocity at the start")
     parser.add_argument("--v0", metavar="NUMBERS", help="the velocity at the start (nv numbers)")
-    parser.add_argument("--seed", type=int, default=0, help="of --random (default: %(default)s)")
+    parser.add_argument("--seed", type=int, help="of --random (default: 0)")
     parser.add_argument("--batch", type=int, metavar="N", help="so many motions at once, with --random")
     parser.add_argument("--damping", action="store_true", help="the joints' damping acts")
     parser.add_argument("--friction", action="store_true", help="the joints' friction acts")
@@ -138,10 +138,12 @@ def start(args: argparse.Namespace, case, motors: dict) -> dict:
             f"--batch {args.batch} needs --random and at least 1", "add --random: a batch of equal motions shows nothing"
         )
     size = () if args.batch is None else (args.batch,)
-    if args.seed < 0:
+    if args.seed is not None and not args.random:
+        raise Error(f"--seed {args.seed} needs --random", "add --random, or leave it out")
+    if args.seed is not None and args.seed < 0:
         raise Error(f"--seed is {args.seed}, expected a whole number of at least 0", "give 0, 1, 2, ...")
     if args.random:
-        rng = np.random.default_rng(args.seed)
+        rng = np.random.default_rng(args.seed or 0)
         out = {"q0": system.random(rng, size), "v0": rng.uniform(-1.0, 1.0, (*size, system.nv))}
         if hasattr(system, "assemble"):
             raise Error("--random does not close the loops of a scene", "write the start into the scene")

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", metavar="ADDRESS", help="run: of a Dask cluster (default: the cores of this machine)")
     parser.add_argument("--cards", action="store_true", help="run: on graphics cards, of this machine or of the workers")
     parser.add_argument("-o", "--output", metavar="FILE", help="report: the page (default: NAME.html)")
-    parser.add_argument("--worst", type=int, default=5, metavar="N", help="report: how many motions have a page (default: 5)")
+    parser.add_argument("--worst", type=int, metavar="N", help="report: how many motions have a page (default: 5)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action not in ACTIONS:
         raise Error(f"a study is not {args.action!r}", f"{nearest(args.action, ACTIONS)} psiphi study run {args.file}")
-    for name, action in (("scheduler", "run"), ("cards", "run"), ("output", "report")):
+    for name, action in (("scheduler", "run"), ("cards", "run"), ("output", "report"), ("worst", "report")):
         if getattr(args, name) not in (None, False) and args.action != action:
             raise Error(f"--{name} is for psiphi study {action}", f"leave it out of {args.action}")
     asked = read_study(args.file, {})
@@ -58,5 +58,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"{asked.title}: {kept.motions} of {asked.motions} motions are done ({part:.1f} %), in {kept.folder}")
         return 0
     path = args.output or f"{Path(args.file).stem}.html"
-    print(f"wrote {Study(asked, kept).report(path, worst=args.worst)}")
+    print(f"wrote {Study(asked, kept).report(path, worst=5 if args.worst is None else args.worst)}")
     return 0

@@ -1,8 +1,8 @@
-"""Words and tables on the terminal."""
+"""Words on the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from psiphi.errors import Error
@@ -41,19 +41,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if close:
         return "Did you mean " + " or ".join(map(repr, close)) + "?"
     return "Known are " + ", ".join(known[:12]) + (", ..." if len(known) > 12 else ".")
-
-
-def table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Rows as aligned columns.
-
-    >>> print(*table([("a", "b"), ("long", "c")]), sep="\\n")
-    a     b
-    long  c
-    """
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def wrapped(title: str, text: str) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from psiphi.counting import papers, tables
 from psiphi.counting.arms import CASES
 from psiphi.counting.formulas import Formula
 from psiphi.errors import StateError
+from psiphi.wording import columns
 
 NAMES = {True: "normalised (nu)", False: "unnormalised (xi)"}
 TextGrid = list[list[str]]
@@ -21,26 +22,23 @@ def report(table: int | None = None, case: int | None = None) -> str:
         raise StateError(f"case is {case!r}, expected 1 or 2", "leave it out for both")
     if table == 3 and case is not None:
         raise StateError(f"case is {case!r}, and Table 3 is of the general arm alone", "leave --case out, or ask for table 2")
-    parts = []
-    if table in (None, 2):
-        for which in CASES if case is None else (case,):
-            for normalised in NAMES:
-                parts += [_title(normalised, which), _columns(_grid_2(normalised, which))]
-    if table in (None, 3):
-        parts += ["Table 3: forward dynamics of the general arm", _columns(_grid_3())]
-        parts += ["Inverse dynamics of the general arm", _columns(_grid_inverse())]
-    return "\n\n".join(parts)
+    return "\n\n".join("\n".join([title, "", *columns(grid)]) for title, grid in _grids(table, case))
 
 
 def markdown() -> str:
     """The tables of docs/counts.md."""
-    parts = []
-    for case in CASES:
-        for normalised in NAMES:
-            parts += [f"### {_title(normalised, case)}", _pipes(_grid_2(normalised, case))]
-    parts += ["### Table 3: forward dynamics of the general arm", _pipes(_grid_3())]
-    parts += ["### Inverse dynamics of the general arm", _pipes(_grid_inverse())]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(f"### {title}\n\n{_pipes(grid)}" for title, grid in _grids()) + "\n"
+
+
+def _grids(table: int | None = None, case: int | None = None) -> Iterator[tuple[str, TextGrid]]:
+    """The tables that are asked for, with their titles."""
+    if table in (None, 2):
+        for which in CASES if case is None else (case,):
+            for normalised in NAMES:
+                yield _title(normalised, which), _grid_2(normalised, which)
+    if table in (None, 3):
+        yield "Table 3: forward dynamics of the general arm", _grid_3()
+        yield "Inverse dynamics of the general arm", _grid_inverse()
 
 
 def _title(normalised: bool, case: int) -> str:
@@ -87,15 +85,6 @@ def _values(count: Formula) -> list[str]:
     return [f"{float(count(n)):.0f}" for n in (6, 12)]
 
 
-def _columns(grid: TextGrid) -> str:
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in grid)
-
-
 def _pipes(grid: TextGrid) -> str:
     head, *rows = grid
-    return "\n".join(map(_pipe, (head, ["---"] * len(head), *rows)))
-
-
-def _pipe(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))

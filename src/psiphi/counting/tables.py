@@ -110,13 +110,13 @@ def total(lines: list[Line]) -> Line:
 
 
 @lru_cache(maxsize=16)
-def flops(function: str, case: int = 1) -> Formula:
-    """The exact count of a function of the robot, as a formula.
+def flops(function: str, case: int = 1, lengths: range | None = None, seed: int = 0) -> Formula:
+    """The exact count of a function of the robot, as a formula that holds at all of some lengths.
 
     >>> str(flops("forward_dynamics"))
     '379N - 587'
     """
-    return fitted({n: arm(n, case).flops(function) for n in LENGTHS[case]}, function)
+    return fitted({n: arm(n, case, seed).flops(function) for n in lengths or LENGTHS[case]}, function)
 
 
 def table_3() -> list[tuple[papers.Published, Formula, bool]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from psiphi.editing.cutting import carried
+from psiphi.editing.locking import fixed
 from psiphi.editing.picking import known_link, ordered_joints, spot, taken, unused
 from psiphi.errors import ModelError, StateError
 from psiphi.model import values
@@ -69,7 +70,7 @@ def with_base(builder: Builder, base: Any, at: Any) -> None:
             root = free_joint(joint.name if joint else _root_name(builder, seats, link), builder.links[link])
             builder.joints[root.name] = replace(root, parent=joint.parent if joint else root.parent)
         elif base == "fixed" and joint and joint.kind == "free" and at is None:
-            builder.joints[joint.name] = _fixed(joint)
+            builder.joints[joint.name] = fixed(joint, joint.place)
     if at is not None:
         _move(builder, place(pose("pose", at)), base)
     builder.joints = ordered_joints(builder)
@@ -105,17 +106,13 @@ def _root_name(builder: Builder, seats: dict[str, Any], link: str) -> str:
     return unused("root_joint" if len(seats) == 1 else f"root_joint_{link}", taken(builder))
 
 
-def _fixed(joint: JointRecord) -> JointRecord:
-    return JointRecord(joint.name, "fixed", joint.parent, joint.child, joint.place, line=joint.line)
-
-
 def _move(builder: Builder, by, base: str | None) -> None:
     """Everything on the world, moved by a pose; free joints are at their q, and are bolted down there if asked to."""
     for name, joint in list(builder.joints.items()):
         if joint.kind == "free" and joint.parent == "world":
             if base != "fixed":
                 raise StateError("a pose came for a free base", "its first seven coordinates are its pose")
-            builder.joints[name] = replace(_fixed(joint), place=compose(by, joint.place))
+            builder.joints[name] = fixed(joint, compose(by, joint.place))
         elif joint.parent == "world":
             builder.joints[name] = replace(joint, place=compose(by, joint.place))
     held = {joint.child for joint in builder.joints.values()}

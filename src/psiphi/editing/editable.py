@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from psiphi.arguments import Numbers
+from psiphi.arguments import Numbers, is_several
 from psiphi.editing import attaching, changing, cutting, flexing, locking, saving
 from psiphi.editing.joint_vectors import Listed
 from psiphi.editing.picking import matching
@@ -45,7 +45,7 @@ class Editable(Listed):
         if not isinstance(model, Model):
             raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
         dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
-        dress = tuple(dress) if isinstance(dress, Iterable) and getattr(dress, "shape", None) != () else (dress,)
+        dress = tuple(dress) if is_several(dress) else (dress,)
         if not all(isinstance(shape, Shape) for shape in dress):
             raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
         loops, gears = (getattr(model, name, ()) for name in ("loops", "gears"))
@@ -78,9 +78,7 @@ class Editable(Listed):
         >>> pp.load("free_flyer").subtree("left_base_link").nv
         6
         """
-        builder = Builder(spanning(self))
-        cutting.subtree(builder, root)
-        return self._built(builder, base=base, ground="")
+        return self._changed(cutting.subtree, root, base=base, ground="")
 
     def without(self, names: Names) -> Self:
         """The robot without these links, what these joints carry, or these frames, and without all that hangs on them.
@@ -89,9 +87,7 @@ class Editable(Listed):
         >>> pp.load("g1").without(["left_shoulder_pitch_joint", "right_shoulder_pitch_joint"]).nv
         21
         """
-        builder = Builder(spanning(self))
-        cutting.without(builder, names)
-        return self._built(builder)
+        return self._changed(cutting.without, names)
 
     def attach(
         self,
@@ -126,9 +122,7 @@ class Editable(Listed):
         >>> (tip - tool)[:3, 3].round(9) + 0.0
         array([0.  , 0.15, 0.  ])
         """
-        builder = Builder(spanning(self))
-        changing.with_frame(builder, name, frame, pose)
-        return self._built(builder)
+        return self._changed(changing.with_frame, name, frame, pose)
 
     def with_gravity(self, gravity: Numbers) -> Self:
         """With another gravity, (x, y, z) in m/s^2.
@@ -173,9 +167,7 @@ class Editable(Listed):
         >>> robot.bodies[-1].mass
         1.0
         """
-        builder = Builder(spanning(self))
-        changing.with_inertia(builder, link, body, mass, com, inertia)
-        return self._built(builder)
+        return self._changed(changing.with_inertia, link, body, mass, com, inertia)
 
     def with_spring(
         self,
@@ -193,10 +185,7 @@ class Editable(Listed):
         >>> robot.stiffness
         array([ 0.,  0.,  0., 20., 20., 20.])
         """
-        builder = Builder(spanning(self))
-        for name in matching("joints", joints, self.joint_names, self.name):
-            builder.spring(name, stiffness, rest, spring)
-        return self._built(builder)
+        return self._each_joint(Builder.spring, joints, stiffness, rest, spring)
 
     def with_elastic(
         self,
@@ -217,10 +206,7 @@ class Editable(Listed):
         >>> robot.joint_names[2:4], robot.armature[2:4], robot.stiffness[2:4]
         (('elbow_joint', 'elbow_joint_spring'), array([1., 0.]), array([   0., 2000.]))
         """
-        builder = Builder(spanning(self))
-        for name in matching("joints", joints, self.joint_names, self.name):
-            builder.elastic(name, stiffness, rotor, ratio, damping, spring)
-        return self._built(builder)
+        return self._each_joint(Builder.elastic, joints, stiffness, rotor, ratio, damping, spring)
 
     def with_flexible(
         self,
@@ -270,9 +256,7 @@ class Editable(Listed):
         >>> pp.load("acrobot").with_postures(text).postures["up"].tolist()
         [0.0, 1.5]
         """
-        builder = Builder(spanning(self))
-        read_postures(builder, srdf)
-        return self._built(builder)
+        return self._changed(read_postures, srdf)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the robot to a .urdf file or an MJCF .xml file: read again it is the same to rounding, in the same order.
@@ -280,14 +264,28 @@ class Editable(Listed):
         URDF is written link by link. What it cannot say (helical, cylindrical and universal joints, springs that are not
         linear) is refused by name; gravity other than the Earth's, springs and the order of the joints are kept in words of
         psiphi's own, loops in those of URDF+, which other readers pass over; postures are left out. MJCF has these, and has
-        bodies with what is welded to them, and hinges of loops as two connects; helical joints, other loops than these, balls
-        and welds, and tables of springs are refused, speed limits, meshes and which joints have motors are left out. What was
-        embedded is written as the tree it was, with its loops and gears: `pp.embed` of what is read is the same robot.
+        bodies with what is welded to them, and hinges of loops as two connects; helical joints, effort limits of joints that
+        turn every way, other loops than these, balls and welds, and tables of springs are refused, speed limits, meshes and
+        which joints have motors are left out. What was embedded is written as the tree it was, with its loops and gears:
+        `pp.embed` of what is read is the same robot.
 
         >>> import psiphi as pp
         >>> pp.load("ur5").save(folder / "ur5.urdf")  # doctest: +SKIP
         """
         saving.save(self, path)
+
+    def _changed(self, change: Callable[..., None], *given: Any, **how: Any) -> Self:
+        """What a change makes of this robot's records, built again."""
+        builder = Builder(spanning(self))
+        change(builder, *given)
+        return self._built(builder, **how)
+
+    def _each_joint(self, change: Callable[..., None], joints: Names, *given: Any) -> Self:
+        """A change of every joint that is named."""
+        builder = Builder(spanning(self))
+        for name in matching("joints", joints, self.joint_names, self.name):
+            change(builder, name, *given)
+        return self._built(builder)
 
     def _built(
         self, builder: Builder, base: str = "fixed", more: More = ALONE, at: np.ndarray | None = None, ground: str = "world"

@@ -15,7 +15,7 @@ from psiphi.model.builder import Builder
 from psiphi.model.compound_joints import compound_joint, scattered
 from psiphi.model.definitions import joint_motion
 from psiphi.model.model import IDENTITY, Joint, Model, Pose
-from psiphi.model.places import compose
+from psiphi.model.places import Place, compose
 from psiphi.model.posing import place
 from psiphi.model.records import JointRecord
 from psiphi.spatial.entries import entries
@@ -35,9 +35,7 @@ def lock(model: Model, builder: Builder, joints: Any, at: Any = None) -> np.ndar
         for record in _together(builder, name):
             joint = model.joint(record.name)
             still = compose(record.place, place(displacement(joint, q[joint.q_read])))
-            builder.joints[record.name] = replace(
-                record, kind="fixed", place=still, mimic=None, pitch=0.0, axis2=None, **_NOTHING
-            )
+            builder.joints[record.name] = fixed(record, still)
     return q
 
 
@@ -67,8 +65,9 @@ def _together(builder: Builder, name: str) -> list[JointRecord]:
     return [record for record in builder.joints.values() if record.group is own.group and record.parent == own.parent]
 
 
-_WORDS = ("lower", "upper", "velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
-_NOTHING: dict[str, Any] = dict.fromkeys(_WORDS, ()) | {"spring": None, "motor": True, "modes": None, "group": None}
+def fixed(joint: JointRecord, place: Place) -> JointRecord:
+    """A joint that holds its link at a place: what it was otherwise is gone."""
+    return JointRecord(joint.name, "fixed", joint.parent, joint.child, place, line=joint.line)
 
 
 def displacement(joint: Joint, q: np.ndarray) -> Pose:

@@ -147,6 +147,8 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
 
 def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
     words = {"name": name, "type": piece.type}
+    if piece.axis is None and min(joint.effort) < inf:
+        raise ModelError(f"joint {shown(joint.name)} is {joint.kind} and has an effort limit, which MuJoCo has not", "lift it")
     own = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
     for word, values in own.items():
         if piece.axis is None and len(set(values.tolist())) > 1:

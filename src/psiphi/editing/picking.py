@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -56,10 +56,10 @@ def taken(builder: Builder) -> set[str]:
     return {"world", *builder.links, *builder.joints, *builder.frames}
 
 
-def unused(name: str, names: set[str]) -> str:
+def unused(name: str, names: Container[str], end: str = "_") -> str:
     """The name, with as many _ behind it as make it a new one."""
     while name in names:
-        name += "_"
+        name += end
     return name
 
 

@@ -10,25 +10,24 @@ A cluster (docs/embedding.md) is a stage of 6 numbers a body, and one a rotor: a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, Wrenches, check_robot, read
+from psiphi.arguments import Numbers, Wrenches, batch_axes, check_robot, finite
 from psiphi.errors import StateError
-from psiphi.estimation.linear import EMPTY, LinearTree, Stage
+from psiphi.estimation.linear import LinearTree, Stage
 from psiphi.estimation.smoother import Estimate, Smoother
 from psiphi.functions import guard
 from psiphi.functions.free import FreeRobot
 from psiphi.functions.robot import Robot
-from psiphi.model.definitions import transmission
 from psiphi.model.model import WORLD, Joint, Model
 from psiphi.model.states import check_states
 from psiphi.operators.atoms import Atoms
-from psiphi.operators.moving import motion_cross
+from psiphi.operators.letters import GRAVITY, frame_letter
+from psiphi.operators.moving import motion_cross, t
 from psiphi.operators.units import Unit, units
 from psiphi.sweeps.program import Argument
 
@@ -54,7 +53,8 @@ class Analogue:
 
     def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
-        tau = _finite("tau", tau, Argument("tau", (self.robot.nv,), "v"))
+        nv = self.robot.nv
+        tau = finite("tau", tau, (nv,), f"give robot.nv = {nv} real numbers in its last axis")
         return [tau[..., joint.v_slice] for joint in self.robot.units]
 
     def __call__(self, tau) -> Estimate:
@@ -88,97 +88,56 @@ def of(
     if isinstance(robot, FreeRobot):
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
-    state = [_finite(arg.name, x, arg) for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)]
-    try:
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in state))
-    except ValueError:
-        cause = f"q has the batch axes {state[0].shape[:-1]}, v {state[1].shape[:-1]}: they do not fit together"
-        raise StateError(cause, "make them equal, 1, or absent") from None
+    state = [
+        finite(arg.name, x, arg.shape, f"give robot.n{arg.name} = {arg.size} real numbers in its last axis")
+        for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)
+    ]
+    batch_axes("estimation.of", {arg.name: x.shape[:-1] for arg, x in zip(inputs, state, strict=True)})
     check_states(robot, "estimation.of", inputs, state)
-    wrenches = _wrenches(robot, f_ext, axes)
-    q, v = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in state)
-    each = [_numbers(robot, q[at], v[at], wrenches) for at in np.ndindex(lead)]
-    stages, inputs, coinputs = [], [], []
-    for k, (parent, rotor) in enumerate(_stages(robot)):
-        phi, M, H, xi, eta = (np.stack([one[k][i] for one in each]) if each else EMPTY for i in range(5))
-        phi, M, H, xi, eta = (x.reshape(*lead, *x.shape[1:]) for x in (phi, M, H, xi, eta))
-        stages.append(Stage(parent, phi, M, H, rotor))
+    atoms = Atoms(robot, *state)
+    gravity, pushed = atoms[GRAVITY], _wrenches(atoms, f_ext, axes)
+    stages, inputs, coinputs, V = [], [], [], []
+    for joint, unit in zip(robot.units, units(atoms), strict=True):  # base to tip: V = phi* V(p) + H* v
+        rates = atoms.v[..., unit.v_slice, None]
+        own = unit.S @ rates
+        V.append(own if unit.parent == WORLD else t(unit.phi) @ V[unit.parent] + own)
+        X = atoms.diagonal([motion_cross(V[-1][..., i : i + 6, 0]) for i in range(0, unit.size, 6)])
+        xi = -t(X) @ unit.M @ V[-1] - unit.M @ gravity[..., unit.rows, :] - pushed[..., unit.rows, :]
+        above = 6 if unit.parent == WORLD else stages[unit.parent].covariance.shape[-1]
+        noise = joint.armature if isinstance(joint, Joint) else np.zeros(len(joint.laws.cluster.free))
+        phi, M, H, xi, eta = _numbers(joint, unit, above, xi[..., 0], (X @ own + unit.S_dot @ rates)[..., 0])
+        stages.append(Stage(unit.parent, phi, M, H, noise))
         inputs.append(xi)
         coinputs.append(eta)
     return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
 
 
-def _stages(robot: Robot) -> list[tuple[int, np.ndarray]]:
-    """The parent of each stage, and its noise; rotors of clusters are among their states."""
-    home = {k: i for i, joint in enumerate(robot.units) for k in _bodies(joint)} | {WORLD: WORLD}
-    return [
-        (home[joint.parent], joint.armature)
-        if isinstance(joint, Joint)
-        else (home[joint.laws.cluster.parent], np.zeros(len(joint.laws.cluster.free)))
-        for joint in robot.units
-    ]
+def _numbers(joint: Any, unit: Unit, above: int, xi: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, ...]:
+    """phi, M, H, xi, eta of a stage below `above` states. A cluster's rotors stand behind its bodies: they hang on nothing,
+    weigh nothing, and slide by X v."""
+    lead, n, width = xi.shape[:-1], unit.size, unit.S.shape[-1]
+    J, (X, drift) = np.zeros(0), (np.zeros((*lead, 0, width)), np.zeros((*lead, 0)))
+    if unit.spun is not None:
+        J, (X, drift) = np.array(joint.laws.cluster.armature), unit.spun
+    which = np.flatnonzero(J)
+    more = len(which)
+    phi, M = np.zeros((*lead, above, n + more)), np.zeros((*lead, n + more, n + more))
+    phi[..., : unit.phi.shape[-2], :n] = unit.phi
+    M[..., :n, :n], M[..., n:, n:] = unit.M, np.diag(J[which])
+    H = np.concatenate([np.broadcast_to(t(unit.S), (*lead, width, n)), t(X[..., which, :])], axis=-1)
+    xi, eta = np.concatenate([xi, np.zeros((*lead, more))], axis=-1), np.concatenate([eta, drift[..., which]], axis=-1)
+    return phi, M, H, xi, eta
 
 
-def _bodies(joint: Any) -> Iterable[int]:
-    return (joint.index,) if isinstance(joint, Joint) else joint.laws.cluster.bodies
-
-
-def _numbers(robot: Robot, q: np.ndarray, v: np.ndarray, wrenches: list) -> list[tuple[np.ndarray, ...]]:
-    """phi, M, H, xi, eta of each stage. Base to tip: velocities, rotations, and what the biases are made of."""
-    atoms = Atoms(robot, q, v)
-    V: list[np.ndarray] = []
-    found: list[tuple[np.ndarray, ...]] = []
-    for joint, unit in zip(robot.units, units(atoms), strict=True):
-        bodies, M, own = _bodies(joint), unit.M, unit.S @ v[unit.v_slice]
-        V.append(own if unit.parent == WORLD else unit.phi.T @ V[unit.parent] + own)
-        X = atoms.diagonal([motion_cross(part) for part in V[-1].reshape(-1, 6)])
-        pull = [np.concatenate([np.zeros(3), atoms.rotations[k].T @ robot.gravity_vector]) for k in bodies]
-        xi = -X.T @ M @ V[-1] - M @ np.concatenate(pull)
-        for frame, world, wrench in wrenches:
-            if frame.body in bodies:
-                turn = atoms.rotations[frame.body].T if world else frame.pose.rotation
-                rows = slice(6 * frame.body - unit.rows.start, 6 * frame.body - unit.rows.start + 6)
-                xi[rows] = xi[rows] - transmission(turn, frame.pose.translation) @ wrench
-        above = 6 if unit.parent == WORLD else len(found[unit.parent][1])
-        phi = np.zeros((above, unit.size))
-        phi[: len(unit.phi)] = unit.phi
-        found.append(_with_rotors(joint, unit, phi, M, unit.S.T, xi, X @ own + unit.S_dot @ v[unit.v_slice]))
-    return found
-
-
-def _with_rotors(joint: Any, unit: Unit, phi, M, H, xi, eta) -> tuple[np.ndarray, ...]:
-    """A cluster's rotors behind its bodies: they hang on nothing, weigh nothing, and slide by X v."""
-    if unit.spun is None:
-        return phi, M, H, xi, eta
-    J = np.array(joint.laws.cluster.armature)
-    which, (X, drift) = np.flatnonzero(J), unit.spun
-    n, more = len(M), len(which)
-    heavy = np.zeros((n + more, n + more))
-    heavy[:n, :n], heavy[n:, n:] = M, np.diag(J[which])
-    still = np.zeros((len(phi), more))
-    H = np.concatenate([H, X[which].T], axis=1)
-    return np.concatenate([phi, still], axis=1), heavy, H, np.append(xi, np.zeros(more)), np.append(eta, drift[which])
-
-
-def _wrenches(robot: Robot, f_ext: Any, axes: Any) -> list:
-    """(frame, in world axes?, wrench) of each."""
+def _wrenches(atoms: Atoms, f_ext: Any, axes: Any) -> np.ndarray:
+    """B f_ext (..., 6 bodies, 1): the wrenches, on the links."""
     guard.check_axes(axes)
     if f_ext is None or not guard.mapping(f_ext):
-        return []
-    frames, stacked = [robot.frame(name) for name in f_ext], guard.stack_wrenches(f_ext)
+        return np.zeros((6 * len(atoms.model.bodies), 1))
+    frames, stacked = [atoms.model.frame(name).name for name in f_ext], guard.stack_wrenches(f_ext)
     if stacked.shape != (len(frames), 6) or not np.isfinite(stacked).all():
         raise StateError(
             f"f_ext has wrenches of shape {(*stacked.shape[:-2], 6)}, or not finite, expected six numbers each",
             "make a model of each state",
         )
-    return [(frame, axes == "world", wrench) for frame, wrench in zip(frames, stacked, strict=True)]
-
-
-def _finite(name: str, value: Any, arg: Argument) -> np.ndarray:
-    array, fault = read(value, arg.shape)
-    if not fault and not np.isfinite(array).all():
-        fault = "holds numbers that are not finite"
-    if fault:
-        length = "nq" if arg.per_joint == "q" else "nv"
-        raise StateError(f"{name} {fault}", f"give robot.{length} = {arg.shape[0]} real numbers in its last axis")
-    return array.astype(float, copy=False)
+    return atoms[frame_letter(frames, axes)] @ stacked.reshape(-1, 1)

@@ -4,8 +4,8 @@
     y(k) = H(k) x(k) + n(k),                     n(k) ~ N(0, R(k)), R diagonal
 
 A robot is such a model: x is the spatial force across a joint, y its torque, M the inertia, R the rotors (docs/mathematics.md
-section 12); `robots.py` makes it. Stages are numbered like bodies, parents first: in a time series the last instant is stage 0.
-Every matrix may have batch axes in front: then the tree is a batch of models, one of each.
+section 12); `analogue.py` makes it. Stages are numbered like bodies, parents first: in a time series the last instant is
+stage 0. Every matrix may have batch axes in front: then the tree is a batch of models, one of each.
 """
 
 from __future__ import annotations

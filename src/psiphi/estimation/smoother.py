@@ -76,7 +76,8 @@ class Smoother:
     def costate_covariance(self) -> list[np.ndarray]:
         """Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H of each stage, S2 (10.31)."""
         found = []
-        for stage, G, D, inside in zip(self.model.stages, self.gains, self.innovation_covariance, self._inside, strict=True):
+        parts = self.model.stages, self.gains, self.innovation_covariance, self.inboard_costate_covariance
+        for stage, G, D, inside in zip(*parts, strict=True):
             H = stage.outputs
             T = np.eye(inside.shape[-1]) - G @ H
             found.append(T.swapaxes(-1, -2) @ inside @ T + H.swapaxes(-1, -2) @ np.linalg.solve(D, H))
@@ -85,12 +86,8 @@ class Smoother:
     @property
     def multiplier_slopes(self) -> list[np.ndarray]:
         """d = G* Lam+ - c H of each stage, S2 (10.3): by how much its multipliers change with its inputs xi."""
-        parts = zip(self.model.stages, self.gains, self.multiplier_covariance, self._inside, strict=True)
+        parts = zip(self.model.stages, self.gains, self.multiplier_covariance, self.inboard_costate_covariance, strict=True)
         return [G.swapaxes(-1, -2) @ inside - c @ stage.outputs for stage, G, c, inside in parts]
-
-    @property
-    def _inside(self) -> list[np.ndarray]:
-        return self.inboard_costate_covariance
 
     def __call__(self, outputs: Sequence, inputs: Sequence | None = None, coinputs: Sequence | None = None) -> Estimate:
         """Estimates from `outputs` y, a list entry a stage (..., m); a stage that measures nothing gets an empty one.

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.editing.picking import unused
 from psiphi.errors import ModelError
 from psiphi.exchange import mujoco_equalities, mujoco_remarks, mujoco_shapes
 from psiphi.functions.robot import Robot
@@ -29,6 +30,7 @@ from psiphi.wording import shown
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 KINDS = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
+ENDLESS = 1e10  # mjMAXVAL: a limit on one side alone has it on the other
 NO_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
 
 
@@ -124,10 +126,8 @@ def _numbered(kind: str, given: list[str]) -> list[str]:
 
 
 def _once(name: str, taken: set[str], end: str = "_") -> str:
-    while name in taken:
-        name += end
-    taken.add(name)
-    return name
+    taken.add(new := unused(name, taken, end))
+    return new
 
 
 def _named(peer: Any) -> str:
@@ -188,7 +188,8 @@ def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: s
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
         step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
-        lower, upper = peer.jnt_range[j] if peer.jnt_limited[j] else (None, None)
+        ends = peer.jnt_range[j].tolist() if peer.jnt_limited[j] else (ENDLESS, ENDLESS)
+        lower, upper = (x if abs(x) < ENDLESS else None for x in ends)
         own |= {"axis": axis, "lower": lower, "upper": upper, "effort": effort(peer, j), **_spring(peer, j)}
     builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
 

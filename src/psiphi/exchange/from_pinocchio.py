@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi.editing.picking import unused
 from psiphi.errors import ModelError
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
+from psiphi.model.joints import sizes
 from psiphi.model.log import warn
 from psiphi.wording import shown
 
@@ -17,11 +19,13 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Counterpart(NamedTuple):
-    """A kind of joint here, what its words are, and which of Pinocchio's velocities each of ours is."""
+    """A kind of joint here, what its words are, which of Pinocchio's velocities each of ours is, and of a joint whose q is no
+    vector how many of its first numbers are lengths."""
 
     kind: str
     words: Callable[[Any], dict[str, Any]] = lambda joint: {}
     order: tuple[int, ...] = (0,)
+    lengths: int = 0
 
 
 def _along(kind: str, axis: tuple[float, ...]) -> Counterpart:
@@ -42,8 +46,8 @@ ROWS: dict[str, Counterpart] = {
     "JointModelHelicalUnaligned": Counterpart("helical", lambda joint: {"axis": joint.axis, "pitch": joint.pitch}),
     "JointModelUniversal": Counterpart("universal", lambda joint: {"axis": joint.axis1, "axis2": joint.axis2}, (0, 1)),
     "JointModelSpherical": Counterpart("spherical", order=(0, 1, 2)),
-    "JointModelPlanar": Counterpart("planar", order=(2, 0, 1)),
-    "JointModelFreeFlyer": Counterpart("free", order=(3, 4, 5, 0, 1, 2)),
+    "JointModelPlanar": Counterpart("planar", order=(2, 0, 1), lengths=2),
+    "JointModelFreeFlyer": Counterpart("free", order=(3, 4, 5, 0, 1, 2), lengths=3),
 }
 
 
@@ -80,8 +84,7 @@ def _frame(builder: Builder, frame: Any, bodies: list[str]) -> None:
     where = np.array(frame.placement.homogeneous)
     if (name == link or (known is not None and known.child == link)) and np.allclose(where, np.eye(4), rtol=0.0, atol=1e-14):
         return  # psiphi's own
-    while name in (*builder.links, *builder.joints, *builder.frames):
-        name += "_frame"
+    name = unused(name, (*builder.links, *builder.joints, *builder.frames), "_frame")
     if name != frame.name:
         builder.note(f"is called {name!r}: there is a joint, link or frame of its name elsewhere", f"frame {frame.name!r}")
     builder.frame(name, link, where[:3, 3], rotation=where[:3, :3])
@@ -97,9 +100,7 @@ def _bodies(model: Any) -> list[str]:
             taken.add(frame.name)
     for i, name in enumerate(names):
         if not name:
-            names[i] = f"{model.names[i]}_link"
-            while names[i] in taken:
-                names[i] += "_"
+            names[i] = unused(f"{model.names[i]}_link", taken)
             taken.add(names[i])
     return names
 
@@ -123,9 +124,11 @@ def _add(builder: Builder, model: Any, bodies: list[str], i: int) -> None:
         "friction": np.array(model.friction)[v],
         "armature": np.array(model.armature)[v],
     }
-    if joint.nq == joint.nv == 1:
-        q = [joint.idx_q]
-        own |= {"lower": -_limit(-np.array(model.lowerPositionLimit), q), "upper": _limit(model.upperPositionLimit, q)}
+    q = [joint.idx_q + k for k in range(row.lengths if joint.nq != joint.nv else joint.nq)]
+    for word, sign, limits in (("lower", -1.0, model.lowerPositionLimit), ("upper", 1.0, model.upperPositionLimit)):
+        found = _limit(sign * np.array(limits), q)
+        if np.isfinite(found).any():  # quaternions, and pairs of cosine and sine, have none
+            own[word] = sign * np.append(found, np.full(sizes(row.kind)[0] - len(q), np.inf))
     words = {word: np.array(value) if np.ndim(value) else value for word, value in row.words(joint.extract()).items()}
     parent = bodies[model.parents[i]]
     builder.joint(name, row.kind, parent, bodies[i], pose[:3, 3], rotation=pose[:3, :3], **words, **own)

@@ -19,6 +19,7 @@ import numpy as np
 from psiphi.arguments import Numbers, flag, real, whole
 from psiphi.errors import ModelError
 from psiphi.flexible.flexible_body import FlexibleBody
+from psiphi.flexible.modal_checks import known
 from psiphi.wording import nearest, shown
 
 MATERIALS = {  # Young's modulus, shear modulus, density
@@ -208,7 +209,7 @@ def _count(what: str, value: Any) -> int:
 def _section(given: Any) -> tuple[float, float, float, float]:
     """Area, Iy, Iz, J."""
     if isinstance(given, Mapping):
-        _known("section", given, SECTION, SECTION)
+        known("section", given, SECTION, SECTION)
         area, Iy, Iz, J = (_above(name, given[name]) for name in SECTION)
         return area, Iy, Iz, J
     size = real("section", given, (), "give (width, height), a diameter, or area, Iy, Iz, J by name")
@@ -237,15 +238,6 @@ def _material(given: Any) -> tuple[float, float, float]:
         given = MATERIALS[given]
     if not isinstance(given, Mapping):
         raise ModelError(f"material is {shown(given)}, expected a name or numbers", 'give {"E": 70e9, "density": 2700}')
-    _known("material", given, ("E", "G", "density"), ("E", "density"))
+    known("material", given, ("E", "G", "density"), ("E", "density"))
     E, density = _above("E", given["E"]), _above("density", given["density"])
     return E, _above("G", given["G"]) if "G" in given else E / 2.6, density
-
-
-def _known(what: str, given: Mapping, names: tuple[str, ...], needed: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in names:
-            raise ModelError(f"{what} has {shown(name)}, which is not known", f"give {', '.join(names)}")
-    for name in needed:
-        if name not in given:
-            raise ModelError(f"{what} has no {name}", f"give {', '.join(names)}")

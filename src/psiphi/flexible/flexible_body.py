@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, real
+from psiphi.arguments import Numbers, one_or_each
 from psiphi.errors import ModelError
 from psiphi.flexible.craig_bampton import reduced
 from psiphi.flexible.lumping import few_points
@@ -28,7 +28,7 @@ from psiphi.flexible.modal_files import read_modal, write_modal
 from psiphi.model.bending import BendingBody, BodyPlace
 from psiphi.model.inertias import NONE
 from psiphi.model.mode_shapes import ModeShape
-from psiphi.wording import counted, shown
+from psiphi.wording import counted
 
 TURN = 0.35  # rad: the same, of what twists
 REACH = 0.1  # of the extent: beyond it shapes are no straight lines any more
@@ -225,10 +225,7 @@ def _modal_mass(m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray) -> n
 
 def _ratios(given: Numbers, n: int) -> np.ndarray:
     """Damping ratios: one, or one a mode."""
-    ratios = real("damping", given, (), "give a ratio, one or one a mode")
-    if ratios.shape not in ((), (n,)) or not ((ratios >= 0.0) & (ratios < 1e3)).all():
-        raise ModelError(f"damping is {shown(given)}, expected a ratio of 0 or more, or {n} of them", "0.01 is usual")
-    return ratios
+    return one_or_each("damping", given, n, (0.0, 1e3), f"a ratio of 0 or more, or {n} of them", "0.01 is usual", ModelError)
 
 
 def _in_units(basis: np.ndarray, U: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

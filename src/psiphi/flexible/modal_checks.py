@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import real
 from psiphi.errors import ModelError
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 SYMMETRIC = 1e-8  # how far from symmetry rounded matrices may be, of their largest entry
 FIT = 0.02  # how far the modal mass of a file may be from what its nodes have
@@ -42,6 +42,16 @@ def positive(what: str, x: np.ndarray, remedy: str) -> None:
     least = np.linalg.eigvalsh(x / np.outer(scale, scale))[0]
     if not (least > 1e-12 and np.diagonal(x).min() > 0.0):
         raise ModelError(f"{what} is not positive definite (smallest eigenvalue {least:.3g}, diagonal scaled to 1)", remedy)
+
+
+def known(what: str, given: Collection[str], names: Collection[str], needed: Collection[str]) -> None:
+    """Names that there are, and none that is needed missing."""
+    for name in given:
+        if name not in names:
+            raise ModelError(f"{what} has {shown(name)}, which is not known", f"{nearest(name, names)} ({', '.join(names)})")
+    for name in needed:
+        if name not in given:
+            raise ModelError(f"{what} has no {name}", f"give {', '.join(needed)}")
 
 
 def too_many(n: int, N: int) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from psiphi import arguments
 from psiphi.errors import ModelError
-from psiphi.wording import nearest, shown
+from psiphi.flexible.modal_checks import known
+from psiphi.wording import shown
+from psiphi.writing import replacing
 
-MODAL = {"nodes", "mass", "shapes", "stiffness", "interface", "turns", "rotary", "shortening", "damping", "modal_mass", "drawn"}
-MATRICES = {"nodes", "mass", "stiffness", "root", "interface", "modes", "rotary", "damping"}
-NEEDED = {False: {"nodes", "mass", "shapes", "stiffness"}, True: {"nodes", "mass", "stiffness", "interface", "modes"}}
+MODAL = ("nodes", "mass", "shapes", "stiffness", "interface", "turns", "rotary", "shortening", "damping", "modal_mass", "drawn")
+MATRICES = ("nodes", "mass", "stiffness", "interface", "modes", "root", "rotary", "damping")  # the first of both are needed
 
 
 def read_modal(path: Any) -> dict[str, Any]:
@@ -25,39 +26,31 @@ def read_modal(path: Any) -> dict[str, Any]:
         data = _json(file) if file.suffix == ".json" else _npz(file)
     except (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError) as error:
         raise ModelError(f"{shown(file.name)} cannot be read: {error}", "docs/flexible.md says what is in it") from error
-    known, needed = (MATRICES, NEEDED[True]) if "root" in data else (MODAL, NEEDED[False])
-    for name in data:
-        if name not in known:
-            raise ModelError(f"{file.name} has {shown(name)}, which is not known", nearest(name, known))
-    if missing := sorted(needed - data.keys()):
-        raise ModelError(f"{file.name} has no {missing[0]}", f"it needs {', '.join(sorted(needed))}")
+    names, needed = (MATRICES, MATRICES[:5]) if "root" in data else (MODAL, MODAL[:4])
+    known(file.name, data, names, needed)
     return data
 
 
 def write_modal(path: Any, data: dict[str, Any]) -> None:
     file = _path(path)
-    try:
-        _write(file, data)
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{shown(file.name)} cannot be written: {error}", "give a place that can be written to") from error
+    with replacing(file, ModelError) as part, open(part, "wb") as stream:
+        (_write_json if file.suffix == ".json" else _write_npz)(stream, data)
 
 
-def _write(file: Path, data: dict[str, Any]) -> None:
-    if file.suffix == ".json":
-        plain = {name: x if isinstance(x, dict) else np.asarray(x).tolist() for name, x in data.items()}
-        file.write_text(json.dumps(plain), encoding="utf-8")
-        return
+def _write_json(stream: Any, data: dict[str, Any]) -> None:
+    plain = {name: x if isinstance(x, dict) else np.asarray(x).tolist() for name, x in data.items()}
+    stream.write(json.dumps(plain).encode())
+
+
+def _write_npz(stream: Any, data: dict[str, Any]) -> None:
     arrays: dict[str, Any] = {name: np.asarray(x) for name, x in data.items() if name != "interface"}
     ends = data.get("interface", {})
     arrays |= {"interface_names": np.array(list(ends), dtype=str), "interface_nodes": np.array(list(ends.values()), dtype=int)}
-    np.savez(file, **arrays)
+    np.savez(stream, **arrays)
 
 
 def _path(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise ModelError(f"path is {shown(path)}, expected a file", "give an .npz or .json file")
-    place = os.fspath(path)
-    file = Path(os.fsdecode(place) if isinstance(place, bytes) else place)
+    file = Path(arguments.path("path", path, "a file", "give an .npz or .json file", ModelError))
     if file.suffix not in (".npz", ".json"):
         raise ModelError(f"{shown(file.name)} is no .npz and no .json file", "give one of them")
     return file

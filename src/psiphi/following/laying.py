@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, real, whole
+from psiphi.arguments import check_robot, one_or_each, real, whole
 from psiphi.errors import StateError
 from psiphi.following.bent import BentCurve, check_turns, on_one_side
 from psiphi.following.bounds import Bounds, Limits, bounds
@@ -115,11 +115,7 @@ def _limits(robot: Robot, speed: Any, acceleration: Any, torque: Any) -> Limits:
 
 
 def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
-    row = real(name, given, (), "give a number or nv numbers")
-    if row.shape not in ((), (robot.nv,)) or not (row > 1e-12).all():
-        raise StateError(f"{name} is {shown(given)}, expected one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
-    out = np.empty(robot.nv)
-    out[:] = row
+    out = one_or_each(name, given, robot.nv, (1e-12, np.inf), f"one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
     out[out > 1e12] = np.inf
     return out
 

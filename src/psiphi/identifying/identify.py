@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, check_robot, flag, real
+from psiphi.arguments import Numbers, check_robot, flag, one_or_each
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.identifying.findings import Identification
 from psiphi.identifying.measured import MeasuredRows, measured
 from psiphi.identifying.nearest_bodies import KnownBodies, nearest
-from psiphi.wording import shown
 
 UNTOLD = 1e-9  # of the largest singular value: below it the data do not tell
 PASSES = 3  # of weights from residuals
@@ -131,8 +130,6 @@ def _positive(fit: Fit, base: Any, first: int, count: int) -> np.ndarray:
 
 
 def _sigma(sigma: Any, data: MeasuredRows) -> np.ndarray:
-    row = real("sigma", sigma, (), f"give one number, or {len(data.rows)}: one a row of torques and wrenches")
-    if row.shape not in ((), (len(data.rows),)) or not ((row > 0.0) & (row < np.inf)).all():
-        cause = f"sigma is {shown(sigma)}, expected one or {len(data.rows)} numbers above 0"
-        raise StateError(cause, "leave it out: the residuals say")
-    return np.broadcast_to(row, (len(data.rows),)).astype(float)
+    count = len(data.rows)
+    expected = f"one or {count} numbers above 0: one a row of torques and wrenches"
+    return one_or_each("sigma", sigma, count, (1e-300, 1e300), expected, "leave it out: the residuals say")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import read
+from psiphi.arguments import batch_axes, read
 from psiphi.errors import StateError
 from psiphi.functions.identification import BaseParameters, base_of, checked_words, motions, parameter_names, parameters
 from psiphi.model.freed import INERTIA
@@ -97,11 +97,7 @@ def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dic
         if fault:
             raise StateError(f"identify: {name} {fault}", f"give {size} numbers in the last axis, samples in front")
         found[name] = array.astype(float, copy=False)
-    try:
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in found.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape[:-1]}" for name, x in found.items())
-        raise StateError(f"identify: the samples do not fit together: {shapes}", "give as many of each") from None
+    lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in found.items()})
     out = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for name, x in found.items()}
     for name, x in out.items():
         bad = np.flatnonzero(~np.isfinite(x).all(axis=-1))

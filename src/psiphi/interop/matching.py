@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from psiphi.arguments import check_robot
 from psiphi.errors import StateError
 from psiphi.exchange.from_mujoco import Called
 from psiphi.interop.layout import Layout, Slot
@@ -58,10 +59,7 @@ def _mujoco_names(model: Model, peer: Any) -> list[str]:
 
 def _named(library: str, model: Model, peer: Any, mark: str) -> list[PeerPlace]:
     """The joints in the order of a list of names; none yet where the peer's own model is given, which has `mark`."""
-    if not isinstance(model, Model):
-        raise StateError(
-            f"the robot is {shown(model)}, expected one of psiphi's", "pp.load, pp.from_dh and pp.Builder make robots"
-        )
+    check_robot(f"interop.{library.lower()}", model, Model)
     if peer is None:
         peer = [joint.name for joint in model.joints]
     if isinstance(peer, list | tuple) and all(isinstance(name, str) for name in peer):

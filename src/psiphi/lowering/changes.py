@@ -8,18 +8,18 @@ P and its gains are those of the value; nothing of them is differentiated.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
 
 from psiphi.framing.framing import Tree
-from psiphi.lowering.forward_slopes import FILTER, filtered, smoothed, true_motion
-from psiphi.lowering.loads import NO_LOADS, Loads
-from psiphi.lowering.slopes import MOVED, Arguments, accelerated, world_keeping
+from psiphi.lowering.forward_slopes import FILTER, OfForwardDynamics, filtered, smoothed, true_motion
+from psiphi.lowering.loads import Loads
+from psiphi.lowering.slopes import MOVED, Arguments, world_keeping
 from psiphi.spatial import small
 from psiphi.spatial.along import force, rotate, unrotate
 from psiphi.spatial.screws import add, cross, subtract
 from psiphi.spatial.small import adjoint_map
 from psiphi.steps.composites import axial, joint_velocity, wedge
-from psiphi.steps.local import ZERO3, ZERO6, articulate, force_cross
+from psiphi.steps.local import ZERO3, ZERO6, force_cross
 from psiphi.steps.newton import body_force, of_products
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
@@ -40,31 +40,15 @@ PULLED = [
 STILL = ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]  # the change of the world's w, w', v' and U
 
 
-class OfForwardDynamics:
-    """What goes with the value of forward dynamics under the torques `tau`; `loops` as the papers' pseudo-code."""
-
-    rods = True
-    more: ClassVar[list[str]]  # its loops beside the value's
-
-    def __init__(self, tau: str, loads: Loads = NO_LOADS):
-        self.tau, self.loads, self.names = tau, loads, ("q", "v", tau, *loads.names)
-        self.loops = [*MOVED, *FILTER, *self.more]
-
-
 class ForwardChange(OfForwardDynamics):
     """(a, da) for changes of q, v and the torques `tau`."""
 
-    more = CHANGED
+    loops = (*MOVED, *FILTER, *CHANGED)
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, change = (arg.name for arg in outputs)
 
-        def given(site: Site, which: str) -> list:
-            return change_of(site, which, wanted)
-
-        def inward(site: Site) -> None:
-            articulate(site)
-            filtered(site, site.of(self.tau), "z", site.kept["needs"])
+        given = partial(change_of, wanted=wanted)
 
         def outward(site: Site) -> None:
             site.write_joint(value, true_motion(site))
@@ -80,8 +64,7 @@ class ForwardChange(OfForwardDynamics):
         def spread(site: Site) -> None:
             site.write_joint(change, smoothed(site, "dz", "da"))
 
-        first = Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads))
-        sweeps = (first, Sweep(TIP_TO_BASE, inward), Sweep(BASE_TO_TIP, outward))
+        sweeps = (Sweep(BASE_TO_TIP, self.move), Sweep(TIP_TO_BASE, self.filter), Sweep(BASE_TO_TIP, outward))
         sweeps += (Sweep(TIP_TO_BASE, gather), Sweep(BASE_TO_TIP, spread))
         world = world_keeping(tree.gravity, self.loads, changed=STILL, da=ZERO6)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
@@ -120,15 +103,14 @@ def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
 class ForwardGradient(OfForwardDynamics):
     """(a, gradients of w* a by q, v and the torques `tau`)."""
 
-    more = PULLED
+    loops = (*MOVED, *FILTER, *PULLED)
 
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"
         bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
 
         def inward(site: Site) -> None:
-            articulate(site)
-            filtered(site, site.of(self.tau), "z", site.kept["needs"])
+            self.filter(site)
             filtered(site, site.of(weight), "s", ZERO6)
 
         def outward(site: Site) -> None:
@@ -145,7 +127,7 @@ class ForwardGradient(OfForwardDynamics):
                 if which in bars:
                     site.write_joint(bars[which], bar)
 
-        sweeps = (Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)), Sweep(TIP_TO_BASE, inward))
+        sweeps = (Sweep(BASE_TO_TIP, self.move), Sweep(TIP_TO_BASE, inward))
         sweeps += (Sweep(BASE_TO_TIP, outward), *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []))
         world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))

@@ -65,13 +65,30 @@ def true_motion(site: Site) -> list:
     return a
 
 
-class ForwardSlopes:
-    """da/dq, da/dv and da/dtau of forward dynamics, by φ or by ψ words."""
+class OfForwardDynamics:
+    """Forward dynamics under the torques `tau`, and what goes with it: its first two sweeps."""
 
     rods = True
 
+    def __init__(self, tau: str, loads: Loads = NO_LOADS):
+        self.tau, self.loads, self.names = tau, loads, ("q", "v", tau, *loads.names)
+
+    def move(self, site: Site) -> None:
+        """Base to tip: velocities, and the forces that bodies need without joint accelerations."""
+        accelerated(site, None, self.loads)
+
+    def filter(self, site: Site) -> None:
+        """Tip to base: P and its gains, and these forces filtered with the torques."""
+        articulate(site)
+        filtered(site, site.of(self.tau), "z", site.kept["needs"])
+
+
+class ForwardSlopes(OfForwardDynamics):
+    """da/dq, da/dv and da/dtau of forward dynamics, by φ or by ψ words."""
+
     def __init__(self, tau: str, psi: bool, loads: Loads = NO_LOADS):
-        self.tau, self.psi, self.loads, self.names = tau, psi, loads, ("q", "v", tau, *loads.names)
+        super().__init__(tau, loads)
+        self.psi = psi
 
     @property
     def loops(self) -> list[str]:
@@ -85,8 +102,7 @@ class ForwardSlopes:
 
         def inward(site: Site) -> None:
             # P, then the filter: forward dynamics as S2 has it, and W beside it
-            articulate(site)
-            filtered(site, site.of(self.tau), "z", site.kept["needs"])
+            self.filter(site)
             _whiten(site, W)
             own = site.slices["v"]
             gains[own.start] = own, site.kept["gain"]
@@ -113,7 +129,7 @@ class ForwardSlopes:
 
         # velocities out, P and z in, accelerations out, the slopes of inverse dynamics there in; W* D⁻¹ W is left to `finish`
         sweeps = (
-            Sweep(BASE_TO_TIP, lambda site: accelerated(site, None, self.loads)),
+            Sweep(BASE_TO_TIP, self.move),
             Sweep(TIP_TO_BASE, inward),
             Sweep(BASE_TO_TIP, outward),
             Sweep(TIP_TO_BASE, matrix.articulated if self.psi else matrix.composites),

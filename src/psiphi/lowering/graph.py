@@ -272,19 +272,9 @@ def _order(word: Word) -> tuple:
 
 
 def arguments(node: Node) -> list[Node]:
-    """The nodes a node reads."""
+    """The nodes a node reads: those among its fields."""
     if isinstance(node, Sum):
         return [n for _, n in node.terms]
-    if isinstance(node, Apply):
-        return [node.argument]
-    if isinstance(node, Formed):
-        return [node.argument, *node.filled]
-    if isinstance(node, Causal):
-        return [n for n in (node.w, node.x, node.y) if n is not None]
-    if isinstance(node, Anticausal):
-        return [n for n in (node.w, node.u) if n is not None]
-    if isinstance(node, Dot):
-        return [node.x, node.y]
-    if isinstance(node, (BodyForce, FrameMotion)):
-        return [] if node.u is None else [node.u]
-    return []
+    # alone, or several in a tuple: the vectors that a form is made of
+    found = [x for value in vars(node).values() for x in (value if isinstance(value, tuple) else (value,))]
+    return [x for x in found if isinstance(x, Node)]

@@ -6,18 +6,17 @@ vjp   out: Λ = φ* H* w beside the motion      in: the forces and what w, w', v
 
 from __future__ import annotations
 
+from functools import partial
+
 from psiphi.framing.framing import Tree
 from psiphi.lowering.changes import STILL, change_motion, change_of, pulled
-from psiphi.lowering.loads import NO_LOADS, Loads
-from psiphi.lowering.slopes import MOVED, Arguments, accelerated, gathered, world_keeping
-from psiphi.spatial import small
+from psiphi.lowering.slopes import FORCES, MOVED, Arguments, OfInverseDynamics, gathered, world_keeping
 from psiphi.spatial.along import force, motion
 from psiphi.spatial.screws import add
 from psiphi.spatial.small import adjoint_map
 from psiphi.steps.local import ZERO6, force_cross
 from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
 
-FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]
 CHANGED = [
     "    dw, dw', dv' of the body for H* dq, H* dv, H* du in its joint;  db = the change of its force",
     *FORCES,
@@ -30,24 +29,6 @@ PULLED = [
 ]
 
 
-class OfInverseDynamics:
-    """What goes with the torques of inverse dynamics at joint accelerations u (an input; None: there are none)."""
-
-    rods = True
-
-    def __init__(self, u: str | None, loads: Loads = NO_LOADS):
-        self.u, self.loads, self.names = u, loads, ("q", "v", u, *loads.names)
-
-    def accelerated(self, site: Site) -> None:
-        accelerated(site, None if self.u is None else site.of(self.u), self.loads)
-
-    def torque(self, site: Site, f: list, u: list | None) -> list:
-        """H f + J_m u."""
-        tau = small.apply(site.H, f)
-        # rotors turn with their joints alone: J_m u is felt by no other body
-        return tau if u is None else [x + c * y for x, c, y in zip(tau, site.rotor, u, strict=True)]
-
-
 class InverseChange(OfInverseDynamics):
     """(tau, d tau) for changes of q, v and u."""
 
@@ -56,12 +37,11 @@ class InverseChange(OfInverseDynamics):
     def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
         value, change = (arg.name for arg in outputs)
 
-        def given(site: Site, which: str | None) -> list:
-            return change_of(site, which, wanted)
+        given = partial(change_of, wanted=wanted)
 
         def outward(site: Site) -> None:
             # beside each body's motion its change: that of the parent, carried on, and what dq, dv, du in its own joint add
-            self.accelerated(site)
+            self.move(site)
             change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
             self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
 
@@ -70,7 +50,7 @@ class InverseChange(OfInverseDynamics):
             gathered(site)
             below, f = site.children.get("df"), site.kept["f"]
             df = site.kept["change"] if below is None else add(site.kept["change"], below)
-            site.write_joint(value, self.torque(site, f, None if self.u is None else site.of(self.u)))
+            site.write_joint(value, self.torque(site, f, self.accelerations(site)))
             site.write_joint(change, self.torque(site, df, given(site, self.u)))
             site.send(df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f))))
 
@@ -90,7 +70,7 @@ class InverseGradient(OfInverseDynamics):
         bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
 
         def outward(site: Site) -> None:
-            self.accelerated(site)
+            self.move(site)
             # φ* H* w: what the weights are as a motion of the body, which its force is read with
             above = motion(site.path, site.parent["weighed"])
             site.keep(**{"weighed+": above, "weighed": add(above, adjoint_map(site.H, site.of(weight)))})
@@ -99,7 +79,7 @@ class InverseGradient(OfInverseDynamics):
             # w* tau = sum of Λ(k)* needs(k): what each body's w, w', v' count for is gathered tip to base, and a joint takes of
             # it what its own coordinate changes
             gathered(site)
-            site.write_joint(value, self.torque(site, site.kept["f"], None if self.u is None else site.of(self.u)))
+            site.write_joint(value, self.torque(site, site.kept["f"], self.accelerations(site)))
             by_q, by_v, asked = pulled(site, self.loads)
             # `pulled` is of forward dynamics, a = M^-1 (tau - ..): of the torques themselves the sign turns
             found = {"q": [-x for x in by_q], "v": [-x for x in by_v], self.u: self.torque(site, asked, site.of(weight))}

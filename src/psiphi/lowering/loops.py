@@ -8,13 +8,8 @@ from psiphi.lowering.matrices import LoweredMatrix
 from psiphi.lowering.vectors import Lowered
 from psiphi.lowering.words import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix
 from psiphi.operators.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter
-from psiphi.operators.printing import result_names
+from psiphi.operators.printing import result_names, show_word
 from psiphi.sweeps.program import BASE_TO_TIP
-
-
-def spell(x: Letter) -> str:
-    """A letter as on the page."""
-    return x.symbol
 
 
 class Names:
@@ -23,13 +18,13 @@ class Names:
     def __init__(self, lowered: Lowered):
         self._names: dict[int, str] = {}
         # a name once given to an input or a result is nobody else's
-        taken = {spell(node.letter) for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
+        taken = {node.letter.symbol for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
         called = result_names({result.name: result.poly for result in lowered.results})
         taken |= set(called.values())
         counts = {"z": 0, "α": 0, "f": 0, "e": 0}
         for node in lowered.nodes:
             if isinstance(node, Leaf):
-                self._names[node.number] = spell(node.letter)
+                self._names[node.number] = node.letter.symbol
                 continue
             stem = "z" if isinstance(node, Causal) else "α" if isinstance(node, Anticausal) else "e"
             stem = "f" if isinstance(node, BodyForce) else stem
@@ -112,8 +107,8 @@ def _lines(node: Node, name: Names) -> list[str]:
         return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
     if isinstance(node, FrameMotion):
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
-        less = f" - {spell(node.letter)} g" if node.falls else ""
-        return [f"{me}(k) = d/dt of {spell(node.letter)} V{less}, with φ*({u}) from the parent's motion"]
+        less = f" - {node.letter.symbol} g" if node.falls else ""
+        return [f"{me}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"]
     # what climbs, what is made of vectors, what is summed up, what is handed out
     if isinstance(node, Causal):
         return [_causal(node, name)]
@@ -124,7 +119,7 @@ def _lines(node: Node, name: Names) -> list[str]:
     if isinstance(node, Anticausal):
         inside = [] if node.u is None else [f"H* {name(node.u)}(k)"]
         inside += [] if node.w is None else [f"{name(node.w)}(k)"]
-        return [f"{me}(k) = {spell(node.kind)}(p,k) {me}(p)" + "".join(f" + {x}" for x in inside)]
+        return [f"{me}(k) = {node.kind.symbol}(p,k) {me}(p)" + "".join(f" + {x}" for x in inside)]
     assert isinstance(node, Apply)
     # shifted letters: what is written at k is of its parent, or of its children
     if node.letter in ("K*", "E_phi*", "E_psi*"):
@@ -138,8 +133,8 @@ def _lines(node: Node, name: Names) -> list[str]:
         about = ", about the centre of mass" if ground.weighed(node) else ""
         return [f"{me} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
     if ground.takes(node):
-        return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}        at roots"]
-    return [f"{me}(k) = {spell(node.letter)} {name(node.argument)}(k)"]
+        return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}        at roots"]
+    return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}(k)"]
 
 
 def _formed(node: Formed, name: Names) -> str:
@@ -152,11 +147,11 @@ def _formed(node: Formed, name: Names) -> str:
 
 def _causal(node: Causal, name: Names) -> str:
     me = name(node)
-    # z(k) = w(k) + Σ_c [ψ z(c) + φ (G x(c) + y(c))]: what `vectors._causal` does, tip to base
+    # z(k) = w(k) + Σ_c [ψ z(c) + φ (G x(c) + y(c))]: what `evaluating._causal` does, tip to base
     w = f"{name(node.w)}(k) + " if node.w is not None else ""
     x = f" + φ(k,c) G {name(node.x)}(c)" if node.x is not None else ""
     y = f" + φ(k,c) {name(node.y)}(c)" if node.y is not None else ""
-    return f"{me}(k) = {w}Σ_c [{spell(node.kind)}(k,c) {me}(c){x}{y}]"
+    return f"{me}(k) = {w}Σ_c [{node.kind.symbol}(k,c) {me}(c){x}{y}]"
 
 
 def _sum(node: Sum, name: Names) -> str:
@@ -191,24 +186,20 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
-            c = spell(kind)
-            lines.append(f"    Ω(k) = {_spell(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
+            c = kind.symbol
+            lines.append(f"    Ω(k) = {show_word(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
         lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)]
     return lines
 
 
-def _spell(word) -> str:
-    return " ".join(map(spell, word)) or "I"
-
-
 def _family(f: Family) -> str:
     # columns of r R for L φ M φ* R: what hangs outboard moves as one rigid body
-    start = f"r {_spell(f.letters)}" if f.composite else _spell(f.letters)
-    return f"y_j(k) = {spell(f.kind)}(k,c) y_j(c), started as the columns of {start}"
+    start = f"r {show_word(f.letters)}" if f.composite else show_word(f.letters)
+    return f"y_j(k) = {f.kind.symbol}(k,c) y_j(c), started as the columns of {start}"
 
 
 def _arrival(f: Family) -> str:
-    return f"y_j(0) = φ(0,k) {_spell(f.letters)}: [R p~R; 0 R] of the frames of k"
+    return f"y_j(0) = φ(0,k) {show_word(f.letters)}: [R p~R; 0 R] of the frames of k"
 
 
 def _at_world(shape: Grounded | WholeMatrix) -> str:
@@ -223,9 +214,9 @@ def _at_world(shape: Grounded | WholeMatrix) -> str:
 
 def _entry(shape) -> str:
     if isinstance(shape, Diagonal):
-        return f"out(k,k) += {_spell(shape.letters)}"
+        return f"out(k,k) += {show_word(shape.letters)}"
     if isinstance(shape, Climb):
-        return f"out(k,j){'*' if shape.transposed else ''} += {_spell(shape.left)} y_j(k)"
+        return f"out(k,j){'*' if shape.transposed else ''} += {show_word(shape.left)} y_j(k)"
     if isinstance(shape, Composite):
-        return f"out(k,j), out(j,k)* += {_spell(shape.left)} y_j(k)"
+        return f"out(k,j), out(j,k)* += {show_word(shape.left)} y_j(k)"
     return "out(i,j) += y_i*(k) Ω(k) y_j(k)  where k is the nearest common ancestor of i and j"

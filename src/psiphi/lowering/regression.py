@@ -15,7 +15,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from psiphi.model.model import WORLD, Model
+from psiphi.model.model import Model
+from psiphi.model.skeleton import way_to
 from psiphi.spatial import small
 from psiphi.spatial.along import motion
 from psiphi.spatial.screws import add, cross, dot
@@ -46,12 +47,9 @@ def places(model: Model) -> list[tuple[int, int]]:
     if model.embedding is not None:
         return [(i, k) for i in range(model.nv) for k in range(len(model.bodies))]
     # joint i feels body k where i is on the way from k to the base
-    found: list[tuple[int, int]] = []
-    for k, joint in enumerate(model.joints):
-        while joint is not None:
-            found += [(i, k) for i in range(joint.v_slice.start, joint.v_slice.stop)]
-            joint = model.joints[joint.parent] if joint.parent != WORLD else None
-    return sorted(found)
+    return sorted(
+        (i, k) for k in range(len(model.bodies)) for j in way_to(model.parent, k) for i in model.joints[j].coordinates
+    )
 
 
 def regress(site: Site, width: int, at: dict[tuple[int, int], int] | None) -> None:

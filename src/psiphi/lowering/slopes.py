@@ -35,16 +35,11 @@ Entries = dict[tuple[int, int], Any]
 MOTION = "motion"
 
 
-def start(gravity: Any, site: Site) -> None:
-    """The world rests, and falls upwards."""
-    site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
-
-
 def world_keeping(gravity: Any, loads: Loads, **kept: Any) -> Callable[[Site], None]:
-    """What happens at the world first: it starts to fall, and keeps what the bodies read of it besides."""
+    """What happens at the world first: it rests and falls upwards, and keeps what the bodies read of it besides."""
 
     def world(site: Site) -> None:
-        start(gravity, site)
+        site.keep(**{MOTION: world_at_rest(gravity)}, accelerations=ZERO6, w=ZERO3, velocity=ZERO3)
         site.keep(**kept)
         loads.start(site)
 
@@ -235,6 +230,7 @@ MOVED = [
     "for k = base .. tips:",
     "    w, w', v' of the body and of its joint's inboard side; V(k) = [w; 0], from its own origin",
 ]
+FORCES = ["for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)"]
 CLIMBS = [
     "    r(k), Γ(k) = M(k), Γ_V(k) + Σ_c φ(k,c) (r(c), Γ(c)) φ*(k,c), boosted by the velocity of c's origin",
     "    y_j(k) = φ(k,c) y_j(c), started as r Q_α + Γ Q_V + ⟦f⟧ H* for q, r (Q_V + V×H*) + Γ H* for v",
@@ -250,14 +246,35 @@ CORIOLIS = [
 ]
 
 
-class InverseSlopes:
-    """d tau/dq, d tau/dv and the mass matrix, at joint accelerations u (an input; None: there are none); or C."""
+class OfInverseDynamics:
+    """The torques of inverse dynamics at joint accelerations u (an input; None: there are none), and what goes with them."""
 
     rods = True
 
+    def __init__(self, u: str | None, loads: Loads = NO_LOADS):
+        self.u, self.loads, self.names = u, loads, ("q", "v", u, *loads.names)
+
+    def accelerations(self, site: Site) -> list | None:
+        """The accelerations of this joint."""
+        return None if self.u is None else site.of(self.u)
+
+    def move(self, site: Site) -> None:
+        """Base to tip: the motion, and the force that each body needs."""
+        accelerated(site, self.accelerations(site), self.loads)
+
+    def torque(self, site: Site, f: list, u: list | None) -> list:
+        """H f + J_m u."""
+        tau = small.apply(site.H, f)
+        # rotors turn with their joints alone: J_m u is felt by no other body
+        return tau if u is None else [x + c * y for x, c, y in zip(tau, site.rotor, u, strict=True)]
+
+
+class InverseSlopes(OfInverseDynamics):
+    """d tau/dq, d tau/dv and the mass matrix; or C."""
+
     def __init__(self, u: str | None = None, coriolis: bool = False, loads: Loads = NO_LOADS):
-        self.u, self.coriolis, self.loads = u, coriolis, loads
-        self.names = ("v",) if coriolis else ("q", "v", u, *loads.names)
+        super().__init__(u, loads)
+        self.coriolis, self.names = coriolis, ("v",) if coriolis else self.names
 
     @property
     def sweeps(self) -> list:
@@ -266,11 +283,7 @@ class InverseSlopes:
     @property
     def loops(self) -> list[str]:
         """As the papers' pseudo-code."""
-        return (
-            CORIOLIS
-            if self.coriolis
-            else [*MOVED, "for k = tips .. base:", "    f(k) = M φ*(H* u + a) + b + Σ_c φ f(c)", *CLIMBS]
-        )
+        return CORIOLIS if self.coriolis else [*MOVED, *FORCES, *CLIMBS]
 
     def program(
         self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...] = ("v",)
@@ -287,8 +300,5 @@ class InverseSlopes:
             for which, arg in zip(wanted, outputs, strict=True):
                 write(site, arg.name, arg.shape[-1], found.get(which, matrix.by_load))
 
-        def outward(site: Site) -> None:
-            accelerated(site, None if self.u is None else site.of(self.u), self.loads)
-
-        sweeps, marks = (Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)), self.loads.marks(tree)
+        sweeps, marks = (Sweep(BASE_TO_TIP, self.move), Sweep(TIP_TO_BASE, inward)), self.loads.marks(tree)
         return Program(name, inputs, outputs, sweeps, matrix.world(tree.gravity), finish, local=False, marks=marks)

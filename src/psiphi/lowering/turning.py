@@ -6,10 +6,8 @@ by now what they are (`operators.sides.settled`), so every word that ends in one
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from psiphi.operators.letters import FORCE, MOTION, letter
-from psiphi.operators.terms import Poly, Word
+from psiphi.operators.terms import Poly, Word, accumulate
 
 OMEGA = letter("omega")  # on forces
 TURNING = (OMEGA, OMEGA.T)
@@ -20,7 +18,7 @@ def sided(poly: Poly) -> Poly:
     out: Poly = {}
     for word, c in poly.items():
         key, sign = _sided(word)
-        out[key] = out.get(key, Fraction(0)) + sign * c
+        accumulate(out, {key: c}, sign)
     return out
 
 

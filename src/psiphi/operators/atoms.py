@@ -5,7 +5,7 @@ What compiled code is held against: nothing of `steps/` is used here, so that a 
 ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   ℰ₀(k) = φ(world, k) at roots
 P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
 G = P H* D⁻¹,  P⁺ = P - G H P;   τ̄ = I - G H,  ℰ_ψ = ℰ_φ τ̄,  ψ = (I - ℰ_ψ)⁻¹
-a, b: inertial derivatives (S0 (2.24)-(2.30)) in link axes, gravity in a at the roots
+Ω = ⟨ψ* H* D⁻¹ H ψ⟩, the blocks on its diagonal
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psiphi.errors import SingularError, StateError
 from psiphi.model.definitions import across, joint_motion, spatial_inertia, tip_to_base, transmission
 from psiphi.model.model import WORLD, Model
 from psiphi.operators import moving
-from psiphi.operators.letters import A, B, FrameLetter
+from psiphi.operators.letters import FrameLetter
 from psiphi.operators.moving import t
 from psiphi.operators.units import Unit, rates_of_all, units_of_matrices
 from psiphi.spatial.rotations import skew
@@ -30,6 +30,16 @@ Matrix = np.ndarray
 def no_center(name: str) -> SingularError:
     """The refusal of what needs a centre of mass."""
     return SingularError(f"no moving body of {name} has mass: there is no centre of mass", "write E_0, at the world's origin")
+
+
+def block_diagonal(blocks: list[Matrix], lead: tuple[int, ...] = ()) -> Matrix:
+    """(*lead, rows, columns) with these blocks on the diagonal."""
+    out = np.zeros((*lead, sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)))
+    r = c = 0
+    for b in blocks:
+        out[..., r : r + b.shape[-2], c : c + b.shape[-1]] = b
+        r, c = r + b.shape[-2], c + b.shape[-1]
+    return out
 
 
 class Atoms:
@@ -63,15 +73,13 @@ class Atoms:
         """What has a joint: the bodies, or clusters of them where loops are embedded."""
         return units_of_matrices(self)
 
+    def on_diagonal(self, X: Matrix) -> Matrix:
+        """⟨X⟩: an operator from links to links with its blocks on the diagonal alone."""
+        return self.diagonal([X[..., unit.rows, unit.rows] for unit in self.units])
+
     def diagonal(self, blocks: list[Matrix], lead: tuple[int, ...] | None = None) -> Matrix:
         """Block diagonal; `lead` are its batch axes, where vectors have more than the state."""
-        rows, cols = sum(b.shape[-2] for b in blocks), sum(b.shape[-1] for b in blocks)
-        out = np.zeros((*(self.lead if lead is None else lead), rows, cols))
-        r = c = 0
-        for b in blocks:
-            out[..., r : r + b.shape[-2], c : c + b.shape[-1]] = b
-            r, c = r + b.shape[-2], c + b.shape[-1]
-        return out
+        return block_diagonal(blocks, self.lead if lead is None else lead)
 
     @cached_property
     def inertias(self) -> list[Matrix]:
@@ -98,18 +106,6 @@ class Atoms:
         return [out[k] for k in range(len(units))]
 
     @cached_property
-    def omega(self) -> list[Matrix]:
-        """Ω(k) = ψ*(p, k) Ω(p) ψ(p, k) + H* D⁻¹ H, base to tip."""
-        out: list[Matrix] = []
-        for unit, (_, _, D_inv, G, _) in zip(self.units, self.articulated, strict=True):
-            Om = unit.S @ D_inv @ t(unit.S)
-            if unit.parent != WORLD:
-                psi = unit.phi @ (np.eye(unit.size) - G @ t(unit.S))
-                Om = Om + t(psi) @ out[unit.parent] @ psi
-            out.append(Om)
-        return out
-
-    @cached_property
     def rotations(self) -> list[Matrix]:
         """Link axes -> world axes."""
         out: list[Matrix] = []
@@ -126,29 +122,6 @@ class Atoms:
                 rows = slice(6 * frame.body, 6 * frame.body + 6)
                 out[..., rows, 6 * i : 6 * i + 6] = transmission(R, frame.pose.translation)
         return out
-
-    @cached_property
-    def bias(self) -> tuple[Matrix, Matrix]:
-        """a and b, stacked (..., 6N): inertial derivatives of [w; v] in link axes, with gravity."""
-        w: list[Matrix] = []
-        a, b = [], []
-        up = np.concatenate([np.zeros(3), -self.model.gravity_vector])
-        for joint, motion, v, M in zip(self.model.joints, self.motions, self.rates, self.inertias, strict=True):
-            Vd = (motion.S @ v[..., None])[..., 0]
-            root = joint.parent == WORLD
-            outer = np.zeros(3) if root else w[joint.parent]  # the parent's spin, in its own axes
-            wp = (t(motion.R) @ outer[..., None])[..., 0]
-            l = (t(motion.R) @ motion.p[..., None])[..., 0]
-            wk = wp + Vd[..., :3]
-            turn = np.cross(wp, Vd[..., :3])
-            pull = np.cross(wp, np.cross(wp, l)) + np.cross(wp + wk, Vd[..., 3:])
-            gravity = (t(motion.phi) @ up[..., None])[..., 0] if root else 0.0
-            a.append(np.concatenate([turn, pull], axis=-1) + motion.rate + gravity)
-            I, mp = M[:3, :3], M[3:, :3]  # F = m w x (w x p) = w x (mp w), mp = -m p~
-            spun = lambda X, w=wk: (X @ w[..., None])[..., 0]  # noqa: E731
-            b.append(np.concatenate([np.cross(wk, spun(I)), np.cross(wk, spun(mp))], axis=-1))
-            w.append(wk)
-        return moving.joined(self, [unit.gathered(a) for unit in self.units]), moving.joined(self, b)
 
     def shift(self, blocks: list[Matrix]) -> Matrix:
         """The given block of each unit k at (parent(k), k); roots have none."""
@@ -174,37 +147,40 @@ class Atoms:
                 f"{what} is not defined: {self.model.embedding.words(self.model.name)}", "write E_phi and K, which are"
             )
 
+    @cached_property
+    def whole(self) -> Matrix:
+        """ℰ₀ φ M φ* ℰ₀* = [[I, m c~], [-m c~, m]]: all bodies as one, at the world's origin in world axes."""
+        phi = self["E_0"] @ self["phi"]
+        return phi @ self["M"] @ t(phi)
+
     def to_center(self) -> Matrix:
-        """ℰ_c = [[I, -c~], [0, I]] ℰ₀, with m c~ the upper right of the whole inertia ℰ₀ φ M φ* ℰ₀*."""
+        """ℰ_c = [[I, -c~], [0, I]] ℰ₀."""
         if not self.motions:
             return self["E_0"]
-        whole = self["E_0"] @ self["phi"]
-        R = whole @ self["M"] @ t(whole)
         mass = sum(body.mass for body in self.model.bodies)
         if not mass > 0.0:
             raise no_center(self.model.name)
         out = self["E_0"].copy()
-        out[..., :3, :] -= R[..., :3, 3:] @ out[..., 3:, :] / mass
+        out[..., :3, :] -= self.whole[..., :3, 3:] @ out[..., 3:, :] / mass
         return out
 
     def potential(self) -> Matrix:
-        """U = - Σ m g·c, as a matrix of one entry."""
-        total = np.zeros(self.lead)
-        p: list[Matrix] = []
-        for joint, motion, R, body in zip(self.model.joints, self.motions, self.rotations, self.model.bodies, strict=True):
-            outer = joint.parent != WORLD
-            p.append(p[joint.parent] + (self.rotations[joint.parent] @ motion.p[..., None])[..., 0] if outer else motion.p)
-            total = total - body.mass * (p[-1] + R @ body.com) @ self.model.gravity_vector
-        return total[..., None, None]
+        """U = - g·(m c), as a matrix of one entry."""
+        moment = self.whole[..., [2, 0, 1], [4, 5, 3]]  # m c, off m c~
+        return -(moment @ self.model.gravity_vector)[..., None, None]
 
     def articulated_part(self, i: int) -> Matrix:
         return self.diagonal([parts[i] for parts in self.articulated])
 
     @cached_property
+    def V(self) -> Matrix:
+        """φ* H* v of the links, in their axes, as a column (..., 6N, 1)."""
+        return t(self["phi"]) @ t(self["H"]) @ self.v[..., None]
+
+    @property
     def velocities(self) -> list[Matrix]:
-        """V(k), stacked columns (..., 6) in link axes."""
-        V = (t(self["phi"]) @ t(self["H"]) @ self.v[..., None])[..., 0]
-        return [V[..., 6 * k : 6 * k + 6] for k in range(len(self.motions))]
+        """V(k) of each link, (..., 6)."""
+        return [self.V[..., 6 * k : 6 * k + 6, 0] for k in range(len(self.motions))]
 
     def gyroscopic(self) -> list[Matrix]:
         """(V×* M - M V× + (M V)×̄) / 2, with (f ×̄) x = x ×* f."""
@@ -244,9 +220,7 @@ BUILD = {
     "K": lambda s: s["E_phi"] @ s["G"],
     "Phi": lambda s: s["phi"] @ s["S"],
     "Psi": lambda s: s["psi"] @ s["S"],
-    "Om": lambda s: s.diagonal(s.omega),
+    "Om": lambda s: s.on_diagonal(t(s["psi"]) @ t(s["H"]) @ s["D_inv"] @ s["H"] @ s["psi"]),
     "U": lambda s: s.potential(),
-    A: lambda s: s.bias[0][..., None],
-    B: lambda s: s.bias[1][..., None],
 }
 MATRICES: dict[str, Callable[[Atoms], Matrix]] = {**BUILD, **moving.BUILD}

@@ -52,11 +52,12 @@ class Numbers:
 
     def _total(self, x: Total, at: Mapping[str, int]) -> np.ndarray | None:
         stop = -1 if x.stop is None else self.parent(x.stop, at)
-        parts = [self._word(x.word, {**at, x.i.name: body}) for body in self._way(self.parent(x.start, at), stop)]
+        parts = [self._word(x.word, {**at, x.i.name: body}) for body in self.way(self.parent(x.start, at), stop)]
         made = [part for part in parts if part is not None]
         return sum(made[1:], made[0]) if made else None
 
-    def _way(self, body: int, stop: int) -> Iterator[int]:
+    def way(self, body: int, stop: int = -1) -> Iterator[int]:
+        """A body and its ancestors, until before `stop`."""
         while body >= 0 and body != stop:
             yield body
             body = self.model.parent[body]
@@ -74,7 +75,7 @@ class Numbers:
         if bodies[0] == bodies[1]:
             return np.eye(6)
         from_ = bodies[0] if name.starred else bodies[1]
-        *_, root = self._way(from_, -1)
+        *_, root = self.way(from_)
         step, whole = (self._matrix(terms.of_letter(letter)) for letter in (STEPS[name.bare], name.bare))
         outer = np.arange(6 * root, 6 * root + 6)
         path = step[np.ix_(outer, outer)] @ whole[np.ix_(outer, self._part(LINK, from_))]

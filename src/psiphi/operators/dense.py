@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -133,11 +134,8 @@ def _given_diagonal(name: str, space: str, atoms: Atoms, given: Mapping[str, Any
     return atoms.diagonal([array[..., a:b, a:b] for a, b in pairwise(starts)])
 
 
-def _product(*values: Value) -> Value:
-    answer = values[0]
-    for value in values[1:]:
-        answer = _scale(answer, value) if isinstance(answer, Fraction) or isinstance(value, Fraction) else answer @ value
-    return answer
+def _times(a: Value, b: Value) -> Value:
+    return _scale(a, b) if isinstance(a, Fraction) or isinstance(b, Fraction) else a @ b
 
 
 def _scale(a: Value, b: Value) -> Value:
@@ -146,20 +144,16 @@ def _scale(a: Value, b: Value) -> Value:
     return float(a) * b if isinstance(a, Fraction) else a * float(b)
 
 
-def _sum(*values: Value) -> Value:
-    answer = values[0]
-    for value in values[1:]:
-        if isinstance(answer, Fraction) == isinstance(value, Fraction):
-            answer = answer + value
-        else:
-            c, X = (answer, value) if isinstance(answer, Fraction) else (value, answer)
-            answer = X + float(c) * np.eye(X.shape[-1])
-    return answer
+def _plus(a: Value, b: Value) -> Value:
+    if isinstance(a, Fraction) == isinstance(b, Fraction):
+        return a + b
+    c, X = (a, b) if isinstance(a, Fraction) else (b, a)
+    return X + float(c) * np.eye(X.shape[-1])
 
 
 OPERATIONS = {
-    "product": _product,
-    "sum": _sum,
+    "product": lambda *values: reduce(_times, values),
+    "sum": lambda *values: reduce(_plus, values),
     "scale": _scale,
     "adjoint": lambda x: x if isinstance(x, Fraction) else t(x),
 }

@@ -21,7 +21,7 @@ from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.block_values import Numbers
-from psiphi.operators.factors import BlockAt, Blockwise, Total, collect, letters_of, multiplied, show, starred
+from psiphi.operators.factors import BlockAt, Blockwise, Total, letters_of, show, starred
 from psiphi.operators.indices import Index
 from psiphi.operators.printing import LATEX, UNICODE
 from psiphi.operators.spaces import JOINT, LINK, Space, fits, meet
@@ -54,7 +54,7 @@ class BlockSum:
                 f"({self}) @ ({other}): the first takes {inner.name}s of {i}, the second gives {outer.name}s of {j}",
                 "indices that meet are the same; φ(k,j) goes from j to k, and L(i) from i to i+1",
             )
-        return BlockSum(multiplied(self.poly, other.poly), self.rows, other.cols, self.model or other.model)
+        return BlockSum(terms.multiply(self.poly, other.poly), self.rows, other.cols, self.model or other.model)
 
     def __add__(self, other: Any) -> BlockSum:
         if isinstance(other, (int, float)) and other == 0:  # so that sum() works
@@ -63,11 +63,8 @@ class BlockSum:
         ends = [(self.rows, other.rows), (self.cols, other.cols)]
         if any(i != j or not fits(a, b) for (a, i), (b, j) in ends):
             raise StateError(f"({self}) + ({other}): they stand between different bodies or spaces", "add blocks of one place")
-        total = dict(self.poly)
-        for word, c in other.poly.items():
-            collect(total, word, c)
         rows, cols = ((meet(a, b), i) for (a, i), (b, _) in ends)
-        return BlockSum(total, rows, cols, self.model or other.model)
+        return BlockSum(terms.add(self.poly, other.poly), rows, cols, self.model or other.model)
 
     __radd__ = __add__
 
@@ -80,8 +77,7 @@ class BlockSum:
     def __mul__(self, c: Any) -> BlockSum:
         if not isinstance(c, Rational) or isinstance(c, bool):
             raise StateError(f"({self}) * {shown(c)}", "scale by an int or a Fraction; write @ for products")
-        poly = {word: d * Fraction(c) for word, d in self.poly.items() if c}
-        return BlockSum(poly, self.rows, self.cols, self.model)
+        return BlockSum(terms.scale_poly(self.poly, Fraction(c)), self.rows, self.cols, self.model)
 
     __rmul__ = __mul__
 
@@ -94,9 +90,7 @@ class BlockSum:
             raise StateError(f"a sum over {i} of what stands at {i}", "sum over a letter of its own")
         if any(isinstance(x, Total) for word in self.poly for x in word):
             raise StateError(f"a sum over {i} of {self}", "sums within sums are not there: prove the inner one by itself")
-        total: Blockwise = {}
-        for word, c in self.poly.items():
-            collect(total, (Total(i, start, stop, word),), c)
+        total: Blockwise = {(Total(i, start, stop, word),): c for word, c in self.poly.items()}
         return BlockSum(total, self.rows, self.cols, self.model)
 
     def _like(self, sign: str, other: Any) -> BlockSum:

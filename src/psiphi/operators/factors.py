@@ -9,7 +9,7 @@ from typing import Any
 
 from psiphi.operators import terms
 from psiphi.operators.indices import Index
-from psiphi.operators.printing import LATEX, POWER, UNICODE, Notation
+from psiphi.operators.printing import LATEX, POWER, UNICODE, Notation, show_poly
 from psiphi.operators.structure import MEMORYLESS
 from psiphi.operators.terms import Term
 
@@ -61,7 +61,7 @@ class Total:
 
 Factor = Any  # BlockAt, Total, and what proofs make of them: each has .T and .show(notation)
 Factors = tuple[Factor, ...]
-Blockwise = dict[Factors, Fraction]  # a polynomial of them
+Blockwise = dict[Factors, Fraction]  # a polynomial of them: the arithmetic is that of `terms.py`
 
 
 def starred(word: Factors) -> Factors:
@@ -79,29 +79,7 @@ def show_word(word: Factors, notation: Notation = UNICODE) -> str:
 
 def show(p: Mapping[Factors, Fraction], notation: Notation = UNICODE) -> str:
     """A polynomial of blocks."""
-    written = ""
-    for word, c in p.items():
-        sign = ("-" if c < 0 else "") if not written else notation.minus if c < 0 else notation.plus
-        written += sign + ("" if abs(c) == 1 else notation.number(abs(c)) + " ") + show_word(word, notation)
-    return written or "0"
-
-
-def multiplied(p: Mapping[Factors, Fraction], q: Mapping[Factors, Fraction]) -> Blockwise:
-    """p q."""
-    total: Blockwise = {}
-    for u, c in p.items():
-        for w, d in q.items():
-            collect(total, u + w, c * d)
-    return total
-
-
-def collect(total: Blockwise, word: Factors, c: Fraction) -> None:
-    """total += c word, in place."""
-    value = total.get(word, Fraction(0)) + c
-    if value:
-        total[word] = value
-    else:
-        total.pop(word, None)
+    return show_poly(p, notation, show_word)
 
 
 def letters_of(word: Factors) -> Iterator[Index]:

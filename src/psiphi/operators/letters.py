@@ -70,14 +70,11 @@ class Letter(str):
     starred: bool
     bare: Letter
     T: Letter
-
-    @property
-    def rows(self) -> Space:
-        return self.row.rows
-
-    @property
-    def cols(self) -> Space:
-        return self.row.cols
+    rows: Space  # these five as its row has them
+    cols: Space
+    gives: str
+    takes: str
+    made: frozenset[str]
 
     @property
     def symbol(self) -> str:
@@ -88,26 +85,14 @@ class Letter(str):
         return self.row.latex
 
     @property
-    def gives(self) -> str:
-        return self.row.gives
-
-    @property
-    def takes(self) -> str:
-        return self.row.takes
-
-    @property
-    def made(self) -> frozenset[str]:
-        return self.row.made
-
-    @property
     def moves(self) -> bool:
         """Is it made of velocities?"""
-        return bool(self.row.made & {VELOCITY, RATE})
+        return bool(self.made & {VELOCITY, RATE})
 
     @property
     def adapts(self) -> bool:
         """Does it take what it gives, on either side: I and ω̃?"""
-        return not self.row.gives and not self.row.takes and self.row.rows in (ANY, LINK) and type(self) is Letter
+        return not self.gives and not self.takes and self.rows in (ANY, LINK) and type(self) is Letter
 
 
 class WordLetter(Letter):
@@ -177,12 +162,16 @@ class InverseLetter(Letter):
 
 def _pair(kind: type, name: str, row: Row, **own: Any) -> Any:
     """The letter, and its adjoint behind it."""
-    plain = kind(name)
-    vars(plain).update(row=row, starred=False, bare=plain, T=plain, **own)
+    plain = turned = kind(name)
     if not row.self_adjoint:
-        plain.T = kind(name + "*")
-        vars(plain.T).update(row=row.turned, starred=True, bare=plain, T=plain, **own)
+        turned = kind(name + "*")
+        _set(turned, row.turned, starred=True, bare=plain, T=plain, **own)
+    _set(plain, row, starred=False, bare=plain, T=turned, **own)
     return plain
+
+
+def _set(x: Letter, row: Row, **own: Any) -> None:
+    vars(x).update(row=row, rows=row.rows, cols=row.cols, gives=row.gives, takes=row.takes, made=row.made, **own)
 
 
 def _row(name, rows, cols, symbol, latex, structure, gives, takes, meaning, self_adjoint=False, made=(), **more) -> Letter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from psiphi.operators.letters import FormLetter, FrameLetter, Letter, SymbolLetter, VectorLetter, letter, printed
@@ -15,7 +15,7 @@ class Notation:
     """How the pieces are put together; `text(term)` is the whole."""
 
     space, minus, plus, star, invert = " ", " - ", " + ", "{}*", "{}⁻¹"
-    brackets = "({})"
+    brackets, fraction = "({})", "{}/{}"
 
     def text(self, term: Term, tight: int = SUM) -> str:
         """The term, in brackets if it holds together less than `tight`."""
@@ -47,7 +47,7 @@ class Notation:
     def number(self, c: Fraction) -> str:
         if c.denominator == 1:
             return str(c.numerator)
-        return f"{c.numerator}/{c.denominator}" if c.denominator < 1000 else f"{float(c):.6g}"
+        return self.fraction.format(c.numerator, c.denominator) if c.denominator < 1000 else f"{float(c):.6g}"
 
     def adjoint(self, term: Term) -> tuple[str, int]:
         return self.star.format(self.brackets.format(self.text(term))), POWER
@@ -59,7 +59,7 @@ class Notation:
 class Latex(Notation):
     """LaTeX, for notebooks and papers."""
 
-    space, star, invert, brackets = r"\, ", "{}^*", "{}^{{-1}}", r"\left({}\right)"
+    space, star, invert, brackets, fraction = r"\, ", "{}^*", "{}^{{-1}}", r"\left({}\right)", r"\tfrac{{{}}}{{{}}}"
 
     def letter(self, name: Letter) -> tuple[str, int]:
         return letter(name).latex, POWER
@@ -67,11 +67,6 @@ class Latex(Notation):
     def inverse(self, term: Term) -> tuple[str, int]:
         plain = term.op == "letter" and "^" not in term.args[0].latex
         return self.invert.format(self.text(term) if plain else self.brackets.format(self.text(term))), POWER
-
-    def number(self, c: Fraction) -> str:
-        if c.denominator == 1:
-            return str(c.numerator)
-        return rf"\tfrac{{{c.numerator}}}{{{c.denominator}}}" if c.denominator < 1000 else f"{float(c):.6g}"
 
 
 class Python(Notation):
@@ -123,11 +118,11 @@ def show_word(word: Word, notation: Notation = UNICODE) -> str:
     return notation.space.join(notation.letter(x)[0] for x in word) or "I"
 
 
-def show_poly(p: Mapping[Word, Fraction], notation: Notation = UNICODE) -> str:
-    """A polynomial, term by term in its own order; nothing is 0."""
+def show_poly(p: Mapping[Word, Fraction], notation: Notation = UNICODE, word_text: Callable[..., str] = show_word) -> str:
+    """A polynomial, term by term in its own order; nothing is 0. `word_text` prints words of other things than letters."""
     written = ""
     for word, c in p.items():
         sign = ("-" if c < 0 else "") if not written else notation.minus if c < 0 else notation.plus
         number = "" if abs(c) == 1 else notation.number(abs(c)) + " "
-        written += sign + number + show_word(word, notation)
+        written += sign + number + word_text(word, notation)
     return written or "0"

@@ -48,7 +48,7 @@ def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
         A = dense.evaluate(term, model, q, values.get("v"), {name: x for name, x in values.items() if name != "v"})
     except (SingularError, StateError):
         return None
-    if A.size and (size := np.abs(A).max()) < TINY and size <= NOISE * _reach(term, model, q, values):
+    if A.size and (size := np.abs(A).max()) < TINY and size <= NOISE * reach(term, model, q, values):
         return 0, A.shape[-1]  # zero, but for rounding
     ratio = regularity(A)
     if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
@@ -57,7 +57,7 @@ def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
     return int((singular > NOISE * singular[..., :1]).sum(axis=-1).max()), A.shape[-1]
 
 
-def _reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
+def reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
     """How large the entries of a term could be, by those of its letters: what is far below that is rounding."""
     if term.op == "letter" and term.args[0] == "I":
         return 1.0
@@ -65,7 +65,7 @@ def _reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
         names = {name for name, _, _ in ends(term).vectors} | {"v"}
         given = {name: x for name, x in values.items() if name in names}
         return float(np.abs(dense.evaluate(term, model, q, given.pop("v", None), given)).max(initial=0.0))
-    inner = [_reach(x, model, q, values) for x in term.args if isinstance(x, Term)]
+    inner = [reach(x, model, q, values) for x in term.args if isinstance(x, Term)]
     return prod(inner) if term.op == "product" else sum(inner) * (abs(float(term.args[0])) if term.op == "scale" else 1.0)
 
 

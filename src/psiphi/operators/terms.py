@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
+from operator import add as plus
+from operator import matmul
 from typing import Any, NamedTuple
 
 from psiphi.operators.letters import FormLetter, Letter, inverse_letter, letter
 from psiphi.operators.spaces import Space, meet
-from psiphi.operators.structure import MEMORYLESS, Structure
+from psiphi.operators.structure import Structure
 
 Word = tuple[Letter, ...]
 Poly = dict[Word, Fraction]
@@ -121,10 +123,8 @@ def spaces(term: Term) -> tuple[Space, Space]:
     if term.op == "product":
         return inner[0][0], inner[-1][1]
     if term.op == "sum":
-        rows, cols = inner[0]
-        for r, c in inner[1:]:
-            rows, cols = meet(rows, r), meet(cols, c)
-        return rows, cols
+        rows, cols = zip(*inner, strict=True)
+        return reduce(meet, rows), reduce(meet, cols)
     rows, cols = inner[0]
     return (cols, rows) if term.op in ("adjoint", "inverse") else (rows, cols)
 
@@ -135,16 +135,8 @@ def structure(term: Term) -> Structure:
     if term.op == "letter":
         return term.args[0].row.structure
     inner = [structure(x) for x in term.args if isinstance(x, Term)]
-    if term.op == "product":
-        found = MEMORYLESS
-        for x in inner:
-            found = found @ x
-        return found
-    if term.op == "sum":
-        found = inner[0]
-        for x in inner[1:]:
-            found = found + x
-        return found
+    if term.op in ("product", "sum"):
+        return reduce(matmul if term.op == "product" else plus, inner)
     return {"adjoint": inner[0].adjoint, "inverse": inner[0].inverse, "scale": inner[0]}[term.op]
 
 

@@ -2,14 +2,13 @@
 
 A cluster S of bodies that hang on body p (docs/embedding.md), with H_S, ℰ_S and φ_S = (I - ℰ_S)⁻¹ of its bodies:
 
-    H*(S) = φ_S* H_S* X      φ(p, S) = C φ_S      a(S) = φ_S* (a_S + H_S* (dX/dt) β)
+    H*(S) = φ_S* H_S* X      φ(p, S) = C φ_S
     dℰ_φ/dt = ℰ_φ Ω_δ with Ω_δ = (H* v) ×*, as of single bodies;
     dH*/dt = φ_S* ((ℰ_S Ω_S)* φ_S* H_S* X + dH_S*/dt X + H_S* dX/dt), Ω_S of the joints one by one
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +28,7 @@ Matrix = np.ndarray
 
 @dataclass(frozen=True)
 class Unit:
-    """Its rows in vectors over links, its parent among the units, φ(p, k), H* and its rate, Ω_δ, M and J_m; φ_S of a cluster,
-    and the acceleration H_S* (dX/dt) β that its joints have by themselves."""
+    """Its rows in vectors over links, its parent among the units, φ(p, k), H* and its rate, Ω_δ, M and J_m."""
 
     name: str
     rows: slice
@@ -42,21 +40,11 @@ class Unit:
     Omega_d: Matrix
     M: Matrix
     rotor: Matrix
-    within: Matrix | None = None
-    drift: Matrix | None = None
     spun: tuple[Matrix, Matrix] | None = None  # X and (dX/dt) β of a cluster: what its rotors turn by
 
     @property
     def size(self) -> int:
         return self.rows.stop - self.rows.start
-
-    def gathered(self, parts: Sequence[Matrix]) -> Matrix:
-        """φ_S* (x_S + H_S* (dX/dt) β) of vectors over bodies; a body's own where it is alone."""
-        own = [parts[k] for k in range(self.rows.start // 6, self.rows.stop // 6)]
-        if self.within is None:
-            return own[0]
-        assert self.drift is not None
-        return (t(self.within) @ (np.concatenate(own, axis=-1) + self.drift)[..., None])[..., 0]
 
 
 def rates_of_all(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
@@ -148,10 +136,9 @@ def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]],
     rotor = t(X) @ (np.array(cluster.armature)[:, None] * X)
     M = atoms.diagonal([np.broadcast_to(atoms.inertias[k], (*lead, 6, 6)) for k in bodies])
     rows = slice(6 * bodies[0], 6 * bodies[-1] + 6)
-    own = (H @ drift[..., None])[..., 0]
     moved = (S @ atoms.v[..., joint.v_slice, None])[..., 0]
     Omega_d = atoms.diagonal([_along(moved[..., i : i + 6]) for i in range(0, n, 6)])
-    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, within, own, (X, drift))
+    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, (X, drift))
 
 
 def _maps(atoms: Any, joint: CompoundJoint) -> tuple[Matrix, Matrix, Matrix]:

@@ -90,7 +90,7 @@ class Descent:
         e, J, missed, levels = self.rows(Q, goal)
         energy = 0.5 * dot(e, [float(RANK ** (max(levels) - level)) * x for level, x in zip(levels, e, strict=True)])
         taken = 1.0 - wary[0] * (1.0 - less(energy, E[0]))
-        d = self._towards(m, Q, e, J, levels, energy, wary[1], posture)
+        d = self._towards(m, Q, e, J, levels, wary[1], posture)
         return {
             "B": choose(taken, Q, B),
             "D": choose(taken, np.array(d), SHORTER * D),
@@ -106,21 +106,19 @@ class Descent:
             q[i] = least(most(q[i], lower), upper)
         return {"Q": q}
 
-    def _towards(self, m, Q, e: list, J: list, levels: list[int], energy, held, posture) -> list:
+    def _towards(self, m, Q, e: list, J: list, levels: list[int], held, posture) -> list:
         """d."""
         if len(set(levels)) > 1:
             return self._cut(self._by_levels(m, Q, e, J, levels, held, posture))
         free = self._free(Q, apply(transpose(J), e))
-        ease, rest = [f * r for f, r in zip(free, self.ease, strict=True)], [0.0] * len(free)
-        if posture is not None:
-            rest = [PULL * f * x for f, x in zip(free, entries(m.log(Q, posture)), strict=True)]
-            e = [x - y for x, y in zip(e, apply(J, rest), strict=True)]
-        eased = [[r * x for r, x in zip(ease, row, strict=True)] for row in J]
-        A = [[dot(a, b) if k <= i else 0.0 for k, b in enumerate(J)] for i, a in enumerate(eased)]
-        damping = SHARE * least(energy, 1.0) + FLOOR
-        for i in range(len(A)):
-            A[i][i] = A[i][i] + damping
-        return self._cut([x + y for x, y in zip(rest, apply(transpose(eased), solve(factor(A), e)), strict=True)])
+        return self._cut(self._in_order(e, J, levels, held, *self._start(m, Q, free, posture)))
+
+    def _start(self, m, Q, free: list, posture) -> tuple[list, list]:
+        """R of the coordinates that are free, and d0."""
+        ease = [f * r for f, r in zip(free, self.ease, strict=True)]
+        if posture is None:
+            return ease, [0.0] * len(free)
+        return ease, [PULL * f * x for f, x in zip(free, entries(m.log(Q, posture)), strict=True)]
 
     def _cut(self, d: list) -> list:
         """No longer than LONGEST."""
@@ -135,10 +133,7 @@ class Descent:
         for again in range(3):
             if again:
                 free = [f * g for f, g in zip(free, self._free(Q, d), strict=True)]
-            ease, d = [f * r for f, r in zip(free, self.ease, strict=True)], [0.0] * len(free)
-            if posture is not None:
-                d = [PULL * f * x for f, x in zip(free, entries(m.log(Q, posture)), strict=True)]
-            d = self._in_order(e, J, levels, held, ease, d)
+            d = self._in_order(e, J, levels, held, *self._start(m, Q, free, posture))
         return d
 
     def _in_order(self, e: list, J: list, levels: list[int], held, ease: list, d: list) -> list:

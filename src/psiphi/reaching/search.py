@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import flag, positive, whole
+from psiphi.arguments import batch_axes, flag, positive, whole
 from psiphi.closed import System
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
@@ -74,7 +74,8 @@ def reach(
     if not 1 <= starts <= MOST:
         raise StateError(f"starts is {starts}, expected 1 to {MOST}", "32 is the default")
     tolerance = positive("tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0)
-    lead = _batch([*(goal for _, goal in asked), *given.values()])
+    wishes = {f"{task.kind} of {task.frame or asking.MASS}": goal for task, goal in asked}
+    lead = batch_axes("reach", {name: x.shape[:-1] for name, x in (wishes | given).items()})
     free = asking.moving_joints(robot, moving)
     if system and alone:
         return loops_alone(system, given.get("near", robot.neutral()), free, tolerance, limits, starts)
@@ -104,16 +105,6 @@ def reach(
         hunt = in_order([*levels, hunt], starts, bool(given))
     hunt.settle()
     return _answer(hunt, lead, solutions)
-
-
-def _batch(arrays: list[np.ndarray]) -> tuple[int, ...]:
-    """The batch axes of all that is given."""
-    leads = [x.shape[:-1] for x in arrays]
-    try:
-        return np.broadcast_shapes(*leads)
-    except ValueError:
-        cause = f"reach: the batch axes do not fit together: {', '.join(map(str, leads))}"
-        raise StateError(cause, "make them equal or 1") from None
 
 
 def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> Reached:

@@ -14,11 +14,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi.errors import StateError
-from psiphi.operators.factors import STEPS, BlockAt, Blockwise, Factor, Factors, Total, collect, letters_of
+from psiphi.operators.factors import STEPS, BlockAt, Blockwise, Factor, Factors, Total, letters_of
 from psiphi.operators.indices import Above, Index, Order
 from psiphi.operators.letters import Letter, letter
 from psiphi.operators.printing import Notation
 from psiphi.operators.structure import MEMORYLESS
+from psiphi.operators.terms import accumulate
 from psiphi.rewriting.budget import spend
 from psiphi.rewriting.rules import Rule, Rules
 
@@ -84,7 +85,7 @@ def substituted(p: Mapping[Factors, Fraction], name: str, by: Index) -> Blockwis
     """The polynomial with another body in place of a letter: k by k+1, or by j+1."""
     total: Blockwise = {}
     for word, c in p.items():
-        collect(total, tuple(moved(x, put(name, by)) for x in word), c)
+        accumulate(total, {tuple(moved(x, put(name, by)) for x in word): c})
     return total
 
 
@@ -124,7 +125,7 @@ class Normal:
             word, c = todo.pop()
             after = self._step(word)
             if after is None:
-                collect(done, word, c)
+                accumulate(done, {word: c})
             else:
                 todo += [(w, c * d) for w, d in after]
         return done

@@ -15,7 +15,7 @@ from itertools import count
 
 from psiphi.operators.terms import Poly, Word, add, adjoint_poly, between, scale_poly
 from psiphi.rewriting.budget import spend
-from psiphi.rewriting.rules import Application, Axiom, Rule, Rules, Statement, heft, reduce
+from psiphi.rewriting.rules import Application, Axiom, Rule, Rules, Statement, find, heft, reduce
 
 PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
 
@@ -29,12 +29,7 @@ class Completion:
     ticket: Iterator[int] = field(default_factory=count)
 
     def find(self, word: Word) -> tuple[int, Rule] | None:
-        for n in sorted({len(lead) for lead in self.rules}):
-            for i in range(len(word) - n + 1):
-                rule = self.rules.get(word[i : i + n])
-                if rule is not None:
-                    return i, rule
-        return None
+        return find(word, self.rules, sorted({len(lead) for lead in self.rules}))
 
     def state(self, known: Rule | Statement) -> None:
         """An equation to be considered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,7 @@ from psiphi.model.model import Model
 from psiphi.operators import Expression
 from psiphi.operators.letters import Letter, letter
 from psiphi.operators.printing import POWER, Latex, Notation, show_poly, show_word
-from psiphi.operators.terms import Poly, Word, between
+from psiphi.operators.terms import Poly, Word
 from psiphi.rewriting.moves import Move
 from psiphi.rewriting.rules import Application, Rewriting, Rule, Statement
 
@@ -104,16 +104,31 @@ class Derivation:
         return {key: c for key, c in total.items() if c}
 
     def __str__(self) -> str:
-        return "\n".join(_with_source(text, source) for text, source in rows(self))
+        return side_by_side(rows(self))
 
     def latex(self) -> str:
         """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
-        return "\n".join([r"\begin{aligned}", " \\\\\n".join(_typeset(self)), r"\end{aligned}"])
+        return aligned(_typeset(self))
 
     def _repr_html_(self) -> str:
-        cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in rows(self))
-        style = "text-align: left; white-space: pre-wrap; font-family: monospace"
-        return f'<table style="{style}">{"".join(cells)}</table>'
+        return tabled(rows(self))
+
+
+def aligned(lines: Iterable[str]) -> str:
+    """Lines of LaTeX under each other."""
+    return "\n".join([r"\begin{aligned}", " \\\\\n".join(lines), r"\end{aligned}"])
+
+
+def tabled(rows: Iterable[tuple[str, str]]) -> str:
+    """What is written and what leads there, line by line, as HTML."""
+    cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in rows)
+    style = "text-align: left; white-space: pre-wrap; font-family: monospace"
+    return f'<table style="{style}">{"".join(cells)}</table>'
+
+
+def side_by_side(rows: Iterable[tuple[str, str]]) -> str:
+    """The same as text."""
+    return "\n".join(f"{text:<{WIDTH}}  {source}".rstrip() if text else source for text, source in rows)
 
 
 def _unfold(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
@@ -161,8 +176,7 @@ def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
     if start != last:
         yield f"= {start}", "multiplied out" if len(chain.start) > 1 else ""
     for step in chain.steps:
-        done = between(step.word[: step.position], step.rule.rest, step.word[step.position + len(step.rule.lead) :])
-        yield f"    {show_word(step.word, notation)}  →  {show_poly(done, notation)}", step.source
+        yield f"    {show_word(step.word, notation)}  →  {show_poly(step.made, notation)}", step.source
     if chain.steps:
         yield f"= {show_poly(chain.result, notation)}", ""
 
@@ -196,10 +210,6 @@ def _said(source: str) -> str:
     for sign, formula in SIGNS.items():
         text = text.replace(sign, f"${formula}$")
     return text
-
-
-def _with_source(line: str, source: str) -> str:
-    return f"{line:<{WIDTH}}  {source}".rstrip()
 
 
 class _Inverses(Notation):

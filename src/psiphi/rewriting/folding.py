@@ -6,10 +6,8 @@ apart, and cost more.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from psiphi.operators.letters import A, B, letter, vector_letter
-from psiphi.operators.terms import Poly
+from psiphi.operators.terms import Poly, accumulate
 
 BODY = vector_letter("body force", "link")
 M_PHI_A = (letter("M"), letter("phi*"), A)
@@ -31,6 +29,5 @@ def unfold(poly: Poly) -> Poly:
     for word, c in poly.items():
         tails = (M_PHI_A, (B,)) if word[-1:] == (BODY,) else (word[-1:],)
         for tail in tails:
-            key = (*word[:-1], *tail)
-            out[key] = out.get(key, Fraction(0)) + c
+            accumulate(out, {(*word[:-1], *tail): c})
     return out

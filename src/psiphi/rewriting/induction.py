@@ -10,7 +10,7 @@ bodies of its robot, or of a small tree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -18,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from psiphi.errors import Error, StateError
-from psiphi.escaping import html, latex
+from psiphi.escaping import latex
 from psiphi.model.model import Model
 from psiphi.operators.block_values import Numbers
 from psiphi.operators.elements import BlockSum
-from psiphi.operators.factors import Blockwise, Factors, Total, collect, show
+from psiphi.operators.factors import Blockwise, Factors, Total, show
 from psiphi.operators.indices import Above, Fact, Index, Order, Parting
 from psiphi.operators.printing import LATEX, UNICODE, Notation
 from psiphi.operators.rank import LARGE
+from psiphi.operators.terms import accumulate, between
 from psiphi.rewriting.blockwise import At, Normal, fresh, indices, local, substituted
 from psiphi.rewriting.budget import SECONDS, TooLarge, spend
 from psiphi.rewriting.budget import budget as budgeted
+from psiphi.rewriting.derivation import aligned, side_by_side, tabled
 from psiphi.rewriting.specimens import LONG_ARMS, specimen
 from psiphi.rewriting.systems import rules_for
 from psiphi.rewriting.unfolding import Unfolding
@@ -82,16 +84,14 @@ class BlockProof:
             yield "", f"counter-example: {self.counterexample}"
 
     def __str__(self) -> str:
-        return "\n".join(f"{text:<76}  {source}".strip() for text, source in self.rows())
+        return side_by_side(self.rows())
 
     def latex(self) -> str:
         """The proof in LaTeX: an `aligned` environment (amsmath), a line a step."""
-        lines = (rf"& {text} && \text{{{latex(source)}}}" for text, source in self.rows(LATEX))
-        return "\n".join([r"\begin{aligned}", " \\\\\n".join(lines), r"\end{aligned}"])
+        return aligned(rf"& {text} && \text{{{latex(source)}}}" for text, source in self.rows(LATEX))
 
     def _repr_html_(self) -> str:
-        cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in self.rows())
-        return f'<table style="text-align: left; white-space: pre-wrap; font-family: monospace">{"".join(cells)}</table>'
+        return tabled(self.rows())
 
 
 def prove_blocks(lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = SECONDS) -> BlockProof:
@@ -134,10 +134,10 @@ class Claim:
     def stages(self) -> tuple[ProofPart, ...]:
         """The parts of a proof, the best that was found: by normal form alone, or by induction on a letter."""
         start = Unfolding(self.order, self.i, self.difference.model)(self.difference.poly)
-        whole = self._stage("", start, {}, self.order)
+        whole = self._stage("left less right, unfolded", start, {}, self.order)
         if not whole.rest:
-            return (replace(whole, title="left less right, unfolded"),)
-        tried: list[tuple[ProofPart, ...]] = [(replace(whole, title="left less right, unfolded"),)]
+            return (whole,)
+        tried: list[tuple[ProofPart, ...]] = [(whole,)]
         core = _stripped(whole.rest)
         for fact in self.order:
             if isinstance(fact, Above):
@@ -210,8 +210,7 @@ def _places_of(part: Factors, word: Factors) -> list[int]:
 
 def _replaced(p: Blockwise, word: Factors, n: int, part: Factors, by: Mapping[Factors, Fraction]) -> Blockwise:
     total = {w: c for w, c in p.items() if w != word}
-    for inner, d in by.items():
-        collect(total, (*word[:n], *inner, *word[n + len(part) :]), p[word] * d)
+    accumulate(total, between(word[:n], by, word[n + len(part) :]), p[word])
     return total
 
 
@@ -243,17 +242,8 @@ def _some(rng: np.random.Generator, count: range, letters: list[str]) -> Iterato
 def _holds(fact: Fact, at: Mapping[str, int], numbers: Numbers) -> bool:
     """Is a fact true of these bodies?"""
     if isinstance(fact, Above):
-        return numbers.parent(fact.upper, at) in _line(numbers, numbers.parent(fact.lower, at))
-    ways = [_line(numbers, numbers.parent(x, at)) for x in (fact.first, fact.second)]
+        return numbers.parent(fact.upper, at) in numbers.way(numbers.parent(fact.lower, at))
+    ways = [list(numbers.way(numbers.parent(x, at))) for x in (fact.first, fact.second)]
     common = [body for body in ways[0] if body in ways[1]]
     apart = bool(ways[0] and ways[1]) and ways[0][0] not in ways[1] and ways[1][0] not in ways[0]
     return apart and bool(common) and common[0] == numbers.parent(fact.at, at)
-
-
-def _line(numbers: Numbers, body: int) -> list[int]:
-    """A body and its ancestors."""
-    line = []
-    while body >= 0:
-        line.append(body)
-        body = numbers.model.parent[body]
-    return line

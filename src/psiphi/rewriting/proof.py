@@ -1,13 +1,12 @@
 """Proof: two expressions are equal when their normal forms are; when they are not, a number shows it.
 
-A claim is tried with numbers before it is called proved, too: on its robot, or on a small one of every sort when it names none.
+A claim is tried with numbers before it is called proved, too: on its robot, or, when it names none, on a small one with joints
+of several sorts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from math import inf
 from numbers import Real
 from typing import Any, overload
@@ -16,14 +15,13 @@ import numpy as np
 
 from psiphi.arguments import positive
 from psiphi.errors import SingularError, StateError
-from psiphi.model.model import Model
 from psiphi.operators import Expression, random_values
 from psiphi.operators.blocks import labelled
 from psiphi.operators.elements import BlockSum
 from psiphi.operators.legality import check_sum, common_robot, foreign
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
-from psiphi.operators.rank import LARGE, check_invertible
-from psiphi.operators.terms import Poly, Word, of_letter, product, scaled, total
+from psiphi.operators.rank import LARGE, check_invertible, reach
+from psiphi.operators.terms import Poly, of_letter, product, scaled, total
 from psiphi.rewriting.budget import SECONDS, TooLarge
 from psiphi.rewriting.budget import budget as budgeted
 from psiphi.rewriting.derivation import Chain, Counterexample, Derivation
@@ -94,17 +92,14 @@ def _counterexample(lhs: Expression, rhs: Expression, derivation: Derivation) ->
         found = find_counterexample(lhs, rhs, states=1 if derivation.proved else STATES)
         rest = derivation.remainder
         return found or (_fine(lhs, rhs, rest) if rest and not derivation.inverses else None)
-    for model in _specimens(frozenset(lhs.letters | rhs.letters)):
-        if found := find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model), states=1):
-            return found
-    return None
+    names = {name for x in lhs.letters | rhs.letters if isinstance(x, FrameLetter) for name in x.frames}
+    model = specimen(tuple(sorted(names)))
+    return find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model), states=1)
 
 
-def find_counterexample(
-    lhs: Expression, rhs: Expression, rng: np.random.Generator | int = 0, states: int = STATES
-) -> Counterexample | None:
+def find_counterexample(lhs: Expression, rhs: Expression, states: int = STATES) -> Counterexample | None:
     """A random state at which the two sides differ; None when there is no robot, a very large one, or no difference."""
-    model, rng = lhs.model, np.random.default_rng(rng)
+    model, rng = lhs.model, np.random.default_rng(0)
     if model is None or len(model.bodies) > LARGE:
         return None
     both = lhs + rhs
@@ -136,23 +131,13 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
             gap = np.abs(_numbers(whole, both, q, values))
             size = sum(np.abs(_numbers(word, both, q, values)) for word in words)
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
-            noise = ROUNDING * max(_reach(word, c, model, q, values) for word, c in rest.items())
+            noise = ROUNDING * max(reach(word.term, model, q, values) for word in words)
             noise = max(noise, FLOOR, FLOOR * np.abs(left).max(initial=0.0))
         except (SingularError, StateError):
             continue
         if gap.max(initial=0.0) > max(FINE * np.max(size, initial=0.0), noise):
             return _example(both, q, values, left, right, gap)
     return None
-
-
-def _reach(word: Word, c: Fraction, model: Model, q, values) -> float:
-    """How large a word could be, by its letters: numbers far below that are rounding errors."""
-    size = abs(float(c))
-    for x in word:
-        letter = Expression(of_letter(x), model)
-        own = {name: value for name, value in values.items() if name in ("v", _word(x))}
-        size *= float(np.abs(letter.dense(q, **own)).max(initial=0.0))
-    return size
 
 
 def _example(both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray) -> Counterexample:
@@ -179,9 +164,3 @@ def _labels(both: Expression, matrix: np.ndarray, place: tuple[int, ...]) -> tup
 def _word(x: Letter) -> str:
     """The name of a vector or symbol; "" for other letters."""
     return x.word if isinstance(x, (SymbolLetter, VectorLetter)) else ""
-
-
-def _specimens(letters: frozenset[Letter]) -> Iterator[Model]:
-    """A small robot with the frames of these letters, to try a claim on that is made of any robot."""
-    names = {name for x in letters if isinstance(x, FrameLetter) for name in x.frames}
-    yield specimen(tuple(sorted(names)))

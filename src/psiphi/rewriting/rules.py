@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -112,9 +112,13 @@ class Rewriting:
     def source(self) -> str:
         return self.rule.source
 
+    @property
+    def made(self) -> Poly:
+        """What the word has become."""
+        return between(self.word[: self.position], self.rule.rest, self.word[self.position + len(self.rule.lead) :])
+
     def __str__(self) -> str:
-        done = between(self.word[: self.position], self.rule.rest, self.word[self.position + len(self.rule.lead) :])
-        return f"{show_word(self.word)}  →  {show_poly(done)}"
+        return f"{show_word(self.word)}  →  {show_poly(self.made)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +144,7 @@ class Rules(Sequence[Rule]):
 
     def find(self, word: Word) -> tuple[int, Rule] | None:
         """Where a rule applies: shortest rules first, then leftmost."""
-        for n in self.lengths:
-            for i in range(len(word) - n + 1):
-                rule = self.by_lead.get(word[i : i + n])
-                if rule is not None:
-                    return i, rule
-        return None
+        return find(word, self.by_lead, self.lengths)
 
     def reduce(self, p: Poly) -> Poly:
         """The normal form."""
@@ -155,6 +154,16 @@ class Rules(Sequence[Rule]):
         """The normal form, and how it was reached."""
         steps = list(walk(p, self.find))
         return (steps[-1].after if steps else p), steps
+
+
+def find(word: Word, by_lead: Mapping[Word, Rule], lengths: Sequence[int]) -> tuple[int, Rule] | None:
+    """Where a rule applies to a word, and which: of leading words of these `lengths`, in this order, then leftmost."""
+    for n in lengths:
+        for i in range(len(word) - n + 1):
+            rule = by_lead.get(word[i : i + n])
+            if rule is not None:
+                return i, rule
+    return None
 
 
 def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:

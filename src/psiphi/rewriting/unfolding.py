@@ -13,12 +13,12 @@ from fractions import Fraction
 from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.operators import Expression
-from psiphi.operators.factors import BlockAt, Blockwise, Factors, Total, collect, multiplied
+from psiphi.operators.factors import BlockAt, Blockwise, Factors, Total
 from psiphi.operators.indices import Above, Index, Order
 from psiphi.operators.letters import letter
 from psiphi.operators.printing import UNICODE, show_word
 from psiphi.operators.structure import MEMORYLESS
-from psiphi.operators.terms import Term, Word
+from psiphi.operators.terms import Term, Word, accumulate, multiply
 from psiphi.rewriting.blockwise import At, Path, put
 from psiphi.rewriting.blockwise import moved as with_indices
 from psiphi.rewriting.normal import normal_form
@@ -42,9 +42,8 @@ class Unfolding:
         for word, c in p.items():
             made: Blockwise = {(): c}
             for x in word:
-                made = multiplied(made, self._total(x) if isinstance(x, Total) else self._block(x))
-            for w, d in made.items():
-                collect(total, w, d)
+                made = multiply(made, self._total(x) if isinstance(x, Total) else self._block(x))
+            accumulate(total, made)
         return total
 
     def _total(self, x: Total) -> Blockwise:
@@ -66,7 +65,7 @@ class Unfolding:
         for word, c in self._poly(x.term).items():
             made = self._word(word, x)
             if made is not None:
-                collect(total, made, c)
+                accumulate(total, {made: c})
         return total
 
     def _poly(self, term: Term) -> dict[Word, Fraction]:

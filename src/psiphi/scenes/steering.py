@@ -25,7 +25,9 @@ from psiphi.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.spatial.screws import Turn
 
 TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
-CONTROLLERS = ("none", "hold", "pd", "computed", "carry")
+LAWS = ("none", "hold", "pd", "computed")  # those that need no path
+CONTROLLERS = (*LAWS, "carry")
+GAINED, GAINS = ("pd", "computed"), {"kp": 100.0, "kd": 20.0}  # laws with gains, in 1/s^2 and 1/s
 
 
 def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw | None:
@@ -34,10 +36,13 @@ def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[
         return None
     if kind == "carry":
         return _carry(row, system, q0)
-    return law(kind, system, q0, row.number("kp", 100.0, 0.0), row.number("kd", 20.0, 0.0), **motors)
+    gains = {name: row.number(name, usual, 0.0) for name, usual in GAINS.items()} if kind in GAINED else {}
+    return law(kind, system, q0, **gains, **motors)
 
 
-def law(kind: str, system: Any, q0: np.ndarray, kp: float = 100.0, kd: float = 20.0, **motors: Any) -> TorqueLaw | None:
+def law(
+    kind: str, system: Any, q0: np.ndarray, kp: float = GAINS["kp"], kd: float = GAINS["kd"], **motors: Any
+) -> TorqueLaw | None:
     """A law that needs no path: "none", "hold", "pd" or "computed"."""
     if kind == "none":
         return None
@@ -70,7 +75,7 @@ def _carry(row: Table, system: Any, q0: np.ndarray) -> ObjectControl:
         stop.done()
     if any(b[0] <= a[0] for a, b in pairwise(path)):
         row.fail("path", "its times do not grow", "order the stops by t")
-    gains = row.number("kp", 100.0, 0.0), row.number("kd", 20.0, 0.0)
+    gains = (row.number(name, usual, 0.0) for name, usual in GAINS.items())
     target = Excursion(system.frame_pose(q0, system.object), path)
     return ObjectControl(system, target, *gains, squeeze=row.number("squeeze", 0.0, -1e-300), posture_kd=4.0)
 

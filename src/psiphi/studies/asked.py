@@ -30,6 +30,7 @@ from psiphi.functions.robot import Robot
 from psiphi.scenes import load as load_scene
 from psiphi.scenes.keys import Table, read
 from psiphi.scenes.placing import coordinates, robot_of
+from psiphi.scenes.steering import GAINED, GAINS, LAWS
 from psiphi.simulation.start import step_count, step_size
 from psiphi.studies.varied import Variation, read_variations
 from psiphi.viewer.motions import resting
@@ -37,7 +38,6 @@ from psiphi.wording import shown
 
 CHUNK = 8192  # motions: about a second of one core
 ROWS = 32  # chunks hold a multiple of so many
-LAWS = ("none", "hold", "pd", "computed")
 ROLLED = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
 LARGEST = 10**12  # motions
 DEEPEST = 8  # levels of tables and lists
@@ -48,8 +48,8 @@ class StudyLaw:
     """The controller of a study: as a scene's, its gains in 1/s^2 and 1/s."""
 
     kind: str = "none"
-    kp: float = 100.0
-    kd: float = 20.0
+    kp: float = GAINS["kp"]
+    kd: float = GAINS["kd"]
     gravity: bool = True
 
 
@@ -140,7 +140,7 @@ def _asked(top: Table, folder: Path) -> Asked:
         top.fail("duration", f"{duration:g} is no step of {dt:g}", "give a longer one")
     options = {key: top.get(key, given.get(key)) for key in ROLLED if key in top or key in given}
     law = _law(top, "scene" in top)
-    variations = read_variations(top.table("vary", {}), system, robot, law.kind)
+    variations = read_variations(top.table("vary", {}), system, robot, law.kind, options)
     keep, fail = top.table("keep", {}), top.table("fail", {})
     every = _whole(keep, "every", 0, steps, 0)
     if every and steps % every:
@@ -167,6 +167,8 @@ def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, 
         name = top.text("scene")
         case = load_scene(folder / name if name.endswith(".toml") else name)
         options = {key: x for key, x in case.options.items() if key != "every"}
+        if options.pop("contacts", "hold") != "hold":
+            top.fail("scene", "its contacts open, and rollouts hold them", 'write contacts = "hold" into it')
         row = top.table("start", {})
         if row.values:
             top.fail("start", "stands beside a scene, which has its own", "write it into the scene")
@@ -191,9 +193,11 @@ def _law(top: Table, of_scene: bool) -> StudyLaw:
     if of_scene:
         top.fail("controller", "stands beside a scene, which has its own", "write it into the scene")
     kind = row.text("kind", among=LAWS)
-    law = StudyLaw(kind, row.number("kp", 100.0), row.number("kd", 20.0), row.flag("gravity", True))
+    own: dict[str, Any] = {name: row.number(name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
+    if kind == "pd":
+        own["gravity"] = row.flag("gravity", True)
     row.done()
-    return law
+    return StudyLaw(kind, **own)
 
 
 def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:

@@ -39,28 +39,27 @@ class Chunk:
         """All that is kept of these motions, by the names of `kept.py`."""
         asked = self.asked
         self.starter = self.starter or Starter(asked)
+        if asked.fail_limits or asked.fail_speed < np.inf:
+            return self._watched(numbers)
         starts = self.starter.starts(numbers)
-        watched = asked.fail_limits or asked.fail_speed < np.inf
-        if watched:
-            size = max(1, MEMORY // ((asked.steps + 1) * (asked.robot.nq + asked.robot.nv)))
-            parts = [self._watched(numbers[i : i + size]) for i in range(0, len(numbers), size)]
-            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        every = asked.every or asked.steps
-        q, v = self._rolled(starts, every, numbers)
+        q, v = self._rolled(starts, asked.every or asked.steps, numbers)
         rows = self._rows(q, v)
         lost = np.flatnonzero(~sane(q[:, -1], v[:, -1]) | ~starts.sound)
-        size = max(1, MEMORY // ((asked.steps + 1) * (asked.robot.nq + asked.robot.nv)))
-        for i in range(0, len(lost), size):  # again, every step: when was it?
-            some = lost[i : i + size]
-            again = self._watched(numbers[some])
-            for name in ("cause", "joint", "time"):
-                rows[name][some] = again[name]
-        gone = rows["cause"] > 0
-        rows["final_q"][gone], rows["final_v"][gone] = np.nan, np.nan
+        if len(lost):  # again, every step: when was it?
+            again = self._watched(numbers[lost])
+            for name in ("cause", "joint", "time", "final_q", "final_v"):
+                rows[name][lost] = again[name]
         return rows
 
     def _watched(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """The same, looking at every step."""
+        """The same, looking at every step, of as many motions at a time as MEMORY has room for."""
+        asked = self.asked
+        size = max(1, MEMORY // ((asked.steps + 1) * (asked.robot.nq + asked.robot.nv)))
+        parts = [self._seen(numbers[i : i + size]) for i in range(0, len(numbers), size)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _seen(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """These together."""
         asked = self.asked
         assert self.starter is not None
         starts = self.starter.starts(numbers)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import flag, read, whole
+from psiphi.arguments import flag, is_several, read, whole
 from psiphi.arguments import path as path_text
 from psiphi.errors import StateError
 from psiphi.motion.tabulate import coordinates
@@ -24,8 +23,6 @@ from psiphi.studies.chunks import CAUSES
 from psiphi.studies.kept import Kept
 from psiphi.studies.starting import Starter
 from psiphi.wording import counted, shown
-
-OPTIONS = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
 
 
 class States(NamedTuple):
@@ -127,12 +124,11 @@ class Study:
         starts = Starter(asked).alone(int(self._numbers([i])[0]))
         if not starts.sound:
             raise StateError(f"motion {i} has parameters that no body has", "look at study.drawn([i])")
-        options = {name: asked.options[name] for name in OPTIONS if name in asked.options}
         time = {"duration": asked.steps * asked.dt, "dt": asked.dt}
         with warnings.catch_warnings():
             if flag("quiet", quiet):
                 warnings.simplefilter("ignore", MotionWarning)
-            return simulate(starts.system, starts.q, starts.v, starts.tau, compiled=True, **time, **options)
+            return simulate(starts.system, starts.q, starts.v, starts.tau, compiled=True, **time, **asked.options)
 
     def report(self, path: str | os.PathLike[str], worst: int = 5) -> Path:
         """Write a page: distributions, quantiles, failures by cause, and the `worst` motions, each with a page of its own.
@@ -194,9 +190,8 @@ class Study:
         return coordinates(self.asked.robot)
 
     def _numbers(self, given: Any) -> np.ndarray:
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes) or getattr(given, "shape", None) == ():
-            given = [given]
-        numbers = np.array([whole("a motion's number", i) for i in given], dtype=object)
+        each = given if is_several(given) else [given]
+        numbers = np.array([whole("a motion's number", i) for i in each], dtype=object)
         if any(i >= self.asked.motions for i in numbers):
             raise StateError(f"motion {max(numbers)} of {self.asked.motions}", "they are numbered from 0")
         return numbers.astype(np.int64)

@@ -11,9 +11,9 @@ from psiphi.arguments import beneath
 from psiphi.closed.system import System
 from psiphi.control.controllers import PD, ComputedTorque
 from psiphi.functions.free import FreeRobot
-from psiphi.scenes.steering import law
+from psiphi.scenes.steering import GAINS, law
 from psiphi.studies.asked import Asked
-from psiphi.studies.varied import GAINS, OF_JOINTS, OF_LINKS
+from psiphi.studies.varied import OF_JOINTS, OF_LINKS
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,14 @@ from psiphi.editing.picking import matching
 from psiphi.errors import Error
 from psiphi.functions.robot import Robot
 from psiphi.scenes.keys import Table
+from psiphi.scenes.steering import GAINED, GAINS
 from psiphi.studies.distributions import Distribution, is_distribution, read_distribution
 
 STATE = ("q", "offset", "v")
 OF_LINKS = ("mass", "inertia", "com")
 OF_JOINTS = ("armature", "damping", "stiffness")
-GAINS = ("kp", "kd")
 WORDS = (*STATE, *OF_LINKS, *OF_JOINTS, *GAINS)
+ACTS = {"damping": "damping", "stiffness": "springs"}  # acts where this key is true
 ADDED = ("offset", "com")  # drawn numbers are added: there is nothing to be relative to
 
 
@@ -54,13 +55,13 @@ class Variation:
         return self.distribution.draw(first, self.label, numbers)
 
 
-def read_variations(table: Table, system: Any, robot: Robot, law: str) -> tuple[Variation, ...]:
+def read_variations(table: Table, system: Any, robot: Robot, law: str, options: dict[str, Any]) -> tuple[Variation, ...]:
     """The table [vary]."""
     found: dict[str, Variation] = {}
     for word in WORDS:
         if word not in table:
             continue
-        _check_word(table, word, system, law)
+        _check_word(table, word, system, law, options)
         for name, key, row in _named(table, word, robot):
             distribution = read_distribution(row, key)
             if distribution.relative and word in ADDED:
@@ -83,8 +84,10 @@ def _strided(each: list[Variation]) -> Iterator[Variation]:
         stride *= len(one.distribution.numbers) if grid else 1
 
 
-def _check_word(table: Table, word: str, system: Any, law: str) -> None:
-    if word in GAINS and law not in ("pd", "computed"):
+def _check_word(table: Table, word: str, system: Any, law: str, options: dict[str, Any]) -> None:
+    if word in ACTS and options.get(ACTS[word]) is not True:
+        table.fail(word, f"the joints' own {word} does not act, and would vary for nothing", f"add {ACTS[word]} = true")
+    if word in GAINS and law not in GAINED:
         table.fail(word, f"the controller is {law!r}, which has no gains", 'add [controller] with kind = "pd" or "computed"')
     if word == "q" and isinstance(system, System):
         table.fail(

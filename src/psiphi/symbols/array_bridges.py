@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from psiphi.arguments import as_many, batch_axes
 from psiphi.compiler.source import Function
 from psiphi.errors import StateError
 from psiphi.optional import need
@@ -49,10 +48,8 @@ def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: 
     inputs, outputs = code.program.inputs, code.program.outputs
 
     def bridged(*arrays: Any) -> Any:
-        if len(arrays) != len(inputs):
-            names = ", ".join(arg.name for arg in inputs)
-            raise StateError(f"{len(arrays)} arguments, expected {len(inputs)}: {names}", "give them in this order")
-        given, leads = [], []
+        as_many(bridged.__name__, arrays, (arg.name for arg in inputs))
+        given, leads = [], {}
         for arg, array in zip(inputs, arrays, strict=True):
             try:
                 x = read(array)
@@ -64,11 +61,8 @@ def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: 
                 if isinstance(error, StateError):
                     raise
                 raise StateError(f"{arg.name} is {shown(array)}, no array for {name}", "give numbers") from error
-            leads.append(lead)
-        try:
-            lead = np.broadcast_shapes(*leads)
-        except ValueError:
-            raise StateError(f"the batch axes {leads} do not fit together", "make them equal or 1") from None
+            leads[arg.name] = lead
+        lead = batch_axes(bridged.__name__, leads)
         rows = code.rows(evaluate(code.tape, code.ends, lambda i, k: given[int(i)][..., k], meaning))
         results = [
             stack([wide(x, lead, given[0]) for x in own], axis=-1).reshape((*lead, *arg.shape))

@@ -13,6 +13,7 @@ import numpy as np
 
 from psiphi.spatial.rotations import rotation_about
 from psiphi.viewer.meshes import Mesh, joined, within_budget
+from psiphi.viewer.pieces import hex_color
 
 MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512
 AT_ONCE = 1 << 20  # letters that are turned into numbers together
@@ -115,7 +116,7 @@ class _Scene:
         effect = self.ids.get(link.attrib.get("url", "").lstrip("#")) if link is not None else None
         color = effect.find(".//diffuse/color") if effect is not None else None
         rgb = np.nan_to_num(_numbers(color)[:3])
-        return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in rgb) if len(rgb) == 3 else None
+        return hex_color(rgb) if len(rgb) == 3 else None
 
 
 def _together(parts: list[MeshPart]) -> Mesh:

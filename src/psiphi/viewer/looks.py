@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from psiphi.arguments import is_several
 from psiphi.errors import ModelError, StateError
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape
@@ -15,7 +16,7 @@ from psiphi.model.urdf import load_shapes
 from psiphi.viewer.drawing import bending, drawn, roots
 from psiphi.viewer.mesh_files import read_mesh, readable
 from psiphi.viewer.meshes import Mesh
-from psiphi.viewer.pieces import PALETTE, Piece
+from psiphi.viewer.pieces import PALETTE, Piece, hex_color
 from psiphi.wording import shown
 
 TRIANGLES, LATER = 4_000_000, "this one and the next are left out: reduce them, or view without meshes"
@@ -43,7 +44,7 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
 def _listed(shapes) -> Sequence[Shape]:
     if isinstance(shapes, str | os.PathLike):
         return load_shapes(shapes)
-    each: list = list(shapes) if isinstance(shapes, Iterable) and getattr(shapes, "shape", None) != () else [None]
+    each: list = list(shapes) if is_several(shapes) else [None]
     if not all(isinstance(shape, Shape) for shape in each):
         raise StateError(f"shapes is {shown(shapes)}, expected a URDF file or shapes", "leave it out to draw the kinematics")
     return each
@@ -83,7 +84,7 @@ def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[P
             notes.append(f"link {shown(shape.link)} is not on {model.name}; its shape is left out")
             continue
         paint = PALETTE[tree[frame.body] % len(PALETTE)] if frame.body != WORLD else "#5b6270"
-        color = hex_color(shape.color) if shape.color else shaded(paint, order[shape.link])
+        color = hex_color(shape.color[:3]) if shape.color else shaded(paint, order[shape.link])
         pose = frame.pose @ Pose(np.asarray(shape.pose.rotation), np.asarray(shape.pose.translation))
         if shape.kind in SOLIDS:
             out.append(Piece(frame.body, shape.kind, shape.size, pose, color))
@@ -119,15 +120,6 @@ def _frame(model: Model, link: str) -> Frame | None:
         if body.name == link:
             return Frame(link, k, IDENTITY)
     return None
-
-
-def hex_color(rgba: Sequence[float]) -> str:
-    """0..1 numbers as #rrggbb.
-
-    >>> hex_color((1.0, 0.5, 0.0, 1.0))
-    '#ff8000'
-    """
-    return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgba[:3])
 
 
 def shaded(color: str, k: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,15 @@ class Piece:
             return self.size[0]
         radius, length = self.size
         return radius + length / 2 if self.kind == "capsule" else float(np.hypot(radius, length / 2))
+
+
+def hex_color(rgb: Iterable[float]) -> str:
+    """0..1 numbers as #rrggbb.
+
+    >>> hex_color((1.0, 0.5, 0.0))
+    '#ff8000'
+    """
+    return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgb)
 
 
 def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> Piece:

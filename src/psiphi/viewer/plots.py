@@ -40,7 +40,7 @@ class Plot:
 
     def svg(self, t) -> str:
         """The plot as one <svg>; `class="cursor"` marks the line that a page may move along."""
-        t, y = np.asarray(t, dtype=float), self._heights()
+        t, y = np.asarray(t, dtype=float), self.heights
         low, high, ticks = log_scale(y) if self.log else linear_scale(y)
         parts = [*_grid(low, high, ticks, self.log), *_time_axis(t)]
         parts += [_curve(t, row, low, high, COLORS[i % len(COLORS)]) for i, row in enumerate(y)]
@@ -49,7 +49,9 @@ class Plot:
         head = f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{label}"'
         return f'{head} xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
 
-    def _heights(self) -> np.ndarray:
+    @property
+    def heights(self) -> np.ndarray:
+        """What is drawn, (series, times): of a logarithmic plot logarithms, no number where there is none."""
         y = np.atleast_2d(np.asarray(self.values, dtype=float))
         if not self.log:
             return y

@@ -57,12 +57,9 @@ def plot(server: Any, scene: Scene, plot: Plot) -> None:
 
     series = [uplot.Series(label="t")]
     series += [uplot.Series(label=line(name), stroke=COLORS[i % len(COLORS)], width=1.5) for i, name in enumerate(plot.names)]
-    rows = np.atleast_2d(np.asarray(plot.values, dtype=float))
-    if plot.log:
-        rows = np.log10(np.where(rows == 0.0, np.nan, np.abs(rows)))
     unit = f"log10, {plot.unit}" if plot.log else plot.unit
     plain = {"x": uplot.Scale(time=False)}  # seconds, not dates
-    data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in rows))
+    data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in plot.heights))
     server.gui.add_uplot(data, tuple(series), title=line(f"{plot.title} [{unit}]"), aspect=2.0, scales=plain)
 
 

@@ -61,7 +61,8 @@ class WithFrames(WithCoordinates):
             own = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
             return self.operational_space_inertia(q.astype(float), names, **own).astype(q.dtype)
         if operational.is_regular(policy, rcond, damping) and self._is_whole(names) and not (is_foreign(q) or is_lazy(q)):
-            Lam = self._call("operational_space_inertia", dict(q=q), None, None, check, names, axes)
+            with np.errstate(invalid="ignore"):  # NaN where there is none
+                Lam = self._call("operational_space_inertia", dict(q=q), None, None, check, names, axes)
             if operational.is_found(Lam):
                 return Lam
         X = self.operational_compliance(q, names, axes=axes, check=check)

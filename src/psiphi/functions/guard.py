@@ -167,7 +167,7 @@ def nothing(*_: Any) -> None:
 
 
 def upright(model: Model, call: Any, place: int = 0) -> Any:
-    """`call(q, ...)` of one state; None where a quaternion of q may be zero, or q, which stands at a place, is no such array."""
+    """`call(q, ...)` of one state, q at a place; None where a quaternion of it may be zero, or it is no such array."""
     if not model.quaternions:
         return call
     shape, lasts = (model.nq,), model.quaternions

@@ -119,7 +119,7 @@ def _free_exp(q, v):
 
 
 def _turned(p, q):
-    """The rotation vector between quaternions of any length, and what `rotations.logarithm` gives besides; NaN of one of zeros."""
+    """The rotation vector between quaternions of any length, and what `rotations.logarithm` gives besides; NaN of zeros."""
     turn = rotations.between(p, q)
     w, spread = rotations.logarithm(turn)
     some = less(0.0, dot(turn, turn))

@@ -184,14 +184,20 @@ def upright(model: Model, call: Any, place: int = 0) -> Any:
     return checked
 
 
+def check_upright(model: Model, name: str, q: Any) -> None:
+    """Refuse one configuration with a quaternion of zeros, which has no direction; in a batch it is NaN, in its element."""
+    if model.quaternions and type(q) is np.ndarray and q.shape == (model.nq,) and q.dtype.kind in "fiub":
+        model.upright(name, q)
+
+
 def of_vectors(shapes: Sequence[tuple[int, ...]], call: Any) -> Any:
     """`call(...)` of plain vectors of these shapes; None of all else."""
 
+    array, double = np.ndarray, np.dtype(float)
+
     def checked(*values):
-        if len(values) != len(shapes):
-            return None
-        for value, shape in zip(values, shapes, strict=False):
-            if type(value) is not np.ndarray or value.shape != shape or value.dtype.char != "d":
+        for value, shape in zip(values, shapes, strict=True):
+            if type(value) is not array or value.dtype is not double or value.shape != shape:
                 return None
         return call(*values)
 

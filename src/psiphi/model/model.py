@@ -187,7 +187,7 @@ class Model(Immutable):
         if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
             q = self._state("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
-            if -TINY < q[last] < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
+            if -TINY < float(q[last]) < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
                 cause = f"{name}: the quaternion of joint {shown(joint.name)} is zero, and no rotation"
                 raise StateError(cause, "robot.neutral() has unit ones; their order is x, y, z, w")

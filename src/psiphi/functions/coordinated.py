@@ -1,4 +1,4 @@
-"""A robot whose configurations are arrays of any library: moved, compared and scaled where they are."""
+"""A robot whose configurations are arrays of any library: moved, compared and scaled by code, where they are."""
 
 from __future__ import annotations
 

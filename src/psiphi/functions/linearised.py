@@ -32,7 +32,7 @@ Store = tuple[int, int, int]  # of a result, of a number in it, of a node
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised(Ready):
+class GrowthMatrices(Ready):
     """A and B of a robot, as the compiler takes them; `slopes` are those of its accelerations."""
 
     slopes: Derivative
@@ -88,7 +88,7 @@ def _range(own: slice) -> range:
 def function(robot: Any) -> Differentiable:
     """The compiled pair, of a robot that is not large."""
     slopes = robot.function("forward_dynamics").jacobian("q", "v", "tau").source.asked
-    return ready(robot._functions, NAME, partial(Linearised, slopes))
+    return ready(robot._functions, NAME, partial(GrowthMatrices, slopes))
 
 
 def linearized(robot: Any, *state: Any) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ from psiphi.tape.differentiate import copied
 from psiphi.tape.tape import Tape
 
 NAME = "linearize"
-Store = tuple[int, int, int]  # of a result, of a number in it, of a node
+LaidNumber = tuple[int, int, int]  # of a result, of a number in it, of a node
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +61,14 @@ class GrowthMatrices(Ready):
         program = replace(slopes.program, inputs=inputs, outputs=outputs)
         return replace(slopes, program=program, tape=tape, stores=tuple((*at, node) for at, node in stores.items()))
 
-    def _laid(self, stores: tuple[Store, ...]) -> Iterator[Store]:
+    def _laid(self, stores: tuple[LaidNumber, ...]) -> Iterator[LaidNumber]:
         """a_q and a_v below in A, a_tau below in B."""
         n = self.model.nv
         for number, index, node in stores:
             i, j = divmod(index, n)
             yield (1, (n + i) * n + j, node) if number == 2 else (0, (n + i) * 2 * n + number * n + j, node)
 
-    def _moved(self, tape: Tape) -> Iterator[Store]:
+    def _moved(self, tape: Tape) -> Iterator[LaidNumber]:
         """[-ad_v I], above in A."""
         n, sloped = self.model.nv, need("psiphi.rollouts.joint_slopes", "slopes of joints", "psiphi").SlopedLaw
         for i in range(n):

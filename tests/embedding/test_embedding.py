@@ -14,7 +14,7 @@ import psiphi as pp
 from embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism, slider_crank
 from psiphi.arguments import frozen
 from psiphi.bench.interpreted import Interpreted
-from psiphi.operators import Operators
+from psiphi.operators import Operators, derivative
 from theorems.laws import LAWS, holds, of_single_bodies
 from theorems.words import (
     DIFFERENTIATED,
@@ -103,12 +103,24 @@ def test_every_letter_turns_as_its_rate_says(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"), [*(("train", word) for word in DIFFERENTIATED), ("fourbar", "C v"), ("rotors", "M v")]
+    ("name", "word"),
+    [*((name, word) for name in ("train", "rssr") for word in DIFFERENTIATED), ("fourbar", "C v"), ("rotors", "M v")],
 )
 def test_derivatives_of_expressions_are_along_the_loop(name, word):
     """By the rules of single bodies; rotors that a loop moves have no matrices."""
     _, _, robot = embedded(name)
     derivative_is_a_slope(robot, state(robot, 3), word, 1e-7, dense=name != "rotors")
+
+
+@pytest.mark.parametrize("name", ["rssr", "fourbar", "ankle"])
+def test_gradients_of_numbers_along_the_loop(name):
+    """x* C x: its gradient is a row, and runs by transposes; directions of a body that turns freely do not commute."""
+    _, _, robot = embedded(name)
+    at, o = state(robot, 5), Operators(robot._model)
+    e = o.vector("x").T @ o.coriolis @ o.vector("x")
+    found = swept(robot, derivative(e, "q").T, {"q": at.q, "v": at.v, "x": at.a})
+    want = [slope(lambda t, d=d: e.dense(robot.integrate(at.q, t * d), at.v, x=at.a)) for d in np.eye(robot.nv)]
+    assert np.abs(found - want).max() <= 1e-7 * (1.0 + np.abs(want).max())
 
 
 def test_derivatives_of_expressions_beside_multipliers():

@@ -7,6 +7,8 @@ import pytest
 
 import psiphi as pp
 import zoo
+from embedding.mechanisms import fourbar
+from psiphi.functions.operational import inverse
 from psiphi.functions.robot import Robot
 
 CALLS = {
@@ -68,14 +70,99 @@ def test_what_is_refused_at_first_is_refused_later(robot, state, call):
     for last in robot.quaternions:
         zero = q.copy()
         zero[last - 3 : last + 1] = 0.0
-        if call is CALLS["expression"]:  # it may be finite there: of no turn
-            assert np.array_equal(call(robot, zero, v, a), call(robot, zero[None], v, a)[0], equal_nan=True)
-        else:
-            with pytest.raises(pp.Error, match="quaternion of joint"):
-                call(robot, zero, v, a)
+        with pytest.raises(pp.Error, match="quaternion of joint"):
+            call(robot, zero, v, a)
         half = q.copy()  # half a turn: its last number is zero, and it is a rotation
         half[last - 3 : last + 1] = [1.0, 0.0, 0.0, 0.0]
         assert np.array_equal(call(robot, half, v, a), call(robot, half[None], v[None], a[None])[0])
+
+
+LAWS = {
+    "integrate": lambda robot, q, v, a: robot.integrate(q, v),
+    "integrate for a time": lambda robot, q, v, a: robot.integrate(q, v, 0.1),
+    "difference": lambda robot, q, v, a: robot.difference(q, robot.neutral()),
+    "difference to": lambda robot, q, v, a: robot.difference(robot.neutral(), q),
+    "rate": lambda robot, q, v, a: robot.rate(q, v),
+    "velocity_of": lambda robot, q, v, a: robot.velocity_of(q, np.arange(1.0, robot.nq + 1.0)),
+    "normalize": lambda robot, q, v, a: robot.normalize(2.0 * np.asarray(q)),
+    "linearize": lambda robot, q, v, a: np.concatenate(robot.linearize(q, v, a), axis=-1),
+    "inertia": lambda robot, q, v, a: robot.operational_space_inertia(q, "tool"),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_after_the_first_answer_as_the_first_and_as_a_batch(robot, state, name):
+    call = LAWS[name]
+    first = call(robot, *state)
+    wide = [np.column_stack([x, x]).ravel()[::2] for x in state]
+    for given in (state, wide, [x[::-1].copy()[::-1] for x in state], [x.tolist() for x in state]):
+        assert np.array_equal(call(robot, *given), first)
+    batch = [np.stack([robot.neutral() if x is state[0] else 0.0 * x, x]) for x in state]
+    assert np.array_equal(call(robot, *batch)[1], first), "a batch, behind single states"
+    assert call(robot, *(x[:0] for x in batch)).shape == (0, *first.shape)
+    single = call(robot, *(x.astype(np.float32) for x in state))
+    np.testing.assert_allclose(single, first, rtol=1e-3, atol=1e-4 * np.abs(first).max())
+    lost = call(robot, np.full(robot.nq, np.nan), *state[1:])
+    assert np.isnan(lost).any() or (robot.manifold.is_flat and name in ("rate", "velocity_of")), "dq/dt = v, wherever it is"
+    assert np.array_equal(call(robot, *state), first)
+
+
+@pytest.mark.parametrize("name", list(LAWS)[:7])
+def test_laws_are_the_models_own(robot, state, name):
+    """The manifold's laws, run by NumPy: what the code is traced from."""
+    np.testing.assert_allclose(LAWS[name](robot, *state), LAWS[name](robot._model, *state), rtol=0.0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_refuse_a_quaternion_of_zeros_at_first_and_later(robot, state, name):
+    call, (q, v, a) = LAWS[name], state
+    for last in robot.quaternions:
+        zero = q.copy()
+        zero[last - 3 : last + 1] = 0.0
+        for _ in range(2):
+            with pytest.raises(pp.Error, match="quaternion of joint"):
+                call(robot, zero, v, a)
+            call(robot, q, v, a)
+        with np.errstate(all="ignore"):
+            found = call(robot, *(np.stack([x, y]) for x, y in zip((zero, v, a), state, strict=True)))
+        assert np.isnan(found[0]).any(), "in a batch, NaN where it is"
+        assert np.array_equal(found[1], call(robot, q, v, a))
+
+
+def test_configurations_of_embedded_loops_are_moved_by_code():
+    tree, loops, options = fourbar()
+    robot, rng = pp.embed(tree, loops, **options), np.random.default_rng(0)
+    q, v = robot.random(rng, size=(3,)), rng.standard_normal((3, robot.nv))
+    moved = robot.integrate(q, v, 0.1)
+    np.testing.assert_allclose(moved, robot._model.integrate(q, v, 0.1), atol=1e-13)
+    assert np.array_equal(robot.integrate(q[1], v[1], 0.1), moved[1])
+
+
+def test_steps_of_any_kind_of_dt(robot, state):
+    q, v, _ = state
+    right = robot.integrate(q, v, 0.5)
+    for dt in (np.float64(0.5), np.array(0.5), np.float32(0.5)):
+        assert np.array_equal(robot.integrate(q, v, dt), right)
+    assert np.array_equal(robot.integrate(q, v, [0.5, 1.0]), [right, robot.integrate(q, v)])
+    assert np.array_equal(robot.integrate(q, v, 1), robot.integrate(q, v)), "a whole number"
+
+
+@pytest.mark.parametrize("policy", ["pseudo", "exact", "damped"])
+def test_inertias_at_singular_postures_beside_regular_ones(policy):
+    """Each element by itself: by code where there is an inverse, by eigenvalues elsewhere; digits of float32 are no measure."""
+    robot = pp.load("ur5")
+    q = robot.random(seed=1, size=40)
+    q[::3, 4] = 0.0
+    found = robot.operational_space_inertia(q, "tool0", policy=policy)
+    right = inverse(robot.operational_compliance(q, "tool0"), policy)
+    assert np.array_equal(np.isnan(found), np.isnan(right)) and np.isnan(found).any() == (policy == "exact")
+    size = np.abs(right).max(axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(found / size, right / size, atol=1e-8)
+    for k in (0, 1, 2, 3):
+        assert np.array_equal(robot.operational_space_inertia(q[k], "tool0", policy=policy), found[k], equal_nan=True)
+    single = robot.operational_space_inertia(q.astype(np.float32), "tool0", policy=policy)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single / size, right / size, atol=1e-3)
 
 
 def test_results_that_share_memory_are_refused():

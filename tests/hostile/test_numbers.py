@@ -1,6 +1,7 @@
 """Huge, tiny and impossible numbers: an answer, NaN in that batch element alone with a warning, or a refusal in words."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,6 +35,62 @@ def test_a_zero_quaternion_in_a_batch_stays_there(door):
             np.testing.assert_array_equal(ours[::2], theirs[::2])
     with pytest.raises(pp.StateError, match="joint 'float' in batch element 1"):
         door(gymnast(), given, check=True)
+
+
+def _weighed(expression, *vectors):
+    function = pp.function(expression)
+    return lambda q, **options: function(q, *vectors, **options)
+
+
+@cache
+def _turned_doors() -> dict:
+    """Ways to ask about one q, besides the methods of `DOORS`."""
+    robot = gymnast()
+    v, s, light = np.ones(robot.nv), robot.operators, gymnast().free("mass")
+    forward, frame, p = robot.function("forward_dynamics"), "tool", light.parameters()
+    return {
+        "function": lambda q: forward(q, v, v),
+        "jacobian": lambda q: forward.jacobian("q", "v", "tau")(q, v, v),
+        "jacobian by tau": lambda q: forward.jacobian("tau")(q, v, v),
+        "jvp": lambda q: forward.jvp("q")(q, v, v, v),
+        "vjp": lambda q: forward.vjp("q")(q, v, v, v),
+        "hessian": lambda q: robot.function("gravity").hessian("q")(q, v),
+        "expression": _weighed(s.J(frame) @ s.mass.inv @ s.J(frame).T),
+        "expression of a vector": _weighed(s.mass @ pp.vector("x"), v),
+        "its derivative": lambda q: pp.function(s.mass @ pp.vector("x")).jacobian("q")(q, v),
+        "around an inverse": _weighed((s.mass + s.mass @ s.mass).inv @ pp.vector("x"), v),
+        "dense": lambda q: s.mass.dense(q),
+        "parameters": lambda q: light.bias(q, v, parameters=p),
+        "function of parameters": lambda q: light.function("bias").jacobian("parameters")(q, v, p),
+        "wrench_regressor": lambda q: robot.wrench_regressor(q, v, v, robot.bodies[-1].name),
+        "energy_regressor": lambda q: robot.energy_regressor(q, v),
+        "operational_space_inertia": lambda q: robot.operational_space_inertia(q, frame),
+        "damped": lambda q: robot.operational_space_inertia(q, frame, policy="damped"),
+        "step": lambda q: robot.step(q, v, v, 1e-3),
+        "linearize": lambda q: robot.linearize(q, v, v),
+        "linearize a step": lambda q: robot.linearize(q, v, v, 1e-3),
+        "rate": lambda q: robot.rate(q, v),
+        "velocity_of": lambda q: robot.velocity_of(q, np.ones(robot.nq)),
+    }
+
+
+@pytest.mark.parametrize("name", _turned_doors())
+def test_every_door_refuses_a_zero_quaternion_of_one_state_and_keeps_it_in_a_batch(name):
+    """However its numbers came: as a list, whole, of float32; at first and later."""
+    door, robot = _turned_doors()[name], gymnast()
+    good = robot.neutral()
+    for joint, own in ZEROS.items():
+        zero = good.copy()
+        zero[own] = 0.0
+        for q in (zero, zero.tolist(), zero.astype(int), zero.astype(np.float32)):
+            for _ in range(2):
+                with pytest.raises(pp.StateError, match=rf"the quaternion of joint '{joint}' is zero"):
+                    door(q)
+                door(good)
+        with np.errstate(all="ignore"):
+            found, right = parts(door(np.stack([good, zero, good]))), parts(door(good))
+        for ours, theirs in zip(found, right, strict=True):
+            np.testing.assert_array_equal(ours[::2], np.stack([theirs, theirs]))
 
 
 def test_the_configuration_space_has_no_zero_quaternion():

@@ -59,8 +59,8 @@ DIFFERENTIATED = {  # of every kind of letter: what is turned, what velocities m
 
 
 def derivative_is_a_slope(robot: Any, s: Any, word: str, within: float, *, dense: bool = True) -> None:
-    """pp.derivative(e, "q"), by sweeps and as a matrix, is the slope of e itself along every free velocity; the other road to
-    e is its matrix, or where there is none its own sweeps."""
+    """pp.derivative(e, "q"), by sweeps, by those of its transpose and as a matrix, is the slope of e itself along every free
+    velocity; the other road to e is its matrix, or where there is none its own sweeps."""
     e = DIFFERENTIATED[word](Operators(robot._model))
     d = derivative(e, "q")
 
@@ -69,7 +69,8 @@ def derivative_is_a_slope(robot: Any, s: Any, word: str, within: float, *, dense
         return e.dense(q, s.v) if dense else swept(robot, e, {"q": q, "v": s.v})
 
     want = np.transpose([slope(lambda t, x=x: value(t * x)) for x in np.eye(robot.nv)])
-    for got in [swept(robot, d, {"q": s.q, "v": s.v}), *([d.dense(s.q, s.v)] if dense else [])]:
+    both = [swept(robot, d, {"q": s.q, "v": s.v}), swept(robot, d.T, {"q": s.q, "v": s.v}).T]
+    for got in [*both, *([d.dense(s.q, s.v)] if dense else [])]:
         assert np.abs(got - want).max() <= within * (1.0 + np.abs(want).max())
 
 

@@ -64,11 +64,14 @@ def one_calls(size: Size) -> Iterator[Measured]:
         robot, peer = example_robots.beside(name, base)
         state = one_state(robot)
         q, v, a, (model, data, L) = state["q"], state["v"], state["a"], (peer.peer, peer.data, peer.layout)
-        their_q, their_v, their_a = L.to_q(q), L.to_v(v, q), L.to_tau(a, q)
+        their_q, their_v, their_a = their_state = L.to_q(q), L.to_v(v, q), L.to_tau(a, q)
         for what, ours, theirs in (
             ("inverse dynamics", (robot.inverse_dynamics, q, v, a), (pinocchio.rnea, model, data, their_q, their_v, their_a)),
             ("bias", (robot.bias, q, v), (pinocchio.nonLinearEffects, model, data, their_q, their_v)),
             ("mass matrix", (robot.mass_matrix, q), (pinocchio.crba, model, data, their_q)),
+            ("integrate", (robot.integrate, q, v), (pinocchio.integrate, model, their_q, their_v)),
+            ("difference", (robot.difference, q, q), (pinocchio.difference, model, their_q, their_q)),
+            ("linearize", (robot.linearize, q, v, a), (pinocchio.computeABADerivatives, model, data, *their_state)),
         ):
             x, y = best(*(partial(call, *given) for call, *given in (ours, theirs)), seconds=size.seconds)
             yield Measured(f"{name}, {what}", x / y, micro(x), micro(y))

@@ -15,6 +15,7 @@ Libraries that differentiate by the numbers of an array ask for two others, in w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -204,19 +205,35 @@ def tangent(model: Model, arg: Argument, name: str) -> Argument:
     return Argument(name, (model.nv,), "v") if arg.per_joint == "q" else Argument(name, arg.shape, arg.per_joint)
 
 
+def _followed(known: Arguments, more: Iterable[Argument]) -> Arguments:
+    """Arguments, and others behind them; a name that is taken is numbered: dq, dq_2. Derivatives are asked for by name."""
+    found = list(known)
+    for arg in more:
+        taken, name, n = {other.name for other in found}, arg.name, 1
+        while name in taken:
+            n += 1
+            name = f"{arg.name}_{n}"
+        found.append(replace(arg, name=name))
+    return tuple(found)
+
+
 def _jvp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
-    changes = tuple(tangent(model, arg, f"d{arg.name}") for arg in _chosen(inputs, names))
-    return (*inputs, *changes), (*outputs, *(Argument(f"d{arg.name}", arg.shape, arg.per_joint) for arg in outputs))
+    changes = (tangent(model, arg, f"d{arg.name}") for arg in _chosen(inputs, names))
+    changed = (Argument(f"d{arg.name}", arg.shape, arg.per_joint) for arg in outputs)
+    return _followed(inputs, changes), _followed(outputs, changed)
 
 
 def _vjp(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
-    weights = tuple(Argument(f"{arg.name}_weight", arg.shape, arg.per_joint) for arg in outputs)
-    return (*inputs, *weights), (*outputs, *(tangent(model, arg, f"{arg.name}_bar") for arg in _chosen(inputs, names)))
+    weights = (Argument(f"{arg.name}_weight", arg.shape, arg.per_joint) for arg in outputs)
+    return _followed(inputs, weights), _followed(
+        outputs, (tangent(model, arg, f"{arg.name}_bar") for arg in _chosen(inputs, names))
+    )
 
 
 def _jacobian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:
     columns = [tangent(model, arg, arg.name) for arg in _chosen(inputs, names)]
-    return inputs, tuple(Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns)
+    slopes = (Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size)) for out in outputs for arg in columns)
+    return inputs, _followed((), slopes)
 
 
 def _hessian(model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]) -> tuple[Arguments, Arguments]:

@@ -29,7 +29,7 @@ from psiphi.operators.terms import of_letter
 
 def derivatives(asked: Any, kind: str) -> list[Any]:
     """The sweeps of one kind of derivative (jacobian, jvp or vjp) of what is asked; none where it has none of its own."""
-    if not isinstance(asked, Equation) or len(asked.results) != 1 or not _plain(asked):
+    if not isinstance(asked, Equation) or len(asked.results) != 1 or not _plain(asked) or _is_taken(asked):
         return []
     (e,) = asked.results.values()
     given = [x.bare for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "joint"]
@@ -47,6 +47,12 @@ def derivatives(asked: Any, kind: str) -> list[Any]:
                 "vjp": [ForwardGradient(_word(u), loads)],
             }.get(kind, [])
     return []
+
+
+def _is_taken(equation: Equation) -> bool:
+    """Whether a vector has the name that these sweeps know a change or a weight by."""
+    inputs, outputs = ({arg.name for arg in args} for args in equation.arguments())
+    return bool(inputs & ({f"d{name}" for name in inputs} | {f"{name}_weight" for name in outputs}))
 
 
 def _loads(e: Expression) -> Loads:

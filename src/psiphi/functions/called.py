@@ -147,8 +147,7 @@ class WithFunctions(Identified):
                     return guard.entered(function, values, out, dtype, check)
                 values = guard.plain(self, name, function.source.inputs, values)
                 break
-        if self.quaternions and type(values[0]) is _ndarray and values[0].shape == (self.nq,) and values[0].dtype.kind == "f":
-            self.upright(name, values[0])
+        guard.check_upright(self._model, name, values[0])
         if check is not False and flag("check", check):
             refuse_lazy(name, "check=True looks at numbers", *values)
             values = guard.plain(self, name, function.source.inputs, values)

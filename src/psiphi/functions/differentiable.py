@@ -28,7 +28,6 @@ from psiphi.compiler.passes import Ready, is_large
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
 from psiphi.functions import guard
-from psiphi.model.model import TINY
 from psiphi.optional import need
 from psiphi.runtime.lazy_arrays import refuse_lazy
 from psiphi.sweeps.program import PARAMETERS, Argument
@@ -137,10 +136,9 @@ class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function
             if any(map(is_foreign, values)):
                 return guard.entered(self, values, out, dtype)
             arrays = guard.plain(source.model, name, source.inputs, values)
-        if guard.turns(source) and type(arrays[0]) is np.ndarray and arrays[0].shape[-1:] == (source.model.nq,):
-            last = list(source.model.quaternions)  # a quaternion of zeros has no direction, and so no derivative
-            for q in arrays[0].reshape(-1, source.model.nq)[(np.abs(arrays[0][..., last]) < TINY).any(axis=-1).ravel()]:
-                source.model.upright(name, q)
+        for arg, array in zip(source.inputs, arrays, strict=True):
+            if arg.per_joint == "q" and arg.name != "q_dot":
+                guard.check_upright(source.model, name, array)
         guard.check_dtype(name, dtype)
         if out is not None and not guard.are_plain_rooms(out):
             out = guard.fitting_out(source.model, name, source, arrays, out)

@@ -123,6 +123,7 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
         if any(map(is_foreign, (q, *vectors))):
             return guard.entered(self.compiled, (q, *vectors), out, dtype)
         values = guard.plain(self.model, "function", inputs, (q, *vectors))
+        guard.check_upright(self.model, "function", values[0])
         if isinstance(self.plan, Sweeps):
             return self._compiled(values, out, dtype)
         guard.check_dtype("function", dtype)

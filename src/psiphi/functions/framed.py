@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, is_foreign
+from psiphi.arguments import Array, DType, Numbers, Out, is_foreign, is_lazy
+from psiphi.catalogue.frame_inertia import moving
+from psiphi.compiler.passes import is_large
 from psiphi.errors import StateError
 from psiphi.foreign.entering import full, mathematics
 from psiphi.functions import guard, operational
@@ -53,10 +56,30 @@ class WithFrames(WithCoordinates):
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
         (least norm), "damped", or "exact" (NaN there, and only there).
         """
-        X = self.operational_compliance(q, frames, axes=axes, check=check)
+        names, Lam = guard.names(self, frames), None
+        if type(q) is np.ndarray and q.dtype == np.float32:  # whose digits do not tell small eigenvalues from none
+            own = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
+            return self.operational_space_inertia(q.astype(float), names, **own).astype(q.dtype)
+        if operational.is_regular(policy, rcond, damping) and self._is_whole(names) and not (is_foreign(q) or is_lazy(q)):
+            with np.errstate(invalid="ignore"):  # NaN where there is none
+                Lam = self._call("operational_space_inertia", dict(q=q), None, None, check, names, axes)
+            if operational.is_found(Lam):
+                return Lam
+        X = self.operational_compliance(q, names, axes=axes, check=check)
         if is_foreign(q):
             return operational.inverse_in_their_library(X, policy, rcond, damping)
-        return operational.inverse(X, policy, rcond, damping)
+        return operational.inverse(X, policy, rcond, damping, Lam)
+
+    def _is_whole(self, frames: tuple[str, ...]) -> bool:
+        """Whether J M^-1 J* of these frames may have an inverse, which is short enough to be written out as code."""
+        if frames not in self._whole:
+            few = 0 < len(frames) <= operational.WRITTEN and not is_large(self)
+            self._whole[frames] = few and len(moving(self, frames)) >= 6 * len(frames)
+        return self._whole[frames]
+
+    @cached_property
+    def _whole(self) -> dict[tuple[str, ...], bool]:
+        return {}
 
     def operational_compliance(
         self,

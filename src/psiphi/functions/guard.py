@@ -166,18 +166,38 @@ def nothing(*_: Any) -> None:
     """What comes of arguments that are not for a door: the next one takes them."""
 
 
-def upright(model: Model, call: Any) -> Any:
-    """`call(q, ...)` of one state; None where a quaternion of q may be zero, or q is no such array."""
+def upright(model: Model, call: Any, place: int = 0) -> Any:
+    """`call(q, ...)` of one state, q at a place; None where a quaternion of it may be zero, or it is no such array."""
     if not model.quaternions:
         return call
     shape, lasts = (model.nq,), model.quaternions
 
     def checked(*values):
-        q = values[0] if values else None
+        q = values[place] if len(values) > place else None
         if type(q) is not np.ndarray or q.shape != shape or q.dtype.char != "d":
             return None
         for last in lasts:
             if -TINY < q[last] < TINY:
+                return None
+        return call(*values)
+
+    return checked
+
+
+def check_upright(model: Model, name: str, q: Any) -> None:
+    """Refuse one configuration with a quaternion of zeros, which has no direction; in a batch it is NaN, in its element."""
+    if model.quaternions and type(q) is np.ndarray and q.shape == (model.nq,) and q.dtype.kind in "fiub":
+        model.upright(name, q)
+
+
+def of_vectors(shapes: Sequence[tuple[int, ...]], call: Any) -> Any:
+    """`call(...)` of plain vectors of these shapes; None of all else."""
+
+    array, double = np.ndarray, np.dtype(float)
+
+    def checked(*values):
+        for value, shape in zip(values, shapes, strict=True):
+            if type(value) is not array or value.dtype is not double or value.shape != shape:
                 return None
         return call(*values)
 
@@ -210,6 +230,8 @@ def mapping(f_ext: Any) -> Mapping:
 def stack_wrenches(f_ext: Mapping) -> Any:
     """(..., frames, 6) from {frame: (..., 6)}."""
     wrenches = []
+    if f_ext and all(type(w) is np.ndarray and w.shape == (6,) and w.dtype.char in "df" for w in f_ext.values()):
+        return np.array([*f_ext.values()])  # of one state
     if f_ext and all(map(is_foreign, f_ext.values())):
         return stacked(list(f_ext.values()))
     if any(map(is_lazy, f_ext.values())):

@@ -148,6 +148,7 @@ class Identified(Editable):
             arg.name: np.asarray(x)[..., None, :]
             for arg, x in zip(inputs, guard.plain(self, name, inputs, state.values()), strict=True)
         }
+        guard.check_upright(light._model, name, arrays["q"][..., 0, :])
         found = light._call(name, arrays | {"parameters": np.eye(light.freed.size)}, None, None, False)
         rest = light._call(name, arrays | {"parameters": np.zeros(light.freed.size)}, None, None, False)
         return np.moveaxis(found - rest, -1 - len(outputs[0].shape), -1)  # rotors have inertia of their own

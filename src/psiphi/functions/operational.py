@@ -6,6 +6,8 @@ chosen by the caller and applied to each batch element by itself; with X = Q dia
     "exact"    1 / w; an element with w <= rcond max(w) is NaN, and only that one
     "pseudo"   1 / w where w > rcond max(w), else 0: the least-norm answer, forces that do nothing are left out
     "damped"   w / (w^2 + damping^2 max(w)^2): smooth everywhere
+
+The first two are X^-1 where no w is small: code of the catalogue (`frame_inertia.py`) has found it there, without eigenvalues.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import not_negative
+from psiphi.catalogue.frame_inertia import RCOND
 from psiphi.errors import StateError
 from psiphi.foreign.entering import constant, is_followed, mathematics
 from psiphi.spatial.entries import entries
@@ -22,10 +25,23 @@ from psiphi.spatial.policies import POLICIES
 from psiphi.wording import shown
 
 NAMES = ("exact", "pseudo", "damped")
+WRITTEN = 4  # frames up to which the inverse of their compliance is written out as code
 
 
-def inverse(X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3) -> Any:
-    """X^-1 of symmetric non-negative matrices (..., n, n) of any library, by the policy.
+def is_regular(policy: Any, rcond: Any, damping: Any) -> bool:
+    """Whether the policy is X^-1 wherever the catalogue's function finds that one; what is no number is told elsewhere."""
+    plain = type(rcond) is type(damping) is float and 0.0 <= rcond <= RCOND and 0.0 <= damping < np.inf
+    return plain and isinstance(policy, str) and policy in ("pseudo", "exact")
+
+
+def is_found(Lam: np.ndarray) -> bool:
+    """Whether no element is NaN; one is as a whole."""
+    first = Lam[..., 0, 0]
+    return bool(first == first) if Lam.ndim == 2 else not np.isnan(first).any()
+
+
+def inverse(X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3, found: Any = None) -> Any:
+    """X^-1 of symmetric non-negative matrices (..., n, n) of any library, by the policy; what is `found` already stays.
 
     >>> inverse(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
@@ -39,7 +55,8 @@ def inverse(X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float 
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = m.stack(POLICIES[policy](entries(w), damping if policy == "damped" else rcond), -1)
     result = m.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
-    return m.where(finite, result, m.nan)
+    result = m.where(finite, result, m.nan)
+    return result if found is None else m.where(m.isnan(found), result, found)
 
 
 def inverse_in_their_library(X: Any, policy: str, rcond: float, damping: float) -> Any:

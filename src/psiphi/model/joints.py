@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.spatial import rotations
+from psiphi.spatial.choices import less
 from psiphi.spatial.entries import along
-from psiphi.spatial.screws import Screw, Shift, Turn, add, cosine, sine, subtract
+from psiphi.spatial.screws import Screw, Shift, Turn, add, cosine, dot, sine, subtract
 
 MapRow = list  # six scalars
 
@@ -117,8 +118,16 @@ def _free_exp(q, v):
     return add(q[:3], step) + rotations.multiply(q[3:], rotations.exponential(v[:3]))
 
 
+def _turned(p, q):
+    """The rotation vector between quaternions of any length, and what `rotations.logarithm` gives besides; NaN of zeros."""
+    turn = rotations.between(p, q)
+    w, spread = rotations.logarithm(turn)
+    some = less(0.0, dot(turn, turn))
+    return [x * (some / some) for x in w], spread
+
+
 def _free_log(p, q):
-    w, spread = rotations.logarithm(rotations.between(p[3:], q[3:]))
+    w, spread = _turned(p[3:], q[3:])
     way = Turn.from_quaternion(p[3:]).unrotate(subtract(q[:3], p[:3]))
     return w + rotations.unswept(w, spread, way)
 
@@ -196,7 +205,7 @@ JOINTS: dict[str, JointKind] = {
         neutral=(0.0, 0.0, 0.0, 1.0),
         rate=rotations.spin,
         exp=lambda q, v: rotations.multiply(q, rotations.exponential(v)),
-        log=lambda p, q: rotations.logarithm(rotations.between(p, q))[0],
+        log=lambda p, q: _turned(p, q)[0],
         unit=rotations.unit,
         random=lambda rng, size, lower, upper: _random_rotation(rng, size),
         axes=0,

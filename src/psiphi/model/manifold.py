@@ -70,8 +70,10 @@ class Manifold:
         return slope if self.is_flat else self._each(Q, gradient_of, q, slope, V, slope[..., self.flat[1]])
 
     def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if self.is_flat:
+            return q + v
         i, k = self.flat
-        return q + v if self.is_flat else self._each(Q, lambda joint, *x: joint.row.exp(*x), q, v, V, q[..., i] + v[..., k])
+        return self._each(Q, lambda joint, *x: joint.row.exp(*x), q, v, V, q[..., i] + v[..., k])
 
     def log(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         i, _ = self.flat
@@ -111,7 +113,7 @@ class Manifold:
 
     def unit(self, q: np.ndarray) -> np.ndarray:
         """q itself where there is nothing to scale."""
-        if all(joint.row.unit is list for joint in self.bent):
+        if self.is_flat or all(joint.row.unit is list for joint in self.bent):
             return q
         out = q.copy()
         for joint in self.bent:

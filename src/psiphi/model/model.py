@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -187,7 +187,7 @@ class Model(Immutable):
         if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
             q = self._state("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
-            if -TINY < q[last] < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
+            if -TINY < float(q[last]) < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
                 cause = f"{name}: the quaternion of joint {shown(joint.name)} is zero, and no rotation"
                 raise StateError(cause, "robot.neutral() has unit ones; their order is x, y, z, w")
@@ -217,8 +217,12 @@ class Model(Immutable):
 
     def neutral(self) -> np.ndarray:
         """The configuration with every joint at its zero; of embedded loops, the one they were closed in."""
+        return self._neutral.copy()
+
+    @cached_property
+    def _neutral(self) -> np.ndarray:
         if self.embedding is not None:
-            return self.embedding.neutral.copy()
+            return self.embedding.neutral
         return self._by_joint(lambda row, j: np.asarray(row.neutral))
 
     def random(
@@ -253,20 +257,21 @@ class Model(Immutable):
         q, v = self.upright("integrate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
         step = real("dt", dt, (), "give a number, or one for each batch element")
         lead = batch_axes("integrate", {"q": q.shape[:-1], "v": v.shape[:-1], "dt": step.shape})
-        q, v = np.broadcast_to(q, (*lead, self.nq)), step[..., None] * v
-        return self.manifold.exp(self.manifold.unit(q), v)
+        q, m = np.broadcast_to(q, (*lead, self.nq)), self.manifold
+        return self._by_law("integrate", lambda q, v, h: m.exp(m.unit(q), h * v), q, v, step[..., None])
 
     def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
         batch_axes("difference", {"q0": q0.shape[:-1], "q1": q1.shape[:-1]})
-        return self.manifold.log(q0, q1)
+        return self._by_law("difference", self.manifold.log, q0, q1)
 
     def rate(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dq/dt = Omega(q) v, S0 (b.5): v itself but for quaternions and planar joints. -> (..., nq)"""
         q, v = self.upright("rate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
         lead = batch_axes("rate", {"q": q.shape[:-1], "v": v.shape[:-1]})
-        return np.array(self.manifold.rate(self.manifold.unit(q), np.broadcast_to(v, (*lead, self.nv))))
+        m, v = self.manifold, np.broadcast_to(v, (*lead, self.nv))
+        return self._by_law("rate", lambda q, v: np.array(m.rate(m.unit(q), v)), q, v)
 
     def velocity_of(self, q: Numbers, q_dot: Numbers) -> np.ndarray:
         """v of dq/dt, S0 (b.3): the undoing of `rate`; what would change a quaternion's length is left out. -> (..., nv)
@@ -278,11 +283,17 @@ class Model(Immutable):
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
         lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
-        return np.array(self.manifold.velocity(self.manifold.unit(q), rate))
+        m = self.manifold
+        return self._by_law("velocity_of", lambda q, rate: np.array(m.velocity(m.unit(q), rate)), q, rate)
 
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
-        return self.manifold.unit(np.array(self.upright("normalize", self._state("q", q, self.nq))))
+        q = self.upright("normalize", self._state("q", q, self.nq))
+        return self._by_law("normalize", lambda q: self.manifold.unit(np.array(q)), q)
+
+    def _by_law(self, name: str, law: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+        """A law of configurations, of arrays that fit; a robot has them compiled."""
+        return law(*arrays)
 
     def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
         out = np.zeros((*lead, self.nq))

@@ -37,7 +37,7 @@ def evaluate(
         raise StateError(
             cause, "write it with the robot before `free`, or as something that has sweeps: pp.function takes them"
         )
-    q = model._state("q", q, model.nq)
+    q = model.upright("dense", model._state("q", q, model.nq))
     rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
     given = dict(vectors) if v is None else {"v": rates, **vectors}
     _check_names(term, given, v is not None)

@@ -133,9 +133,10 @@ def _motions(place: FormPlace, u: list, *along: list) -> list:
     return [0.0] * 6 if rows is None else small.apply(small.transpose(rows), u)
 
 
-def _slopes(place: FormPlace, f: list, u: list, *along: list) -> list:
+def _slopes(place: FormPlace, f: list, u: list, *along: list | None) -> list:
+    """By the slot that is None: of two directions the first is taken first, and where bodies turn they do not commute."""
     units = [[1.0 if i == j else 0.0 for j in range(len(u))] for i in range(len(u))]
-    return [dot(u, _torques(place, f, unit, *along)) for unit in units]
+    return [dot(u, _torques(place, f, *(unit if x is None else x for x in along))) for unit in units]
 
 
 _link, _joint = {"f": FormSlot(LINK, FORCE), "u": FormSlot(LINK, MOTION), "y": FormSlot(LINK, MOTION)}, FormSlot(JOINT)
@@ -179,7 +180,7 @@ RISE = MultilinearForm(
     {
         "u": lambda place, f, x: _torques(place, f, x),
         "f": lambda place, u, x: _motions(place, u, x),
-        "x": lambda place, f, u: _slopes(place, f, u),
+        "x": lambda place, f, u: _slopes(place, f, u, None),
     },
     {
         ("f", "u"): ("dH[{x}]", r"\mathrm{{d}}H[{x}]"),
@@ -193,8 +194,8 @@ BEND = MultilinearForm(
     {
         "u": lambda place, f, x, z: _torques(place, f, x, z),
         "f": lambda place, u, x, z: _motions(place, u, x, z),
-        "x": lambda place, f, u, z: _slopes(place, f, u, z),
-        "z": lambda place, f, u, x: _slopes(place, f, u, x),
+        "x": lambda place, f, u, z: _slopes(place, f, u, None, z),
+        "z": lambda place, f, u, x: _slopes(place, f, u, x, None),
     },
     {
         ("f", "u"): ("d²H[{x}, {z}]", r"\mathrm{{d}}^2H[{x}, {z}]"),

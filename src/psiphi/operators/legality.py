@@ -29,7 +29,8 @@ from psiphi.operators.terms import Term
 from psiphi.wording import nearest, shown
 
 LEADING = [x for plain in LETTERS.values() if plain.row.leads for x in dict.fromkeys((plain, plain.T))]  # between spaces
-RESERVED = {"q", "self", "ax"}  # arguments of `dense` and `plot`
+RESERVED = {"q", "self", "ax", "path"}  # arguments of `dense` and `plot`
+INPUTS = {"parameters", "added"}  # what programs know by these names: free numbers of a robot, what stands beside rotors
 TURN, MISMATCH = 1, 4  # the cost of a star, and of forces that meet motions
 
 
@@ -160,6 +161,8 @@ def _check_name(name: Any, space: Any, allowed: tuple[str, ...]) -> None:
         raise StateError(f"{name!r} is not a name", "use letters, digits and _, as for a Python variable")
     if name in RESERVED:
         raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
+    if name in INPUTS:
+        raise StateError(f"{name!r} is taken: a robot's own numbers go by this name", "choose another name")
     if not isinstance(space, str) or space not in allowed:
         remedy = nearest(space, allowed) if isinstance(space, str) else f"there are {', '.join(allowed)}"
         raise StateError(f"no space {shown(space)}", remedy)

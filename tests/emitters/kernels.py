@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -130,3 +131,14 @@ def batch(model: str, size: int, char: str = "d", seed: int = 0) -> list[np.ndar
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """Equal bit for bit, NaN and the sign of zero included."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def most_alive(lines: list[str]) -> int:
+    """How many registers of numbers are alive at once; pairs of sine and cosine, addresses and strides are none."""
+    last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
+    alive, most = set(), 0
+    for i, line in enumerate(lines):
+        alive |= set(re.findall(r"^(%t\d+) = (?!getelementptr|call \{|load (?:ptr|i64)|mul i64)", line))
+        most = max(most, len(alive))
+        alive -= {name for name in alive if last[name] <= i}
+    return most

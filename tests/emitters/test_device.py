@@ -11,7 +11,7 @@ import zoo
 from emitters import assembler
 from emitters.emulated import Emulated, run
 from emitters.exact_trig import sine_and_cosine, ulps
-from emitters.kernels import batch, known, little, lowered, same_bits
+from emitters.kernels import batch, known, little, lowered, most_alive, same_bits
 from pages import ROOT
 from psiphi.emitters import constant_bank, device
 from psiphi.emitters.llvm import Width
@@ -132,7 +132,7 @@ def test_more_numbers_than_registers(registers, monkeypatch):
     assert alike(found, known("arm", "forward_dynamics", 1, "d")(*given))
     parking = _parked(code, registers)
     lines = parking.body()
-    assert parking.places > 0 and _most_alive(lines) <= registers + 6  # what one instruction reads, and its address
+    assert parking.places > 0 and most_alive(lines) <= registers + 6  # what one instruction reads, and its address
     places = [int(x) for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
     assert max(places) == 8 * (parking.places - 1)
 
@@ -140,17 +140,6 @@ def test_more_numbers_than_registers(registers, monkeypatch):
 def _parked(code, registers: int) -> Parking:
     tape = device._CutTape.of(code)
     return Parking(tape.rest, Width("double", 1), registers, known={leaf: f"%t{10**6 + leaf}" for leaf in tape.angles})
-
-
-def _most_alive(lines: list[str]) -> int:
-    """How many registers of numbers are alive at once."""
-    last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
-    alive, most = set(), 0
-    for i, line in enumerate(lines):
-        alive |= set(re.findall(r"^(%t\d+) = (?!getelementptr|call \{)", line))
-        most = max(most, len(alive))
-        alive -= {name for name in alive if last[name] <= i}
-    return most
 
 
 def test_where_registers_suffice_nothing_is_parked():

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from emitters.kernels import batch, known, little, lowered, same_bits, ufunc
+from emitters.kernels import batch, known, little, lowered, most_alive, same_bits, ufunc
 from psiphi.emitters.llvm import Width
 from psiphi.emitters.parking import POINTERS, REACH, InFrame, _near, segment_function
 from psiphi.emitters.segments import Segment, Store, cut
@@ -49,20 +49,10 @@ def test_no_more_are_held_than_said(registers):
     for segment in cut(lowered("limbs", "forward_dynamics")).segments:
         parking = InFrame(segment, Width("double", 8, registers))
         lines = parking.body()
-        assert _most_alive(lines) <= registers + 4  # and what one instruction reads and makes
+        assert most_alive(lines) <= registers + 4  # and what one instruction reads and makes
         places = [int(x) // 64 for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
         assert max(places, default=-1) == parking.places - 1
         assert sum("store " in line for line in lines) <= len(segment.nodes) + len(segment.stores)
-
-
-def _most_alive(lines: list[str]) -> int:
-    last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
-    alive, most = set(), 0
-    for i, line in enumerate(lines):
-        alive |= set(re.findall(r"^(%t\d+) = (?!getelementptr|load (?:ptr|i64)|mul i64)", line))
-        most = max(most, len(alive))
-        alive -= {name for name in alive if last[name] <= i}
-    return most
 
 
 def test_a_result_that_stands_in_the_frame_is_not_parked():

@@ -183,7 +183,8 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
         "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
         "where it is not cut": lambda: pp.rollout(robot, CardArray(q), tau=CardArray(v), effort=True),
-        "dopri takes steps|takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="dop853"),
+        "DOP853 takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="DOP853"),
+        "method is .dop853., expected one of euler": lambda: pp.rollout(robot, CardArray(q), method="dop853"),
         "q_ref has batch axes .3,., the initial state .4,.": lambda: pp.rollout(
             robot, CardArray(q), tau=pp.PD(robot, robot.random(0, 3), kp=1.0, kd=1.0)
         ),

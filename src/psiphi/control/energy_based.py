@@ -32,7 +32,7 @@ class Pulled(Controller):
             cause = f"{name} of {robot.name}: it has joints whose q is no vector (free, spherical, planar)"
             raise StateError(cause, 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint')
         super().__init__(robot, actuated, passive)
-        self.check_motors("use pp.ComputedTorque")
+        self._check_motors("use pp.ComputedTorque")
         self.law = Law((Step(wanted_motion), *steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)
         self.numbers = {gain: gains(self.robot, gain, x) for gain, x in numbers.items()}

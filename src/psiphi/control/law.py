@@ -159,7 +159,7 @@ class Controller:
         """Whether every coordinate has a motor."""
         return bool(self.motors.all())
 
-    def check_motors(self, instead: str) -> None:
+    def _check_motors(self, instead: str) -> None:
         """Refuse a robot some of whose joints have none, where the law asks torques of all."""
         if not self.drives_all:
             cause = f"{type(self).__name__} of {self.robot.name}: the law asks torques of every joint, and some have no motor"

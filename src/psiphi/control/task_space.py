@@ -56,7 +56,7 @@ class OperationalSpace(Controller):
     ):
         check_robot("OperationalSpace", robot, Robot)
         super().__init__(robot, actuated, passive)
-        self.check_motors('load the robot with base="fixed"')
+        self._check_motors('load the robot with base="fixed"')
         names, aims = _tasks(robot, frame, target)
         kp, kd, speed = not_negative("kp", kp), not_negative("kd", kd), not_negative("speed", speed)
         policy, own = _policy(

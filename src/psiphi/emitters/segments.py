@@ -20,7 +20,7 @@ from psiphi.tape.tape import Tape, operands
 
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
 APART = "apart"  # the base of an input that is no part of the frame, and that no segment writes
-CUT = 1500  # nodes a segment
+CUT = 1000  # nodes a segment
 COPIES = 100  # stores of a segment that computes nothing: LLVM's time for stores side by side grows with their square
 
 

@@ -84,7 +84,7 @@ def close(
             break
         start = guess[todo]
         if far:
-            start = room.inside(system.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
+            start = room.inside(system.robot._model.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
         new, left = _descend(gap.of(todo), room, start, tolerance)
         better = largest(left) < largest(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
@@ -133,7 +133,7 @@ def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.
         there = gap.of(at)
         Jc = there.jacobian(q[at])
         step = _step(Jc, e[at], mu[at], room.free(q[at], -np.einsum("bij,bi->bj", Jc, e[at])))
-        trial = room.inside(gap.system.integrate(q[at], step))
+        trial = room.inside(gap.system.robot._model.integrate(q[at], step))
         with np.errstate(all="ignore"):
             new = there.open(trial)
             better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
@@ -156,7 +156,7 @@ def _off_half_turns(gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarr
         lost = ~(largest(e) < 1e3)
         if not lost.any():
             break
-        q[lost] = gap.system.integrate(q[lost], 0.1 * move * rng.standard_normal(gap.system.nv))
+        q[lost] = gap.system.robot._model.integrate(q[lost], 0.1 * move * rng.standard_normal(gap.system.nv))
     return q, np.where(np.isfinite(e), e, 1e6)
 
 
@@ -193,7 +193,7 @@ def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray
         if not np.any(todo):
             break
         q = np.array(q)
-        q[todo] = system.integrate(q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0])
+        q[todo] = system.robot._model.integrate(q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0])
     return q, _at_rest(system, q, v, tolerance)
 
 

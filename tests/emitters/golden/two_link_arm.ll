@@ -8,8 +8,6 @@ declare double @llvm.fma.f64(double, double, double)
 declare double @llvm.sqrt.f64(double)
 declare <4 x double> @llvm.fma.v4f64(<4 x double>, <4 x double>, <4 x double>)
 declare <4 x double> @llvm.sqrt.v4f64(<4 x double>)
-declare <2 x double> @llvm.masked.load.v2f64.p0(ptr, i32, <2 x i1>, <2 x double>)
-declare void @llvm.masked.store.v4f64.p0(<4 x double>, ptr, i32, <4 x i1>)
 
 @places0 = internal constant [5 x i32] [i32 12, i32 13, i32 13, i32 13, i32 13]
 @blank0 = internal constant [1 x i8] [i8 0]
@@ -168,7 +166,72 @@ define internal void @block.f64(ptr %frame, ptr %data) noinline nounwind {
   ret void
 }
 
-define internal void @pack.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count) nounwind {
+define internal void @range.f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
+entry:
+  %argp0 = getelementptr ptr, ptr %args, i64 0
+  %base0 = load ptr, ptr %argp0
+  %outerp0 = getelementptr i64, ptr %steps, i64 0
+  %outer0 = load i64, ptr %outerp0
+  %row0 = add i64 0, 0
+  %column0.p = getelementptr i64, ptr %steps, i64 4
+  %column0 = load i64, ptr %column0.p
+  %argp1 = getelementptr ptr, ptr %args, i64 1
+  %base1 = load ptr, ptr %argp1
+  %outerp1 = getelementptr i64, ptr %steps, i64 1
+  %outer1 = load i64, ptr %outerp1
+  %row1 = add i64 0, 0
+  %column1.p = getelementptr i64, ptr %steps, i64 5
+  %column1 = load i64, ptr %column1.p
+  %argp2 = getelementptr ptr, ptr %args, i64 2
+  %base2 = load ptr, ptr %argp2
+  %outerp2 = getelementptr i64, ptr %steps, i64 2
+  %outer2 = load i64, ptr %outerp2
+  %row2 = add i64 0, 0
+  %column2.p = getelementptr i64, ptr %steps, i64 6
+  %column2 = load i64, ptr %column2.p
+  %argp3 = getelementptr ptr, ptr %args, i64 3
+  %base3 = load ptr, ptr %argp3
+  %outerp3 = getelementptr i64, ptr %steps, i64 3
+  %outer3 = load i64, ptr %outerp3
+  %row3 = add i64 0, 0
+  %column3.p = getelementptr i64, ptr %steps, i64 7
+  %column3 = load i64, ptr %column3.p
+  %whole3 = mul i64 %n, 16
+  %large3 = icmp ugt i64 %whole3, 6291456
+  %frame = alloca [112 x i8], align 64
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %body, label %done
+body:
+  %full = icmp sge i64 %left, 1
+  %count = select i1 %full, i64 1, i64 %left
+  %jump0 = mul i64 %i, %outer0
+  %at0 = getelementptr i8, ptr %base0, i64 %jump0
+  %frame0 = getelementptr i8, ptr %frame, i64 0
+  call void @pack.f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count, ptr null)
+  %jump1 = mul i64 %i, %outer1
+  %at1 = getelementptr i8, ptr %base1, i64 %jump1
+  %frame1 = getelementptr i8, ptr %frame, i64 16
+  call void @pack.f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count, ptr null)
+  %jump2 = mul i64 %i, %outer2
+  %at2 = getelementptr i8, ptr %base2, i64 %jump2
+  %frame2 = getelementptr i8, ptr %frame, i64 32
+  call void @pack.f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count, ptr null)
+  %jump3 = mul i64 %i, %outer3
+  %at3 = getelementptr i8, ptr %base3, i64 %jump3
+  call void @block.f64(ptr %frame, ptr %data)
+  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr null, ptr @places0, ptr @blank0, i1 %large3)
+  %next = add i64 %i, 1
+  br label %test
+done:
+  
+  ret void
+}
+
+define internal void @pack.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -233,72 +296,7 @@ done:
   ret void
 }
 
-define internal void @range.f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
-entry:
-  %argp0 = getelementptr ptr, ptr %args, i64 0
-  %base0 = load ptr, ptr %argp0
-  %outerp0 = getelementptr i64, ptr %steps, i64 0
-  %outer0 = load i64, ptr %outerp0
-  %row0 = add i64 0, 0
-  %column0.p = getelementptr i64, ptr %steps, i64 4
-  %column0 = load i64, ptr %column0.p
-  %argp1 = getelementptr ptr, ptr %args, i64 1
-  %base1 = load ptr, ptr %argp1
-  %outerp1 = getelementptr i64, ptr %steps, i64 1
-  %outer1 = load i64, ptr %outerp1
-  %row1 = add i64 0, 0
-  %column1.p = getelementptr i64, ptr %steps, i64 5
-  %column1 = load i64, ptr %column1.p
-  %argp2 = getelementptr ptr, ptr %args, i64 2
-  %base2 = load ptr, ptr %argp2
-  %outerp2 = getelementptr i64, ptr %steps, i64 2
-  %outer2 = load i64, ptr %outerp2
-  %row2 = add i64 0, 0
-  %column2.p = getelementptr i64, ptr %steps, i64 6
-  %column2 = load i64, ptr %column2.p
-  %argp3 = getelementptr ptr, ptr %args, i64 3
-  %base3 = load ptr, ptr %argp3
-  %outerp3 = getelementptr i64, ptr %steps, i64 3
-  %outer3 = load i64, ptr %outerp3
-  %row3 = add i64 0, 0
-  %column3.p = getelementptr i64, ptr %steps, i64 7
-  %column3 = load i64, ptr %column3.p
-  %whole3 = mul i64 %n, 16
-  %large3 = icmp ugt i64 %whole3, 6291456
-  %frame = alloca [120 x i8], align 64
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %left = sub i64 %n, %i
-  %more = icmp sgt i64 %left, 0
-  br i1 %more, label %body, label %done
-body:
-  %full = icmp sge i64 %left, 1
-  %count = select i1 %full, i64 1, i64 %left
-  %jump0 = mul i64 %i, %outer0
-  %at0 = getelementptr i8, ptr %base0, i64 %jump0
-  %frame0 = getelementptr i8, ptr %frame, i64 0
-  call void @pack.f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count)
-  %jump1 = mul i64 %i, %outer1
-  %at1 = getelementptr i8, ptr %base1, i64 %jump1
-  %frame1 = getelementptr i8, ptr %frame, i64 16
-  call void @pack.f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count)
-  %jump2 = mul i64 %i, %outer2
-  %at2 = getelementptr i8, ptr %base2, i64 %jump2
-  %frame2 = getelementptr i8, ptr %frame, i64 32
-  call void @pack.f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
-  %jump3 = mul i64 %i, %outer3
-  %at3 = getelementptr i8, ptr %base3, i64 %jump3
-  call void @block.f64(ptr %frame, ptr %data)
-  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, ptr @blank0, i1 %large3)
-  %next = add i64 %i, 1
-  br label %test
-done:
-  
-  ret void
-}
-
-define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, ptr %blank, i1 %past) nounwind {
+define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest, ptr %places, ptr %blank, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -541,7 +539,84 @@ define internal void @block.v4f64(ptr %frame, ptr %data) noinline nounwind {
   ret void
 }
 
-define internal void @pack.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count) nounwind {
+define internal void @range.v4f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
+entry:
+  %argp0 = getelementptr ptr, ptr %args, i64 0
+  %base0 = load ptr, ptr %argp0
+  %outerp0 = getelementptr i64, ptr %steps, i64 0
+  %outer0 = load i64, ptr %outerp0
+  %row0 = add i64 0, 0
+  %column0.p = getelementptr i64, ptr %steps, i64 4
+  %column0 = load i64, ptr %column0.p
+  %still0 = icmp eq i64 %outer0, 0
+  %argp1 = getelementptr ptr, ptr %args, i64 1
+  %base1 = load ptr, ptr %argp1
+  %outerp1 = getelementptr i64, ptr %steps, i64 1
+  %outer1 = load i64, ptr %outerp1
+  %row1 = add i64 0, 0
+  %column1.p = getelementptr i64, ptr %steps, i64 5
+  %column1 = load i64, ptr %column1.p
+  %still1 = icmp eq i64 %outer1, 0
+  %argp2 = getelementptr ptr, ptr %args, i64 2
+  %base2 = load ptr, ptr %argp2
+  %outerp2 = getelementptr i64, ptr %steps, i64 2
+  %outer2 = load i64, ptr %outerp2
+  %row2 = add i64 0, 0
+  %column2.p = getelementptr i64, ptr %steps, i64 6
+  %column2 = load i64, ptr %column2.p
+  %still2 = icmp eq i64 %outer2, 0
+  %argp3 = getelementptr ptr, ptr %args, i64 3
+  %base3 = load ptr, ptr %argp3
+  %outerp3 = getelementptr i64, ptr %steps, i64 3
+  %outer3 = load i64, ptr %outerp3
+  %row3 = add i64 0, 0
+  %column3.p = getelementptr i64, ptr %steps, i64 7
+  %column3 = load i64, ptr %column3.p
+  %whole3 = mul i64 %n, 16
+  %large3 = icmp ugt i64 %whole3, 6291456
+  %frame = alloca [448 x i8], align 64
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %body, label %done
+body:
+  %full = icmp sge i64 %left, 4
+  %count = select i1 %full, i64 4, i64 %left
+  %jump0 = mul i64 %i, %outer0
+  %at0 = getelementptr i8, ptr %base0, i64 %jump0
+  %later0 = icmp ne i64 %i, 0
+  %there0 = and i1 %still0, %later0
+  %width0 = select i1 %there0, i64 0, i64 2
+  %frame0 = getelementptr i8, ptr %frame, i64 0
+  call void @pack.v4f64(ptr %at0, ptr %frame0, i64 1, i64 %width0, i64 %outer0, i64 %row0, i64 %column0, i64 %count, ptr @pack2.v4f64)
+  %jump1 = mul i64 %i, %outer1
+  %at1 = getelementptr i8, ptr %base1, i64 %jump1
+  %later1 = icmp ne i64 %i, 0
+  %there1 = and i1 %still1, %later1
+  %width1 = select i1 %there1, i64 0, i64 2
+  %frame1 = getelementptr i8, ptr %frame, i64 64
+  call void @pack.v4f64(ptr %at1, ptr %frame1, i64 1, i64 %width1, i64 %outer1, i64 %row1, i64 %column1, i64 %count, ptr @pack2.v4f64)
+  %jump2 = mul i64 %i, %outer2
+  %at2 = getelementptr i8, ptr %base2, i64 %jump2
+  %later2 = icmp ne i64 %i, 0
+  %there2 = and i1 %still2, %later2
+  %width2 = select i1 %there2, i64 0, i64 2
+  %frame2 = getelementptr i8, ptr %frame, i64 128
+  call void @pack.v4f64(ptr %at2, ptr %frame2, i64 1, i64 %width2, i64 %outer2, i64 %row2, i64 %column2, i64 %count, ptr @pack2.v4f64)
+  %jump3 = mul i64 %i, %outer3
+  %at3 = getelementptr i8, ptr %base3, i64 %jump3
+  call void @block.v4f64(ptr %frame, ptr %data)
+  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @deliver2.v4f64, ptr @places0, ptr @blank0, i1 %large3)
+  %next = add i64 %i, 4
+  br label %test
+done:
+  
+  ret void
+}
+
+define internal void @pack.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -567,99 +642,56 @@ tiles:
   br label %tile
 tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
+  %t.bytes = mul i64 %t, 8
+  %t.slot = mul i64 %t, 32
+  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %t.next = add i64 %t, 4
   %t.more = icmp sle i64 %t.next, %cells
   br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  %t.bytes = mul i64 %t, 8
-  %t.slot = mul i64 %t, 32
-  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
   %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
   %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
   %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  %tlp0 = getelementptr i8, ptr %ta0, i64 0
-  %tl0 = load <2 x double>, ptr %tlp0, align 8
-  %tlp1 = getelementptr i8, ptr %ta1, i64 0
-  %tl1 = load <2 x double>, ptr %tlp1, align 8
-  %tlp2 = getelementptr i8, ptr %ta2, i64 0
-  %tl2 = load <2 x double>, ptr %tlp2, align 8
-  %tlp3 = getelementptr i8, ptr %ta3, i64 0
-  %tl3 = load <2 x double>, ptr %tlp3, align 8
-  %tr0 = shufflevector <2 x double> %tl0, <2 x double> %tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %tr1 = shufflevector <2 x double> %tl1, <2 x double> %tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %thp0 = getelementptr i8, ptr %ta0, i64 16
-  %th0 = load <2 x double>, ptr %thp0, align 8
-  %thp1 = getelementptr i8, ptr %ta1, i64 16
-  %th1 = load <2 x double>, ptr %thp1, align 8
-  %thp2 = getelementptr i8, ptr %ta2, i64 16
-  %th2 = load <2 x double>, ptr %thp2, align 8
-  %thp3 = getelementptr i8, ptr %ta3, i64 16
-  %th3 = load <2 x double>, ptr %thp3, align 8
-  %tr2 = shufflevector <2 x double> %th0, <2 x double> %th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %tr3 = shufflevector <2 x double> %th1, <2 x double> %th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %x1.0 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.1 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x1.2 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.3 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %tp0.0 = getelementptr i8, ptr %ta0, i64 0
+  %tq0.0 = load <2 x double>, ptr %tp0.0, align 8
+  %tp0.1 = getelementptr i8, ptr %ta1, i64 0
+  %tq0.1 = load <2 x double>, ptr %tp0.1, align 8
+  %tp0.2 = getelementptr i8, ptr %ta2, i64 0
+  %tq0.2 = load <2 x double>, ptr %tp0.2, align 8
+  %tp0.3 = getelementptr i8, ptr %ta3, i64 0
+  %tq0.3 = load <2 x double>, ptr %tp0.3, align 8
+  %tj0.0.2.0 = shufflevector <2 x double> %tq0.0, <2 x double> %tq0.2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tj0.1.2.0 = shufflevector <2 x double> %tq0.1, <2 x double> %tq0.3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tx0.1.0 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %tx0.1.1 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %tf0 = getelementptr i8, ptr %t.f, i64 0
-  store <4 x double> %x1.0, ptr %tf0, align 32
+  store <4 x double> %tx0.1.0, ptr %tf0, align 32
   %tf1 = getelementptr i8, ptr %t.f, i64 32
-  store <4 x double> %x1.1, ptr %tf1, align 32
+  store <4 x double> %tx0.1.1, ptr %tf1, align 32
+  %tp2.0 = getelementptr i8, ptr %ta0, i64 16
+  %tq2.0 = load <2 x double>, ptr %tp2.0, align 8
+  %tp2.1 = getelementptr i8, ptr %ta1, i64 16
+  %tq2.1 = load <2 x double>, ptr %tp2.1, align 8
+  %tp2.2 = getelementptr i8, ptr %ta2, i64 16
+  %tq2.2 = load <2 x double>, ptr %tp2.2, align 8
+  %tp2.3 = getelementptr i8, ptr %ta3, i64 16
+  %tq2.3 = load <2 x double>, ptr %tp2.3, align 8
+  %tj2.0.2.0 = shufflevector <2 x double> %tq2.0, <2 x double> %tq2.2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tj2.1.2.0 = shufflevector <2 x double> %tq2.1, <2 x double> %tq2.3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tx2.1.0 = shufflevector <4 x double> %tj2.0.2.0, <4 x double> %tj2.1.2.0, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %tx2.1.1 = shufflevector <4 x double> %tj2.0.2.0, <4 x double> %tj2.1.2.0, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %tf2 = getelementptr i8, ptr %t.f, i64 64
-  store <4 x double> %x1.2, ptr %tf2, align 32
+  store <4 x double> %tx2.1.0, ptr %tf2, align 32
   %tf3 = getelementptr i8, ptr %t.f, i64 96
-  store <4 x double> %x1.3, ptr %tf3, align 32
+  store <4 x double> %tx2.1.1, ptr %tf3, align 32
   br label %tile
 tile.rest:
-  %t.left = sub i64 %cells, %t
-  %t.some = icmp sgt i64 %t.left, 0
+  %t.some = icmp slt i64 %t, %cells
   br i1 %t.some, label %tile.last, label %done
 tile.last:
-  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
-  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
-  %last.t.bytes = mul i64 %t, 8
-  %last.t.slot = mul i64 %t, 32
-  %last.t.f = getelementptr i8, ptr %frame, i64 %last.t.slot
-  %last.ta0 = getelementptr i8, ptr %l0, i64 %last.t.bytes
-  %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
-  %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
-  %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
-  %last.tml = shufflevector <4 x i1> %t.mask, <4 x i1> poison, <2 x i32> <i32 0, i32 1>
-  %last.tlp0 = getelementptr i8, ptr %last.ta0, i64 0
-  %last.tl0 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp0, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tlp1 = getelementptr i8, ptr %last.ta1, i64 0
-  %last.tl1 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp1, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tlp2 = getelementptr i8, ptr %last.ta2, i64 0
-  %last.tl2 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp2, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tlp3 = getelementptr i8, ptr %last.ta3, i64 0
-  %last.tl3 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp3, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tr0 = shufflevector <2 x double> %last.tl0, <2 x double> %last.tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.tr1 = shufflevector <2 x double> %last.tl1, <2 x double> %last.tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.tmh = shufflevector <4 x i1> %t.mask, <4 x i1> poison, <2 x i32> <i32 2, i32 3>
-  %last.thp0 = getelementptr i8, ptr %last.ta0, i64 16
-  %last.th0 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp0, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.thp1 = getelementptr i8, ptr %last.ta1, i64 16
-  %last.th1 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp1, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.thp2 = getelementptr i8, ptr %last.ta2, i64 16
-  %last.th2 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp2, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.thp3 = getelementptr i8, ptr %last.ta3, i64 16
-  %last.th3 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp3, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.tr2 = shufflevector <2 x double> %last.th0, <2 x double> %last.th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.tr3 = shufflevector <2 x double> %last.th1, <2 x double> %last.th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.x1.0 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.1 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x1.2 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.3 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.tf0 = getelementptr i8, ptr %last.t.f, i64 0
-  store <4 x double> %last.x1.0, ptr %last.tf0, align 32
-  %last.tf1 = getelementptr i8, ptr %last.t.f, i64 32
-  store <4 x double> %last.x1.1, ptr %last.tf1, align 32
-  %last.tf2 = getelementptr i8, ptr %last.t.f, i64 64
-  store <4 x double> %last.x1.2, ptr %last.tf2, align 32
-  %last.tf3 = getelementptr i8, ptr %last.t.f, i64 96
-  store <4 x double> %last.x1.3, ptr %last.tf3, align 32
+  %t.array = getelementptr i8, ptr %array, i64 %t.bytes
+  call void %rest(ptr %t.array, ptr %t.f, i64 %outer)
   br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
@@ -715,73 +747,35 @@ step:
 done:
   ret void
 }
-
-define internal void @range.v4f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
-entry:
-  %argp0 = getelementptr ptr, ptr %args, i64 0
-  %base0 = load ptr, ptr %argp0
-  %outerp0 = getelementptr i64, ptr %steps, i64 0
-  %outer0 = load i64, ptr %outerp0
-  %row0 = add i64 0, 0
-  %column0.p = getelementptr i64, ptr %steps, i64 4
-  %column0 = load i64, ptr %column0.p
-  %argp1 = getelementptr ptr, ptr %args, i64 1
-  %base1 = load ptr, ptr %argp1
-  %outerp1 = getelementptr i64, ptr %steps, i64 1
-  %outer1 = load i64, ptr %outerp1
-  %row1 = add i64 0, 0
-  %column1.p = getelementptr i64, ptr %steps, i64 5
-  %column1 = load i64, ptr %column1.p
-  %argp2 = getelementptr ptr, ptr %args, i64 2
-  %base2 = load ptr, ptr %argp2
-  %outerp2 = getelementptr i64, ptr %steps, i64 2
-  %outer2 = load i64, ptr %outerp2
-  %row2 = add i64 0, 0
-  %column2.p = getelementptr i64, ptr %steps, i64 6
-  %column2 = load i64, ptr %column2.p
-  %argp3 = getelementptr ptr, ptr %args, i64 3
-  %base3 = load ptr, ptr %argp3
-  %outerp3 = getelementptr i64, ptr %steps, i64 3
-  %outer3 = load i64, ptr %outerp3
-  %row3 = add i64 0, 0
-  %column3.p = getelementptr i64, ptr %steps, i64 7
-  %column3 = load i64, ptr %column3.p
-  %whole3 = mul i64 %n, 16
-  %large3 = icmp ugt i64 %whole3, 6291456
-  %frame = alloca [576 x i8], align 64
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %left = sub i64 %n, %i
-  %more = icmp sgt i64 %left, 0
-  br i1 %more, label %body, label %done
-body:
-  %full = icmp sge i64 %left, 4
-  %count = select i1 %full, i64 4, i64 %left
-  %jump0 = mul i64 %i, %outer0
-  %at0 = getelementptr i8, ptr %base0, i64 %jump0
-  %frame0 = getelementptr i8, ptr %frame, i64 0
-  call void @pack.v4f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count)
-  %jump1 = mul i64 %i, %outer1
-  %at1 = getelementptr i8, ptr %base1, i64 %jump1
-  %frame1 = getelementptr i8, ptr %frame, i64 64
-  call void @pack.v4f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count)
-  %jump2 = mul i64 %i, %outer2
-  %at2 = getelementptr i8, ptr %base2, i64 %jump2
-  %frame2 = getelementptr i8, ptr %frame, i64 128
-  call void @pack.v4f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
-  %jump3 = mul i64 %i, %outer3
-  %at3 = getelementptr i8, ptr %base3, i64 %jump3
-  call void @block.v4f64(ptr %frame, ptr %data)
-  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, ptr @blank0, i1 %large3)
-  %next = add i64 %i, 4
-  br label %test
-done:
-  
+define internal void @pack2.v4f64(ptr %array, ptr %t.f, i64 %outer) nounwind {
+  %o0 = mul i64 %outer, 0
+  %ta0 = getelementptr i8, ptr %array, i64 %o0
+  %o1 = mul i64 %outer, 1
+  %ta1 = getelementptr i8, ptr %array, i64 %o1
+  %o2 = mul i64 %outer, 2
+  %ta2 = getelementptr i8, ptr %array, i64 %o2
+  %o3 = mul i64 %outer, 3
+  %ta3 = getelementptr i8, ptr %array, i64 %o3
+  %tp0.0 = getelementptr i8, ptr %ta0, i64 0
+  %tq0.0 = load <2 x double>, ptr %tp0.0, align 8
+  %tp0.1 = getelementptr i8, ptr %ta1, i64 0
+  %tq0.1 = load <2 x double>, ptr %tp0.1, align 8
+  %tp0.2 = getelementptr i8, ptr %ta2, i64 0
+  %tq0.2 = load <2 x double>, ptr %tp0.2, align 8
+  %tp0.3 = getelementptr i8, ptr %ta3, i64 0
+  %tq0.3 = load <2 x double>, ptr %tp0.3, align 8
+  %tj0.0.2.0 = shufflevector <2 x double> %tq0.0, <2 x double> %tq0.2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tj0.1.2.0 = shufflevector <2 x double> %tq0.1, <2 x double> %tq0.3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tx0.1.0 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %tx0.1.1 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %tf0 = getelementptr i8, ptr %t.f, i64 0
+  store <4 x double> %tx0.1.0, ptr %tf0, align 32
+  %tf1 = getelementptr i8, ptr %t.f, i64 32
+  store <4 x double> %tx0.1.1, ptr %tf1, align 32
   ret void
 }
 
-define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, ptr %blank, i1 %past) nounwind {
+define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest, ptr %places, ptr %blank, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -807,13 +801,17 @@ tiles:
   br label %tile
 tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
+  %t.bytes = mul i64 %t, 8
+  %t.slot = mul i64 %t, 32
+  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %t.next = add i64 %t, 4
   %t.more = icmp sle i64 %t.next, %cells
   br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  %t.bytes = mul i64 %t, 8
-  %t.slot = mul i64 %t, 32
-  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
+  %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
+  %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
+  %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
+  %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
   %t.p = getelementptr i32, ptr %places, i64 %t
   %t.p0 = getelementptr i32, ptr %t.p, i64 0
   %t.i0 = load i32, ptr %t.p0
@@ -839,75 +837,29 @@ tile.body:
   %t.b3 = mul i64 %t.c3, 32
   %t.f3 = getelementptr i8, ptr %frame, i64 %t.b3
   %t.x3 = load <4 x double>, ptr %t.f3, align 32
-  %x1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x1.2 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.3 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x2.0 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %x2.2 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %x2.1 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %x2.3 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
-  store <4 x double> %x2.0, ptr %ta0, align 8
-  %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
-  store <4 x double> %x2.1, ptr %ta1, align 8
-  %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
-  store <4 x double> %x2.2, ptr %ta2, align 8
-  %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  store <4 x double> %x2.3, ptr %ta3, align 8
+  %ts0.1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %ts0.1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %ts0.1.2 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %ts0.1.3 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %ts0.2.0 = shufflevector <4 x double> %ts0.1.0, <4 x double> %ts0.1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %ts0.2.2 = shufflevector <4 x double> %ts0.1.0, <4 x double> %ts0.1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %ts0.2.1 = shufflevector <4 x double> %ts0.1.1, <4 x double> %ts0.1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %ts0.2.3 = shufflevector <4 x double> %ts0.1.1, <4 x double> %ts0.1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %tw0.0 = getelementptr i8, ptr %ta0, i64 0
+  store <4 x double> %ts0.2.0, ptr %tw0.0, align 8
+  %tw0.1 = getelementptr i8, ptr %ta1, i64 0
+  store <4 x double> %ts0.2.1, ptr %tw0.1, align 8
+  %tw0.2 = getelementptr i8, ptr %ta2, i64 0
+  store <4 x double> %ts0.2.2, ptr %tw0.2, align 8
+  %tw0.3 = getelementptr i8, ptr %ta3, i64 0
+  store <4 x double> %ts0.2.3, ptr %tw0.3, align 8
   br label %tile
 tile.rest:
-  %t.left = sub i64 %cells, %t
-  %t.some = icmp sgt i64 %t.left, 0
+  %t.some = icmp slt i64 %t, %cells
   br i1 %t.some, label %tile.last, label %done
 tile.last:
-  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
-  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
-  %last.t.bytes = mul i64 %t, 8
-  %last.t.slot = mul i64 %t, 32
-  %last.t.f = getelementptr i8, ptr %frame, i64 %last.t.slot
-  %last.t.p = getelementptr i32, ptr %places, i64 %t
-  %last.t.p0 = getelementptr i32, ptr %last.t.p, i64 0
-  %last.t.i0 = load i32, ptr %last.t.p0
-  %last.t.c0 = zext i32 %last.t.i0 to i64
-  %last.t.b0 = mul i64 %last.t.c0, 32
-  %last.t.f0 = getelementptr i8, ptr %frame, i64 %last.t.b0
-  %last.t.x0 = load <4 x double>, ptr %last.t.f0, align 32
-  %last.t.p1 = getelementptr i32, ptr %last.t.p, i64 1
-  %last.t.i1 = load i32, ptr %last.t.p1
-  %last.t.c1 = zext i32 %last.t.i1 to i64
-  %last.t.b1 = mul i64 %last.t.c1, 32
-  %last.t.f1 = getelementptr i8, ptr %frame, i64 %last.t.b1
-  %last.t.x1 = load <4 x double>, ptr %last.t.f1, align 32
-  %last.t.p2 = getelementptr i32, ptr %last.t.p, i64 2
-  %last.t.i2 = load i32, ptr %last.t.p2
-  %last.t.c2 = zext i32 %last.t.i2 to i64
-  %last.t.b2 = mul i64 %last.t.c2, 32
-  %last.t.f2 = getelementptr i8, ptr %frame, i64 %last.t.b2
-  %last.t.x2 = load <4 x double>, ptr %last.t.f2, align 32
-  %last.t.p3 = getelementptr i32, ptr %last.t.p, i64 3
-  %last.t.i3 = load i32, ptr %last.t.p3
-  %last.t.c3 = zext i32 %last.t.i3 to i64
-  %last.t.b3 = mul i64 %last.t.c3, 32
-  %last.t.f3 = getelementptr i8, ptr %frame, i64 %last.t.b3
-  %last.t.x3 = load <4 x double>, ptr %last.t.f3, align 32
-  %last.x1.0 = shufflevector <4 x double> %last.t.x0, <4 x double> %last.t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.1 = shufflevector <4 x double> %last.t.x0, <4 x double> %last.t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x1.2 = shufflevector <4 x double> %last.t.x2, <4 x double> %last.t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.3 = shufflevector <4 x double> %last.t.x2, <4 x double> %last.t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x2.0 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %last.x2.2 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %last.x2.1 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %last.x2.3 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %last.ta0 = getelementptr i8, ptr %l0, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.0, ptr %last.ta0, i32 8, <4 x i1> %t.mask)
-  %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.1, ptr %last.ta1, i32 8, <4 x i1> %t.mask)
-  %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.2, ptr %last.ta2, i32 8, <4 x i1> %t.mask)
-  %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.3, ptr %last.ta3, i32 8, <4 x i1> %t.mask)
+  %t.array = getelementptr i8, ptr %array, i64 %t.bytes
+  call void %rest(ptr %t.array, ptr %frame, i64 %outer, ptr %places, i64 %t)
   br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
@@ -960,6 +912,44 @@ step:
   %r.next = select i1 %wrap, i64 %r.up, i64 %r
   br label %test
 done:
+  ret void
+}
+define internal void @deliver2.v4f64(ptr %array, ptr %frame, i64 %outer, ptr %places, i64 %t) nounwind {
+  %o0 = mul i64 %outer, 0
+  %ta0 = getelementptr i8, ptr %array, i64 %o0
+  %o1 = mul i64 %outer, 1
+  %ta1 = getelementptr i8, ptr %array, i64 %o1
+  %o2 = mul i64 %outer, 2
+  %ta2 = getelementptr i8, ptr %array, i64 %o2
+  %o3 = mul i64 %outer, 3
+  %ta3 = getelementptr i8, ptr %array, i64 %o3
+  %t.p = getelementptr i32, ptr %places, i64 %t
+  %t.p0 = getelementptr i32, ptr %t.p, i64 0
+  %t.i0 = load i32, ptr %t.p0
+  %t.c0 = zext i32 %t.i0 to i64
+  %t.b0 = mul i64 %t.c0, 32
+  %t.f0 = getelementptr i8, ptr %frame, i64 %t.b0
+  %t.x0 = load <4 x double>, ptr %t.f0, align 32
+  %t.p1 = getelementptr i32, ptr %t.p, i64 1
+  %t.i1 = load i32, ptr %t.p1
+  %t.c1 = zext i32 %t.i1 to i64
+  %t.b1 = mul i64 %t.c1, 32
+  %t.f1 = getelementptr i8, ptr %frame, i64 %t.b1
+  %t.x1 = load <4 x double>, ptr %t.f1, align 32
+  %ts0.1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %ts0.1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %tu0.0 = shufflevector <4 x double> %ts0.1.0, <4 x double> poison, <2 x i32> <i32 0, i32 1>
+  %tw0.0 = getelementptr i8, ptr %ta0, i64 0
+  store <2 x double> %tu0.0, ptr %tw0.0, align 8
+  %tu0.1 = shufflevector <4 x double> %ts0.1.1, <4 x double> poison, <2 x i32> <i32 0, i32 1>
+  %tw0.1 = getelementptr i8, ptr %ta1, i64 0
+  store <2 x double> %tu0.1, ptr %tw0.1, align 8
+  %tu0.2 = shufflevector <4 x double> %ts0.1.0, <4 x double> poison, <2 x i32> <i32 2, i32 3>
+  %tw0.2 = getelementptr i8, ptr %ta2, i64 0
+  store <2 x double> %tu0.2, ptr %tw0.2, align 8
+  %tu0.3 = shufflevector <4 x double> %ts0.1.1, <4 x double> poison, <2 x i32> <i32 2, i32 3>
+  %tw0.3 = getelementptr i8, ptr %ta3, i64 0
+  store <2 x double> %tu0.3, ptr %tw0.3, align 8
   ret void
 }
 

@@ -12,5 +12,4 @@ Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays,
     one_link.py       the force through one joint, as a function of its own
     free.py           a robot whose numbers are inputs           parametrised.py   such numbers, made and checked
     by_columns.py     matrices of large robots                   operational.py    the policies at singularities
-    linearised.py     A and B of a state, as one function
 """

@@ -60,12 +60,12 @@ class GrowthMatrices(Ready):
         return Straight(Program("linearize", inputs, outputs, ()), tape, tuple(stores))
 
 
-def function(robot: Any, method: str, grown: Growth) -> Differentiable | None:
+def function(robot: Any, name: str, method: str, grown: Growth) -> Differentiable | None:
     """The compiled pair; None where it would be long, or a robot is large, and of steps of embedded loops, which leave these
     open."""
     if not robot.nv or is_large(robot._model) or (method and (robot.manifold.compound or _length(robot.nv, method) > LONG)):
         return None
-    return ready(robot._functions, f"linearize {method}".strip(), partial(GrowthMatrices, robot, method, grown), sources(ROOMS))
+    return ready(robot._functions, name, partial(GrowthMatrices, robot, method, grown), sources(ROOMS))
 
 
 def _length(n: int, method: str) -> int:

@@ -28,7 +28,7 @@ from psiphi.control.law import reads
 from psiphi.errors import StateError
 from psiphi.foreign.entering import check_kind, constant, enter, full, is_traced, mathematics, numbers, packed
 from psiphi.functions.differentiable import Differentiable
-from psiphi.functions.guard import quicken
+from psiphi.functions.guard import nothing, quicken
 from psiphi.rollouts import joint_slopes, linearised
 from psiphi.rollouts.integrators import course
 from psiphi.rollouts.linearised import is_traced_array, traced
@@ -54,18 +54,18 @@ def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pai
 
 def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
     """Of NumPy's arrays, and what reads as such; float32 where all are, by way of float64."""
-    own, more = linearised.function(robot, "" if dt is None else method, _grown), robot._more
-    if own is not None:
-        step = () if dt is None else (np.array((dt,)) if isinstance(dt, float) and 0.0 < dt < math.inf else dt,)
-        found = own.at_once(q, v, tau, *more, *step)
-        if found is not None:
-            return found
+    name, more = NAME if dt is None else f"{NAME} {method}", robot._more
+    step = () if dt is None else (np.array((dt,)) if isinstance(dt, float) and 0.0 < dt < math.inf else dt,)
+    found = robot._soon.get(name, nothing)(q, v, tau, *more, *step)
+    if found is not None:
+        return found
     given = read_state(NAME, robot, q, v, tau)
     h = None if dt is None else read_dt(dt, NAME)
     lead, kind = fit(NAME, given, h, more), SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float)
     q, v, tau = state = [np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given]
     robot.upright(NAME, q)
     h = h if h is None else h[..., None]
+    own = linearised.function(robot, name, "" if dt is None else method, _grown)
     if own is None:
         A, B = _split(robot, _grown(robot, q, v, tau, h, method, more))
     else:
@@ -73,6 +73,7 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
         with np.errstate(all="ignore"):
             A, B = own.run(arrays)
         quicken(own, arrays)
+        robot._soon[name] = own.at_once
     return A.astype(kind, copy=False), B.astype(kind, copy=False)
 
 

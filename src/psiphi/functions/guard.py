@@ -210,14 +210,14 @@ def turns(source: Any) -> bool:
 
 
 def quicken(function: Any, values: Iterable[Any]) -> None:
-    """After a call with these arguments: from now on such calls go at once, if they are plain vectors."""
-    if "at_once" not in vars(function) and all(map(_is_plain_vector, values)):
+    """After a call with these arguments: from now on such calls go at once, if they are one state of plain arrays."""
+    if "at_once" not in vars(function) and all(map(_is_plain, values, (len(arg.shape) for arg in function.source.inputs))):
         one = function.single(nothing)
         function.at_once = upright(function.source.model, one) if turns(function.source) else one
 
 
-def _is_plain_vector(value: Any) -> bool:
-    return type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64
+def _is_plain(value: Any, axes: int) -> bool:
+    return type(value) is np.ndarray and value.ndim == axes and value.dtype == np.float64
 
 
 def mapping(f_ext: Any) -> Mapping:

@@ -966,7 +966,7 @@ many:
   ret void
 }
 
-@quick.table = global [7 x ptr] zeroinitializer
+@quick.table = global [8 x ptr] zeroinitializer
 @quick.dims0 = private constant [1 x i64] [i64 2]
 
 define ptr @quick(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {
@@ -997,15 +997,14 @@ next:
   %descr0 = load ptr, ptr %descr.p0
   %real0 = icmp eq ptr %descr0, %float64
   %good0 = and i1 %flat0, %real0
-  br i1 %good0, label %vector0, label %slow
-  vector0:
+  br i1 %good0, label %axis0.0, label %slow
+  axis0.0:
   %dims.p0 = getelementptr i8, ptr %x0, i64 32
   %dims0 = load ptr, ptr %dims.p0
-  %size0 = load i64, ptr %dims0
-  %strides.p0 = getelementptr i8, ptr %x0, i64 40
-  %strides0 = load ptr, ptr %strides.p0
-  %long0 = icmp eq i64 %size0, 2
-  br i1 %long0, label %next0, label %slow
+  %size.p0.0 = getelementptr i64, ptr %dims0, i64 0
+  %size0.0 = load i64, ptr %size.p0.0
+  %long0.0 = icmp eq i64 %size0.0, 2
+  br i1 %long0.0, label %next0, label %slow
   next0:
   %arg1 = getelementptr ptr, ptr %args, i64 1
   %x1 = load ptr, ptr %arg1
@@ -1021,15 +1020,14 @@ next:
   %descr1 = load ptr, ptr %descr.p1
   %real1 = icmp eq ptr %descr1, %float64
   %good1 = and i1 %flat1, %real1
-  br i1 %good1, label %vector1, label %slow
-  vector1:
+  br i1 %good1, label %axis1.0, label %slow
+  axis1.0:
   %dims.p1 = getelementptr i8, ptr %x1, i64 32
   %dims1 = load ptr, ptr %dims.p1
-  %size1 = load i64, ptr %dims1
-  %strides.p1 = getelementptr i8, ptr %x1, i64 40
-  %strides1 = load ptr, ptr %strides.p1
-  %long1 = icmp eq i64 %size1, 2
-  br i1 %long1, label %next1, label %slow
+  %size.p1.0 = getelementptr i64, ptr %dims1, i64 0
+  %size1.0 = load i64, ptr %size.p1.0
+  %long1.0 = icmp eq i64 %size1.0, 2
+  br i1 %long1.0, label %next1, label %slow
   next1:
   %arg2 = getelementptr ptr, ptr %args, i64 2
   %x2 = load ptr, ptr %arg2
@@ -1045,15 +1043,14 @@ next:
   %descr2 = load ptr, ptr %descr.p2
   %real2 = icmp eq ptr %descr2, %float64
   %good2 = and i1 %flat2, %real2
-  br i1 %good2, label %vector2, label %slow
-  vector2:
+  br i1 %good2, label %axis2.0, label %slow
+  axis2.0:
   %dims.p2 = getelementptr i8, ptr %x2, i64 32
   %dims2 = load ptr, ptr %dims.p2
-  %size2 = load i64, ptr %dims2
-  %strides.p2 = getelementptr i8, ptr %x2, i64 40
-  %strides2 = load ptr, ptr %strides.p2
-  %long2 = icmp eq i64 %size2, 2
-  br i1 %long2, label %next2, label %slow
+  %size.p2.0 = getelementptr i64, ptr %dims2, i64 0
+  %size2.0 = load i64, ptr %size.p2.0
+  %long2.0 = icmp eq i64 %size2.0, 2
+  br i1 %long2.0, label %next2, label %slow
   next2:
   %PyArray_New.p = getelementptr ptr, ptr @quick.table, i64 2
   %PyArray_New = load ptr, ptr %PyArray_New.p
@@ -1073,23 +1070,32 @@ run:
   %data0 = load ptr, ptr %data.p0
   %slot0 = getelementptr ptr, ptr %pointers, i64 0
   store ptr %data0, ptr %slot0
-  %stride0 = load i64, ptr %strides0
-  %core0 = getelementptr i64, ptr %steps, i64 4
-  store i64 %stride0, ptr %core0
+  %strides.p0 = getelementptr i8, ptr %x0, i64 40
+  %strides0 = load ptr, ptr %strides.p0
+  %stride.p0.0 = getelementptr i64, ptr %strides0, i64 0
+  %stride0.0 = load i64, ptr %stride.p0.0
+  %core0.0 = getelementptr i64, ptr %steps, i64 4
+  store i64 %stride0.0, ptr %core0.0
   %data.p1 = getelementptr i8, ptr %x1, i64 16
   %data1 = load ptr, ptr %data.p1
   %slot1 = getelementptr ptr, ptr %pointers, i64 1
   store ptr %data1, ptr %slot1
-  %stride1 = load i64, ptr %strides1
-  %core1 = getelementptr i64, ptr %steps, i64 5
-  store i64 %stride1, ptr %core1
+  %strides.p1 = getelementptr i8, ptr %x1, i64 40
+  %strides1 = load ptr, ptr %strides.p1
+  %stride.p1.0 = getelementptr i64, ptr %strides1, i64 0
+  %stride1.0 = load i64, ptr %stride.p1.0
+  %core1.0 = getelementptr i64, ptr %steps, i64 5
+  store i64 %stride1.0, ptr %core1.0
   %data.p2 = getelementptr i8, ptr %x2, i64 16
   %data2 = load ptr, ptr %data.p2
   %slot2 = getelementptr ptr, ptr %pointers, i64 2
   store ptr %data2, ptr %slot2
-  %stride2 = load i64, ptr %strides2
-  %core2 = getelementptr i64, ptr %steps, i64 6
-  store i64 %stride2, ptr %core2
+  %strides.p2 = getelementptr i8, ptr %x2, i64 40
+  %strides2 = load ptr, ptr %strides.p2
+  %stride.p2.0 = getelementptr i64, ptr %strides2, i64 0
+  %stride2.0 = load i64, ptr %stride.p2.0
+  %core2.0 = getelementptr i64, ptr %steps, i64 6
+  store i64 %stride2.0, ptr %core2.0
   store i64 1, ptr %one
   call void @loop(ptr %pointers, ptr %one, ptr %steps, ptr null)
   ret ptr %out0
@@ -1097,7 +1103,7 @@ run:
 nothing:
   ret ptr null
 slow:
-  %PyObject_Vectorcall.p = getelementptr ptr, ptr @quick.table, i64 3
+  %PyObject_Vectorcall.p = getelementptr ptr, ptr @quick.table, i64 4
   %PyObject_Vectorcall = load ptr, ptr %PyObject_Vectorcall.p
   %answer = call ptr %PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
   ret ptr %answer

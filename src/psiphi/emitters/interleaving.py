@@ -12,8 +12,8 @@ from heapq import heappop, heappush
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Tape, operands
 
-WINDOW = 60  # nodes
-WIDTH = 2  # nodes that are begun in a cycle
+WINDOW = 40  # nodes
+WIDTH = 1  # nodes that are begun in a cycle
 CYCLES = {Op.ADD: 3, Op.SUB: 3, Op.MUL: 3, Op.DIV: 14, Op.SQRT: 20}  # until a result is there
 FUSED = 4  # of a product that rides in a sum
 

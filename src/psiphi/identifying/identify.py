@@ -20,7 +20,7 @@ from psiphi.arguments import Numbers, check_robot, flag, one_or_each
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.identifying.findings import Identification
-from psiphi.identifying.measured import MeasuredRows, measured
+from psiphi.identifying.measured import MeasuredRows, measured, rms
 from psiphi.identifying.nearest_bodies import KnownBodies, nearest
 
 UNTOLD = 1e-9  # of the largest singular value: below it the data do not tell
@@ -87,7 +87,9 @@ def identify(
 
 def fitted(data: MeasuredRows, noise: np.ndarray | None) -> tuple[Fit, np.ndarray]:
     """Least squares, with weights that are given or made of the residuals."""
-    given, size = noise is not None, np.sqrt((data.y**2).mean(axis=0))
+    if not max(np.abs(data.Y).max(initial=0.0), np.abs(data.y).max(initial=0.0)) < LARGE:
+        raise StateError("identify: the data are too large for floating point", "look at their units")
+    given, size = noise is not None, rms(data.y)
     if not size.any():
         raise StateError("identify: all torques are zero, and tell nothing", "give what was measured")
     weights = noise if noise is not None else np.maximum(size, 1e-12 * max(size.max(initial=0.0), 1e-300))
@@ -95,7 +97,7 @@ def fitted(data: MeasuredRows, noise: np.ndarray | None) -> tuple[Fit, np.ndarra
     for _ in range(0 if given else PASSES):
         left = data.y - data.Y[..., data.base.columns] @ fit.x
         share = 1.0 - data.base.rank / max(data.y.size, data.base.rank + 1)  # of the samples that are not used up
-        spent = np.sqrt((left**2).mean(axis=0) / max(share, 1e-3))
+        spent = rms(left) / np.sqrt(max(share, 1e-3))
         weights = np.maximum(spent, EXACT * max(size.max(initial=0.0), 1e-300))
         fit = solved(data, weights)
     return fit, weights
@@ -131,5 +133,5 @@ def _positive(fit: Fit, base: Any, first: int, count: int) -> np.ndarray:
 
 def _sigma(sigma: Any, data: MeasuredRows) -> np.ndarray:
     count = len(data.rows)
-    expected = f"one or {count} numbers above 0: one a row of torques and wrenches"
-    return one_or_each("sigma", sigma, count, (1e-300, 1e300), expected, "leave it out: the residuals say")
+    expected = f"one or {count} numbers above 0 and below {LARGE:g}: one a row of torques and wrenches"
+    return one_or_each("sigma", sigma, count, (1e-300, LARGE), expected, "leave it out: the residuals say")

@@ -104,7 +104,7 @@ def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dic
             raise StateError(f"identify: {name} {fault}", f"give {size} numbers in the last axis, samples in front")
         found[name] = array.astype(float, copy=False)
     lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in found.items()})
-    for name in (name for name in found if name not in ("q", "v", "a")):  # one posture may be held, one torque is no measurement
+    for name in found.keys() - {"q", "v", "a"}:  # one velocity may be that of all samples, one torque is no measurement
         if found[name].shape[:-1] != lead:
             cause = f"identify: {name} has shape {found[name].shape}, expected {(*lead, found[name].shape[-1])}"
             raise StateError(cause, "give what was measured in every sample")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.editing.picking import unused
+from psiphi.editing.picking import distinct, unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError, ModelWarning
 from psiphi.model.log import outside
@@ -195,20 +195,23 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
 
 def _equalities(robot: Any) -> Iterator[str]:
     lines, sites, pins = [], _sites(robot), _pins(robot)
-    for number, loop in enumerate(getattr(robot, "loops", ())):
+    loops, gears = (getattr(robot, word, ()) for word in ("loops", "gears"))
+    names = iter(distinct(thing.name for thing in (*loops, *gears) if thing.name))
+    called = lambda thing: {"name": next(names)} if thing.name else {}  # noqa: E731
+    for number, loop in enumerate(loops):
         what = f"the loop of {loop.first} and {loop.second}"
         if loop.kind not in LOOPS or loop.friction is not None:
             kind = f"a {loop.kind}{'' if loop.friction is None else ', one-sided'}"
             raise ModelError(f"{what} is {kind}", "MuJoCo has balls, welds and, as two balls, hinges, and they hold both ways")
         ends = {"site1": sites[loop.first], "site2": sites[loop.second]}
-        lines.append(tag(f"    {LOOPS[loop.kind]}", {**({"name": loop.name} if loop.name else {}), **ends}))
+        lines.append(tag(f"    {LOOPS[loop.kind]}", {**called(loop), **ends}))
         if number in pins:
             a, b = pins[number]
             lines.append(tag("    connect", {"site1": a.name, "site2": b.name}))
     for name, mimic in robot.mimics.items():
         words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
         lines.append(tag("    joint", words))
-    for gear in getattr(robot, "gears", ()):
+    for gear in gears:
         ((leader, ratio),) = gear.leaders.items() if len(gear.leaders) == 1 else ((None, ()),)
         terms = tuple(ratio) if isinstance(ratio, tuple) else (ratio,)
         if leader is None or len(terms) > 4:
@@ -217,7 +220,7 @@ def _equalities(robot: Any) -> Iterator[str]:
                 "MuJoCo couples two joints, by polynomials of order four",
             )
         words = {"joint1": gear.joint, "joint2": leader, "polycoef": numbers((gear.offset, *terms, *[0] * (4 - len(terms))))}
-        lines.append(tag("    joint", {**({"name": gear.name} if gear.name else {}), **words}))
+        lines.append(tag("    joint", {**called(gear), **words}))
     if lines:
         yield from ("  <equality>", *lines, "  </equality>")
 

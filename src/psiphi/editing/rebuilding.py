@@ -43,14 +43,21 @@ ALONE = More()
 
 
 def renamed_loops(loops: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
-    """Loops between frames that have other names now."""
-    return [replace(loop, first=named(loop.first), second=named(loop.second)) for loop in loops]
+    """Loops between frames that have other names now, with such names themselves."""
+    return [replace(loop, first=named(loop.first), second=named(loop.second), name=_its(named, loop)) for loop in loops]
 
 
 def renamed_gears(gears: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
-    """Gears between joints that have other names now."""
-    leaders = ({named(name): ratio for name, ratio in gear.leaders.items()} for gear in gears)
-    return [replace(gear, joint=named(gear.joint), leaders=own) for gear, own in zip(gears, leaders, strict=True)]
+    """Gears between joints that have other names now, with such names themselves."""
+    leaders = [{named(name): ratio for name, ratio in gear.leaders.items()} for gear in gears]
+    return [
+        replace(gear, joint=named(gear.joint), leaders=own, name=_its(named, gear))
+        for gear, own in zip(gears, leaders, strict=True)
+    ]
+
+
+def _its(named: Callable[[str], str], thing: Any) -> str:
+    return named(thing.name) if thing.name else ""
 
 
 def grounded(robot: Any, builder: Builder, name: str, link: str, seat: Place) -> str:
@@ -86,7 +93,8 @@ def rebuilt(robot: Any, builder: Builder, base: str, more: More, at: np.ndarray 
 
 def lost_loop(loop: Any) -> str:
     """What is said of a loop that an edit took away."""
-    return f"loop {loop.name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
+    name = loop.name or f"{loop.first} to {loop.second}"
+    return f"loop {name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
 
 
 def _sorted(things: tuple[Any, ...], stays: Callable[[Any], bool]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

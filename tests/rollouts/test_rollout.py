@@ -324,3 +324,36 @@ def test_a_joint_without_room_stands_still():
 def test_compiled_is_yes_or_no():
     with pytest.raises(StateError, match="compiled is 'no', expected True or False"):
         pp.simulate(puma(), np.zeros(6), duration=0.01, compiled="no")
+
+
+@pytest.mark.parametrize("kind", ["filtered", "noisy", "counted"])
+def test_a_reference_that_remembers_is_refused_by_kernels(kind):
+    """They ask it in an order of their own; steps in Python ask it at every stage. One that looks back in a table may."""
+    robot, rng, seen = pp.load("pelican"), np.random.default_rng(0), []
+
+    def reference(t):
+        seen.append(t)
+        first = {"filtered": 1.0 - 0.999 ** len(seen), "noisy": rng.standard_normal(), "counted": float(len(seen))}[kind]
+        return np.array([first, 0.0])
+
+    law = pp.PD(robot, reference, 20.0, 3.0)
+    for run in (
+        lambda: pp.rollout(robot, np.zeros(2), tau=law, steps=10),
+        lambda: pp.simulate(robot, np.zeros(2), tau=law, duration=0.01, compiled=True),
+        lambda: pp.simulate(robot, np.zeros(2), tau=law, duration=1.0),
+    ):
+        with pytest.raises(pp.StateError, match=r"asked again at t = 0: it remembers, or varies.*compiled=False"):
+            run()
+    seen.clear()
+    pp.simulate(robot, np.zeros(2), tau=law, duration=0.01, compiled=False)
+    assert len(seen) >= 40
+    table, place = np.linspace(0.0, 1.0, 1001), [0]
+
+    def looked_up(t):
+        while place[0] < 999 and table[place[0] + 1] <= t:
+            place[0] += 1
+        while place[0] and table[place[0]] > t:
+            place[0] -= 1
+        return np.full(2, table[place[0]])
+
+    agree(*both(robot, np.zeros(2), np.zeros(2), pp.PD(robot, looked_up, 20.0, 3.0)))

@@ -357,3 +357,17 @@ def test_a_reference_that_remembers_is_refused_by_kernels(kind):
         return np.full(2, table[place[0]])
 
     agree(*both(robot, np.zeros(2), np.zeros(2), pp.PD(robot, looked_up, 20.0, 3.0)))
+
+
+def test_a_reference_that_answers_in_one_array():
+    """Overwritten at every call: what it was at each time counts."""
+    robot, out = pp.load("pelican"), np.zeros(2)
+
+    def reference(t):
+        out[:] = np.sin(20.0 * t), t
+        return out
+
+    same = pp.PD(robot, lambda t: np.array([np.sin(20.0 * t), t]), 20.0, 3.0)
+    fast, slow = both(robot, np.zeros(2), np.zeros(2), pp.PD(robot, reference, 20.0, 3.0))
+    agree(fast, slow)
+    agree(fast, both(robot, np.zeros(2), np.zeros(2), same)[1])

@@ -106,7 +106,7 @@ class Drive:
         at_once = getattr(self.controller.reference, "along", None)
         if at_once is not None and (found := at_once(times)) is not None:
             return found[: len(self.law.followed)]
-        each = [self.controller.reference(float(t)) for t in times]
+        each = [tuple(map(np.array, self.controller.reference(float(t)))) for t in times]  # copies: it may answer in one array
         self._refuse_memory(float(times[0]), each[0])
         try:
             return tuple(np.stack(np.broadcast_arrays(*rows), axis=-2) for rows in zip(*each, strict=True))

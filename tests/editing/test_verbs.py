@@ -261,6 +261,7 @@ REFUSED = [
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", stiff=1)), "stiff"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="fixed", parent="x")), "'parent'"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(name="tool")), "already has a 'tool'"),
+    (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", name=["a"])), "name"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", prefix=3), "prefix is 3"),
     (lambda r: r.attach(hanging(), "tool", joint="revolute", prefix="a_"), "no one link"),
     (lambda r: r.with_frame("tool", "tool"), "already has a link, joint or frame 'tool'"),

@@ -83,10 +83,10 @@ def load(source: str | os.PathLike[str]) -> Case:
     system, q0, v0 = _system(top, title, robots, motors)
     plain = motors if isinstance(system, Robot) else {}  # a closed chain has them itself
     tau = _controller(top, system, q0, plain)
-    options = _options(top) | plain
+    options = _options(top)
     _refuse_limp(top, options["springs"])
     top.done()
-    return Case(title, system, q0, v0, tau, options)
+    return Case(title, system, q0, v0, tau, options | plain)
 
 
 def _names(top: Table, key: str) -> list[str] | None:

@@ -85,6 +85,23 @@ def test_wrenches_tell_what_torques_do_not():
     assert f"{root}.Fz" in both.rms
 
 
+def test_the_noise_of_few_samples_is_no_smaller():
+    """Rows that tell most of the parameters have fewer samples left for their noise: it is not taken for less than it is."""
+    robot = pp.load("ur5")
+    light = robot.free("inertia")
+    true = light.randomised(seed=1, spread=0.2)
+    z, sigma = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        q, (v, a) = robot.random(rng, (16,)), rng.standard_normal((2, 16, 6))
+        tau = light.inverse_dynamics(q, v, a, parameters=true) + 0.05 * rng.standard_normal((16, 6))
+        found = pp.identify(robot, q, v, a, tau, consistent=False)
+        z.append((found.values - found.base.matrix @ true) / found.deviations)
+        sigma.append(found.sigma)
+    np.testing.assert_allclose(np.mean(sigma, axis=0), 0.05, rtol=0.15)
+    assert np.std(z) < 1.3 and np.mean(np.abs(z) > 3.0) < 0.03
+
+
 def test_what_the_data_do_not_tell_is_said_and_stays_as_it_was():
     robot = pp.load("acrobot")
     rng = np.random.default_rng(0)

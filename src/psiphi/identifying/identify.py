@@ -3,7 +3,10 @@
     y = Y pi + noise,      Y pi = Y_b x,      x = K pi the base parameters
     x = argmin |(y - Y_b x) / sigma|^2,      its covariance (Y_b* sigma^-2 Y_b)^-1
 
-sigma is that of each row (a joint's torque, a component of a wrench): given, or what the residuals say, in a few passes.
+sigma is that of each row (a joint's torque, a component of a wrench): given, or what the residuals say, in a few passes,
+
+    sigma^2 = |y - Y_b x|^2 / (samples - spent),      spent the row's share of the trace of the hat matrix, all rows' the rank.
+
 Directions of x that the data do not tell keep the robot's own values, and have no finite deviation. What bodies can have is
 `nearest_bodies.py`.
 """
@@ -26,17 +29,20 @@ from psiphi.identifying.nearest_bodies import KnownBodies, nearest
 UNTOLD = 1e-9  # of the largest singular value: below it the data do not tell
 PASSES = 3  # of weights from residuals
 LARGE = 1e120  # of a number by its noise: squares of products are floating-point numbers still
+SPENT = 1e-3  # of a row's samples: fewer are not left to tell its noise
 EXACT = 1e-12  # of a row's size: noise below this is rounding
 
 
 @dataclass(frozen=True)
 class Fit:
-    """x, its covariance's root R^-1 as information R, which of x have a finite deviation, and how clear all is."""
+    """x, its covariance's root R^-1 as information R, which of x have a finite deviation, how clear all is, and which part of a
+    row's samples the fit used up."""
 
     x: np.ndarray
     deviations: np.ndarray
     R: np.ndarray
     condition: float
+    spent: np.ndarray
 
 
 def identify(
@@ -95,10 +101,8 @@ def fitted(data: MeasuredRows, noise: np.ndarray | None) -> tuple[Fit, np.ndarra
     weights = noise if noise is not None else np.maximum(size, 1e-12 * max(size.max(initial=0.0), 1e-300))
     fit = solved(data, weights)
     for _ in range(0 if given else PASSES):
-        left = data.y - data.Y[..., data.base.columns] @ fit.x
-        share = 1.0 - data.base.rank / max(data.y.size, data.base.rank + 1)  # of the samples that are not used up
-        spent = rms(left) / np.sqrt(max(share, 1e-3))
-        weights = np.maximum(spent, EXACT * max(size.max(initial=0.0), 1e-300))
+        left = rms(data.y - data.Y[..., data.base.columns] @ fit.x) / np.sqrt(np.maximum(1.0 - fit.spent, SPENT))
+        weights = np.maximum(left, EXACT * max(size.max(initial=0.0), 1e-300))
         fit = solved(data, weights)
     return fit, weights
 
@@ -122,7 +126,8 @@ def solved(data: MeasuredRows, noise: np.ndarray) -> Fit:
     lost = (Vt[~told] ** 2).sum(axis=0) > 1e-12
     information = (w[told, None] * Vt[told]) * scale
     condition = float(w[0] / w[-1]) if len(w) and w[-1] > 0.0 else np.inf
-    return Fit(x, np.where(lost, np.inf, spread), information, condition)
+    spent = ((A @ (Vt[told].T / scale[:, None] / w[told])) ** 2).sum(axis=-1).reshape(data.y.shape).mean(axis=0)
+    return Fit(x, np.where(lost, np.inf, spread), information, condition, spent)
 
 
 def _positive(fit: Fit, base: Any, first: int, count: int) -> np.ndarray:

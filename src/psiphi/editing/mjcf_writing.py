@@ -48,6 +48,7 @@ PIECES = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
+TURNING = {"planar": slice(1, 3), "free": slice(3, 6)}  # of v: lengths along axes of the link
 TINY = 1e-15  # mjMINVAL: moments of moving bodies are larger
 FLAT = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
@@ -93,10 +94,26 @@ def _tell_places(robot: Model) -> None:
 
 
 def _check(joint: Joint) -> None:
+    _refuse_turning(joint)
     if joint.kind not in PIECES:
         raise ModelError(f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it")
     if joint.kind == "free" and joint.parent != WORLD:
         raise ModelError(f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such", "weld it, say")
+
+
+def _refuse_turning(joint: Joint) -> None:
+    """What joints say of velocities along axes that turn with their links: MuJoCo's slides stand still."""
+    slides = TURNING.get(joint.kind, slice(0))
+    unlike = joint.damping[slides].min(initial=inf) < joint.damping[slides].max(initial=0.0)
+    said = {
+        "armature": joint.armature[slides].any(),
+        "friction": joint.friction[slides].any(),
+        "an effort limit": joint.effort[slides].min(initial=inf) < inf,
+        "several values of damping": unlike,
+    }
+    for what in (what for what, there in said.items() if there):
+        cause = f"joint {shown(joint.name)} is {joint.kind} and has {what} along axes that turn with it: MuJoCo's stand still"
+        raise ModelError(cause, "leave it out, or build it of slides and hinges")
 
 
 def _inertia(body: Body) -> np.ndarray:

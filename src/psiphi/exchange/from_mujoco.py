@@ -185,7 +185,8 @@ def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: s
     if kind == FREE:
         step = HERE  # its q is the body's pose in the world
         own = {word: np.roll(values, 3) for word, values in own.items()}  # [linear; angular] there
-        own["armature"] = np.where(np.arange(6) < 3, own["armature"], 0.0)  # a linear one has no counterpart: mujoco_remarks
+        for word in ("armature", "friction"):  # along axes of the world they have no counterpart: mujoco_remarks
+            own[word] = np.where(np.arange(6) < 3, own[word], 0.0)
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
         step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))

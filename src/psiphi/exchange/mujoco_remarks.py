@@ -24,9 +24,14 @@ class Remark(NamedTuple):
     moves: bool
 
 
-def _linear_armature(peer: Any, names: Any) -> list[str]:
-    free = [j for j in range(peer.njnt) if peer.jnt_type[j] == FREE]
-    return [names.joints[j] for j in free if np.any(peer.dof_armature[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])]
+def _along_world(word: str) -> Callable[[Any, Any], list[str]]:
+    """Free joints with such numbers of their slides, which are along the world's axes."""
+
+    def who(peer: Any, names: Any) -> list[str]:
+        own, free = getattr(peer, f"dof_{word}"), (j for j in range(peer.njnt) if peer.jnt_type[j] == FREE)
+        return [names.joints[j] for j in free if np.any(own[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])]
+
+    return who
 
 
 def _round_springs(peer: Any, names: Any) -> list[str]:
@@ -123,7 +128,10 @@ def _each(kind: str, count: str) -> Callable[[Any, Any], list[str]]:
 
 
 REMARKS = (
-    Remark(_linear_armature, "armature of the three slides of a free joint: left out, that of its turns is kept", True),
+    *(
+        Remark(_along_world(word), f"{word} of the three slides of a free joint: left out, that of its turns is kept", True)
+        for word in ("armature", "frictionloss")
+    ),
     Remark(_round_springs, "springs of ball and free joints (stiffness): left out", True),
     Remark(_bent_damping, "damping that is not linear: its linear part is kept", True),
     Remark(_yielding, "springs that yield: here they do not", True),

@@ -240,3 +240,20 @@ def test_loops_of_one_name_are_told_apart(tmp_path, end):
                 np.testing.assert_allclose(
                     reference.frame_pose(robot, q, b_).translation, reference.frame_pose(two, q, a).translation, atol=1e-12
                 )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [(dict(lower=0.2, upper=0.2), "limit are one"), (dict(effort=0.0), "limit is zero")]
+)
+def test_limits_without_room_are_told_in_mjcf(tmp_path, words, told):
+    """MuJoCo takes such a range for none; URDF keeps it."""
+    b = pp.Builder("bar")
+    b.body("bar", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+    b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), **words)
+    robot = b.build()
+    with pytest.warns(pp.ModelWarning, match=rf"'hinge': .*{told}, which MuJoCo has not"):
+        robot.save(tmp_path / "bar.xml")
+    again = pp.load(tmp_path / "bar.xml")
+    assert again.lower[0] == -np.inf and again.effort[0] == np.inf
+    kept = saved(robot, tmp_path)
+    assert all((getattr(kept, word) == getattr(robot, word)).all() for word in ("lower", "upper", "effort"))

@@ -60,6 +60,7 @@ def text(robot: Model, file: Path) -> str:
     """The MJCF of a robot; what it cannot say is refused by name."""
     children: dict[int, list[int]] = {}
     _tell_places(robot)
+    _tell_limits(robot)
     for joint in robot.joints:
         _check(joint)
         children.setdefault(joint.parent, []).append(joint.index)
@@ -82,6 +83,16 @@ def text(robot: Model, file: Path) -> str:
         stack += [(k, depth, True), *((child, depth + 1, False) for child in reversed(children.get(k, [])))]
     lines += ["  </worldbody>", *_equalities(robot), *_keyframes(robot), "</mujoco>", ""]
     return "\n".join(lines)
+
+
+def _tell_limits(robot: Model) -> None:
+    """MuJoCo's ranges have room: a joint that may not move, or whose motor may not push, has none there."""
+    still = [joint.name for joint in robot.joints if (joint.lower == joint.upper).any()]
+    limp = [joint.name for joint in robot.joints if (joint.effort == 0.0).any()]
+    for names, what in ((still, "lower and upper limit are one"), (limp, "the effort limit is zero")):
+        if names:
+            text = f"{listed(names)}: {what}, which MuJoCo has not; in MJCF there is no such limit"
+            warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
 
 
 def _tell_places(robot: Model) -> None:

@@ -371,3 +371,41 @@ def test_a_reference_that_answers_in_one_array():
     fast, slow = both(robot, np.zeros(2), np.zeros(2), pp.PD(robot, reference, 20.0, 3.0))
     agree(fast, slow)
     agree(fast, both(robot, np.zeros(2), np.zeros(2), same)[1])
+
+
+def test_what_a_controller_was_given_is_its_own():
+    """A goal, gains or a posture that change later, in an event say, change nothing, in kernels and in Python."""
+    robot = pp.load("pelican")
+    makers = {
+        "goal": lambda x: pp.PD(robot, x, 20.0, 3.0),
+        "gains": lambda x: pp.PD(robot, np.ones(2), x, 3.0),
+        "velocity": lambda x: pp.PD(robot, (np.zeros(2), x), 20.0, 3.0),
+        "target": lambda x: pp.OperationalSpace(robot, "tool", (np.array([0.3, 0.0, 0.1]), x)),
+    }
+    for name, make in makers.items():
+        given = np.full(3 if name == "target" else 2, 0.5)
+        law, same = make(given), make(given.copy())
+
+        def late(t, q, v, given=given):
+            given[:] = 7.0
+            return 1.0
+
+        motions = both(robot, np.zeros(2), np.zeros(2), law, events={"late": late})
+        for motion in motions:
+            agree(motion, pp.simulate(robot, np.zeros(2), np.zeros(2), same, duration=0.02))
+
+
+def test_a_reference_that_an_event_changes():
+    """Kernels are through with it before the event is looked for: they say so."""
+    robot, goal = pp.load("pelican"), np.zeros(2)
+    law = pp.PD(robot, lambda t: goal, 20.0, 3.0)
+
+    def late(t, q, v):
+        goal[0] = float(t > 0.01)
+        return 1.0
+
+    with pytest.raises(pp.StateError, match="it remembers, or varies"):
+        pp.simulate(robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=True)
+    goal[:] = 0.0
+    moved = pp.simulate(robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=False)
+    assert moved.tau[-1, 0] > 15.0

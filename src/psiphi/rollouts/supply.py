@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class Drive:
     losses: Losses
     controller: Any = None
     effort: np.ndarray | None = None  # of tables nothing is cut here: they were
+    asked: dict[float, Any] = field(default_factory=dict, compare=False)  # what the reference answered first
 
     @property
     def law(self) -> Law:
@@ -116,7 +117,9 @@ class Drive:
             raise StateError(cause, "give the same batch axes at all times") from None
 
     def _refuse_memory(self, t: float, known: Any) -> None:
-        """Kernels ask a reference in an order of their own: it has to be a function of time."""
+        """Kernels ask a reference in an order of their own, events between: it has to be a function of time."""
+        ((t, known),) = (self.asked or {t: known}).items()
+        self.asked[t] = known
         again = self.controller.reference(t)
         if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(known, again, strict=True)):
             cause = f"the reference answers otherwise when it is asked again at t = {t:g}: it remembers, or varies"

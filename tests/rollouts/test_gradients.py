@@ -211,6 +211,29 @@ def test_other_numbers_in_its_arrays_are_seen(every):
         motion.vjp(np.ones(2))
 
 
+def test_what_drove_a_motion_is_that_of_its_run():
+    """Gains and a place to be that are changed in place afterwards change no gradient; a reference that answers otherwise has
+    none, since it is asked again."""
+    place, size = np.array([0.1, 0.2]), np.array([0.3, -0.4])
+    timed = pp.PD(ARM, lambda t: (size * np.sin(t), size * np.cos(t)), kp=30.0, kd=2.0)
+    for run in (pp.rollout, lambda *given: pp.simulate(*given[:4], dt=0.01, duration=0.05, compiled=True)):
+        law = pp.PD(ARM, place, kp=[30.0, 20.0], kd=2.0)
+        motion = run(ARM, Q, V, law, 0.01, 5)
+        ask = (motion.vjp, lambda *w, of=motion: of.hvp(*w, kp=1.0), lambda *w, of=motion: dict(enumerate(of.jvp(kp=1.0))))
+        before = [f(np.ones(2)) for f in ask]
+        law.numbers["kp"] *= 3.0
+        place += 1.0
+        for then, f in zip(before, ask, strict=True):
+            now = f(np.ones(2))
+            assert all(np.array_equal(x, now[name]) for name, x in then.items())
+        motion = run(ARM, Q, V, timed, 0.01, 5)
+        assert motion.vjp(np.ones(2))["kp"].any()
+        np.multiply(size, 2.0, out=size)
+        for derivative in (motion.vjp, motion.jvp, motion.hvp):
+            with pytest.raises(pp.StateError, match="another motion now"):
+                derivative()
+
+
 def test_what_has_no_derivative_says_so():
     puma = pp.robots.puma560()
     blocked = pp.rollout(puma, puma.neutral(), steps=3, limits="block")

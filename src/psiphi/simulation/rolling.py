@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +138,7 @@ def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
-    ways, given = partial(Sensitivity, runner, states, every), None
+    ways, given = Sensitivity.later(runner, states, every), None
     if not callable(tau):
         given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)
     return RolledStates.of((q_out, v_out), ways, given)

@@ -26,6 +26,7 @@ from psiphi.errors import StateError
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.optional import need
+from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import shown
 
 Values = dict[str, Any]  # by place
@@ -170,7 +171,8 @@ class Controller:
 
     def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
         """tau at a state, where the reference is as `followed` says."""
-        values = {"q": q, "v": v, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
+        own = dict(zip((PARAMETERS,), parameters_of(self.robot), strict=False))
+        values = {"q": q, "v": v, **own, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
         if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
             return need("psiphi.rollouts.law_functions", "a law of control", "psiphi").torque(self, values)
         with np.errstate(all="ignore"):

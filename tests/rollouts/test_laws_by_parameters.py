@@ -55,6 +55,23 @@ def test_a_law_of_ones_own_runs_as_in_python(batch):
     assert sorted(fast.vjp()) == ["parameters", "q", "v"]
 
 
+@pytest.mark.parametrize("p", [OWN, SETS])
+def test_a_law_of_a_closed_chain(p):
+    """It asks the robot underneath."""
+    loop = pp.connect(LIGHT, [pp.Loop("distance", "tool", "world", length=0.3)])
+    q, v = loop.at(OWN).project(loop.at(OWN).assemble([0.5, 1.0]), np.ones(2))
+
+    def run(p, way=pp.rollout, **options):
+        chain = loop.at(p)
+        return way(chain, q, v, lambda t, q, v: 0.5 * chain.robot.gravity(q) - v, dt=0.01, method="euler", **options)
+
+    change = np.random.default_rng(3).standard_normal(p.shape)
+    (want, _), own = slope(lambda p: run(p, steps=3), p, change, 1e-4), run(p, steps=3).jvp(parameters=change)[0]
+    np.testing.assert_allclose(own, want, atol=1e-6 * np.abs(want).max())
+    fast, slow = (run(p, pp.simulate, duration=0.03, compiled=way) for way in (True, False))
+    np.testing.assert_allclose(fast.tau, slow.tau, atol=1e-12)  # type: ignore[arg-type]
+
+
 def test_a_law_of_another_robot_stays_as_it_is():
     nominal = LIGHT.at(OWN.copy())  # the same numbers, and not those of the robot that moves
     law = lambda t, q, v: nominal.gravity(q) - v  # noqa: E731

@@ -244,6 +244,10 @@ def test_what_has_no_derivative_says_so():
         motion.vjp(np.ones(7))
     with pytest.raises(pp.Error, match="jvp by 'kp', which drives nothing here"):
         motion.jvp(kp=1.0)
+    long = pp.rollout(pp.robots.chain(66), np.zeros(66), steps=1)
+    for derivative in (long.vjp, long.jvp, long.hvp):
+        with pytest.raises(pp.Error, match="66 bodies: its steps run in loops over links, without derivatives"):
+            derivative()
 
 
 def test_parameters():

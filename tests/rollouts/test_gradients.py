@@ -112,6 +112,21 @@ def test_parameters_that_are_losses_and_springs(method):
     assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), "numbers of the call are none of the robot's"
 
 
+@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint"])
+@pytest.mark.parametrize("word", ["damping", "stiffness"])
+def test_losses_and_springs_that_are_zero_so_far(word, method):
+    """Motions change with a parameter that is zero: beside differences to the one side there is."""
+    light, h = ARM.free(word), 1e-4
+    run = lambda p: pp.rollout(light.at(p), Q[0], V[0], None, 0.01, 6, method, damping=True, springs=True)  # noqa: E731
+    for p in (np.zeros(2), np.array([0.0, 0.3])):
+        motion = run(p)
+        gradient = motion.vjp(np.ones_like(motion.q))["parameters"]
+        for k, unit in enumerate(np.eye(2)):
+            at = [run(p + i * h * unit).q.sum() for i in range(4)]
+            want = (-11 * at[0] + 18 * at[1] - 9 * at[2] + 2 * at[3]) / (6 * h)
+            assert gradient[k] == pytest.approx(want, abs=1e-8) and gradient[k] != 0.0, p
+
+
 def test_a_flying_base():
     robot = flyer()
     q, v, tau = robot.random(seed=1), RNG.standard_normal(robot.nv), RNG.standard_normal((5, robot.nv))

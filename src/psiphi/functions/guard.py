@@ -18,6 +18,7 @@ from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
 from psiphi.runtime import lazy_arrays
+from psiphi.spatial.entries import on_tape
 from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
@@ -123,6 +124,9 @@ def with_parameters(name: str, inputs: Sequence[Argument], values: Sequence[Any]
 def entered(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:
     """A call whose arrays, or some of them, are of another library or on a graphics card."""
     check_dtype(function.name, dtype)
+    if on_tape(*values):  # a user's law of control is traced
+        cause = f"{function.name}: its robot has parameters of {next(owner(x) for x in values if is_foreign(x))}"
+        raise StateError(cause, "a law of your own may ask a robot at numbers; psiphi's controllers ask any")
     return enter(function, values, out, dtype, check)
 
 

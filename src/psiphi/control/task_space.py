@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, not_negative, read, real, several
+from psiphi.arguments import check_robot, not_negative, one_of, read, real, several
 from psiphi.control.controllers import asked, gains, read_posture
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_forces import TaskForces
@@ -16,7 +16,6 @@ from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.policies import WITHOUT
-from psiphi.wording import nearest, shown
 
 
 class OperationalSpace(Controller):
@@ -176,8 +175,6 @@ def check_target(T: np.ndarray) -> None:
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:
     """The policy, and its number."""
     numbers = {"faded": fade, "pseudo": rcond, "exact": rcond, "damped": damping}
-    if not isinstance(name, str) or name not in numbers:
-        raise StateError(f"policy is {shown(name)}, expected one of {', '.join(numbers)}", nearest(name, tuple(numbers)))
-    if name == "faded" and not 0.0 < fade < 1.0:
+    if one_of("policy", name, numbers) == "faded" and not 0.0 < fade < 1.0:
         raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")
     return name, numbers[name]

@@ -14,11 +14,12 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, frozen
+from psiphi.arguments import Numbers, frozen, one_of
 from psiphi.errors import ModelError
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Model, Pose
@@ -85,11 +86,7 @@ def from_dh(
     """
     links = [_checked(row, f"row {index}") for index, row in enumerate(_listed(rows), start=1)]
     ends = [IDENTITY] * len(links)
-    if not isinstance(convention, str) or convention not in CONVENTIONS:
-        raise ModelError(
-            f"convention is {shown(convention)}, expected 'modified' or 'standard'", nearest(convention, CONVENTIONS)
-        )
-    if convention == "standard":
+    if one_of("convention", convention, CONVENTIONS, kind=ModelError) == "standard":
         links, ends = _to_modified(links)
 
     builder = Builder(name, gravity=gravity)
@@ -177,8 +174,7 @@ def _checked(row, where: str) -> DH:
         raise ModelError(
             f"the row is {_seen(row)}, expected a DH or a dict", "write DH(alpha=, a=, d=, theta=, ...)", element=where
         )
-    if not isinstance(row.kind, str) or row.kind not in KINDS:
-        raise ModelError(f"kind={shown(row.kind)}, expected one of {', '.join(KINDS)}", nearest(row.kind, KINDS), element=where)
+    one_of("kind", row.kind, KINDS, kind=partial(ModelError, element=where))
     if not (row.name is None or (isinstance(row.name, str) and row.name)):
         raise ModelError(f"name={row.name!r}, expected a non-empty string", "name the joint or leave name out", element=where)
     plain = {key: _number(getattr(row, key), key, where) for key in _FINITE}

@@ -11,7 +11,7 @@ import numpy as np
 
 from psiphi.arguments import beneath, real
 from psiphi.errors import StateError
-from psiphi.motion import balance, curves, export, files, given, interpolation, summary
+from psiphi.motion import balance, curves, files, given, interpolation, summary, tabulate
 from psiphi.motion.tabulate import TABLED
 from psiphi.optional import need
 
@@ -246,11 +246,11 @@ class Trajectory:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame: a row a sample, indexed by time (and batch), a column a number."""
-        return export.to_pandas(self)
+        return tabulate.to_pandas(self)
 
     def to_xarray(self) -> Any:
         """An xarray Dataset with named axes and coordinates."""
-        return export.to_xarray(self)
+        return tabulate.to_xarray(self)
 
     def view(self, **options: Any) -> Any:
         """Replay it in the browser (`pip install 'psiphi[viewer]'`)."""

@@ -23,9 +23,8 @@ from psiphi.sweeps.program import PARAMETERS
 SEEN = 32  # of a closed chain's states
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
-Advance = Callable[
-    [Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None
-]  # from a state, at step, steps, every, results
+# from a state, at step, steps, every, results
+Advance = Callable[[Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None]
 
 
 class Sensitivity:

@@ -218,6 +218,11 @@ def _default() -> int:
         if not text.isdecimal() or int(text) < 1:
             raise Error(f"PSIPHI_NUM_THREADS is {text!r}, expected a whole number of at least 1", "set it to 1 or more")
         return int(text)
+    return cores()
+
+
+def cores() -> int:
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.plant import Plant
 from psiphi.model.skeleton import joint_at
 from psiphi.runtime import driver
-from psiphi.runtime.card_memory import Resident
+from psiphi.runtime.dlpack import Resident
 from psiphi.simulation.events import FASTEST
 from psiphi.simulation.rolling import rollout
 from psiphi.studies.asked import Asked
@@ -67,7 +66,7 @@ class Chunk:
         with np.errstate(invalid="ignore"):
             faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~sane(q, v), np.abs(v))]
             if asked.fail_limits:
-                lower, upper = Plant(asked.system).limits
+                lower, upper = asked.robot.lower, asked.robot.upper
                 outside = (q < lower) | (q > upper)
                 faults.append((LIMIT, outside.any(axis=-1), outside))
             if asked.fail_speed < np.inf:

@@ -11,6 +11,7 @@ import numpy as np
 
 from psiphi.arguments import beneath, real
 from psiphi.errors import StateError
+from psiphi.model.states import element
 from psiphi.motion import balance, curves, files, given, interpolation, summary, tabulate
 from psiphi.motion.tabulate import TABLED
 from psiphi.optional import need
@@ -32,9 +33,9 @@ class Event(NamedTuple):
     stopped: bool = False
 
     def __str__(self) -> str:
-        element = f" in batch element {self.where if len(self.where) != 1 else self.where[0]}" if self.where else ""
         number = "" if self.value != self.value else f" ({self.value:.6g})"
-        return f"{self.name}: {self.what or 'system'}{number} at t = {self.t:.6g} s{element}{', stopped' * self.stopped}"
+        when = f"at t = {self.t:.6g} s{element(self.where)}"
+        return f"{self.name}: {self.what or 'system'}{number} {when}{', stopped' * self.stopped}"
 
 
 class Sample(NamedTuple):

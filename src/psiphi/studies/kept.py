@@ -85,7 +85,7 @@ class Kept:
         start = chunk * self.asked.chunk
         for name in self.arrays:
             self.group[name][start : start + len(rows[name])] = rows[name]
-        put(self._marker(chunk), b"")
+        put(self.folder / DONE / f"{chunk:06d}", b"")
 
     @property
     def done(self) -> list[int]:
@@ -110,9 +110,6 @@ class Kept:
         if len(self.done) < self.asked.chunks:
             cause = f"{self.motions} of {self.asked.motions} motions are done"
             raise StateError(f"the study is not finished: {cause}", "run it again: it goes on where it was")
-
-    def _marker(self, chunk: int) -> Path:
-        return self.folder / DONE / f"{chunk:06d}"
 
     def _spec(self) -> dict[str, Any]:
         return {"asked": self.asked.spec, "psiphi": version("psiphi", "0"), "code": code_key()}

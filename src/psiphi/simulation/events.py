@@ -71,8 +71,8 @@ class Watch:
 
     def is_quiet(self, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether nothing can have happened in all these states (of running elements)."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            calm = bool((np.abs(v) <= FASTEST).all() and np.isfinite(q).all())
+        calm = bool(sane(q, v).all())
+        with np.errstate(invalid="ignore"):
             inside = not self.limited or not bool(self._beyond(q).any())
         quiet = calm and inside and not self.functions and bool(self.alive.all())
         if quiet:  # whatever was outside has come back
@@ -81,8 +81,7 @@ class Watch:
 
     def wild(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(*batch): which of the elements that still run diverged."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return self.alive & ~((np.abs(v) <= FASTEST).all(axis=-1) & np.isfinite(q).all(axis=-1))
+        return self.alive & ~sane(q, v)
 
     def shown(self, was: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(*batch): which of the elements that ran have this state for a sample: it is theirs, or their last that is finite."""
@@ -181,6 +180,12 @@ class Watch:
         self.events.append(event._replace(stopped=stops))
         if stops:
             self.alive[event.where] = False
+
+
+def sane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """(...): whether states are finite, and slower than FASTEST."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1))
 
 
 def _between(before: float, t: float, old: float, new: float) -> float:

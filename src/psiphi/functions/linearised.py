@@ -21,6 +21,7 @@ from psiphi.compiler.passes import Ready, code
 from psiphi.functions import guard
 from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.model import Model
+from psiphi.model.skeleton import part_of
 from psiphi.optional import need
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
@@ -74,15 +75,11 @@ class GrowthMatrices(Ready):
         for i in range(n):
             yield 0, i * 2 * n + n + i, tape.operand(1.0)
         for number, joint in enumerate(self.model.manifold.bent):
-            q, v = ([tape.leaf(place, i) for i in _range(own)] for place, own in (("0", joint.q_slice), ("1", joint.v_slice)))
+            q, v = ([tape.leaf(place, i) for i in part_of(joint, of)] for place, of in (("0", "q"), ("1", "v")))
             rows = iter(sloped(self.model, number, "bracket")._bracket(tape, q, v)[0])
-            for i in _range(joint.v_slice):
-                for j in _range(joint.v_slice):
+            for i in part_of(joint, "v"):
+                for j in part_of(joint, "v"):
                     yield 0, i * 2 * n + j, tape.operand(next(rows))
-
-
-def _range(own: slice) -> range:
-    return range(own.start, own.stop)
 
 
 def function(robot: Any) -> Differentiable:

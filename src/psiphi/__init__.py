@@ -36,10 +36,9 @@ _NAMES = {  # where public names live; the last ones are rooms
     "studies": ("study", "Study"),
     "runtime.threads": ("set_threads", "get_threads"),
     "simulation": ("simulate", "rollout", "MotionWarning", "SimulationError"),
-    "reaching.search": ("reach",),
+    "reaching.search": ("reach", "Reached"),
     "following.laying": ("path",),
     "following.timed_path": ("TimedPath",),
-    "reaching.reached": ("Reached",),
     "motion.trajectory": ("Trajectory",),
     "control.controllers": ("GravityCompensation", "PD", "ComputedTorque"),
     "control.energy_based": ("Decoupled", "Lyapunov"),
@@ -138,8 +137,7 @@ if TYPE_CHECKING:
     from psiphi.model.model import Body, Frame, Model, Pose
     from psiphi.motion.trajectory import Trajectory
     from psiphi.operators import Expression, derivative, dot_test, time_derivative, vector
-    from psiphi.reaching.reached import Reached
-    from psiphi.reaching.search import reach
+    from psiphi.reaching.search import Reached, reach
     from psiphi.rewriting import prove
     from psiphi.runtime.threads import get_threads, set_threads
     from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate
@@ -148,12 +146,9 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        from psiphi.optional import version
 
-        try:
-            return version("psiphi")
-        except PackageNotFoundError:  # a source tree that was never installed
-            return "0"
+        return version("psiphi", "0")  # a source tree that was never installed
     if name not in _HOME:
         raise AttributeError(f"module 'psiphi' has no attribute {name!r}{_meant(name)}")
     home = _HOME[name]

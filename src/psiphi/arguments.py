@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from psiphi.errors import Error, StateError
-from psiphi.wording import shown
+from psiphi.wording import nearest, shown
 
 R = TypeVar("R")
 EMPTY = np.empty(0)
@@ -150,6 +150,15 @@ def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Erro
         raise kind(cause, "make them equal, 1, or absent") from None
 
 
+def check_array(name: str, arg: Any, shape: Sequence[Any], kind: str) -> None:
+    """The shape and the type of an array that is not NumPy's, for an argument (`sweeps.program`); or an error that names it."""
+    if kind not in ("float64", "float32"):
+        raise StateError(f"{name}: {arg.name} is of dtype {kind}, expected float64 or float32", "convert it")
+    if len(shape) < len(arg.shape) or tuple(shape[len(shape) - len(arg.shape) :]) != arg.shape:
+        wanted = ", ".join(["...", *map(str, arg.shape)])
+        raise StateError(f"{name}: {arg.name} has shape {tuple(shape)}, expected ({wanted})", "batch axes come first")
+
+
 def one_or_each(
     name: str, given: Any, count: int, ends: tuple[float, float], expected: str, remedy: str, kind: type[Error] = StateError
 ) -> np.ndarray:
@@ -179,8 +188,8 @@ def whole(name: str, value: Any) -> int:
 
 def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float:
     """A number above zero, finite unless `most` says otherwise, or a StateError."""
-    array, fault = read(value, ())
-    if fault or array.ndim or array.dtype.kind == "b" or not 0.0 < float(array) <= most:
+    array = real(name, value, (), remedy)
+    if array.ndim or isinstance(value, bool | np.bool_) or not 0.0 < float(array) <= most:
         raise StateError(f"{name} is {shown(value)}, expected a positive number", remedy)
     return float(array)
 
@@ -220,6 +229,14 @@ def generator(rng: Any) -> np.random.Generator:
     if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
         raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
     return np.random.default_rng(rng)
+
+
+def one_of(name: str, value: Any, known: Iterable[str], remedy: str = "", kind: Callable[..., Error] = StateError) -> str:
+    """One of some words, or an error that lists them; without a remedy it says which is nearest."""
+    words = tuple(known)
+    if not isinstance(value, str) or value not in words:
+        raise kind(f"{name} is {shown(value)}, expected one of {', '.join(words)}", remedy or nearest(value, words))
+    return value
 
 
 def flag(name: str, value: Any, remedy: str = "give one of the two") -> bool:

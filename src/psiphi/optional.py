@@ -8,6 +8,16 @@ from types import ModuleType
 from psiphi.errors import Error
 
 
+def version(package: str, otherwise: str) -> str:
+    """The version that is installed of a package; otherwise, a word for that."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return otherwise
+
+
 def need(name: str, what: str, install: str) -> ModuleType:
     """The module `name`, or an error that says what needs it and how to install it.
 

@@ -68,7 +68,8 @@ def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[st
     ['ur5']
     """
     words, text = list(islice(known, MANY)), str(name)[:100]
-    close = difflib.get_close_matches(text, words, n=3, cutoff=cutoff)
+    same = [word for word in words if word.lower() == text.lower()]
+    close = same or difflib.get_close_matches(text, words, n=3, cutoff=cutoff)
     if close:
         return close
     by_small = {word.lower(): word for word in reversed(words)}

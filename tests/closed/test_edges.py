@@ -391,7 +391,7 @@ BAD = {
     "contacts=str": (dict(contacts="rigid"), "expected a list"),
     "an axis in words": (dict(contacts=[Contact("line", axis="z")]), "has the axis 'z'"),
     "an axis for nothing": (dict(contacts=[Contact("rigid", axis=(0, 0, 1))]), "only a line contact"),
-    "friction in words": (dict(contacts=[Contact("point", normal=(0, 0, 1), friction="much")]), "expected a positive number"),
+    "friction in words": (dict(contacts=[Contact("point", normal=(0, 0, 1), friction="much")]), "expected real numbers"),
     "negative torsion": (dict(contacts=[Contact("point", None, (0, 0, 1), 0.5, -1)]), "torsion of contacts"),
     "torsion alone": (dict(contacts=[Contact("soft", normal=(0, 0, 1), torsion=1)]), "no friction"),
     "a kind that is a list": (dict(contacts=[Contact(["rigid"])]), "of kind"),
@@ -399,7 +399,7 @@ BAD = {
     "no frame": (dict(arms=[(PUMA, None, ())]), "names no frame"),
     "a loop to nowhere": (dict(loops=[Loop("ball", "puma560/tool", "moon")]), "no frame 'moon'"),
     "a ball with an axis": (dict(loops=[Loop("ball", "puma560/link2", "world", axis=(0, 0, 1))]), "leave it out"),
-    "a length in words": (dict(loops=[Loop("distance", "puma560/link2", "world", length="long")]), "expected a positive"),
+    "a length in words": (dict(loops=[Loop("distance", "puma560/link2", "world", length="long")]), "expected real numbers"),
 }
 
 

@@ -132,7 +132,7 @@ def test_through_poses(panda, postures):
     np.testing.assert_allclose(peer.frame_pose(points(1e3)[0], tool)[:3, 3], poses[0, -1, :3, 3], atol=2e-6)
     poses[1, 3, :3, 3] += 3.0
     for given, words in (
-        ({tool: poses}, r"pose 3 of 5 \(batch element 1\) is not reached"),
+        ({tool: poses}, r"pose 3 of 5 in batch element 1 is not reached"),
         ({tool: poses[0, 0]}, "shape"),
         ({tool: poses[0, :3], "panda_link4": poses[0, :2, :3, 3]}, "2, 3 poses"),
         ({}, "no poses"),

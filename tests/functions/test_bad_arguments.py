@@ -425,7 +425,7 @@ def test_axes(door):
     door(robot, given)
     for axes in ("local", "World", "", None, 0, [], b"world"):
         for batch in (given, arguments(robot, (2,))):
-            refused(lambda a=axes, g=batch: door(robot, g, axes=a), "axes is", "'world' or 'frame'")
+            refused(lambda a=axes, g=batch: door(robot, g, axes=a), "axes is", "one of world, frame")
     door(robot, given, axes="frame")
 
 

@@ -7,7 +7,7 @@ import psiphi as pp
 from psiphi.model.model import WORLD, Body
 from psiphi.viewer import scene
 from psiphi.viewer.drawing import drawn, inertia_box, roots
-from psiphi.viewer.solids import triangles
+from psiphi.viewer.pieces import triangles
 from viewer.robots import volume
 
 

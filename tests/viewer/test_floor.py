@@ -10,8 +10,8 @@ import psiphi as pp
 from psiphi.viewer import scene
 from psiphi.viewer.page import data, page
 from psiphi.viewer.picture import picture
+from psiphi.viewer.pieces import triangles
 from psiphi.viewer.poses import turned_from
-from psiphi.viewer.solids import triangles
 
 AXES = [(0, 0, -9.81), (0, -9.81, 0), (9.81, 0, 0), (0, 0, 9.81), (1.0, 2.0, -3.0)]
 Q = [0.3, 0.2, 0.0, -1.5, 0.0, 1.6, 0.0, 0.02, 0.02]

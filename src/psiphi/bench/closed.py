@@ -95,16 +95,17 @@ def _count(arms: int, links: int) -> int:
 
 def growth_in_links(size: Size) -> Iterator[Measured]:
     """Two arms: what doubling their links does to the operations."""
-    counts = [_count(2, n) for n in (6, 12, 24, 48, 96)]
-    worst = max(more / less for less, more in pairwise(counts))
-    yield Measured("two arms, N = 6 .. 96", worst, " ".join(map(str, counts)))
+    yield _growth("two arms, N = 6 .. 96", [_count(2, n) for n in (6, 12, 24, 48, 96)])
 
 
 def growth_in_arms(size: Size) -> Iterator[Measured]:
     """Arms of six links: what doubling their number does to the operations."""
     counts = [_count(n, 6) for n in ((2, 4, 8) if size.quick else (2, 4, 8, 16, 32))]
-    worst = max(more / less for less, more in pairwise(counts))
-    yield Measured(f"2 .. {2 ** len(counts)} arms of six links", worst, " ".join(map(str, counts)))
+    yield _growth(f"2 .. {2 ** len(counts)} arms of six links", counts)
+
+
+def _growth(subject: str, counts: list[int]) -> Measured:
+    return Measured(subject, max(more / less for less, more in pairwise(counts)), " ".join(map(str, counts)))
 
 
 def residual(size: Size) -> Iterator[Measured]:

@@ -22,6 +22,7 @@ from psiphi.bench.peers.lazy import pinocchio
 from psiphi.bench.row import Measured, Size
 from psiphi.compiler.passes import is_large
 from psiphi.functions.robot import Robot
+from psiphi.runtime.threads import cores
 
 DYNAMICS = FUNCTIONS[0], FUNCTIONS[3]
 QUICK = ("ur5_robot", "panda", "solo12", "g1_29dof_rev_1_0", "double_pendulum_continuous", "pr2")
@@ -132,8 +133,7 @@ def _worst(subject: str, found: list[CheckFound]) -> Measured:
 
 def in_parallel(function: Callable, tasks: Sequence[Any]) -> list[Any]:
     """function(task) of each, on all cores; these rows time nothing."""
-    workers = min(len(tasks), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(len(tasks), cores()), mp_context=multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(function, tasks))
 
 

@@ -1,4 +1,4 @@
-"""Measurements in a process of their own: what the first call costs, what a start costs, how much memory is needed."""
+"""Measurements in a process of their own: the first call with an empty and with a warm cache, the import, the command line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from psiphi.bench import example_robots
+from psiphi.bench.row import Measured, Size
 
 ROOT = Path(__file__).parents[2]  # where the package lies: children use the same one
 
@@ -77,3 +80,49 @@ print(json.dumps({"load": loaded - start, "call": end - ready, "total": end - st
 def first_call(robot: str) -> dict[str, float]:
     """load, call, total in seconds and memory in bytes of one forward dynamics of `robot`, an expression over `pp`."""
     return answers(FIRST_CALL, robot)
+
+
+def compile_time(name: str, base: str) -> Callable[[Size], Iterator[Measured]]:
+    """From the first call of forward dynamics to its answer, in a fresh process with an empty cache."""
+
+    def measure(size: Size) -> Iterator[Measured]:
+        runs = []
+        for _ in range(size.starts):
+            with empty_cache():
+                runs.append(first_call(_load(name, base)))
+        yield _least(name, runs)
+
+    return measure
+
+
+def warm_start(size: Size) -> Iterator[Measured]:
+    """The same call in a second process."""
+    for name, base in (("UR5", "fixed"), ("G1", "free")):
+        with empty_cache():
+            first_call(_load(name, base))
+            yield _least(name, [first_call(_load(name, base)) for _ in range(size.starts + 2)])
+
+
+def _load(name: str, base: str) -> str:
+    return f"pp.load({str(example_robots.urdf(name))!r}, base={base!r})"
+
+
+def _least(name: str, runs: list[dict[str, float]]) -> Measured:
+    load = min(run["load"] for run in runs)
+    return Measured(name, min(run["call"] for run in runs), note=f"import and load before it: {load:.2g} s")
+
+
+def imports(size: Size) -> Iterator[Measured]:
+    """`import psiphi`, interpreter and all."""
+    yield _start("python -c 'import psiphi'", "-c", "import psiphi", size=size)
+
+
+def command_line(size: Size) -> Iterator[Measured]:
+    """`psiphi --help`, interpreter and all."""
+    yield _start("psiphi --help", "-m", "psiphi.cli", "--help", size=size)
+
+
+def _start(subject: str, *arguments: str, size: Size) -> Measured:
+    bare = min(seconds("-c", "pass") for _ in range(size.starts + 2))
+    figure = min(seconds(*arguments) for _ in range(size.starts + 2))
+    return Measured(subject, figure, note=f"of which the bare interpreter: {bare:.2g} s")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from psiphi.bench.row import Demand, Measured
 from psiphi.errors import Error
+from psiphi.optional import version
+from psiphi.runtime.threads import cores
 
 WIDTHS = (36, 33, 19, 23, 11, 13)
 HEADINGS = ("", "subject", "psiphi", "peer", "figure", "target")
@@ -70,17 +70,9 @@ def summary(results: Sequence[Outcome], seconds: float) -> str:
 
 def machine() -> dict[str, str | int]:
     """What the figures were measured on."""
-    versions = {name: _version(name) for name in PACKAGES}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    versions = {name: version(name, "from source" if name == "psiphi" else "not installed") for name in PACKAGES}
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return {"processor": _processor(), "cores": cores, "system": sys.platform, "python": python, **versions}
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "from source" if name == "psiphi" else "not installed"
+    return {"processor": _processor(), "cores": cores(), "system": sys.platform, "python": python, **versions}
 
 
 def _processor() -> str:

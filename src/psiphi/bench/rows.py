@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi.bench import closed, correctness, counts, diagonal, gradients, inputs, large, motion, speed, starts
+from psiphi.bench import closed, correctness, counts, diagonal, fresh, gradients, inputs, large, motion, speed
 from psiphi.bench.row import Demand
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
@@ -26,9 +26,9 @@ ROWS = (  # what takes minutes stands last
     Demand("regressor", "torque regressor, of Pinocchio's from Python", 15, "x", inputs.regressors, at_least=True),
     Demand("osim", "J M^-1 J*, batch 4096, free base", 15, "x", speed.operational_space, at_least=True),
     Demand("threads", "two threads, batch 100 000", 1.8, "x", speed.two_threads, at_least=True),
-    Demand("compile", "first call, empty cache", 0.4, "s", starts.compile_time("UR5", "fixed")),
-    Demand("compile-free", "first call, empty cache, free base", 4, "s", starts.compile_time("G1", "free")),
-    Demand("warm", "first call, warm cache", 0.1, "s", starts.warm_start),
+    Demand("compile", "first call, empty cache", 0.4, "s", fresh.compile_time("UR5", "fixed")),
+    Demand("compile-free", "first call, empty cache, free base", 4, "s", fresh.compile_time("G1", "free")),
+    Demand("warm", "first call, warm cache", 0.1, "s", fresh.warm_start),
     Demand("chain", "3-D chain, time a link, of N = 10", 4, "x", large.run_time),
     Demand("chain-compile", "3-D chain, first call", 5, "s", large.compile_time),
     Demand("ten-thousand", "chain of 10 000 links, in all", 10, "s", large.ten_thousand_seconds),
@@ -41,8 +41,8 @@ ROWS = (  # what takes minutes stands last
     Demand("closed-links", "closed chain, flops of twice the links", 2.1, "x", closed.growth_in_links),
     Demand("closed-arms", "closed chain, flops of twice the arms", 8, "x", closed.growth_in_arms),
     Demand("closed-residual", "constraints over 10 s at 1 kHz", 1e-9, "", closed.residual),
-    Demand("import", "import psiphi", 0.3, "s", starts.imports),
-    Demand("help", "psiphi --help", 0.3, "s", starts.command_line),
+    Demand("import", "import psiphi", 0.3, "s", fresh.imports),
+    Demand("help", "psiphi --help", 0.3, "s", fresh.command_line),
     Demand("agreement", "every function beside Pinocchio's", 1e-10, "", correctness.with_pinocchio),
     Demand("agreement-slopes", "d FD, d ID beside Pinocchio's", 1e-9, "", correctness.slopes_with_pinocchio),
     Demand("agreement-mujoco", "every function beside MuJoCo's", 1e-8, "", correctness.with_mujoco),

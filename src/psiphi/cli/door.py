@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
+from psiphi import optional
 from psiphi.cli.commands import COMMANDS, EXAMPLES
 from psiphi.cli.text import Plain, nearest, sentence
 from psiphi.errors import Error
@@ -58,12 +59,7 @@ def _parser(make: Callable, *args, **options) -> Parser:
 
 def version() -> str:
     """The installed version."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        return metadata("psiphi")["Version"]
-    except PackageNotFoundError:
-        return "(not installed)"
+    return optional.version("psiphi", "(not installed)")
 
 
 def joined(argv: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ what happens where matrices are singular is in `forward.py`, `singular.py` and `
     wiring.py, circuits.py              the functions as programs in stages
     solving.py, loose.py                their small solves, and where rows follow from others
     hub.py, elimination.py              many arms around one object, without Omega
-    choosing.py, felt.py                which of the forms runs, by count; the inertia one feels at the object
+    choosing.py                         which of the forms runs, by count
     sharing.py, driving.py              inverse dynamics: who carries what; what motors must do
     carrying.py                         an object that moves as wanted: what its arms do, and who carries what
     closed_function.py, implicit.py     functions with derivatives: the door, and the theorem

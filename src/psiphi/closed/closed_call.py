@@ -34,6 +34,9 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
         self.number = numbered(self)
 
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self.system.name!r}>"
+
     def __call__(self, *values: Any) -> Any:
         as_many(self.name, values, (arg.name for arg in self.inputs))
         if any(map(is_foreign, values)):
@@ -85,9 +88,6 @@ class TracedCall(ClosedCall):
         inputs = [arg for arg in self.code.inputs if arg.name != PARAMETERS]
         words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
         super().__init__(": ".join([name, *([", ".join(words)] if words else [])]), inputs, self.code.outputs)
-
-    def __repr__(self) -> str:
-        return f"<{self.name} of {self.system.name!r}>"
 
     def traced(self) -> Differentiable:
         raise NotImplementedError

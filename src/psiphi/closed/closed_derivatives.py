@@ -51,9 +51,6 @@ class ClosedDerivative(ClosedCall):
         self.more = inputs[len(known) :]  # what comes behind the arguments
         super().__init__(f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *self.more), outputs)
 
-    def __repr__(self) -> str:
-        return f"<{self.name} of {self.system.name!r}>"
-
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         of = self.of.taking(tau)
         return self if of is self.of else of._derivative(self.kind, self.names)

@@ -9,8 +9,9 @@ import numpy as np
 
 from psiphi.arguments import names, positive
 from psiphi.closed import saddle
-from psiphi.closed.singular import CLOSE, STRAIN, direction, element, least_norm
+from psiphi.closed.singular import CLOSE, STRAIN, direction, least_norm
 from psiphi.errors import StateError
+from psiphi.model.states import element
 from psiphi.spatial.choices import stays
 from psiphi.spatial.entries import largest
 

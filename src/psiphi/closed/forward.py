@@ -11,12 +11,12 @@ import numpy as np
 from psiphi.arguments import flag
 from psiphi.closed import saddle
 from psiphi.closed.methods import DENSE, method_name
-from psiphi.closed.singular import STRAIN, direction, element, least_norm
+from psiphi.closed.singular import STRAIN, direction, least_norm
 from psiphi.closed.wiring import given
 from psiphi.errors import SingularError
 from psiphi.functions import guard
 from psiphi.model.skeleton import joint_at
-from psiphi.model.states import check_states
+from psiphi.model.states import check_states, element
 from psiphi.spatial.entries import largest
 
 Answers = dict[str, Any]

@@ -20,9 +20,10 @@ import numpy as np
 
 from psiphi.arguments import flag, is_foreign, names, read, real
 from psiphi.closed.saddle import NO_ROW
-from psiphi.closed.singular import STRAIN, UNMET, direction, element, null_space
+from psiphi.closed.singular import STRAIN, UNMET, direction, null_space
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
+from psiphi.model.states import element
 from psiphi.spatial.choices import less, worst
 from psiphi.spatial.entries import entries, largest
 from psiphi.wording import shown

@@ -92,8 +92,3 @@ def direction(system: Any, q: np.ndarray, left: np.ndarray) -> str:
     verb = "turning about" if turns else "sliding along"
     where = ", ".join(f"{x:g}" for x in axis)
     return f"{constraint.name} ({constraint.kind}) of {constraint.first} to {constraint.second}, {verb} ({where})"
-
-
-def element(place: tuple[int, ...]) -> str:
-    """Where in the batch, in words; nothing for a single state."""
-    return f" (batch element {place[0] if len(place) == 1 else place})" if place else ""

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from psiphi.arguments import Array, Numbers, Wrenches, flag, is_foreign
-from psiphi.closed import circuits, closing, contacts, explaining, felt, forward, reading, saddle, sharing
+from psiphi.closed import circuits, closing, contacts, explaining, forward, reading, saddle, sharing
 from psiphi.closed.closed_call import ClosedCall
 from psiphi.closed.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.closed.closed_torques import TORQUES, ClosedTorques
@@ -230,7 +230,7 @@ class System(Programmed):
         origin; arms that share a body or a loop are one. NaN where an arm cannot follow the object freely: it adds no inertia
         there, it holds.
         """
-        return felt.inertias(self, q, axes)
+        return contacts.inertias(self, q, axes)
 
     # -- constraints -------------------------------------------------------------------------------------------------------
 

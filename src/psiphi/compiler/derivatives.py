@@ -15,7 +15,7 @@ Libraries that differentiate by the numbers of an array ask for two others, in w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +30,7 @@ from psiphi.emitters.one_tape import JoinedTape, joined
 from psiphi.emitters.rollout import Single
 from psiphi.emitters.segments import riders
 from psiphi.errors import StateError
+from psiphi.framing.framing import Tree
 from psiphi.model.hinged import hinged
 from psiphi.model.model import Model
 from psiphi.operators.variations import derivative
@@ -93,13 +94,9 @@ class Derivative(Ready):
 
     def _rolled(self) -> tuple[Any, Rolled] | None:
         """(sweeps, loops) of a derivative of which every message has a fixed size."""
-        inputs, outputs = self.arguments()
-        for lowered in derivatives(self.of, self.kind):
-            tree = frame(hinged(self.model), lowered.rods)
-            if set(self.names) <= set(lowered.names):
-                loops = trace(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)
-                if isinstance(loops, Rolled):
-                    return lowered, loops
+        for lowered, sweeps, tree in self._lowered():
+            if isinstance(loops := trace(sweeps, tree), Rolled):
+                return lowered, loops
         return None
 
     def _by_coordinates(self) -> Straight:
@@ -121,7 +118,7 @@ class Derivative(Ready):
     @kept
     def _ways(self) -> list[tuple[Any, Straight]]:
         """(sweeps, code) of every way that is counted; sweeps None: the traced code, operation by operation."""
-        own = self._by_operators()
+        own = [(lowered, unrolled(sweeps, tree)) for lowered, sweeps, tree in self._lowered()]
         if own and min(lines.count.flops for _, lines in own) > COUNTED:
             return own
         traced = self._traced()
@@ -130,15 +127,12 @@ class Derivative(Ready):
         few = rows and rows < sum(tangent(self.model, arg, arg.name).size for arg in _chosen(inputs, self.names))
         return [*own, *((None, self._by_tape(traced, way)) for way in ((self.kind, "gradient_rows") if few else (self.kind,)))]
 
-    def _by_operators(self) -> list[tuple[Any, Straight]]:
-        """Its own sweeps, where an equation has some: `recognised.py`."""
-        inputs, outputs = self.arguments()
-        made = []
+    def _lowered(self) -> Iterator[tuple[Any, Program, Tree]]:
+        """Its own sweeps by operators, each over a tree, where an equation has some: `recognised.py`."""
         for lowered in derivatives(self.of, self.kind):
             if set(self.names) <= set(lowered.names):
                 tree = frame(hinged(self.model), lowered.rods)
-                made.append((lowered, unrolled(lowered.program(self.kind, tree, inputs, outputs, self.names), tree)))
-        return made
+                yield lowered, lowered.program(self.kind, tree, *self.arguments(), self.names), tree
 
     def explain(self) -> str:
         """The derivative as an expression, where it has one, the way that was chosen, and what it costs."""
@@ -172,9 +166,7 @@ class Derivative(Ready):
         values = getattr(work, way or self.kind)()
         inputs, outputs = self.arguments()
         stores = tuple(
-            (number, index, work.tape.operand(x))
-            for number, (arg, row) in enumerate(zip(outputs, values, strict=True))
-            for index, x in enumerate(_flat(row, arg.size))
+            (number, index, work.tape.operand(x)) for number, row in enumerate(values) for index, x in enumerate(row)
         )
         program, last = Program(self.kind, inputs, outputs, ()), [node for *_, node in stores]
         if not isinstance(traced, JoinedTape):
@@ -387,8 +379,3 @@ class Work:
                 found |= {(row, k): x for row, x in enumerate(changes, first)}
             seen += len(self._units(name))
         return [[found[at] if (at := (row, k)) in found else found[k, row] for row in range(seen) for k in range(seen)]]
-
-
-def _flat(row: list[Any], size: int) -> list[Any]:
-    assert len(row) == size, (len(row), size)
-    return row

@@ -27,6 +27,7 @@ CARRIED = "vector so far"  # a name no user can give
 CUT = ("joint", "frame")  # spaces in which a vector is handed from part to part
 
 Values = Mapping[str, np.ndarray]
+TOO_LONG = "too long to be one piece of code"
 
 
 def words(term: Term) -> int:
@@ -49,7 +50,7 @@ def in_parts(expression: Expression, plan: Callable[[Term], Any]) -> InTerms | I
     return (InTerms if _unscaled(expression.term)[1].op == "sum" else InFactors)(expression, plan)
 
 
-class _Parts:
+class Parts:
     """The plans of some terms, each once."""
 
     def __init__(self, expression: Expression, plan: Callable[[Term], Any]):
@@ -84,20 +85,20 @@ class _Parts:
         return self.plans[term]({name: x for name, x in values.items() if name in names}, np.float64)
 
     def _explained(self, how: str) -> str:
-        lines = [f"{self.expression}", "", f"too long to be one piece of code: {how}; each part once:"]
+        lines = [f"{self.expression}", "", how]
         for term, part in self.plans.items():
             lines += ["", f"-- {Expression(term)}", *part.explain().splitlines()]
         return "\n".join(lines)
 
 
-class InFactors(_Parts):
+class InFactors(Parts):
     """A product, factor by factor from the right: a vector is carried through, matrices are multiplied."""
 
     def __init__(self, expression: Expression, plan: Callable[[Term], Any]):
         super().__init__(expression, plan)
         *others, last = _segments(self.term)
         self.last, vector = last, ONE in terms.spaces(self.term)
-        self.carried = [_on_vector(x) if vector else x for x in others]
+        self.carried = [on_vector(x) if vector else x for x in others]
         self.vector = vector
         for x in (*self.carried, last):
             self._use(x)
@@ -109,10 +110,12 @@ class InFactors(_Parts):
         return float(self.c) * found
 
     def explain(self) -> str:
-        return self._explained(f"factor by factor, {1 + len(self.carried)} of them, from the right")
+        return self._explained(
+            f"{TOO_LONG}: factor by factor, {1 + len(self.carried)} of them, from the right; each part once:"
+        )
 
 
-class InTerms(_Parts):
+class InTerms(Parts):
     """A sum, term by term; terms that end in given vectors and begin alike are one: A x + 2 A y = A (x + 2 y)."""
 
     def __init__(self, expression: Expression, plan: Callable[[Term], Any]):
@@ -124,7 +127,7 @@ class InTerms(_Parts):
             *front, last = term.args if term.op == "product" else (term,)
             name = given(last)
             if name and front and terms.spaces(last)[0].name in CUT:
-                self.alike.setdefault(_on_vector(terms.product(*front)), []).append((c, name))
+                self.alike.setdefault(on_vector(terms.product(*front)), []).append((c, name))
             else:
                 self.whole.append((c, term))
         for x in (*self.alike, *(term for _, term in self.whole)):
@@ -138,7 +141,7 @@ class InTerms(_Parts):
         return float(self.c) * _combined(pairs)
 
     def explain(self) -> str:
-        return self._explained("term by term, A x + B y + A z as A (x + z) + B y")
+        return self._explained(f"{TOO_LONG}: term by term, A x + B y + A z as A (x + z) + B y; each part once:")
 
 
 def given(term: Term) -> str:
@@ -158,7 +161,7 @@ def _segments(term: Term) -> list[Term]:
     return [terms.product(*parts) for parts in found]
 
 
-def _on_vector(x: Term) -> Term:
+def on_vector(x: Term) -> Term:
     """A factor as it acts on what stands to its right."""
     return terms.product(x, terms.of_letter(vector_letter(CARRIED, terms.spaces(x)[1].name)))
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from psiphi.compiler import explained
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.in_factors import given, has_parts, in_parts, words
+from psiphi.compiler.in_factors import CARRIED, Parts, has_parts, in_parts, on_vector, words
 from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
@@ -29,11 +29,10 @@ from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
 from psiphi.operators.expression import Expression
 from psiphi.operators.inverting import invert
-from psiphi.operators.letters import VectorLetter, vector_letter
+from psiphi.operators.letters import vector_letter
 from psiphi.operators.spaces import ONE, size
 from psiphi.operators.terms import Term
 from psiphi.rewriting.budget import TooLarge, budget
-from psiphi.sweeps.program import PARAMETERS
 from psiphi.tape.tape import Count
 
 Values = Mapping[str, np.ndarray]
@@ -147,30 +146,21 @@ class Sweeps:
 COLUMN = "column of the identity"  # a name no user can give
 
 
-class ByColumns:
+class ByColumns(Sweeps):
     """X as the vector function X x on the columns x of the identity, a batch axis more."""
-
-    dense = False
 
     def __init__(self, expression: Expression, equation: Equation):
         space, frames = expression.cols.name, expression.cols.frames
         self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
         x = Expression(terms.of_letter(vector_letter(COLUMN, space)), equation.model)
-        self.equation = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
+        column = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
+        super().__init__(Function(Request("expression"), column))
         self.symmetric = terms.adjoint(expression.term) == expression.term
 
     @property
     def written_out(self) -> int:
         """Operations of the whole matrix, were each column written out."""
         return self.function.code.count.flops * self.width
-
-    @cached_property
-    def function(self) -> Function:
-        return Function(Request("expression"), self.equation)
-
-    @property
-    def sweeps(self) -> int:
-        return explained.sweeps(self.equation)
 
     @property
     def count(self) -> Count:
@@ -210,16 +200,15 @@ class Dense:
         return f"{self.expression}\n\nNo identity turns this into sweeps{why}: it is evaluated as a dense matrix, O(N^3)."
 
 
-class AroundInverses:
+class AroundInverses(Parts):
     """A sum of products around inverses: c A X⁻¹ B Y⁻¹ d, each part by its own plan, from the right.
 
     Where X is singular the element is NaN, and only that one.
     """
 
     def __init__(self, expression: Expression, equation: Equation, opaque: frozenset[Term]):
-        self.expression, self.asked, self.opaque = expression, equation, opaque
-        self.parts: dict[Term, Plan] = {}
-        term = expression.term
+        super().__init__(expression, partial(_part_plan, equation))
+        self.opaque, term = opaque, expression.term
         rows, cols = terms.spaces(term)
         self.vector = ONE in (rows, cols)
         entries = self._entries(terms.adjoint(term) if rows == ONE and cols != ONE else term)
@@ -229,10 +218,9 @@ class AroundInverses:
         free = [terms.scaled(c, terms.product(*factors)) for c, factors in entries if not any(map(self._is_opaque, factors))]
         self.free = terms.total(*free) if free else None
         self.products = [(c, self._segments(factors)) for c, factors in entries if any(map(self._is_opaque, factors))]
-        if self.free is not None:
-            self._part(self.free)
-        for _, segments in self.products:
-            self._prepare(segments)
+        needed = [] if self.free is None else [self.free]
+        for x in dict.fromkeys([*needed, *(x for _, segments in self.products for x in self._needed(segments))]):
+            self._use(x)
 
     def _is_opaque(self, term: Term) -> bool:
         return term.op == "inverse" and term.args[0] in self.opaque
@@ -271,28 +259,11 @@ class AroundInverses:
                 segments.append(x)
         return segments
 
-    def _prepare(self, segments: list[Term]) -> None:
-        for i, x in enumerate(segments):
-            last = i == len(segments) - 1
-            if last and given(x):
-                continue
-            self._part(x.args[0] if self._is_opaque(x) else x if last or not self.vector else self._on_vector(x))
-
-    def _on_vector(self, term: Term) -> Term:
-        return terms.product(term, terms.of_letter(vector_letter(COLUMN, terms.spaces(term)[1].name)))
-
-    def _part(self, term: Term) -> Plan:
-        if term not in self.parts:
-            self.parts[term] = _part_plan(self.asked, term)
-        return self.parts[term]
-
-    @property
-    def dense(self) -> bool:
-        return any(part.dense for part in self.parts.values())
-
-    @property
-    def sweeps(self) -> int:
-        return sum(part.sweeps for part in self.parts.values())
+    def _needed(self, segments: list[Term]) -> list[Term]:
+        """What has plans of its own: inverses' insides, and the others, on a vector where one is carried through."""
+        *others, last = (x.args[0] if self._is_opaque(x) else x for x in segments)
+        carried = zip(segments, others, strict=False)
+        return [*(on_vector(x) if self.vector and not self._is_opaque(own) else x for own, x in carried), last]
 
     @property
     def count(self) -> Count:
@@ -306,10 +277,6 @@ class AroundInverses:
             total = total + float(c) * self._product(segments, values)
         return total
 
-    def _value(self, term: Term, values: Values) -> np.ndarray:
-        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v", PARAMETERS}
-        return self.parts[term]({name: x for name, x in values.items() if name in names}, np.float64)
-
     def _product(self, segments: list[Term], values: Values) -> np.ndarray:
         """From the right: a vector is carried through; matrices are multiplied."""
         found: Any = None
@@ -318,18 +285,15 @@ class AroundInverses:
                 inverse = invert(self._value(x.args[0], values))
                 found = inverse if found is None else _times(inverse, found, self.vector)
             elif found is None:
-                found = values[name] if (name := given(x)) else self._value(x, values)
+                found = self._value(x, values)
             elif self.vector:
-                found = self._value(self._on_vector(x), {**values, COLUMN: found})
+                found = self._value(on_vector(x), {**values, CARRIED: found})
             else:
                 found = self._value(x, values) @ found
         return found
 
     def explain(self) -> str:
-        lines = [f"{self.expression}", "", "in parts, with inverses by numbers (NaN where there is none):"]
-        for term, part in self.parts.items():
-            lines += ["", f"-- {Expression(term)}", *part.explain().splitlines()]
-        return "\n".join(lines)
+        return self._explained("in parts, with inverses by numbers (NaN where there is none):")
 
 
 def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:

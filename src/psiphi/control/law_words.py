@@ -90,18 +90,8 @@ METHODS = {  # of arrays, lists and dicts
 }
 CHANGING = {"append": Usage(1, SEEN), "extend": Usage(1, SEEN)}  # of what was made in this call, with numbers
 ATTRIBUTES = {"T": VIEW, "real": VIEW, "ndim": VIEW, "size": VIEW, "shape": SEEN}
-WORDS = (
-    "axis",
-    "keepdims",
-    "dtype",
-    "ord",
-    "axes",
-    "frame",
-    "frames",
-    "f_ext",
-    "method",
-    "strict",
-)  # keywords that change nothing
+# keywords that change nothing
+WORDS = ("axis", "keepdims", "dtype", "ord", "axes", "frame", "frames", "f_ext", "method", "strict")
 NUMBERS = (bool, int, float, complex)
 PLAIN = (*NUMBERS, str, bytes, NoneType, EllipsisType, range, slice)  # they cannot be changed
 DTYPES = (bool, int, float)

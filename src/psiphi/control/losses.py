@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import coefficients, real
+from psiphi.arguments import coefficients, positive
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
 from psiphi.control.plant import Plant, freed_among, numbers_of, parameters_of
@@ -28,7 +28,6 @@ from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.choices import less
 from psiphi.spatial.screws import root
-from psiphi.wording import shown
 
 SOFT = 0.1  # of the time a joint takes to stop: the error of RK4 is then below 1e-7 of the speed in a step
 SPEED = 0.01  # rad/s, m/s: below it friction fades
@@ -142,14 +141,12 @@ def mobility(robot: Robot) -> np.ndarray:
 
 def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs: Any = False) -> Losses:
     """True takes the model's numbers, False none, an array is taken as it is."""
-    smooth = real("friction_speed", SPEED if speed is None else speed, (), "give a speed")
-    if smooth.ndim or not 0.0 < smooth < np.inf:
-        raise StateError(f"friction_speed is {shown(speed)}, expected a positive number", f"{SPEED} is the default")
+    smooth = positive("friction_speed", SPEED if speed is None else speed, f"{SPEED} is the default")
     if speed is not None and isinstance(friction, bool | np.bool_) and not friction:
         raise StateError("friction_speed came, and there is no friction", "add friction=True, or a number")
-    brakes = _per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), float(smooth)
+    brakes = _per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), smooth
     own = {"damping": damping, "stiffness": springs}
-    asked = tuple(name for name, given in own.items() if isinstance(given, bool | np.bool_) and given)
+    asked = tuple(name for name, given in own.items() if _is_true(given))
     loops = {
         name: np.ones(1)
         for name, word, given in (("drag", "damping", damping), ("rub", "friction", friction))

@@ -39,7 +39,7 @@ def parameters_of(robot: Any) -> tuple[Any, ...]:
 
 def numbers_of(robot: Any, name: str) -> np.ndarray:
     """The model's numbers of that name, (nv,), or (..., nv) where they are parameters with batch axes."""
-    row = np.concatenate([np.zeros(0), *(getattr(joint, name) for joint in robot.joints)])
+    row = np.array(getattr(robot, name))
     for block in robot.freed.every(name) if robot.freed is not None else ():
         (parameters,) = parameters_of(robot)
         row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
@@ -88,7 +88,7 @@ class Plant:
         robot = beneath(given)
         if not isinstance(robot, Model):
             raise StateError(f"the system {shown(given)} has no robot underneath", "give it an attribute `robot`, a pp.Robot")
-        self.robot: Any = robot
+        self.robot: Any = robot if isinstance(robot, Robot) else Robot.of(robot)
         self.manifold = robot.manifold
         self.contacts = tuple(getattr(given, "contacts", ()))
         self.project = getattr(given, "project", None)
@@ -121,12 +121,6 @@ class Plant:
     def undriven(self) -> np.ndarray:
         """The velocity coordinates without motors."""
         return motors.coordinates(self.robot, self.idle)
-
-    @property
-    def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """The joints' lower and upper limits, (nq,) each."""
-        joints = self.robot.joints
-        return tuple(np.concatenate([getattr(j, side) for j in joints] or [np.zeros(0)]) for side in ("lower", "upper"))  # type: ignore[return-value]
 
     def over_samples(self) -> Plant:
         """The same system, asked about samples (..., samples, n): parameters with batch axes get one for them."""

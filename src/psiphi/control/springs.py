@@ -76,18 +76,16 @@ def read_springs(plant: Plant, given: Any) -> Springs:
     if isinstance(given, bool | np.bool_) and not given:
         _limp(plant)
         return Springs()
-    joints = plant.robot.joints
     embedding = plant.robot.embedding
     if embedding is not None and embedding.loops and plant.is_plain:
         return _of_an_embedded_robot(plant, given)
-    if sum(len(joint.stiffness) for joint in joints) != plant.nv:
+    if len(plant.robot.rest) != plant.nv:
         raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
-    rest = _each(joints, lambda joint: joint.rest)
     if isinstance(given, bool | np.bool_):
-        return _own(plant.robot, rest)
+        return _own(plant.robot)
     stiffness = coefficients("springs", given, plant.nv)
-    stiffness = _on_lines(joints, stiffness, np.ndim(given) > 0)
-    return Springs({"stiffness": stiffness, "rest": rest}, stiffness) if stiffness.any() else Springs()
+    stiffness = _on_lines(plant.robot.joints, stiffness, np.ndim(given) > 0)
+    return Springs({"stiffness": stiffness, "rest": plant.robot.rest}, stiffness) if stiffness.any() else Springs()
 
 
 def _limp(plant: Plant) -> None:
@@ -105,7 +103,7 @@ def _of_an_embedded_robot(plant: Plant, given: Any) -> Springs:
         raise StateError(cause, "springs=True: the model's own act, those of all joints of a loop; robot.with_spring sets them")
     robot = plant.robot
     inside = {k for cluster in robot.embedding.clusters if not cluster.modes for k in cluster.bodies}
-    alone = _own(robot, _each(robot.joints, lambda joint: joint.rest), inside)
+    alone = _own(robot, inside)
     if not transmitting.has(robot, "springs"):
         return alone
     stretch = np.ones(1)
@@ -126,10 +124,10 @@ def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
     return stiffness
 
 
-def _own(robot: Any, rest: np.ndarray, but: Collection[int] = ()) -> Springs:
+def _own(robot: Any, but: Collection[int] = ()) -> Springs:
     """Those of the model, but of some joints."""
     free = freed_among(robot, "stiffness")
-    rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": rest}, np.zeros(len(rest))
+    rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": robot.rest}, np.zeros(robot.nv)
     for joint in robot.joints:
         if joint.shared is not None:
             continue
@@ -141,7 +139,7 @@ def _own(robot: Any, rest: np.ndarray, but: Collection[int] = ()) -> Springs:
         rows["stiffness"][..., own] = known.pop("stiffness")
         del known["rest"]
         for name, x in known.items():
-            rows.setdefault(name, np.zeros(len(rest)))[own] = x
+            rows.setdefault(name, np.zeros(robot.nv))[own] = x
         stiffest = rows["stiffness"][..., own].reshape(-1, joint.row.nv).max(axis=0, initial=0.0)  # of all parameters
         steepest[own] = _steepest(joint, spring, stiffest)
     act = len(rows) > 2 or rows["stiffness"].any() or free.any()
@@ -157,7 +155,3 @@ def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:
     low, high = np.clip([joint.lower[0], joint.upper[0]], joint.rest[0] - np.pi, joint.rest[0] + np.pi)
     terms = {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}
     return [firmness(np.linspace(low, high, 65), stiffness[0], joint.rest[0], **terms).max()]
-
-
-def _each(joints: Any, row: Any) -> np.ndarray:
-    return np.concatenate([np.zeros(0), *(np.asarray(row(joint), dtype=float) for joint in joints)])

@@ -25,10 +25,10 @@ Values = dict[str, Any]  # by place
 
 
 class Stops:
-    """The joints of a robot that have limits; its rules run on arrays of numbers, and are traced (`rollouts/impact.py`)."""
+    """The joints of a robot that have limits; its rules run on arrays, and are traced (`rollouts/constrained.py`)."""
 
     def __init__(self, system: Plant):
-        lower, upper = system.limits
+        lower, upper = system.robot.lower, system.robot.upper
         if not system.is_plain:
             raise StateError('limits="block" is for robots alone', 'use limits="stop" or "record" with closed chains')
         for joint in system.manifold.bent:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, frozen, not_negative, read, real, several
+from psiphi.arguments import check_robot, finite, frozen, not_negative, one_of, real, several
 from psiphi.control.controllers import asked, gains, read_posture
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_forces import TaskForces
@@ -16,7 +16,6 @@ from psiphi.control.torques import UNBOUND
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.policies import WITHOUT
-from psiphi.wording import nearest, shown
 
 
 class OperationalSpace(Controller):
@@ -136,17 +135,13 @@ class Aim:
                 f"the target gave {len(answer)} arrays, expected a place, or a place and its velocity", "give these"
             )
         place, *rest = answer if isinstance(answer, tuple) else (answer,)
-        place, fault = read(place, None)
-        if fault:
-            raise StateError(f"the target {fault}", "give a point (3,) or a pose (4, 4)")
+        place = finite("the target", place, (), "give a point (3,) or a pose (4, 4)")
         if place.shape[-2:] != (4, 4) and place.shape[-1:] != (3,):
             raise StateError(f"the target has shape {place.shape}, expected a point (3,) or a pose (4, 4)", "give one of these")
-        if not np.isfinite(place).all():
-            raise StateError("the target holds numbers that are not finite", "look at where they came from")
         size = 6 if place.shape[-2:] == (4, 4) else 3
         if size == 6:
             check_target(place)
-        place = place.astype(float).reshape(*place.shape[:-2], 16) if size == 6 else place.astype(float)
+        place = place.reshape(*place.shape[:-2], 16) if size == 6 else place
         return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
 
 
@@ -176,8 +171,6 @@ def check_target(T: np.ndarray) -> None:
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:
     """The policy, and its number."""
     numbers = {"faded": fade, "pseudo": rcond, "exact": rcond, "damped": damping}
-    if not isinstance(name, str) or name not in numbers:
-        raise StateError(f"policy is {shown(name)}, expected one of {', '.join(numbers)}", nearest(name, tuple(numbers)))
-    if name == "faded" and not 0.0 < fade < 1.0:
+    if one_of("policy", name, numbers) == "faded" and not 0.0 < fade < 1.0:
         raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")
     return name, numbers[name]

@@ -128,10 +128,7 @@ def _effort(system: Plant, given: Any) -> np.ndarray | None:
     chosen = isinstance(given, bool | np.bool_)
     if chosen and not given:
         return None
-    if chosen:
-        limits = np.concatenate([joint.effort for joint in system.robot.joints] or [np.zeros(0)])
-    else:
-        limits = coefficients("effort", given, system.nv, np.inf)
+    limits = system.robot.effort if chosen else coefficients("effort", given, system.nv, np.inf)
     if limits.shape != (system.nv,):
         raise StateError("effort=True: the system's velocities are not the joints'", "give effort as an array")
     return np.minimum(limits, UNBOUND) if np.isfinite(limits).any() else None

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, frozen
+from psiphi.arguments import Array, frozen, one_of
 from psiphi.editing.picking import matching
-from psiphi.errors import StateError
 from psiphi.model.model import Model
 from psiphi.model.skeleton import names_of_entries, part_of
-from psiphi.wording import shown
 
 
 class Listed(Model):
@@ -91,8 +89,7 @@ class Listed(Model):
         >>> robot.select("left_knee_*"), robot.select("left_knee_*", of="q"), robot.effort[robot.select("left_hip_*")]
         (array([9]), array([10]), array([ 88., 139.,  88.]))
         """
-        if not isinstance(of, str) or of not in ("q", "v"):
-            raise StateError(f"of is {shown(of)}, expected 'q' or 'v'", 'give of="q" for configurations')
+        one_of("of", of, "qv", 'give of="q" for configurations')
         chosen = matching("joints", joints, self.joint_names, self.name)
         own = [part_of(joint, of) for joint in self.joints if joint.name in set(chosen)]
         return np.array([i for where in own for i in where], dtype=np.intp)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, flag, real, whole
+from psiphi.arguments import Numbers, flag, one_of, real, whole
 from psiphi.errors import ModelError
 from psiphi.flexible.flexible_body import FlexibleBody
 from psiphi.flexible.modal_checks import known
@@ -66,10 +66,8 @@ class Beam(FlexibleBody):
         area, Iy, Iz, J = _section(section)
         E, G, density = _material(material)
         count, twists, pulls = _count("modes", modes), _count("torsion", torsion), _count("axial", axial)
-        if not isinstance(planes, str) or planes not in ("y", "z", "yz", ""):
-            raise ModelError(f"planes is {shown(planes)}, expected 'y', 'z' or 'yz'", "name the directions it bends in")
-        if not isinstance(tip, str) or tip not in ("loaded", "free"):
-            raise ModelError(f"tip is {shown(tip)}, expected 'loaded' or 'free'", nearest(tip, ("loaded", "free")))
+        one_of("planes", planes, ("y", "z", "yz", ""), "name the directions it bends in", ModelError)
+        one_of("tip", tip, ("loaded", "free"), kind=ModelError)
         bending = _bending(L, count, tip == "loaded") if planes else []
         twisting, pulling = (_stretching(L, n, tip == "loaded") for n in (twists, pulls))
         rows: list[tuple[str, ModeCurve]] = [(plane, shape) for plane in planes for shape in bending]

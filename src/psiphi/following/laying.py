@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, one_or_each, real, whole
+from psiphi.arguments import check_robot, one_of, one_or_each, real, whole
 from psiphi.errors import StateError
 from psiphi.following.bent import BentCurve, check_turns, on_one_side
 from psiphi.following.bounds import Bounds, Limits, bounds
@@ -16,7 +16,7 @@ from psiphi.following.splines import cubic, quintic
 from psiphi.following.through_poses import through_poses
 from psiphi.following.timed_path import TimedPath
 from psiphi.functions.robot import Robot
-from psiphi.wording import listed, nearest, shown
+from psiphi.wording import listed
 
 KINDS = ("fastest", "smooth")
 DENSE = 100  # postures through which a quintic spline is laid
@@ -59,8 +59,7 @@ def path(
     if robot.embedding is not None and not robot.manifold.is_flat:
         cause = f"path: {robot.name} has embedded loops or flexible links, and joints whose q is no vector"
         raise StateError(cause, "lay it for the robot as it was before pp.embed, or with its modes locked")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise StateError(f"path: kind is {shown(kind)}, expected one of {', '.join(KINDS)}", nearest(kind, KINDS))
+    one_of("path: kind", kind, KINDS)
     if isinstance(postures, Mapping):
         postures = through_poses(robot, postures, near)
     elif near is not None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import read
-from psiphi.closed.singular import element
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Pose
+from psiphi.model.states import element
 from psiphi.reaching.search import reach
 from psiphi.wording import shown
 

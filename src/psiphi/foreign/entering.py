@@ -111,27 +111,9 @@ def numbers(function: Any, index: int, value: Any) -> Any:
     return array
 
 
-def check_kind(function: Any, index: int, shape: Sequence[Any], kind: str) -> None:
-    """The shape and the type of one argument, or an error that names it."""
-    arg = function.inputs[index]
-    if kind not in ("float64", "float32"):
-        raise StateError(f"{function.name}: {arg.name} is of dtype {kind}, expected float64 or float32", "convert it")
-    if tuple(shape[len(shape) - len(arg.shape) :]) != arg.shape or len(shape) < len(arg.shape):
-        wanted = ", ".join(["...", *map(str, arg.shape)])
-        cause = f"{function.name}: {arg.name} has shape {tuple(shape)}, expected ({wanted})"
-        raise StateError(cause, "batch axes come first")
-
-
 def leads(function: Any, shapes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """The batch axes of every argument."""
     return [tuple(shape[: len(shape) - len(arg.shape)]) for arg, shape in zip(function.inputs, shapes, strict=True)]
-
-
-def unfit(function: Any, shapes: Sequence[Sequence[Any]]) -> StateError:
-    """What is said of batch axes that do not fit together."""
-    pairs = zip(function.inputs, leads(function, shapes), strict=True)
-    each = ", ".join(f"{arg.name} {lead}" for arg, lead in pairs)
-    return StateError(f"{function.name}: the batch axes do not fit together: {each}", "make them equal, 1, or absent")
 
 
 def _owner(values: Sequence[Any]) -> str:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card
+from psiphi.arguments import batch_axes, check_array, on_card
 from psiphi.errors import StateError
 from psiphi.foreign import xla_cards, xla_handlers
-from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.foreign.entering import leads, numbers
 from psiphi.foreign.numbering import summed, with_axis
 from psiphi.optional import need
 from psiphi.runtime.promised import Ledger
@@ -44,7 +44,7 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     arrays = []
     for index, x in enumerate(values):
         x = x if isinstance(x, jax.Array) else jnp.asarray(numbers(function, index, x), kind)
-        check_kind(function, index, x.shape, str(x.dtype))
+        check_array(function.name, function.inputs[index], x.shape, str(x.dtype))
         arrays.append(x if x.dtype == kind else x.astype(kind))
     results = _bound(function, arrays)
     return results[0] if len(results) == 1 else tuple(results)
@@ -60,7 +60,7 @@ def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[A
     try:
         batch = np.broadcast_shapes(*each)
     except ValueError:
-        raise unfit(function, [x.shape for x in arrays]) from None
+        batch = batch_axes(function.name, {arg.name: lead for arg, lead in zip(inputs, each, strict=True)})
     own = getattr(function, "whole", ())  # arguments that cannot be one row for all
     whole = [
         lead == batch if arg.name in own else math.prod(lead) in (1, math.prod(batch))

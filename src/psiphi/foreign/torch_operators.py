@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.foreign.entering import check_kind, leads, numbers, unfit
+from psiphi.arguments import batch_axes, check_array
+from psiphi.foreign.entering import leads, numbers
 from psiphi.foreign.numbering import named, with_axis
 from psiphi.optional import need
 
@@ -90,7 +91,7 @@ def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
             own = numbers(function, index, x)
             x = torch.as_tensor(own if own.flags.writeable else own.copy(), dtype=kind)  # torch has no read-only tensors
         if x.dtype not in KINDS or x.shape[x.ndim - len(arg.shape) :] != arg.shape:
-            check_kind(function, index, x.shape, str(x.dtype).removeprefix("torch."))
+            check_array(function.name, function.inputs[index], x.shape, str(x.dtype).removeprefix("torch."))
         tensors.append(x if x.dtype == kind else x.to(kind))
     return tensors
 
@@ -182,7 +183,9 @@ def _shapes(index: int, *tensors: Any) -> Any:
     try:
         batch = torch.broadcast_shapes(*leads(function, shapes))
     except RuntimeError:
-        raise unfit(function, shapes) from None
+        batch = batch_axes(
+            function.name, dict(zip((arg.name for arg in function.inputs), leads(function, shapes), strict=True))
+        )
     results = tuple(tensors[0].new_empty((*batch, *arg.shape)) for arg in function.outputs)
     return results[0] if len(results) == 1 else results
 

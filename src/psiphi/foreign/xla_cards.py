@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from psiphi.foreign.xla_handlers import GATHER, kept
+from psiphi.foreign.xla_handlers import GATHER, kept, loaded
 from psiphi.runtime import driver, jit
 from psiphi.runtime.dlpack import SIZE, capsule
 from psiphi.runtime.promised import Noted
@@ -39,21 +39,14 @@ LAUNCH = {  # of a row
 }
 
 
-def _loaded(where: str, words: dict[str, str]) -> str:
-    """The words there, by name."""
-    return "\n".join(
-        f"  %{name}.w = getelementptr i64, ptr %{where}, i64 {i}\n  %{name} = load {kind}, ptr %{name}.w"
-        for i, (name, kind) in enumerate(words.items())
-    )
+def _words(where: str, words: dict[str, str]) -> str:
+    return loaded(where, **{name: (kind, 8 * i) for i, (name, kind) in enumerate(words.items())})
 
 
 REFUSED = "psiphi: the driver of the graphics card refused a kernel (psiphi info --gpu)"
 
 SEND = f"""
-  %api.p = getelementptr i8, ptr %frame, i64 16
-  %api = load ptr, ptr %api.p
-  %context.p = getelementptr i8, ptr %frame, i64 24
-  %context = load ptr, ptr %context.p
+{loaded("frame", api=("ptr", 16), context=("ptr", 24))}
   %wanted = alloca [4 x i64]                         ; XLA_FFI_Stream_Get_Args: size, extension, context, stream
   store i64 32, ptr %wanted
   %wanted.more = getelementptr i8, ptr %wanted, i64 8
@@ -62,8 +55,7 @@ SEND = f"""
   store ptr %context, ptr %wanted.context
   %wanted.stream = getelementptr i8, ptr %wanted, i64 24
   store ptr null, ptr %wanted.stream
-  %get.p = getelementptr i8, ptr %api, i64 80
-  %get = load ptr, ptr %get.p
+{loaded("api", get=("ptr", 80))}
   %no.stream = call ptr %get(ptr %wanted)
   %has.none = icmp ne ptr %no.stream, null
   br i1 %has.none, label %give, label %go
@@ -85,8 +77,7 @@ refused:                                          ; XLA_FFI_Error_Create_Args: s
   store ptr @words, ptr %say.words
   %say.code = getelementptr i8, ptr %say, i64 24
   store i32 13, ptr %say.code
-  %make.p = getelementptr i8, ptr %api, i64 48
-  %make = load ptr, ptr %make.p
+{loaded("api", make=("ptr", 48))}
   %error = call ptr %make(ptr %say)
   ret ptr %error
 }}
@@ -94,7 +85,7 @@ refused:                                          ; XLA_FFI_Error_Create_Args: s
 @words = private constant [{len(REFUSED) + 1} x i8] c"{REFUSED}\\00"
 
 define i32 @send(ptr %block, ptr %pointers, ptr %stream) nounwind {{
-{_loaded("block", WORDS)}
+{_words("block", WORDS)}
   %context.p = alloca ptr
   store ptr null, ptr %context.p
   %addresses = alloca i64, i64 %most
@@ -136,7 +127,7 @@ each:                                             ; the launches, in order
 one:
   %row.at = mul i64 %s, {len(LAUNCH)}
   %row = getelementptr i64, ptr %rows, i64 %row.at
-{_loaded("row", LAUNCH)}
+{_words("row", LAUNCH)}
   %kernel.p = getelementptr ptr, ptr %kernels, i64 %k
   %kernel = load ptr, ptr %kernel.p
   br label %arrays.next

@@ -23,20 +23,26 @@ from psiphi.runtime.dlpack import SIZE, capsule
 TARGET = "psiphi_call"
 _alive: list[Any] = []  # what compiled programs of JAX point to: they do not say when they are gone
 
-GATHER = """
-define ptr @handler(ptr %frame) nounwind {
-  %extension.p = getelementptr i8, ptr %frame, i64 8
-  %extension = load ptr, ptr %extension.p
+
+def loaded(where: str, **fields: tuple[str, int]) -> str:
+    """What stands there, by name: its type, and behind how many bytes."""
+    return "\n".join(
+        f"  %{name}.p = getelementptr i8, ptr %{where}, i64 {at}\n  %{name} = load {kind}, ptr %{name}.p"
+        for name, (kind, at) in fields.items()
+    )
+
+
+GATHER = f"""
+define ptr @handler(ptr %frame) nounwind {{
+{loaded("frame", extension=("ptr", 8))}
   %none = icmp eq ptr %extension, null
   br i1 %none, label %call, label %ask
 ask:
-  %type.p = getelementptr i8, ptr %extension, i64 8
-  %type = load i32, ptr %type.p
+{loaded("extension", type=("i32", 8))}
   %is.metadata = icmp eq i32 %type, 1
   br i1 %is.metadata, label %tell, label %call
 tell:                                             ; which version of the API this is
-  %metadata.p = getelementptr i8, ptr %extension, i64 24
-  %metadata = load ptr, ptr %metadata.p
+{loaded("extension", metadata=("ptr", 24))}
   %major = getelementptr i8, ptr %metadata, i64 24
   store i32 0, ptr %major
   %minor = getelementptr i8, ptr %metadata, i64 28
@@ -45,19 +51,9 @@ tell:                                             ; which version of the API thi
   store i32 0, ptr %traits
   ret ptr null
 call:
-  %taken.p = getelementptr i8, ptr %frame, i64 56
-  %taken = load i64, ptr %taken.p
-  %args.p = getelementptr i8, ptr %frame, i64 72
-  %args = load ptr, ptr %args.p
-  %given.p = getelementptr i8, ptr %frame, i64 96
-  %given = load i64, ptr %given.p
-  %rets.p = getelementptr i8, ptr %frame, i64 112
-  %rets = load ptr, ptr %rets.p
-  %attrs.p = getelementptr i8, ptr %frame, i64 160
-  %attrs = load ptr, ptr %attrs.p
+{loaded("frame", taken=("i64", 56), args=("ptr", 72), given=("i64", 96), rets=("ptr", 112), attrs=("ptr", 160))}
   %scalar = load ptr, ptr %attrs
-  %value.p = getelementptr i8, ptr %scalar, i64 8
-  %value = load ptr, ptr %value.p
+{loaded("scalar", value=("ptr", 8))}
   %block = load ptr, ptr %value
   %all = add i64 %taken, %given
   %pointers = alloca ptr, i64 %all
@@ -73,8 +69,7 @@ body:
   %ret.at = getelementptr ptr, ptr %rets, i64 %j
   %at = select i1 %is.arg, ptr %arg.at, ptr %ret.at
   %buffer = load ptr, ptr %at
-  %data.p = getelementptr i8, ptr %buffer, i64 24
-  %data = load ptr, ptr %data.p
+{loaded("buffer", data=("ptr", 24))}
   %place = getelementptr ptr, ptr %pointers, i64 %i
   store ptr %data, ptr %place
   %i.next = add i64 %i, 1
@@ -82,26 +77,20 @@ body:
 run:
 """
 
-LOOP = """
-  %loop = load ptr, ptr %block
-  %dims.p = getelementptr i8, ptr %block, i64 8
-  %dims = load ptr, ptr %dims.p
-  %steps.p = getelementptr i8, ptr %block, i64 16
-  %steps = load ptr, ptr %steps.p
+LOOP = f"""
+{loaded("block", loop=("ptr", 0), dims=("ptr", 8), steps=("ptr", 16))}
   call void %loop(ptr %pointers, ptr %dims, ptr %steps, ptr null)
   ret ptr null
-}
+}}
 """
 
-PROBE = """
-define void @probe(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {
-  %from = load ptr, ptr %args
-  %to.p = getelementptr ptr, ptr %args, i64 1
-  %to = load ptr, ptr %to.p
+PROBE = f"""
+define void @probe(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
+{loaded("args", **{"from": ("ptr", 0), "to": ("ptr", 8)})}
   %x = load float, ptr %from
   store float %x, ptr %to
   ret void
-}
+}}
 """
 
 

@@ -9,7 +9,6 @@ Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays,
     differentiable.py a compiled function to be called, and its derivatives
     guard.py          reads arguments                            check.py          `check=True`
     identification.py inertial parameters, and which of them torques tell; identified.py is its door
-    one_link.py       the force through one joint, as a function of its own
     free.py           a robot whose numbers are inputs           parametrised.py   such numbers, made and checked
     by_columns.py     matrices of large robots                   operational.py    the policies at singularities
 """

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, owner, read
+from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, one_of, owner, read
 from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
@@ -70,8 +70,7 @@ def names(model: Model, frames: Any) -> tuple[str, ...]:
 
 def check_axes(axes: Any) -> None:
     """ "world" or "frame"."""
-    if not isinstance(axes, str) or axes not in AXES:
-        raise StateError(f"axes is {shown(axes)}, expected 'world' or 'frame'", "leave it out for world axes")
+    one_of("axes", axes, AXES, "leave it out for world axes")
 
 
 def expression(given: Any) -> Expression:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import Array, DType, Numbers, Out, is_foreign
+from psiphi.compiler.passes import Ready
 from psiphi.editing.editable import Editable
 from psiphi.errors import StateError
 from psiphi.foreign.entering import full, mathematics
 from psiphi.functions import guard, identification
-from psiphi.functions.one_link import force_through
+from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.lowering.regression import places
+from psiphi.model.model import Model
+from psiphi.sweeps.drive import Straight
+from psiphi.sweeps.program import Argument, Program
 from psiphi.wording import nearest, shown
 
 
@@ -171,3 +176,34 @@ class Identified(Editable):
         (6, 'upper.mz - lower.m')
         """
         return identification.base_parameters(self, more)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkForce(Ready):
+    """[moment; force] through the joint that carries a body, by its number: six results of those of a robot's function."""
+
+    of: Differentiable
+    number: int
+
+    @property
+    def model(self) -> Model:
+        return self.of.source.model
+
+    @property
+    def equation(self) -> str:
+        return f"f({self.number}), f = phi (M alpha + b)"
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        return self.of.source.inputs, (Argument("f", (6,)),)
+
+    def ready(self) -> Straight:
+        code, start = self.of.source.code, 6 * self.number
+        assert isinstance(code, Straight)
+        stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)
+        return Straight(Program("link_force", *self.arguments(), ()), code.tape, stores)
+
+
+def force_through(robot: Any, link: str, number: int) -> Differentiable:
+    """It of a robot, by the name of the link and its number."""
+    made = partial(LinkForce, robot.function("joint_forces"), number)
+    return ready(robot._functions, f"force through {link}", made)

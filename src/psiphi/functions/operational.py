@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import not_negative
+from psiphi.arguments import not_negative, one_of
 from psiphi.catalogue.frame_inertia import RCOND
 from psiphi.errors import StateError
 from psiphi.foreign.entering import constant, is_followed, mathematics
@@ -46,8 +46,7 @@ def inverse(X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float 
     >>> inverse(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    if not isinstance(policy, str) or policy not in NAMES:
-        raise StateError(f"policy is {shown(policy)}, expected one of {', '.join(NAMES)}", 'the default is "pseudo"')
+    one_of("policy", policy, NAMES, 'the default is "pseudo"')
     rcond, damping = not_negative("rcond", rcond), not_negative("damping", damping)
     m = mathematics(X)
     finite = m.isfinite(X).all(-1).all(-1)[..., None, None]

@@ -135,11 +135,7 @@ def payload(robot: Any, freed: Freed, frame: Any, mass: Any, com: Any, inertia: 
     m, c = real("mass", mass, (), "give kilograms"), real("com", com, (3,), "give x, y, z")
     I = real("inertia", np.zeros((3, 3)) if inertia is None else inertia, (3, 3), "give 3x3 about the centre of mass")
     R, t = spot.pose.rotation, spot.pose.translation
-    try:
-        lead = np.broadcast_shapes(m.shape, c.shape[:-1], I.shape[:-2])
-    except ValueError:
-        cause = f"payload: the batch axes of mass {m.shape}, com {c.shape[:-1]} and inertia {I.shape[:-2]} do not fit together"
-        raise StateError(cause, "make them equal, 1, or absent") from None
+    lead = batch_axes("payload", {"mass": m.shape, "com": c.shape[:-1], "inertia": I.shape[:-2]})
     c, I = np.broadcast_to(c @ R.T + t, (*lead, 3)), np.broadcast_to(R @ I @ R.T, (*lead, 3, 3))
     m = np.broadcast_to(m, lead)
     about = I + off_origin(m, c)

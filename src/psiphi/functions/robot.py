@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, on_card
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, on_card, one_of
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS
 from psiphi.compiler.passes import is_large
 from psiphi.errors import Error, StateError
@@ -22,7 +22,6 @@ from psiphi.functions.differentiable import Differentiable
 from psiphi.functions.framed import WithFrames
 from psiphi.operators import Operators
 from psiphi.optional import need
-from psiphi.wording import shown
 
 if TYPE_CHECKING:
     from psiphi.functions.free import FreeRobot
@@ -156,9 +155,7 @@ class Robot(WithFrames):
         return {**found, **self._gains(q, dtype)} if method == "kalman" else found
 
     def _method(self, method) -> str:
-        if isinstance(method, str) and method in METHODS:
-            return method
-        raise StateError(f"method is {shown(method)}, expected one of {', '.join(METHODS)}", "leave it out for the fastest")
+        return one_of("method", method, METHODS, "leave it out for the fastest")
 
     def _gains(self, q, dtype) -> dict[str, np.ndarray]:
         """P-, P+ and G of the Kalman form: each column of all bodies at once, since the operators are block diagonal."""

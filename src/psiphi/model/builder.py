@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
-from psiphi.arguments import Numbers, frozen
+from psiphi.arguments import Numbers, frozen, one_of
 from psiphi.arguments import path as path_text
 from psiphi.errors import ModelError
 from psiphi.model import values
@@ -273,8 +273,8 @@ class Builder:
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Model:
         """The checked model: base "fixed" or "free"; `repair` names faults to mend (see checks.py); order "given" or "name"."""
-        _choose("base", base, ("fixed", "free"))
-        _choose("order", order, ("given", "name"))
+        one_of("base", base, ("fixed", "free"), kind=partial(ModelError, element="base"))
+        one_of("order", order, ("given", "name"), kind=partial(ModelError, element="order"))
         repairs, log = read_repairs(repair), Log(self.file, self.notes.notes)
         links = check_links(self.links, repairs, log)
         joints = check_joints(self.joints, repairs, log)
@@ -337,10 +337,3 @@ def _posture(model: Model, q: dict[str, tuple[float, ...]]):
         if len(q.get(joint.name, ())) == joint.row.nq:
             out[joint.q_slice] = q[joint.name]
     return frozen(out)
-
-
-def _choose(what: str, value, known: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ModelError(
-            f"{what} is {shown(value)}, expected " + " or ".join(map(repr, known)), nearest(value, known), element=what
-        )

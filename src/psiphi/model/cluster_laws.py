@@ -313,11 +313,11 @@ class ClusterLaws:
         parts = zip(self.members, self.of_q(q), self.of_v(beta), strict=True)
         return [x for member, own, rates in parts for x in member.row.exp(own, rates)]
 
-    def closed(self, q: list, steps: int = NEWTON) -> list:
+    def closed(self, q: list) -> list:
         """q moved onto the configurations that are closed, its free coordinates kept."""
         bound = self.cluster.bound
         q = self.geared(q)
-        for _ in range(steps if bound else 0):
+        for _ in range(NEWTON if bound else 0):
             back = _least_squares(self.hold(q))([-e for e in self.errors(q)])
             step = [0.0 if c not in bound else back[bound.index(c)] for c in range(self.nv)]
             q = self.geared(self.moved(q, step))

@@ -14,11 +14,12 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Numbers, frozen
+from psiphi.arguments import Numbers, frozen, one_of
 from psiphi.errors import ModelError
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Model, Pose
@@ -85,11 +86,7 @@ def from_dh(
     """
     links = [_checked(row, f"row {index}") for index, row in enumerate(_listed(rows), start=1)]
     ends = [IDENTITY] * len(links)
-    if not isinstance(convention, str) or convention not in CONVENTIONS:
-        raise ModelError(
-            f"convention is {shown(convention)}, expected 'modified' or 'standard'", nearest(convention, CONVENTIONS)
-        )
-    if convention == "standard":
+    if one_of("convention", convention, CONVENTIONS, kind=ModelError) == "standard":
         links, ends = _to_modified(links)
 
     builder = Builder(name, gravity=gravity)
@@ -97,7 +94,8 @@ def from_dh(
     for index, (link, end) in enumerate(zip(links, ends, strict=True), start=1):
         child = f"link{index}"
         builder.body(child, mass=link.mass, com=link.com, inertia=link.inertia)
-        builder.joint(link.name or f"joint{index}", link.kind, parent, child, **_placed(link), **_drive(link))
+        own = {key: getattr(link, key) for key in (*_LIMITS, "damping", "friction", "armature", "stiffness", "rest")}
+        builder.joint(link.name or f"joint{index}", link.kind, parent, child, **_placed(link), **own)
         if convention == "standard":
             builder.frame(f"{child}_end", child, xyz=end.translation, rotation=end.rotation)
         parent = child
@@ -143,10 +141,6 @@ def _placed(link: DH) -> dict:
     return {"xyz": _unsigned([link.a, -sa * link.d, ca * link.d]), "rotation": _unsigned(rotation)}
 
 
-def _drive(link: DH) -> dict:
-    return {key: getattr(link, key) for key in (*_LIMITS, "damping", "friction", "armature", "stiffness", "rest")}
-
-
 def _to_modified(links: list[DH]) -> tuple[list[DH], list[Pose]]:
     """Standard rows as modified ones: alpha and a move one joint on, F(i) = Z(i) Trans(x, a) Rot(x, alpha) carries the mass."""
     moved, ends = [], []
@@ -177,14 +171,13 @@ def _checked(row, where: str) -> DH:
         raise ModelError(
             f"the row is {_seen(row)}, expected a DH or a dict", "write DH(alpha=, a=, d=, theta=, ...)", element=where
         )
-    if not isinstance(row.kind, str) or row.kind not in KINDS:
-        raise ModelError(f"kind={shown(row.kind)}, expected one of {', '.join(KINDS)}", nearest(row.kind, KINDS), element=where)
+    one_of("kind", row.kind, KINDS, kind=partial(ModelError, element=where))
     if not (row.name is None or (isinstance(row.name, str) and row.name)):
         raise ModelError(f"name={row.name!r}, expected a non-empty string", "name the joint or leave name out", element=where)
     plain = {key: _number(getattr(row, key), key, where) for key in _FINITE}
     plain |= {key: _number(getattr(row, key), key, where, finite=False) for key in _LIMITS}
-    com, inertia = _com(row.com, where), _inertia(row.inertia, where)
-    return DH(**plain, kind=row.kind, com=com, inertia=inertia, name=row.name)
+    com = _numbers(row.com, "com", where, ((3,),), "give x, y, z in the row's link frame")
+    return DH(**plain, kind=row.kind, com=com, inertia=_inertia(row.inertia, where), name=row.name)
 
 
 def _known(key, where: str) -> str:
@@ -216,10 +209,6 @@ def _numbers(value, key: str, where: str, shapes: tuple[tuple[int, ...], ...], r
     if not np.isfinite(array).all():
         raise ModelError(f"{key} is {_seen(value)}, expected finite numbers", f"correct {key}", element=where)
     return array
-
-
-def _com(value, where: str) -> np.ndarray:
-    return _numbers(value, "com", where, ((3,),), "give x, y, z in the row's link frame")
 
 
 def _inertia(value, where: str) -> np.ndarray:

@@ -30,7 +30,8 @@ class Manifold:
 
     def __init__(self, joints: Iterable[Any]):
         joints = tuple(joints)
-        self.nq, self.nv = (max((own.stop for own in own_slices), default=0) for own_slices in _slices(joints))
+        self.nq = max((joint.q_slice.stop for joint in joints), default=0)
+        self.nv = max((joint.v_slice.stop for joint in joints), default=0)
         self.bent = tuple(joint for joint in joints if not joint.row.is_flat)
         flat = [joint for joint in joints if joint.row.is_flat]
         self.flat = _places(joint.q_slice for joint in flat), _places(joint.v_slice for joint in flat)  # dq/dt = v, there
@@ -147,10 +148,6 @@ def _divided(joint: Any, T: list[list], x: list) -> list:
     if joint.kind != "compound":
         return [y / dot(column, column) for column, y in zip(T, x, strict=True)]
     return small.solve(small.factor([small.apply(T, column) for column in T]), x)
-
-
-def _slices(joints: tuple[Any, ...]) -> tuple[list[slice], list[slice]]:
-    return [joint.q_slice for joint in joints], [joint.v_slice for joint in joints]
 
 
 def _places(slices: Iterable[slice]) -> np.ndarray:

@@ -42,7 +42,7 @@ class ModalLaws(ClusterLaws):
     def gaps(self, q: list) -> list:
         return []
 
-    def closed(self, q: list, steps: int = 0) -> list:
+    def closed(self, q: list) -> list:
         return list(q)
 
     def exp(self, q: list, v: list) -> list:

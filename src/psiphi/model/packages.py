@@ -41,7 +41,7 @@ def _candidates(package: str) -> Iterator[str]:
         for entry in _entries(variable):
             yield os.path.join(entry, "share", package)
             yield os.path.join(entry, package, "share", package)  # colcon's default: one prefix a package
-    for entry in _python_path():
+    for entry in filter(os.path.isabs, sys.path):
         yield os.path.join(entry, "cmeel.prefix", "share", package)
         if package == MODELS:
             yield os.path.join(entry, MODELS)
@@ -82,10 +82,6 @@ def _stem(file: str) -> str:
 
 def _entries(variable: str) -> list[str]:
     return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(entry)]
-
-
-def _python_path() -> list[str]:
-    return [entry for entry in sys.path if os.path.isabs(entry)]
 
 
 def _folders(root: str) -> list[str]:

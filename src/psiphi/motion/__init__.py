@@ -10,5 +10,4 @@ Comes in: arrays over time. Goes out: a `Trajectory`. Read `trajectory.py` first
     tabulate.py        the motion as one table, a named column a number
     files.py           .npz and .csv, written and read within a budget
     curves.py          matplotlib: curves over time, joints by name, their limits
-    export.py          pandas, xarray
 """

@@ -16,7 +16,6 @@ from psiphi.figures import blank, plain, written
 from psiphi.motion import tabulate
 from psiphi.wording import nearest, shown
 
-UNITS = {"q": "rad, m", "v": "rad/s, m/s", "a": "rad/s^2, m/s^2", "tau": "N m, N", "energy": "J", "residual": "m, rad"}
 LIMITS = {"q": ("lower", "upper"), "v": ("velocity",), "tau": ("effort",)}  # of a joint; those with one bound are +-
 MOTIONS, EVENTS = 8, 20  # shown at most
 LINE, LEAST = 0.15, 2.2  # inches: a line of the legend, the height of a pair of axes
@@ -119,7 +118,7 @@ def _draw(axes: Any, motion: Any, name: str, labels: list[str], columns: list[in
             curves += [curve] if element == 0 else []
     for event in motion.events[:EVENTS]:
         axes.axvline(event.t, color="0.6", linestyle=":", linewidth=0.8)
-    axes.set_ylabel(f"{name} [{UNITS[name]}]" if name in UNITS else name)
+    axes.set_ylabel(f"{name} [{tabulate.UNITS[name]}]" if name in tabulate.UNITS else name)
     axes.set_xlabel("t [s]")
     axes.label_outer()
     axes.margins(x=0.01)

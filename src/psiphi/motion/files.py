@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi import arguments
 from psiphi.arguments import whole
 from psiphi.errors import Error, StateError
 from psiphi.escaping import csv_cell
@@ -53,9 +54,7 @@ def sidecar(table: Path) -> Path:
 
 def a_path(given: Any) -> Path:
     """The path of a file to read or write."""
-    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-        raise StateError(f"the file is {shown(given)}, expected a path", 'give a name like "motion.npz"')
-    return Path(os.fsdecode(given))
+    return Path(arguments.path("the file", given, "a path", 'give a name like "motion.npz"'))
 
 
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile:

@@ -1,4 +1,4 @@
-"""A trajectory as one table: a named column a number."""
+"""A trajectory as one table: a named column a number; and as the tables of pandas and xarray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.skeleton import names_of_entries
+from psiphi.optional import need
 
+UNITS = {"q": "rad, m", "v": "rad/s, m/s", "a": "rad/s^2, m/s^2", "tau": "N m, N", "energy": "J", "residual": "m, rad"}
 TABLED = {"q": 1, "v": 1, "a": 1, "tau": 1, "forces": 2, "energy": 0, "residual": 1}  # what is sampled: axes of one sample
 PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
@@ -60,3 +62,32 @@ def split(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndar
 
 def _known(given: Any, size: int) -> list[str]:
     return list(given) if len(given) == size else [str(i) for i in range(size)]
+
+
+def to_pandas(motion: Any) -> Any:
+    """A DataFrame indexed by t; by the batch element and t for a batch."""
+    pandas = need("pandas", "to_pandas", "pandas")
+    names, numbers = table(motion)
+    rows = numbers.reshape(math.prod(numbers.shape[:-1]), len(names))
+    if not motion.batch:
+        return pandas.DataFrame(rows, index=pandas.Index(motion.t, name="t"), columns=names)
+    index = pandas.MultiIndex.from_product([range(math.prod(motion.batch)), motion.t], names=["element", "t"])
+    return pandas.DataFrame(rows, index=index, columns=names)
+
+
+def to_xarray(motion: Any) -> Any:
+    """A Dataset: axes batch0, batch1, ..., t, then q, v, contact, part."""
+    xarray = need("xarray", "to_xarray", "xarray")
+    lead = [*(f"batch{i}" for i in range(len(motion.batch))), "t"]
+    axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
+    axes |= {"residual": ["error"], "forces": ["contact", "part"]}
+    data = {}
+    for name in shapes(motion):
+        data[name] = (lead + axes[name], getattr(motion, name), {"units": UNITS.get(name, "")})
+    coordinates: dict[str, Any] = {"t": motion.t}
+    for key in ("q", "v"):
+        if len(motion.info.get(key, ())) == getattr(motion, key).shape[-1]:
+            coordinates[f"{key}_index"] = motion.info[key]
+    if "forces" in data:
+        coordinates["part"] = list(PARTS)
+    return xarray.Dataset(data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]})

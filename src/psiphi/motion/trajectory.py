@@ -11,7 +11,8 @@ import numpy as np
 
 from psiphi.arguments import beneath, real
 from psiphi.errors import StateError
-from psiphi.motion import balance, curves, export, files, given, interpolation, summary
+from psiphi.model.states import element
+from psiphi.motion import balance, curves, files, given, interpolation, summary, tabulate
 from psiphi.motion.tabulate import TABLED
 from psiphi.optional import need
 
@@ -32,9 +33,9 @@ class Event(NamedTuple):
     stopped: bool = False
 
     def __str__(self) -> str:
-        element = f" in batch element {self.where if len(self.where) != 1 else self.where[0]}" if self.where else ""
         number = "" if self.value != self.value else f" ({self.value:.6g})"
-        return f"{self.name}: {self.what or 'system'}{number} at t = {self.t:.6g} s{element}{', stopped' * self.stopped}"
+        when = f"at t = {self.t:.6g} s{element(self.where)}"
+        return f"{self.name}: {self.what or 'system'}{number} {when}{', stopped' * self.stopped}"
 
 
 class Sample(NamedTuple):
@@ -246,11 +247,11 @@ class Trajectory:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame: a row a sample, indexed by time (and batch), a column a number."""
-        return export.to_pandas(self)
+        return tabulate.to_pandas(self)
 
     def to_xarray(self) -> Any:
         """An xarray Dataset with named axes and coordinates."""
-        return export.to_xarray(self)
+        return tabulate.to_xarray(self)
 
     def view(self, **options: Any) -> Any:
         """Replay it in the browser (`pip install 'psiphi[viewer]'`)."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from psiphi.arguments import one_of
 from psiphi.errors import StateError
 from psiphi.operators.expression import Expression
 from psiphi.operators.letters import FrameLetter, Letter, SymbolLetter, VectorLetter, rate_letter, symbol_letter, vector_letter
@@ -20,7 +21,7 @@ from psiphi.operators.operators import Operators
 from psiphi.operators.product_rule import differentiated
 from psiphi.operators.spaces import LINK
 from psiphi.operators.terms import Term, of_letter, product, scaled, total
-from psiphi.wording import nearest, shown
+from psiphi.wording import nearest
 
 _s = Operators()
 H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
@@ -83,8 +84,7 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
     """
     if not isinstance(expression, Expression):
         raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
-    if not isinstance(frame, str) or frame not in FRAMES:
-        raise StateError(f"frame is {shown(frame)}, expected 'local' or 'inertial'", "leave it out for body axes")
+    one_of("frame", frame, FRAMES, "leave it out for body axes")
     names = _names(held, expression)
     parts = [differentiated(expression.term, lambda x: _named(x, names, frame == "inertial"))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):

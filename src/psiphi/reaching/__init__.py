@@ -8,8 +8,6 @@ others are. Read `tasks.py` first (what is wanted, as residuals and their Jacobi
     library.py    where to start: of some thousand configurations the one whose frames are nearest
     hunting.py    problems and starts, until all is solved or tried
     ranking.py    tasks in order of importance
-    loops_alone.py  closed systems without targets: as `System.assemble`
-    search.py     `pp.reach`
+    search.py     `pp.reach`, and what it answers
     asking.py     what the call was given, read
-    reached.py    what it answers
 """

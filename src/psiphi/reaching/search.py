@@ -1,23 +1,49 @@
-"""`pp.reach`: the door."""
+"""`pp.reach`: the door, and what it answers."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from psiphi.arguments import batch_axes, flag, positive, whole
 from psiphi.closed import System
+from psiphi.closed.closing import close
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.reaching import asking
 from psiphi.reaching.hunting import Hunt, problem
-from psiphi.reaching.loops_alone import loops_alone
 from psiphi.reaching.ranking import in_order
-from psiphi.reaching.reached import Reached
+from psiphi.reaching.tasks import SLIDE, TURN
 
 MOST = 10_000  # starts
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """Configurations, and how well they do.
+
+    q           (..., nq): the solution, or where there is none the nearest that was found
+    converged   (...): whether every target is met to `tolerance`
+    error       (...): the largest of what is missed, in rad and m
+    errors      {what: (...)}: what each part of each target misses, as "tool rad", "tool m", "center_of_mass m"
+    tries       (...): starts that were needed
+    solutions   with `distinct=True` all that were found, (..., k, nq), k of the problem with most; NaN where there are fewer
+    """
+
+    q: np.ndarray
+    converged: np.ndarray
+    error: np.ndarray
+    errors: dict[str, np.ndarray] = field(repr=False)
+    tries: np.ndarray = field(repr=False)
+    solutions: np.ndarray | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        count, solved = self.converged.size, int(np.count_nonzero(self.converged))
+        if not self.converged.ndim:
+            return f"Reached({'converged' if solved else 'not reached, the nearest'}, error {float(self.error):.2g})"
+        return f"Reached({solved} of {count} converged, largest error {float(self.error.max(initial=0.0)):.2g})"
 
 
 def reach(
@@ -80,31 +106,42 @@ def reach(
     if system and alone:
         return loops_alone(system, given.get("near", robot.neutral()), free, tolerance, limits, starts)
     asking.check_size(robot)
-    tasks = tuple(task for task, _ in asked)
-    flat_tasks = tuple(replace(task, level=0) for task in tasks)
-    solver = problem(robot, flat_tasks, limits, free.tobytes(), posture is not None)
+    *levels, hunt = _hunts(robot, asked, given, lead, limits, free, tolerance, ranked=not distinct)
+    solutions = hunt.every(starts, bool(given)) if distinct else None
+    if levels:
+        hunt = in_order([*levels, hunt], starts, bool(given))
+    elif not distinct:
+        hunt.first(starts, bool(given))
+    hunt.settle()
+    return _answer(hunt, lead, solutions)
+
+
+def _hunts(
+    robot: Robot,
+    asked: list[Any],
+    given: dict[str, np.ndarray],
+    lead: tuple[int, ...],
+    limits: bool,
+    free: np.ndarray,
+    tolerance: float,
+    ranked: bool,
+) -> list[Hunt]:
+    """The problems (..., n) in a row: all of them at once, and before that, where they are `ranked`, level by level."""
 
     def flat(x: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]), dtype=float)
 
-    goal = np.concatenate([flat(x) for _, x in asked], axis=-1)
+    def hunt(some: list[Any], pull: np.ndarray | None = None) -> Hunt:
+        solver = problem(robot, tuple(task for task, _ in some), limits, free.tobytes(), pull is not None)
+        return Hunt(solver, np.concatenate([flat(x) for _, x in some], axis=-1), np.array(base), pull, tolerance)
+
+    at_once = [(replace(task, level=0), x) for task, x in asked]
+    pull = flat(given["posture"]) if "posture" in given else None
+    solver = problem(robot, tuple(task for task, _ in at_once), limits, free.tobytes(), pull is not None)
     base = flat(solver.inside(given.get("near", given.get("posture", robot.neutral()))))
-    pull = flat(given["posture"]) if posture is not None else None
-    hunt = Hunt(solver, goal, base, pull, tolerance)
-    solutions = None
-    if distinct:
-        solutions = hunt.every(starts, bool(given))
-    elif flat_tasks == tasks:
-        hunt.first(starts, bool(given))
-    else:
-        levels = []
-        for level in range(1 + max(task.level for task in tasks)):
-            some = [(task, x) for task, x in asked if task.level <= level]
-            part = problem(robot, tuple(task for task, _ in some), limits, free.tobytes(), False)
-            levels.append(Hunt(part, np.concatenate([flat(x) for _, x in some], axis=-1), np.array(base), None, tolerance))
-        hunt = in_order([*levels, hunt], starts, bool(given))
-    hunt.settle()
-    return _answer(hunt, lead, solutions)
+    last = max(task.level for task, _ in asked) if ranked else 0
+    levels = [hunt([(task, x) for task, x in asked if task.level <= level]) for level in range(1 + last)] if last else []
+    return [*levels, hunt(at_once, pull)]
 
 
 def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> Reached:
@@ -120,3 +157,25 @@ def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | Non
         every = every.reshape(*lead, *every.shape[1:])
     q, solved, tries = hunt.q.reshape(*lead, nq), hunt.solved.reshape(lead), hunt.tries.reshape(lead)
     return Reached(q, solved, miss.max(axis=-1), errors, tries, every)
+
+
+def loops_alone(system: System, near: np.ndarray, moving: np.ndarray, tolerance: float, limits: bool, starts: int) -> Reached:
+    """From near (..., nq); `moving` (nv,) says which coordinates may."""
+    lead = system._batch(near.shape[:-1])
+    one, guess = system._of(lead, np.ones(lead, dtype=bool)), np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq)
+    q, e, tries = close(one, guess, moving.astype(float), tolerance, limits, starts)
+    errors = {name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()] for name, rows in _parts(system).items()}
+    error = np.max([*errors.values()], axis=0)
+    return Reached(q.reshape(*lead, system.nq), error <= tolerance, error, errors, tries.reshape(lead))
+
+
+def _parts(system: System) -> dict[str, list[int]]:
+    """The rows of every constraint, turns and places by themselves: {"contact 1 rad": rows}."""
+    closure, out = system.closure, {}
+    joints = [(SLIDE if system.joint(f.joint).row.slides[0] else TURN,) for f in closure.follows]
+    units = [*(c.units for c in closure.constraints), *joints]
+    for tie, own, each in zip((*closure.constraints, *closure.follows), closure.slices, units, strict=True):
+        for unit in (TURN, SLIDE):
+            rows = [i for i, x in zip(range(own.start, own.stop), each, strict=True) if x == unit]
+            out |= {f"{tie.name} {unit}": rows} if rows else {}
+    return out

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 
+from psiphi.arguments import one_of
 from psiphi.errors import ModelError
 from psiphi.model.model import Model
 from psiphi.model.shapes import SIZES, Shape
@@ -43,8 +44,7 @@ def from_table(name: str, base=None, gravity=None, armature: float | Mapping[str
     """The robot of `data/<name>.toml`; base "fixed" or "free", None for the robot's own."""
     table = read(name)
     base = table.get("base", "fixed") if base is None else base
-    if not isinstance(base, str) or base not in ("fixed", "free"):
-        raise ModelError(f"base is {shown(base)}, expected 'fixed' or 'free'", nearest(base, ("fixed", "free")), element="base")
+    one_of("base", base, ("fixed", "free"), kind=partial(ModelError, element="base"))
     gravity = table.get("gravity", GRAVITY) if gravity is None else gravity
     kind = dh_rows if "links" in table else trees
     _check_armature(name, armature, kind.joints(table))

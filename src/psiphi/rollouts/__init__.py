@@ -4,8 +4,7 @@ Comes in: a system, what drives it, a method. Goes out: states after many steps,
 first (what a step is), then
 
     parts.py         rules of integrators and laws, losses and limits, traced as blocks over one frame
-    impact.py        the blocks of joint stops
-    constrained.py   the blocks of closed chains
+    constrained.py   the blocks of closed chains, and of joint stops
     machine.py       which blocks run in which order; `emitters/rollout.py` writes them as LLVM text
     supply.py        the numbers a kernel is given: torques, gains, references
     runner.py        the kernel found, compiled or loaded, and run

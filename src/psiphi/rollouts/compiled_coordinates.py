@@ -22,9 +22,8 @@ from psiphi.sweeps.program import Argument
 
 SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "q_dot": "nq", "v": "nv"}
 CoordinateRule = Callable[..., Any]
-LAWS: dict[
-    str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]]
-] = {  # the result's size, the arguments, the law
+# the result's size, the arguments, the law
+LAWS: dict[str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]]] = {
     "integrate": ("nq", ("q", "v", "dt"), lambda m: lambda q, v, dt: m.exp(m.unit(q), dt * v)),
     "difference": ("nv", ("q0", "q1"), lambda m: lambda q0, q1: m.log(q0, q1)),
     "rate": ("nq", ("q", "v"), lambda m: lambda q, v: m.rate(m.unit(q), v)),

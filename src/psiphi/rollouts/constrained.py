@@ -1,4 +1,5 @@
-"""The parts of a compiled step that closed chains add: their own dynamics, and the way back onto the constraints.
+"""The parts of a compiled step that closed chains add, their own dynamics and the way back onto the constraints; and those of
+`limits="block"`, the rules of `control/stops.py`, which run where a lane needs them.
 
 dynamics     a, and the strain of Omega
 strained     S = max(S, strain): where it stays below STRAIN, no step met a singular Omega
@@ -12,12 +13,16 @@ from dataclasses import replace
 
 from psiphi.closed.system import System
 from psiphi.compiler.source import Function
+from psiphi.control.stops import SWEEPS, Stops
 from psiphi.emitters.joined import Named
+from psiphi.emitters.rollout import Repeat
+from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
-from psiphi.rollouts.parts import trace
+from psiphi.rollouts.parts import catalogued, trace
 from psiphi.spatial.choices import most
 from psiphi.sweeps.drive import Straight
 
+STOPS = Repeat("stops", "touch", "hit", ("mass", "impact"), "sweep", "done", SWEEPS, "bounce")
 AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
 
 
@@ -55,3 +60,16 @@ def only(function: Function, *names: str) -> Straight:
     program = replace(code.program, outputs=tuple(code.program.outputs[i] for i in kept))
     stores = tuple((kept.index(number), index, node) for number, index, node in code.stores if number in kept)
     return Straight(program, code.tape, stores)
+
+
+def stopped(stops: Stops, robot: Robot) -> Named:
+    """The blocks of joint stops."""
+    nq, nv, n = robot.nq, robot.nv, len(stops.q)
+    sizes = {
+        stops.touch: {"q": nq, "v": nv},
+        stops.impact: {"v": nv, "M_inv": nv * nv, "side": n},
+        stops.sweep: {"compliance": n * n, "speed": n, "side": n, "impulse": n, "done": 1},
+        stops.bounce: {"v": nv, "M_inv": nv * nv, "side": n, "impulse": n},
+    }
+    traced: Named = {rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()}
+    return traced | {"mass": (catalogued(robot, "mass_matrix_inverse"), {})}

@@ -33,8 +33,7 @@ from psiphi.emitters.rollout import Repeat
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.rollouts import parts
-from psiphi.rollouts.constrained import only
-from psiphi.rollouts.impact import STOPS
+from psiphi.rollouts.constrained import STOPS, only
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
 from psiphi.spatial.screws import cross

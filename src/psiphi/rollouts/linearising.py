@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, is_foreign, on_card
+from psiphi.arguments import batch_axes, check_array, is_foreign, on_card
 from psiphi.control.law import reads
 from psiphi.errors import StateError
-from psiphi.foreign.entering import check_kind, constant, enter, full, is_traced, mathematics, numbers, packed
+from psiphi.foreign.entering import constant, enter, full, is_traced, mathematics, numbers, packed
 from psiphi.functions.differentiable import Differentiable
 from psiphi.functions.guard import nothing, quicken
 from psiphi.rollouts import joint_slopes, linearised
@@ -100,7 +100,7 @@ def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[
     m, kind = mathematics(like), str(like.dtype).removeprefix("torch.")
     for i, x in enumerate(given):
         given[i] = x = x if is_foreign(x) else m.asarray(numbers(asked, i, x).astype(kind))
-        check_kind(asked, i, x.shape, own := str(x.dtype).removeprefix("torch."))
+        check_array(NAME, inputs[i], x.shape, own := str(x.dtype).removeprefix("torch."))
         if own != kind:
             raise StateError(f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}", "give arrays of one type")
     named = zip((*(arg.name for arg in asked.inputs), PARAMETERS), (*given, *more), strict=False)

@@ -21,7 +21,7 @@ from psiphi.emitters.joined import BlockFrame, Code, Named
 from psiphi.emitters.rollout import Rollout
 from psiphi.functions.robot import Robot
 from psiphi.model.manifold import Manifold
-from psiphi.rollouts import constrained, impact, parts
+from psiphi.rollouts import constrained, parts
 from psiphi.rollouts.integrators import course, rules
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import PARAMETERS
@@ -129,7 +129,7 @@ class Machine:
             dynamics = "heavier_dynamics" if plan.implicit else "forward_dynamics"
             known["dynamics"] = parts.catalogued(self.robot, dynamics), {"tau": force}
         if plan.stops is not None:
-            known |= impact.blocks(plan.stops, self.robot)
+            known |= constrained.stopped(plan.stops, self.robot)
         if plan.effort:
             known["cut"] = self._over(parts.cut), {}
         acting = {"losses": plan.losses, "springs": plan.springs, "firm": plan.firm}
@@ -199,7 +199,7 @@ class Machine:
     def rollout(self) -> Rollout:
         """All of it, for the emitter."""
         plan = self.plan
-        repeats = (impact.STOPS,) if plan.stops is not None else ()
+        repeats = (constrained.STOPS,) if plan.stops is not None else ()
         rare = {f"law{i}": step.only for i, step in enumerate(plan.law.steps) if step.only}
         where = {name: place(rare[name.split(".")[0]]) for name in self.blocks if name.split(".")[0] in rare}
         return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats, where)
@@ -208,5 +208,5 @@ class Machine:
     def flops(self) -> int:
         """Operations of one step, sines at forty each."""
         counts = {name: tape.count for name, (tape, _) in self.blocks.items()}
-        every = [part for name in self.order for part in (impact.STOPS.blocks if name == "stops" else (name,))]
+        every = [part for name in self.order for part in (constrained.STOPS.blocks if name == "stops" else (name,))]
         return sum(counts[name].flops + 40 * counts[name].trig for name in every)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache
 from psiphi.runtime.host import HOST
-from psiphi.runtime.threads import GRAIN, ROWS, SLICES, get_threads, together
+from psiphi.runtime.threads import GRAIN, ROWS, SLICES, each, get_threads
 from psiphi.sweeps.program import PARAMETERS
 
 ROOMS = (*source.ROOMS, "control", "rollouts")  # whose code decides what comes out
@@ -54,17 +53,8 @@ class StepLoop:
             self._run(arrays, 0, count, steps, every)
             return
         size = ROWS * math.ceil(count / (ROWS * SLICES * threads))
-        starts = deque(range(0, count, size))
-
-        def some() -> None:
-            while starts:
-                try:
-                    start = starts.popleft()
-                except IndexError:
-                    return
-                self._run(arrays, start, min(count, start + size), steps, every)
-
-        together(some, min(threads, len(starts)))
+        run = lambda start: self._run(arrays, start, min(count, start + size), steps, every)  # noqa: E731
+        each(range(0, count, size), run, threads)
 
     def _run(self, arrays: list[np.ndarray], start: int, stop: int, steps: int, every: int) -> None:
         words = [stop - start, steps, every]

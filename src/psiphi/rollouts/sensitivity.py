@@ -24,9 +24,8 @@ SEEN = 32  # of a closed chain's states
 ASKED = 9  # times at which a reference is asked again
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
-Advance = Callable[
-    [Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None
-]  # from a state, at step, steps, every, results
+# from a state, at step, steps, every, results
+Advance = Callable[[Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None]
 
 
 class Sensitivity:

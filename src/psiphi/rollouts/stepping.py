@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, read
+from psiphi.arguments import batch_axes, is_foreign, is_lazy, on_card, one_of, read
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.passes import Ready
 from psiphi.control.law import Law
@@ -33,7 +33,7 @@ from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime.cache import sources
 from psiphi.runtime.launching import looked_at
 from psiphi.sweeps.program import PARAMETERS, Argument
-from psiphi.wording import nearest, shown
+from psiphi.wording import shown
 
 Pair = tuple[np.ndarray, np.ndarray]
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
@@ -142,10 +142,7 @@ class Steppers(dict):
 
 def checked(method: Any, of: str = "step") -> str:
     """One of the methods that take steps of dt."""
-    if not isinstance(method, str) or method not in METHODS:
-        cause = f"{of}: method is {shown(method)}, expected one of {', '.join(METHODS)}"
-        raise StateError(cause, nearest(method, tuple(METHODS)) if isinstance(method, str) else 'leave it out for "rk4"')
-    return method
+    return one_of(f"{of}: method", method, METHODS)
 
 
 def seconds(dt: Any, of: str = "step") -> float:

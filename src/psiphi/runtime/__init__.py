@@ -16,8 +16,8 @@ Comes in: the text of a target. Goes out: gufuncs, called on arrays. Read `targe
 
     cuda.py         graphics cards of NVIDIA, as a target; nvptx.py: LLVM's back end for them
     launching.py    a call on arrays of a graphics card: read it first of these
-    device_arrays.py  how torch, CuPy and JAX show such arrays and make new ones; dlpack.py: memory lent to JAX
-    card_memory.py  numbers on a card that no library holds
+    device_arrays.py  how torch, CuPy and JAX show such arrays and make new ones
+    dlpack.py       memory of a card that no library holds, or that is lent to one
     promised.py     arrays that are not there yet: what is sent to a card is written down
     driver.py       the card's driver, by ctypes
 """

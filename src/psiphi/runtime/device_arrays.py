@@ -14,8 +14,7 @@ import numpy as np
 
 from psiphi.arguments import on_card
 from psiphi.errors import StateError
-from psiphi.runtime.card_memory import Resident
-from psiphi.runtime.dlpack import Lent
+from psiphi.runtime.dlpack import Lent, Resident
 
 CHARS = {"<f8": "d", "<f4": "f"}
 NAMES = {"d": "float64", "f": "float32"}

@@ -1,10 +1,13 @@
-"""Memory of a card, lent to a library that takes arrays by DLPack: it gives the memory back when it is done."""
+"""Memory of a card that no library of arrays holds: numbers copied there, and back; or lent to a library that takes arrays by
+DLPack, and gives the memory back when it is done."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 from typing import Any
+
+import numpy as np
 
 from psiphi.runtime import driver
 
@@ -42,12 +45,40 @@ def capsule(address: int, name: bytes | None = None) -> Any:
     return new(address, name, None)
 
 
-class Lent:
-    """New memory (shape) of a card, to be taken once by `from_dlpack`."""
+class Resident:
+    """An array of a card; its memory is given back with it."""
 
     def __init__(self, shape: tuple[int, ...], char: str, device: int):
-        self.device, self.taken = device, False
+        self.shape, self.char, self.device = shape, char, device
         self.pointer = driver.driver().allocate(math.prod(shape) * SIZE[char], device)
+
+    @classmethod
+    def of(cls, array: np.ndarray, device: int) -> Resident:
+        """Numbers of the host, on the card."""
+        array = np.ascontiguousarray(array)
+        made = cls(array.shape, array.dtype.char, device)
+        driver.driver().write(made.pointer, array, device)
+        return made
+
+    def host(self) -> np.ndarray:
+        """The numbers, once whatever writes them is done."""
+        array = np.empty(self.shape, self.char)
+        driver.driver().read(self.pointer, array, self.device)
+        return array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device
+
+    def __del__(self):
+        if hasattr(self, "pointer"):
+            driver.driver().release(self.pointer, self.device)
+
+
+class Lent(Resident):
+    """The same, to be taken once by `from_dlpack`: it lasts until that is done with it."""
+
+    def __init__(self, shape: tuple[int, ...], char: str, device: int):
+        super().__init__(shape, char, device)
         self._shape = (ctypes.c_int64 * max(1, len(shape)))(*shape)
         sizes = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
         kind = FLOAT, 8 * SIZE[char], 1
@@ -57,22 +88,13 @@ class Lent:
         """Wait for what writes to it."""
         driver.driver().finish(stream, self.device)
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return CUDA, self.device
-
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
         """The capsule; `finish` was called, so every stream may read it."""
         address = ctypes.addressof(self._tensor)
-        _lent[address], self.taken = self, True
+        _lent[address] = self
         return capsule(address, b"dltensor")
-
-    def __del__(self):
-        if not self.taken and hasattr(self, "pointer"):
-            driver.driver().release(self.pointer, self.device)
 
 
 @_Deleter
 def _given_back(tensor: Any) -> None:
-    lent = _lent.pop(ctypes.addressof(tensor.contents), None)
-    if lent is not None:
-        driver.driver().release(lent.pointer, lent.device)
+    _lent.pop(ctypes.addressof(tensor.contents), None)

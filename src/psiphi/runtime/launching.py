@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, on_card
+from psiphi.arguments import batch_axes, check_array, on_card
 from psiphi.emitters.device import NAME
 from psiphi.emitters.staging import WARP, Grid
 from psiphi.errors import StateError
@@ -128,12 +128,7 @@ def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[View]:
 
 
 def _check(name: str, arg: Argument, view: View) -> None:
-    shape = view.shape[max(0, len(view.shape) - len(arg.shape)) :]
-    if shape != arg.shape:
-        wanted = ", ".join(["...", *map(str, arg.shape)])
-        raise StateError(f"{name}: {arg.name} has shape {view.shape}, expected ({wanted})", "batch axes come first")
-    if view.char not in NAMES:
-        raise StateError(f"{name}: {arg.name} is of dtype {view.char}, expected float64 or float32", "convert it")
+    check_array(name, arg, view.shape, NAMES.get(view.char, view.char))
     if not view.contiguous:
         cause = f"{name}: {arg.name} is not contiguous: its rows do not follow each other in memory"
         raise StateError(cause, f"give {arg.name}.contiguous() (torch) or ascontiguousarray({arg.name})")

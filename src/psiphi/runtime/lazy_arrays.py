@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, is_lazy
+from psiphi.arguments import batch_axes, check_array, is_lazy
 from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
@@ -65,12 +65,9 @@ def _whole(name: str, arg: Argument, value: Any) -> Any:
     da = sys.modules["dask.array"]
     if not is_lazy(value):
         value = np.asarray(value)
-    if value.dtype.kind not in "iubf" or (value.dtype.kind == "f" and value.dtype.itemsize > 8):
-        raise StateError(f"{name}: {arg.name} is of dtype {value.dtype}, expected float64 or float32", "convert it")
+    readable = value.dtype.kind in "iub" or (value.dtype.kind == "f" and value.dtype.itemsize <= 8)
+    check_array(name, arg, value.shape, "float64" if readable else str(value.dtype))
     lead = value.ndim - len(arg.shape)
-    if lead < 0 or value.shape[lead:] != arg.shape:
-        wanted = ", ".join(["...", *map(str, arg.shape)])
-        raise StateError(f"{name}: {arg.name} has shape {value.shape}, expected ({wanted})", "batch axes come first")
     if not is_lazy(value):
         return da.from_array(value, chunks=-1) if lead else value
     return value.rechunk(dict.fromkeys(range(lead, value.ndim), -1)) if arg.shape else value

@@ -11,11 +11,12 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import whole
 from psiphi.errors import Error
 from psiphi.runtime.gufunc import core_dims, failed, pending_error
 
@@ -39,11 +40,9 @@ def get_threads() -> int:
 def set_threads(n: int | None) -> None:
     """Use `n` threads for big batches; None returns to the default."""
     global _threads, _pool
-    count = _default() if n is None else n
-    if isinstance(count, np.integer):
-        count = int(count)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise Error(f"the number of threads is {count!r}, expected a whole number of at least 1", "give 1, 2, ... or None")
+    count = _default() if n is None else whole("the number of threads", n)
+    if not count:
+        raise Error("the number of threads is 0, expected a whole number of at least 1", "give 1, 2, ... or None")
     with _lock:
         pool, _pool, _threads = _pool, None, count
     if pool is not None:
@@ -150,24 +149,14 @@ def _run_slices(ufunc: np.ufunc, operands: list[Any], dtype: Any, batch: tuple[i
     threads, length, from_right = get_threads(), batch[axis], len(batch) - axis
     count = min(SLICES * threads, math.prod(batch) * flops // GRAIN)
     step = ROWS * math.ceil(length / (ROWS * count))
-    slices = deque(slice(start, start + step) for start in range(0, length, step))
     state: Any = {"call": np.geterrcall(), **np.geterr()}  # NumPy 1 keeps it for each thread, NumPy 2 for each context
 
-    def work() -> None:
-        while slices:
-            try:
-                piece = slices.popleft()
-            except IndexError:
-                return
-            cut = [_cut(x, from_right + core, piece) for x, core in zip(operands, cores, strict=True)]
-            try:
-                with np.errstate(**state):
-                    ufunc(*cut[: ufunc.nin], out=tuple(cut[ufunc.nin :]), dtype=dtype)
-            except BaseException:
-                slices.clear()
-                raise
+    def work(start: int) -> None:
+        cut = [_cut(x, from_right + core, slice(start, start + step)) for x, core in zip(operands, cores, strict=True)]
+        with np.errstate(**state):
+            ufunc(*cut[: ufunc.nin], out=tuple(cut[ufunc.nin :]), dtype=dtype)
 
-    together(work, min(threads, len(slices)))
+    each(range(0, length, step), work, threads)
 
 
 def _is_one_run(x: Any, core: int, batch: tuple[int, ...]) -> bool:
@@ -186,16 +175,31 @@ def _cut(x: Any, from_right: int, piece: slice) -> Any:
     return x[(slice(None),) * (x.ndim - from_right) + (piece,)]
 
 
-def together(work: Any, threads: int) -> None:
-    """Run `work` on so many threads, this one included, each in a copy of this context."""
+def each(pieces: Iterable[Any], work: Callable[[Any], None], threads: int) -> None:
+    """Work pieces off on up to so many threads, this one included, each in a copy of this context; where one fails, those that
+    are left are not begun."""
+    left = deque(pieces)
+
+    def some() -> None:
+        while left:
+            try:
+                piece = left.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                work(piece)
+            except BaseException:
+                left.clear()
+                raise
+
     futures = []
     try:
-        for _ in range(threads - 1):
-            futures.append(_executor().submit(contextvars.copy_context().run, work))
+        for _ in range(min(threads, len(left)) - 1):
+            futures.append(_executor().submit(contextvars.copy_context().run, some))
     except RuntimeError:  # the pool was shut down meanwhile, or the interpreter is about to end: fewer hands
         pass
     try:
-        work()
+        some()
     finally:
         for future in futures:
             if not future.cancel():
@@ -218,6 +222,11 @@ def _default() -> int:
         if not text.isdecimal() or int(text) < 1:
             raise Error(f"PSIPHI_NUM_THREADS is {text!r}, expected a whole number of at least 1", "set it to 1 or more")
         return int(text)
+    return cores()
+
+
+def cores() -> int:
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -9,23 +9,35 @@ step has its root: to second order in dt. Contacts that open (`touching.py`) say
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import several
+from psiphi.arguments import names, several
 from psiphi.control.plant import Plant
 from psiphi.control.torques import shielded
 from psiphi.errors import StateError
 from psiphi.model.skeleton import joint_at
 from psiphi.motion.trajectory import Event
-from psiphi.simulation.contact_changes import CHANGES
 from psiphi.wording import shown
 
+MADE, LOST, SLIDES, HOLDS = "contact made", "contact lost", "contact slides", "contact holds"
+BOUNCES = "contact bounces"
+CHANGES = MADE, LOST, SLIDES, HOLDS, BOUNCES  # what may happen to a contact that opens and closes
 DIVERGED, LIMIT, GRASP = "diverged", "limit", "grasp lost"
 FASTEST = 1e9
 LIMITS = ("ignore", "record", "stop", "block")
 STOP = (DIVERGED, GRASP)
+
+
+class Change(NamedTuple):
+    """What happened to a contact: `value` is the impulse (N s) that made it, the force (N) it would have needed, or that of
+    friction; how long ago, in seconds."""
+
+    name: str
+    what: str
+    value: float
+    ago: float = 0.0
 
 
 class Watch:
@@ -36,7 +48,6 @@ class Watch:
         self.alive = np.ones(batch, dtype=bool)
         self.events: list[Event] = []
         self.limited = limits in ("record", "stop")
-        self.lower, self.upper = system.limits
         self.before: dict[str, np.ndarray] = {}  # values of the functions one step ago
         self.outside = np.zeros((*batch, system.nq), dtype=bool)
         self.slipping = np.zeros((*batch, len(system.contacts)), dtype=bool)
@@ -60,9 +71,9 @@ class Watch:
 
     def is_quiet(self, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether nothing can have happened in all these states (of running elements)."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            calm = bool((np.abs(v) <= FASTEST).all() and np.isfinite(q).all())
-            inside = not self.limited or bool(((q >= self.lower) & (q <= self.upper)).all())
+        calm = bool(sane(q, v).all())
+        with np.errstate(invalid="ignore"):
+            inside = not self.limited or not bool(self._beyond(q).any())
         quiet = calm and inside and not self.functions and bool(self.alive.all())
         if quiet:  # whatever was outside has come back
             self.outside, self.last = np.zeros_like(self.outside), q[..., -1, :]
@@ -70,8 +81,7 @@ class Watch:
 
     def wild(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(*batch): which of the elements that still run diverged."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return self.alive & ~((np.abs(v) <= FASTEST).all(axis=-1) & np.isfinite(q).all(axis=-1))
+        return self.alive & ~sane(q, v)
 
     def shown(self, was: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(*batch): which of the elements that ran have this state for a sample: it is theirs, or their last that is finite."""
@@ -123,14 +133,18 @@ class Watch:
         """A coordinate that was inside crossed its limit in between; `value` is where it is at the end of the step."""
         if not self.limited:
             return
-        outside = (q < self.lower) | (q > self.upper)
+        outside, robot = self._beyond(q), self.system.robot
         for place in np.argwhere(outside & ~self.outside & on[..., None]):
             *where, k = (int(i) for i in place)
             old, new = float(self.last[tuple(place)]), float(q[tuple(place)])
-            limit = float(self.lower[k] if new < self.lower[k] else self.upper[k])
-            joint = joint_at(self.system.robot.joints, k, "q")
+            limit = float(robot.lower[k] if new < robot.lower[k] else robot.upper[k])
+            joint = joint_at(robot.joints, k, "q")
             self._add(Event(LIMIT, _between(before, t, old - limit, new - limit), joint.name, tuple(where), new))
         self.outside, self.last = outside, q
+
+    def _beyond(self, q: np.ndarray) -> np.ndarray:
+        """Which coordinates are outside of their ranges."""
+        return (q < self.system.robot.lower) | (q > self.system.robot.upper)
 
     def _check_function(self, name: str, before: float, t: float, q: np.ndarray, v: np.ndarray, on: np.ndarray) -> None:
         old, new = self.before[name], self._value(name, t, q, v)
@@ -168,6 +182,12 @@ class Watch:
             self.alive[event.where] = False
 
 
+def sane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """(...): whether states are finite, and slower than FASTEST."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1))
+
+
 def _between(before: float, t: float, old: float, new: float) -> float:
     """Where the line from `old` at `before` to `new` at `t` is zero; t where there is no such line."""
     if not (np.isfinite(old) and np.isfinite(new)) or old == new:
@@ -180,8 +200,6 @@ def read_functions(events: Any) -> dict[str, Callable]:
     if isinstance(events, Mapping):
         named = dict(events)
     else:
-        if not (callable(events) or isinstance(events, Iterable)):
-            raise StateError(f"events is {shown(events)}, expected functions", "give {name: g} with g(t, q, v)")
         each = (events,) if callable(events) else tuple(several("events", events, "give {name: g} with g(t, q, v)"))
         named = {getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)}
         if len(named) != len(each):
@@ -197,23 +215,12 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     """The names of the events that stop a motion."""
     known = {DIVERGED, LIMIT, GRASP, *CHANGES, *functions}
     words = ", ".join(sorted(map(str, known)))
-    if not isinstance(stop, bool | np.bool_ | str | Iterable):
-        raise StateError(f"stop is {shown(stop)}, expected True, False or names", f"there are {words}")
     if isinstance(stop, bool | np.bool_):
         chosen = known if stop else set()
     else:
-        each = [stop] if isinstance(stop, str) else several("stop", stop, f"there are {words}")
-        if strange := [name for name in each if not isinstance(name, str)]:
-            raise StateError(f"stop names {shown(strange[0])}, expected text", f"there are {words}")
-        chosen = set(each)
+        chosen = set(names("stop", stop, remedy=f"give True, False, or some of {words}"))
         if chosen - known:
             raise StateError(f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}")
         if LIMIT in chosen and limits == "ignore":
             raise StateError('stop names "limit", and limits are ignored', 'say limits="stop"')
     return chosen | ({LIMIT} if limits == "stop" else set())
-
-
-def check_limits_word(limits: Any) -> str:
-    if not isinstance(limits, str) or limits not in LIMITS:
-        raise StateError(f"limits is {shown(limits)}, expected one of {', '.join(LIMITS)}", '"ignore" is the default')
-    return limits

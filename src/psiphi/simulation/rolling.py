@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, beneath, flag, is_foreign, is_lazy, on_card, owner, wants_slope, whole
+from psiphi.arguments import batch_axes, beneath, flag, is_foreign, is_lazy, on_card, one_of, owner, wants_slope, whole
 from psiphi.control.law import is_lawful
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant, parameters_of
@@ -26,8 +26,7 @@ from psiphi.rollouts.supply import Drive, obstacle
 from psiphi.simulation import adaptive
 from psiphi.simulation.card_states import CardStates
 from psiphi.simulation.failure import warn_of_dead_points
-from psiphi.simulation.rolled_arrays import rolled
-from psiphi.simulation.rolled_blocks import rolled_later
+from psiphi.simulation.rolled_arrays import rolled, rolled_later
 from psiphi.simulation.rolled_states import GivenTorque, RolledStates
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_size, step_stride
 from psiphi.sweeps.program import PARAMETERS
@@ -101,10 +100,7 @@ class Rolling(NamedTuple):
     @property
     def blocks(self) -> bool:
         """Whether joints end at their limits."""
-        if not isinstance(self.limits, str) or self.limits not in ("ignore", "block"):
-            cause = f"limits is {shown(self.limits)}, expected ignore or block"
-            raise StateError(cause, "pp.simulate records limits and stops at them")
-        return self.limits == "block"
+        return one_of("limits", self.limits, ("ignore", "block"), "pp.simulate records limits and stops at them") == "block"
 
     def drive(self, plant: Plant, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> Drive:
         """What drives it, with its losses; refused where no kernel does."""
@@ -123,12 +119,9 @@ def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -
     """NumPy's arrays: read, checked, run by threads."""
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
-    steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
     if out is None:
-        check_size(plant, q.shape[:-1], steps, every, whole=False)
-    tau = lawful(plant.given, tau, q.ndim > 1)
-    drive = how.drive(plant, tau, q.shape[:-1], steps, dt)
-    plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)
+        check_size(plant, q.shape[:-1], whole("steps", how.steps), step_stride(how.every), whole=False)
+    drive, plan, dt, steps, every = _planned(plant, tau, False, q.shape[:-1], how)
     runner = Careful(plant, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
@@ -214,7 +207,7 @@ def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:
 def _planned(
     plant: Plant, tau: Any, is_there: bool, batch: tuple[int, ...], how: Rolling
 ) -> tuple[Drive, Recipe, float, int, int]:
-    """What a kernel of a card does; torques that are there take the place of zeros."""
+    """What a kernel does; torques that are there, on a card, take the place of zeros."""
     if is_there and how.effort is not False:
         raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
     steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)

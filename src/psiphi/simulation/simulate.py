@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import SLOPE_LOST, flag
+from psiphi.arguments import SLOPE_LOST, flag, one_of
 from psiphi.control.controllers import PD
 from psiphi.control.field import Field
 from psiphi.control.losses import read_losses
@@ -23,13 +23,13 @@ from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.mending import STRAINED, Strained
 from psiphi.simulation import adaptive, fast
 from psiphi.simulation.bar import Bar
-from psiphi.simulation.events import DIVERGED, STOP, check_limits_word, read_functions, read_stop
+from psiphi.simulation.events import DIVERGED, LIMITS, STOP, read_functions, read_stop
 from psiphi.simulation.failure import MotionWarning, warn_of_dead_points
 from psiphi.simulation.march import March
 from psiphi.simulation.running import Task
 from psiphi.simulation.start import check_closed, check_size, initial_state, step_count, step_size, step_stride
 from psiphi.simulation.touching import Touching, read_contacts
-from psiphi.wording import nearest, shown
+from psiphi.wording import shown
 
 TOLERANCE = 1e-9  # of steps that SciPy chooses
 
@@ -210,7 +210,8 @@ def read_start(
     dt = step_size(dt)
     steps, every = step_count(duration, dt), step_stride(every)
     check_size(plant, q.shape[:-1], steps, every)
-    limits, method = check_limits_word(limits), _method(method)
+    one_of("limits", limits, LIMITS, '"ignore" is the default')
+    one_of("method", method, (*METHODS, *adaptive.METHODS))
     if limits == "block" and method not in METHODS:
         raise StateError(f'limits="block" has no place in {method}', f'use {", ".join(METHODS)}, or limits="stop"')
     return Start(plant, q, v, dt, steps, every, method, limits)
@@ -229,15 +230,3 @@ def _run(task: Task, q: Any, v: Any, tau: Any, compiled: bool | None, rtol: floa
                 cause = f"compiled=True, and {STRAINED}"
                 raise StateError(cause, "leave it out: such steps run in Python, which says what is wrong") from None
     return March(task).run(q, v)
-
-
-def _method(method: Any) -> str:
-    known = (*METHODS, *adaptive.METHODS)
-    if not isinstance(method, str) or method not in known:
-        raise StateError(f"method is {shown(method)}, expected one of {', '.join(known)}", _nearest(method, known))
-    return method
-
-
-def _nearest(method: Any, known: tuple[str, ...]) -> str:
-    same = [name for name in known if name.lower() == str(method).lower()]
-    return f"write {same[0]!r}" if same else nearest(method, known)

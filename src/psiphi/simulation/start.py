@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, not_negative, real, whole
+from psiphi.arguments import batch_axes, not_negative, positive, real, whole
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.model.states import check_states
 from psiphi.runtime.memory import free_memory
 from psiphi.sweeps.program import Argument
-from psiphi.wording import shown
 
 CLOSED = 1e-6  # how far open the constraints may be at the start: metres, radians, and the same a second
 SMALL = 1 << 22  # bytes that nobody asks the system for: to ask takes a millisecond
@@ -36,10 +35,7 @@ def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarra
 
 def step_size(dt: Any) -> float:
     """Seconds, above zero."""
-    number = real("dt", dt, (), "give a number of seconds")
-    if number.ndim or not 0.0 < number < np.inf:
-        raise StateError(f"dt is {shown(dt)}, expected one finite number above 0", "give seconds, 1e-3 for instance")
-    return float(number)
+    return positive("dt", dt, "give seconds, 1e-3 for instance")
 
 
 def step_count(duration: Any, dt: float) -> int:

@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import one_of
 from psiphi.closed import coulomb
 from psiphi.closed.coulomb import Touch
 from psiphi.closed.system import System
 from psiphi.errors import StateError
 from psiphi.simulation import bouncing
-from psiphi.simulation.contact_changes import BOUNCES, HOLDS, LOST, MADE, SLIDES, Change
+from psiphi.simulation.events import BOUNCES, HOLDS, LOST, MADE, SLIDES, Change
 from psiphi.simulation.gripping import Contacts
-from psiphi.wording import nearest, shown
+from psiphi.wording import shown
 
 WORDS = ("hold", "open")
 TOUCH = 1e-9  # m, m/s: nearer and slower than this is touching
@@ -38,9 +39,7 @@ TURNS = 6  # of Newton's method
 
 def read_contacts(system: Any, contacts: Any) -> Any:
     """The system itself, or with contacts that open."""
-    if not isinstance(contacts, str) or contacts not in WORDS:
-        raise StateError(f"contacts is {shown(contacts)}, expected one of {', '.join(WORDS)}", nearest(contacts, WORDS))
-    return system if contacts == "hold" else Touching(system)
+    return system if one_of("contacts", contacts, WORDS) == "hold" else Touching(system)
 
 
 class Touching:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.plant import Plant
 from psiphi.model.skeleton import joint_at
 from psiphi.runtime import driver
-from psiphi.runtime.card_memory import Resident
-from psiphi.simulation.events import FASTEST
+from psiphi.runtime.dlpack import Resident
+from psiphi.simulation.events import sane
 from psiphi.simulation.rolling import rollout
 from psiphi.studies.asked import Asked
 from psiphi.studies.starting import Starter, Starts
@@ -67,7 +66,7 @@ class Chunk:
         with np.errstate(invalid="ignore"):
             faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~sane(q, v), np.abs(v))]
             if asked.fail_limits:
-                lower, upper = Plant(asked.system).limits
+                lower, upper = asked.robot.lower, asked.robot.upper
                 outside = (q < lower) | (q > upper)
                 faults.append((LIMIT, outside.any(axis=-1), outside))
             if asked.fail_speed < np.inf:
@@ -111,9 +110,3 @@ class Chunk:
         rows = {"final_q": q[:, -1].copy(), "final_v": v[:, -1].copy(), "cause": np.zeros(count, np.uint8)}
         rows |= {"joint": np.full(count, -1, np.int32), "time": np.full(count, np.nan)}
         return rows | ({"q": q, "v": v} if self.asked.every else {})
-
-
-def sane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Whether states are finite, and slower than 1e9."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= FASTEST).all(axis=-1))

@@ -39,40 +39,18 @@ def _positive(x: list[float]) -> str:
     return _ordered(x) or ("" if x[0] > 0.0 else "its numbers have logarithms only above 0")
 
 
-def _deviates(x: list[float]) -> str:
-    return "" if x[1] >= 0.0 else "its deviation is negative"
-
-
-def _fine(x: list[float]) -> str:
-    return ""
-
-
-def _uniform(x: tuple[float, ...], seed: int, name: str, i: np.ndarray) -> np.ndarray:
-    return x[0] + (x[1] - x[0]) * uniform(seed, name, i)
-
-
-def _loguniform(x: tuple[float, ...], seed: int, name: str, i: np.ndarray) -> np.ndarray:
-    return x[0] * np.exp(math.log(x[1] / x[0]) * uniform(seed, name, i))
-
-
-def _normal(x: tuple[float, ...], seed: int, name: str, i: np.ndarray) -> np.ndarray:
-    return x[0] + x[1] * normal(seed, name, i)
-
-
 def _choice(x: tuple[float, ...], seed: int, name: str, i: np.ndarray) -> np.ndarray:
     return np.array(x)[np.minimum((uniform(seed, name, i) * len(x)).astype(int), len(x) - 1)]
 
 
-def _grid(x: tuple[float, ...], stride: int, name: str, i: np.ndarray) -> np.ndarray:
-    return np.array(x)[(np.asarray(i) // stride) % len(x)]
-
-
 KINDS: dict[str, DistributionKind] = {
-    "uniform": DistributionKind(2, _ordered, _uniform),
-    "loguniform": DistributionKind(2, _positive, _loguniform),
-    "normal": DistributionKind(2, _deviates, _normal),
-    "choice": DistributionKind(None, _fine, _choice),
-    "grid": DistributionKind(None, _fine, _grid),
+    "uniform": DistributionKind(2, _ordered, lambda x, *at: x[0] + (x[1] - x[0]) * uniform(*at)),
+    "loguniform": DistributionKind(2, _positive, lambda x, *at: x[0] * np.exp(math.log(x[1] / x[0]) * uniform(*at))),
+    "normal": DistributionKind(
+        2, lambda x: "its deviation is negative" * (x[1] < 0.0), lambda x, *at: x[0] + x[1] * normal(*at)
+    ),
+    "choice": DistributionKind(None, lambda x: "", _choice),
+    "grid": DistributionKind(None, lambda x: "", lambda x, stride, _, i: np.array(x)[(np.asarray(i) // stride) % len(x)]),
 }
 
 

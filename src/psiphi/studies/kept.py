@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from psiphi.errors import Error, StateError
-from psiphi.optional import need
+from psiphi.optional import need, version
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime import cache
 from psiphi.studies.asked import Asked
@@ -47,7 +48,7 @@ class Kept:
         """Make the folder, or look whether it is this study's."""
         zarr = need("zarr", "a study", EXTRA)
         mine, file = self._spec(), self.folder / SPEC
-        try:
+        with self._told("cannot keep a study in", "give another folder"):
             (self.folder / DONE).mkdir(parents=True, exist_ok=True)
             if file.exists():
                 self._check_same(json.loads(file.read_text(encoding="utf-8")), mine)
@@ -60,28 +61,31 @@ class Kept:
                 if name not in self.group:
                     whole, blocks = (self.asked.motions, *shape), (self.asked.chunk, *shape)
                     self.group.create_array(name, shape=whole, chunks=blocks, dtype=kind, compressors=None, fill_value=0)
-        except (OSError, json.JSONDecodeError) as error:
-            why = getattr(error, "strerror", None) or f"{SPEC} is broken: {error}"
-            raise Error(f"cannot keep a study in {shown(str(self.folder))}: {why}", "give another folder") from error
 
     def open(self) -> None:
         """Look at what is there; nothing is made."""
         zarr, file = need("zarr", "a study", EXTRA), self.folder / SPEC
         if not file.is_file():
             raise Error(f"there is no study in {shown(str(self.folder))}", "psiphi study run FILE makes one")
-        try:
+        with self._told("cannot read", "run the study again, in another folder"):
             self._check_same(json.loads(file.read_text(encoding="utf-8")), self._spec(), code=False)
             self.group = zarr.open_group(str(self.folder / DATA), mode="r")
+
+    @contextmanager
+    def _told(self, what: str, remedy: str) -> Iterator[None]:
+        """What the system, or what stands there, says against it, in words."""
+        try:
+            yield
         except (OSError, json.JSONDecodeError) as error:
             why = getattr(error, "strerror", None) or f"{SPEC} is broken: {error}"
-            raise Error(f"cannot read {shown(str(self.folder))}: {why}", "run the study again, in another folder") from error
+            raise Error(f"{what} {shown(str(self.folder))}: {why}", remedy) from error
 
     def write(self, chunk: int, rows: dict[str, np.ndarray]) -> None:
         """A chunk's numbers, then its marker."""
         start = chunk * self.asked.chunk
         for name in self.arrays:
             self.group[name][start : start + len(rows[name])] = rows[name]
-        put(self._marker(chunk), b"")
+        put(self.folder / DONE / f"{chunk:06d}", b"")
 
     @property
     def done(self) -> list[int]:
@@ -107,15 +111,8 @@ class Kept:
             cause = f"{self.motions} of {self.asked.motions} motions are done"
             raise StateError(f"the study is not finished: {cause}", "run it again: it goes on where it was")
 
-    def _marker(self, chunk: int) -> Path:
-        return self.folder / DONE / f"{chunk:06d}"
-
     def _spec(self) -> dict[str, Any]:
-        try:
-            number = version("psiphi")
-        except PackageNotFoundError:
-            number = "0"
-        return {"asked": self.asked.spec, "psiphi": number, "code": code_key()}
+        return {"asked": self.asked.spec, "psiphi": version("psiphi", "0"), "code": code_key()}
 
     def _check_same(self, theirs: Any, mine: dict[str, Any], code: bool = True) -> None:
         old = theirs.get("asked", {}) if isinstance(theirs, dict) else {}

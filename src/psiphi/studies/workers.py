@@ -11,6 +11,7 @@ import pickle
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -98,7 +99,7 @@ def on_worker(sent: bytes, number: int, code: str, asker: int) -> tuple[int, Kep
 def _client(distributed: Any, scheduler: Any) -> Any:
     """A client of one's own, or of the scheduler at an address."""
     if isinstance(scheduler, distributed.Client):
-        return _Borrowed(scheduler)
+        return nullcontext(scheduler)  # it stays open
     if not isinstance(scheduler, str) or not re.fullmatch(r"\w+://\S+", scheduler):
         raise Error(f"scheduler is {shown(scheduler)}, expected an address or a Client", 'give "tcp://host:8786"')
     try:
@@ -108,16 +109,3 @@ def _client(distributed: Any, scheduler: Any) -> Any:
         raise Error(
             f"no scheduler answers at {shown(scheduler)}: {why}", "start one with `dask scheduler`, and workers"
         ) from error
-
-
-class _Borrowed:
-    """A client that stays open."""
-
-    def __init__(self, client: Any):
-        self.client = client
-
-    def __enter__(self) -> Any:
-        return self.client
-
-    def __exit__(self, *_: object) -> None:
-        pass

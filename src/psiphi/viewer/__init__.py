@@ -9,7 +9,7 @@ robot that runs in its page, with the numbers of `handling.py`) and `live.py`; `
     motions.py, poses.py        what moves: times, configurations, forces; where every link is
     pieces.py, looks.py         coloured solids on bodies; those of a description
     plots.py                    curves as SVG
-    meshes.py, solids.py        triangles, and solids as triangles; mesh_files.py, collada.py: those of files
+    meshes.py                   triangles; mesh_files.py, collada.py: those of files
     stage.py, gate.py           the live viewer's things, and who may talk to it
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import beneath
+from psiphi.arguments import beneath, one_of
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
 from psiphi.control.law import Controller
@@ -95,8 +95,8 @@ def stops(plant: Plant) -> Stops | None:
 
 def beginning(plant: Plant, limits: Any, q0: np.ndarray) -> str:
     """Whether joints end at their limits when the page opens: unless told, where they have some and start within."""
-    if limits is not None and (not isinstance(limits, str) or limits not in LIMITS):
-        raise StateError(f"limits is {shown(limits)}, expected one of {', '.join(LIMITS)}", "a live page has a switch for it")
+    if limits is not None:
+        one_of("limits", limits, LIMITS, "a live page has a switch for it")
     if limits == "block":
         Stops(plant)  # says why not
     ends = stops(plant)

@@ -9,10 +9,10 @@ import numpy as np
 
 from psiphi.arguments import real
 from psiphi.errors import Error, StateError
-from psiphi.model.model import WORLD, Frame, Model
+from psiphi.model.model import Frame, Model
 from psiphi.motion.summary import facts
 from psiphi.viewer.plots import Plot, joint_names, sampled
-from psiphi.viewer.poses import link_poses
+from psiphi.viewer.poses import link_poses, track
 
 GUESSES = 8  # random starts from which a closed chain is assembled
 SEVERAL = 12  # most curves of a plot
@@ -200,16 +200,10 @@ def _arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | N
     if len(frames) != force.shape[1] or any(frame is None for frame in frames):
         return None
     R, p = link_poses(model, q)
-    at = [_point(R, p, frame) for frame in frames if frame is not None]
+    at = [track(R, p, frame) for frame in frames if frame is not None]
     return Arrows(tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(at, axis=1), force)
 
 
 def contact_frame(model: Model, contact) -> Frame | None:
     """The frame at which a contact's wrench acts: its second, on the body that is held."""
     return model.frames.get(getattr(contact, "second", ""))
-
-
-def _point(R: np.ndarray, p: np.ndarray, frame: Frame) -> np.ndarray:
-    if frame.body == WORLD:
-        return np.broadcast_to(frame.pose.translation, (len(p), 3))
-    return p[:, frame.body] + R[:, frame.body] @ frame.pose.translation

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.model import WORLD
-from psiphi.viewer.pieces import Piece
+from psiphi.viewer.pieces import Piece, triangles
 from psiphi.viewer.scene import Scene
-from psiphi.viewer.solids import triangles
 
 VIEW = np.array([[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]])  # rows: right, up, towards the eye
 LIGHT = np.array([0.4, 0.2, 0.9])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from psiphi.catalogue.dynamics import sweeps_of
 from psiphi.errors import StateError
 from psiphi.framing.framing import frame_tree
 from psiphi.model.kinds import across
-from psiphi.model.model import Model
+from psiphi.model.model import WORLD, Model
 from psiphi.sweeps.interpreter import interpret
 
 
@@ -32,6 +34,13 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     tree = frame_tree(model, rods=False)
     R, p = interpret(sweeps_of("link_poses", tree), tree, q)
     return R, p
+
+
+def track(R: np.ndarray, p: np.ndarray, on: Any) -> np.ndarray:
+    """Where the origin of what is fixed `on` a body, a frame or a piece, is at each time, (times, 3)."""
+    if on.body == WORLD:
+        return np.broadcast_to(on.pose.translation, (len(p), 3))
+    return p[:, on.body] + R[:, on.body] @ on.pose.translation
 
 
 def turned_to(axis) -> np.ndarray:

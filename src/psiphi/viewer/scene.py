@@ -19,7 +19,7 @@ from psiphi.viewer.looks import dressed
 from psiphi.viewer.motions import Recording, closed_configuration, of_configurations, of_trajectory
 from psiphi.viewer.pieces import Piece
 from psiphi.viewer.plots import sampled
-from psiphi.viewer.poses import link_poses, turned_from
+from psiphi.viewer.poses import link_poses, track, turned_from
 from psiphi.wording import counted, shown
 
 FRAMES = 900  # most pictures of an animation
@@ -77,9 +77,7 @@ class Scene:
         """Where a piece's origin is at each time, (times, 3)."""
         if not isinstance(piece, Piece):
             raise StateError(f"{shown(piece)} is no piece of the scene", "give one of scene.pieces")
-        if piece.body == WORLD:
-            return np.asarray(piece.pose.translation)[None]
-        return self.position[:, piece.body] + self.rotation[:, piece.body] @ piece.pose.translation
+        return track(self.rotation, self.position, piece)
 
 
 def scene(
@@ -155,9 +153,6 @@ def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[Piece]) -> 
     """The floor's height: 0 where nothing reaches below it, else under everything; none where nothing weighs."""
     if not np.any(model.gravity_vector) or not pieces:
         return None
-    low, up = 0.0, upward(model)
-    for piece in pieces:
-        if piece.body != WORLD:
-            height = (p[:, piece.body] + R[:, piece.body] @ piece.pose.translation) @ up
-            low = min(low, float(height.min()) - piece.reach)
+    moving = (piece for piece in pieces if piece.body != WORLD)
+    low = min((float((track(R, p, piece) @ upward(model)).min()) - piece.reach for piece in moving), default=0.0)
     return 0.0 if low > -0.05 else low

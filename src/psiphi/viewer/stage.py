@@ -9,9 +9,9 @@ import numpy as np
 from psiphi.escaping import line
 from psiphi.model.model import WORLD
 from psiphi.spatial.rotations import quaternions
+from psiphi.viewer.pieces import triangles
 from psiphi.viewer.plots import COLORS, Plot
 from psiphi.viewer.scene import Scene
-from psiphi.viewer.solids import triangles
 
 
 def bodies(server: Any, scene: Scene) -> list[Any]:

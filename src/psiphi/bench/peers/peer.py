@@ -34,16 +34,17 @@ class Peer:
         self.model, self.layout = model, layout
 
     def forward_dynamics(self, q, v, tau, f_ext=None, axes: str = "world") -> np.ndarray:
-        Q, V, L = self.layout.to_q(q), self.layout.to_v(v, q), self.layout
-        names, wrenches = self._in_world(q, f_ext, axes)
-        call = _each(lambda *args: self._forward(*args, names), "(q),(v),(v),(k,s)->(v)")
-        return L.from_a(call(Q, V, L.to_tau(tau, q), wrenches), Q, V)
+        Q, V, a = self._driven(self._forward, q, v, self.layout.to_tau(tau, q), f_ext, axes)
+        return self.layout.from_a(a, Q, V)
 
     def inverse_dynamics(self, q, v, a, f_ext=None, axes: str = "world") -> np.ndarray:
-        Q, V, L = self.layout.to_q(q), self.layout.to_v(v, q), self.layout
-        names, wrenches = self._in_world(q, f_ext, axes)
-        call = _each(lambda *args: self._inverse(*args, names), "(q),(v),(v),(k,s)->(v)")
-        return L.from_tau(call(Q, V, L.to_a(a, q, v), wrenches), Q)
+        Q, _, tau = self._driven(self._inverse, q, v, self.layout.to_a(a, q, v), f_ext, axes)
+        return self.layout.from_tau(tau, Q)
+
+    def _driven(self, way: Callable, q, v, x, f_ext, axes: str) -> tuple[np.ndarray, ...]:
+        """The peer's q, v, and what it answers."""
+        Q, V, (names, wrenches) = self.layout.to_q(q), self.layout.to_v(v, q), self._in_world(q, f_ext, axes)
+        return Q, V, _each(lambda *args: way(*args, names), "(q),(v),(v),(k,s)->(v)")(Q, V, x, wrenches)
 
     def mass_matrix(self, q) -> np.ndarray:
         Q = self.layout.to_q(q)

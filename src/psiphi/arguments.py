@@ -162,9 +162,9 @@ def check_array(name: str, arg: Any, shape: Sequence[Any], kind: str) -> None:
 def one_or_each(
     name: str, given: Any, count: int, ends: tuple[float, float], expected: str, remedy: str, kind: type[Error] = StateError
 ) -> np.ndarray:
-    """One number between two, these among them, or `count` of such, as a row (count,) of one's own."""
+    """One number between two, these among them, or `count` of such, as a row (count,) of one's own; True is none."""
     row = real(name, given, (), remedy)
-    if row.shape not in ((), (count,)) or not ((row >= ends[0]) & (row <= ends[1])).all():
+    if isinstance(given, bool | np.bool_) or row.shape not in ((), (count,)) or not ((row >= ends[0]) & (row <= ends[1])).all():
         raise kind(f"{name} is {shown(given)}, expected {expected}", remedy)
     return np.broadcast_to(row, (count,)).copy()
 

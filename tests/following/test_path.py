@@ -164,6 +164,7 @@ REFUSED = [
     ({"torque": np.inf, "speed": 1.0}, "nothing limits how"),
     ({"torque": 19.0}, "to stand still"),
     ({"torque": -1.0}, "above 0"),
+    ({"torque": True}, "torque is True, expected one or nv = 1 numbers"),
     ({"kind": "fast"}, "did you mean 'fastest'"),
     ({"points": 3}, "10 to"),
 ]

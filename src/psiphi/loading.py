@@ -11,6 +11,7 @@ from typing import Any
 from psiphi import arguments, robots
 from psiphi.arguments import Numbers
 from psiphi.closed.reading import Loop
+from psiphi.editing.rebuilding import dressed
 from psiphi.embedding import embed as embedded
 from psiphi.errors import ModelError
 from psiphi.exchange.from_mujoco import from_mujoco, is_mjcf
@@ -178,10 +179,9 @@ class Builder(builder.Builder):
     ):
         super().__init__(name, gravity, file, forest)
         self.shapes: tuple[Shape, ...] = tuple(getattr(name, "shapes", ()))
-        self._said = tuple(getattr(name, "report", ()))
+        self._loops, self._gears, self._said = (tuple(getattr(name, word, ())) for word in ("loops", "gears", "report"))
 
     def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Robot:
         """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
         model = super().build(base, repair, order)
-        warn(line for line in model.report if line not in self._said)
-        return Robot.of(model, (shape for shape in self.shapes if shape.link in model.frames))
+        return dressed(Robot, model, self.shapes, self._loops, self._gears, self._said)

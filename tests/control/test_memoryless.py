@@ -513,6 +513,16 @@ def by_partial():
 
 
 @alone
+def by_a_force_at_the_tool():
+    def law(t, q, v):
+        J, x = ROBOT.jacobian(q, "tool"), ROBOT.frame_pose(q, "tool")[..., :3, 3]
+        f = np.concatenate([0.0 * x, 0.3 - x], axis=-1)
+        return (np.swapaxes(J, -1, -2) @ f[..., None])[..., 0] - (J.swapaxes(-1, -2) @ J @ v[..., None])[..., 0]
+
+    return law
+
+
+@alone
 def by_comprehension():
     return lambda t, q, v: np.stack([-k * x for k, x in zip((1.0, 2.0), (q[..., 0], q[..., 1]), strict=False)], axis=-1) - v
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,3 +209,51 @@ def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
     np.testing.assert_allclose(again.postures["there"][:3], there[:3, 3], atol=1e-14)
     robot.save(tmp_path / "flyer.urdf")
     agree(robot, pp.load(tmp_path / "flyer.urdf"))
+
+
+@pytest.mark.parametrize("end", ["urdf", "xml"])
+def test_loops_of_one_name_are_told_apart(tmp_path, end):
+    """Two of one linkage on a bench, a loop that is given twice, and one that ends where another does."""
+    b = pp.Builder("linkage")
+    for name, parent, x in (("crank", "world", 0.0), ("coupler", "crank", 0.3), ("rocker", "world", 0.6)):
+        b.body(name, mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+        b.joint(f"to_{name}", "revolute", parent, name, xyz=(x, 0, 0), axis=(0, 1, 0))
+    b.frame("end", "coupler", xyz=(0.3, 0, 0))
+    loops = (
+        pp.Loop("ball", "end", "rocker", name="ring"),
+        pp.Loop("ball", "end", "rocker", name="ring"),
+        pp.Loop("weld", "end", "crank"),
+    )
+    one = replace(pp.Robot.of(b.build()), loops=loops)
+    two = one.attach(one, "world", (0, 1, 0), prefix="b_")
+    assert [loop.name for loop in two.loops] == ["ring", "ring", "", "b_ring", "b_ring", ""]
+    two.save(tmp_path / f"two.{end}")
+    again = pp.load(tmp_path / f"two.{end}")
+    again.save(tmp_path / f"again.{end}")
+    for robot in (again, pp.load(tmp_path / f"again.{end}")):
+        names = [loop.name for loop in robot.loops]
+        assert len(names) == 6 == len(set(names)) and {"ring", "ring_", "b_ring", "b_ring_"} <= set(names)
+        assert [loop.kind for loop in robot.loops] == [loop.kind for loop in two.loops]
+        q = two.random(seed=0)
+        for mine, theirs in zip(two.loops, robot.loops, strict=True):
+            for a, b_ in ((mine.first, theirs.first), (mine.second, theirs.second)):
+                np.testing.assert_allclose(
+                    reference.frame_pose(robot, q, b_).translation, reference.frame_pose(two, q, a).translation, atol=1e-12
+                )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [(dict(lower=0.2, upper=0.2), "limit are one"), (dict(effort=0.0), "limit is zero")]
+)
+def test_limits_without_room_are_told_in_mjcf(tmp_path, words, told):
+    """MuJoCo takes such a range for none; URDF keeps it."""
+    b = pp.Builder("bar")
+    b.body("bar", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+    b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), **words)
+    robot = b.build()
+    with pytest.warns(pp.ModelWarning, match=rf"'hinge': .*{told}, which MuJoCo has not"):
+        robot.save(tmp_path / "bar.xml")
+    again = pp.load(tmp_path / "bar.xml")
+    assert again.lower[0] == -np.inf and again.effort[0] == np.inf
+    kept = saved(robot, tmp_path)
+    assert all((getattr(kept, word) == getattr(robot, word)).all() for word in ("lower", "upper", "effort"))

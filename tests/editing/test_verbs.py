@@ -261,6 +261,7 @@ REFUSED = [
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", stiff=1)), "stiff"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="fixed", parent="x")), "'parent'"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(name="tool")), "already has a 'tool'"),
+    (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", name=["a"])), "name"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", prefix=3), "prefix is 3"),
     (lambda r: r.attach(hanging(), "tool", joint="revolute", prefix="a_"), "no one link"),
     (lambda r: r.with_frame("tool", "tool"), "already has a link, joint or frame 'tool'"),
@@ -296,3 +297,28 @@ def test_what_is_refused(wrong, words):
 def test_a_closed_system_is_edited_by_its_parts():
     with pytest.raises(pp.ModelError, match="joined"):
         pp.connect(dict(a=hanging(), b=hanging()), [pp.Loop("ball", "a/rod", "b/rod")]).robot.lock("a/hinge")
+
+
+def test_a_builder_goes_on_with_loops_and_gears():
+    """Those of the robot stay; one whose end was taken away is told."""
+    b = pp.Builder("linkage")
+    for name in ("crank", "rocker"):
+        b.body(name, mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+        b.joint(f"to_{name}", "revolute", "world", name, axis=(0, 1, 0))
+    b.frame("end", "crank")
+    loops, gears = (
+        (pp.Loop("ball", "end", "rocker", name="ring"),),
+        (pp.Gear("to_rocker", {"to_crank": (1.0, 2.0)}, name="cam"),),
+    )
+    robot = replace(b.build(), loops=loops, gears=gears)
+    more = pp.Builder(robot)
+    more.frame("tip", "rocker", (0, 0, 1))
+    built = more.build()
+    assert built.loops == loops and built.gears == gears and "tip" in built.frames
+    assert built.with_gravity((0, 0, 0)).loops == loops
+    with pytest.warns(pp.ModelWarning, match=r"gears \('cam'\) do not act in pp.connect"):
+        assert pp.connect(built).nv == 2
+    less = pp.Builder(robot)
+    del less.frames["end"]
+    with pytest.warns(pp.ModelWarning, match="loop 'ring'.*an end of it is gone"):
+        assert less.build().loops == ()

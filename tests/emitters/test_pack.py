@@ -194,7 +194,7 @@ def test_the_wall_stands():
 @pytest.mark.parametrize("wall", ["before", "after"])
 @pytest.mark.parametrize(("char", "lanes"), [w for w in WIDTHS if w[1] > 1])
 def test_nothing_beyond_the_arrays_is_touched(char, lanes, wall, rng):
-    """Masked tiles, tails and padding stay inside: every array has a wall at one end."""
+    """Parts of tiles, tails and padding stay inside: every array has a wall at one end."""
     jobs = []
     for shapes in SHAPES:
         for n in (1, 2, lanes - 1, lanes, lanes + 1, 2 * lanes + 3):

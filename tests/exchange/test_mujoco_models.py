@@ -219,6 +219,37 @@ def hung(moments, turn=None):
     return b.build()
 
 
+def moved(kind, **words):
+    """One body on a joint that slides along axes of the body."""
+    b = pp.Builder("moved")
+    b.body("box", mass=1.0, com=(0.1, 0.2, 0.3), inertia=(0.1, 0, 0, 0.2, 0, 0.25))
+    b.joint("move", kind, "world", "box", **words)
+    return b.build()
+
+
+def test_numbers_along_axes_that_turn(tmp_path, rng):
+    """What MJCF can say of them is what MuJoCo does: one damping for all slides, and rotors and friction of the turns."""
+    cases = {"planar": dict(damping=(0.5, 0.3, 0.3), armature=(0.2, 0, 0), friction=(0.1, 0, 0)), "free": dict(damping=0.3)}
+    for kind, words in cases.items():
+        robot = moved(kind, **words)
+        robot.save(tmp_path / "x.xml")
+        peer = mujoco.MjModel.from_xml_path(str(tmp_path / "x.xml"))
+        layout, data = pp.interop.mujoco(robot, peer), mujoco.MjData(peer)
+        q, v = robot.random(rng), rng.standard_normal(robot.nv)
+        data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
+        mujoco.mj_forward(peer, data)
+        ours = reference.forward_dynamics(robot, q, v, -robot.damping * v)
+        np.testing.assert_allclose(layout.from_a(data.qacc_smooth, data.qpos, data.qvel), ours, atol=1e-12)
+
+
+def test_friction_of_what_flies_is_of_its_turns():
+    """Along its slides MuJoCo has it in the world's axes, psiphi in the body's."""
+    box = '<body><joint name="fly" type="free" frictionloss="0.2"/><geom size="0.1 0.2 0.3" type="box"/></body>'
+    with pytest.warns(pp.ModelWarning, match="frictionloss of the three slides of a free joint"):
+        robot = pp.load(f"<mujoco><worldbody>{box}</worldbody></mujoco>")
+    assert robot.friction.tolist() == [0.2, 0.2, 0.2, 0.0, 0.0, 0.0]
+
+
 def on_nothing():
     """A loop that ends on a link without mass."""
     b = pp.Builder("loop")
@@ -244,6 +275,13 @@ def test_what_is_refused(tmp_path):
         (lambda: on_nothing().save(tmp_path / "x.xml"), "'none' moves and has no mass, which MuJoCo wants"),
         (lambda: hung((0, 0, 0)).save(tmp_path / "x.xml"), "'plate' has principal moments 0, 0, 0: MuJoCo takes none"),
         (lambda: hung((1, 2, 3.1)).save(tmp_path / "x.xml"), "moments 1, 2, 3.1: .* more than the sum.*with_inertia"),
+        (lambda: moved("free", armature=0.5).save(tmp_path / "x.xml"), "'move' is free and has armature along axes that turn"),
+        (lambda: moved("free", friction=0.5).save(tmp_path / "x.xml"), "'move' is free and has friction along axes that turn"),
+        (lambda: moved("free", armature=(1, 1, 1, 0, 0, 0)).save(tmp_path / "x.xml"), "several values of armature"),
+        (lambda: moved("planar", armature=0.5).save(tmp_path / "x.xml"), "'move' is planar and has armature along"),
+        (lambda: moved("planar", friction=0.5).save(tmp_path / "x.xml"), "'move' is planar and has friction along"),
+        (lambda: moved("planar", effort=0.5).save(tmp_path / "x.xml"), "'move' is planar and has an effort limit along"),
+        (lambda: moved("planar", damping=(1, 2, 3)).save(tmp_path / "x.xml"), "planar and has several values of damping"),
         (lambda: pp.from_mujoco(3), "no MuJoCo model"),
         (lambda: pp.load("<mujoco><worldbody><bod/></worldbody></mujoco>"), "MuJoCo refuses it.*bod"),
         (lambda: pp.load(PENDULUM, repair="all"), "'repair' is of URDF files"),

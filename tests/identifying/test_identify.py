@@ -85,6 +85,23 @@ def test_wrenches_tell_what_torques_do_not():
     assert f"{root}.Fz" in both.rms
 
 
+def test_the_noise_of_few_samples_is_no_smaller():
+    """Rows that tell most of the parameters have fewer samples left for their noise: it is not taken for less than it is."""
+    robot = pp.load("ur5")
+    light = robot.free("inertia")
+    true = light.randomised(seed=1, spread=0.2)
+    z, sigma = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        q, (v, a) = robot.random(rng, (16,)), rng.standard_normal((2, 16, 6))
+        tau = light.inverse_dynamics(q, v, a, parameters=true) + 0.05 * rng.standard_normal((16, 6))
+        found = pp.identify(robot, q, v, a, tau, consistent=False)
+        z.append((found.values - found.base.matrix @ true) / found.deviations)
+        sigma.append(found.sigma)
+    np.testing.assert_allclose(np.mean(sigma, axis=0), 0.05, rtol=0.15)
+    assert np.std(z) < 1.3 and np.mean(np.abs(z) > 3.0) < 0.03
+
+
 def test_what_the_data_do_not_tell_is_said_and_stays_as_it_was():
     robot = pp.load("acrobot")
     rng = np.random.default_rng(0)
@@ -129,6 +146,7 @@ def test_sure_data_are_believed(name, noise):
     assert np.abs(found.residuals).max() < 6.0 * noise + 1e-10 * np.abs(clean).max()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_words_for_what_does_not_fit(tmp_path):
     robot = pp.load("acrobot")
     q, v, a = np.random.default_rng(0).standard_normal((3, 40, 2))
@@ -136,6 +154,14 @@ def test_words_for_what_does_not_fit(tmp_path):
     for change, words in (
         ({"tau": tau[:10]}, "samples: the batch axes do not fit together"),
         ({"tau": tau[:, :1]}, "tau has shape"),
+        ({"tau": tau[0]}, r"tau has shape \(2,\), expected \(40, 2\).*in every sample"),
+        ({"tau": tau[:1]}, r"tau has shape \(1, 2\), expected \(40, 2\)"),
+        ({"wrenches": {"upper": np.zeros(6)}}, r"upper has shape \(6,\), expected \(40, 6\)"),
+        ({"more": ("damping", "damping")}, "more is .*each once"),
+        ({"sigma": 1e300}, "sigma is"),
+        ({"tau": 1e200 * tau}, "too large for floating point.*units"),
+        ({"a": 1e200 * a}, "too large for floating point.*units"),
+        ({"tau": 1e-200 * tau}, "too large for floating point.*units"),
         ({"q": np.where(q > 2.0, np.nan, q)}, "is not finite"),
         ({"more": "springs"}, "no columns of 'springs'"),
         ({"wrenches": {"hand": np.zeros((40, 6))}}, "no moving link"),
@@ -149,6 +175,8 @@ def test_words_for_what_does_not_fit(tmp_path):
     ):
         with pytest.raises(pp.StateError, match=words):
             pp.identify(**{"robot": robot, "q": q, "v": v, "a": a, "tau": tau, **change})
+    held = pp.identify(robot, q, np.zeros(2), np.zeros((1, 2)), robot.gravity(q))  # one velocity for all samples
+    np.testing.assert_allclose(held.values, held.base.values, atol=1e-9)
     found = pp.identify(robot, q, v, a, tau, consistent=False)
     np.testing.assert_allclose(found.residuals, 0.0, atol=1e-9)
     with pytest.raises(pp.StateError, match="without consistent"):

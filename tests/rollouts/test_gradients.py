@@ -112,6 +112,21 @@ def test_parameters_that_are_losses_and_springs(method):
     assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), "numbers of the call are none of the robot's"
 
 
+@pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint"])
+@pytest.mark.parametrize("word", ["damping", "stiffness"])
+def test_losses_and_springs_that_are_zero_so_far(word, method):
+    """Motions change with a parameter that is zero: beside differences to the one side there is."""
+    light, h = ARM.free(word), 1e-4
+    run = lambda p: pp.rollout(light.at(p), Q[0], V[0], None, 0.01, 6, method, damping=True, springs=True)  # noqa: E731
+    for p in (np.zeros(2), np.array([0.0, 0.3])):
+        motion = run(p)
+        gradient = motion.vjp(np.ones_like(motion.q))["parameters"]
+        for k, unit in enumerate(np.eye(2)):
+            at = [run(p + i * h * unit).q.sum() for i in range(4)]
+            want = (-11 * at[0] + 18 * at[1] - 9 * at[2] + 2 * at[3]) / (6 * h)
+            assert gradient[k] == pytest.approx(want, abs=1e-8) and gradient[k] != 0.0, p
+
+
 def test_a_flying_base():
     robot = flyer()
     q, v, tau = robot.random(seed=1), RNG.standard_normal(robot.nv), RNG.standard_normal((5, robot.nv))
@@ -154,7 +169,8 @@ def test_second_derivatives(monkeypatch):
 def test_second_derivatives_of_a_flying_base():
     robot = flyer()
     q, v = robot.random(seed=1), RNG.standard_normal(robot.nv)
-    bent(robot, q, v, lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"), [])
+    for speed in (v, 0.0 * v, v * [0, 0, 0, 1, 1, 1, 0]):  # at rest it does not spin but by rounding
+        bent(robot, q, speed, lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"), [], h=1e-4)
 
 
 def test_torques_that_are_cut_have_no_gradient():
@@ -211,6 +227,29 @@ def test_other_numbers_in_its_arrays_are_seen(every):
         motion.vjp(np.ones(2))
 
 
+def test_what_drove_a_motion_is_that_of_its_run():
+    """Gains and a place to be that are changed in place afterwards change no gradient; a reference that answers otherwise has
+    none, since it is asked again."""
+    place, size = np.array([0.1, 0.2]), np.array([0.3, -0.4])
+    timed = pp.PD(ARM, lambda t: (size * np.sin(t), size * np.cos(t)), kp=30.0, kd=2.0)
+    for run in (pp.rollout, lambda *given: pp.simulate(*given[:4], dt=0.01, duration=0.05, compiled=True)):
+        law = pp.PD(ARM, place, kp=[30.0, 20.0], kd=2.0)
+        motion = run(ARM, Q, V, law, 0.01, 5)
+        ask = (motion.vjp, lambda *w, of=motion: of.hvp(*w, kp=1.0), lambda *w, of=motion: dict(enumerate(of.jvp(kp=1.0))))
+        before = [f(np.ones(2)) for f in ask]
+        law.numbers["kp"] *= 3.0
+        place += 1.0
+        for then, f in zip(before, ask, strict=True):
+            now = f(np.ones(2))
+            assert all(np.array_equal(x, now[name]) for name, x in then.items())
+        motion = run(ARM, Q, V, timed, 0.01, 5)
+        assert motion.vjp(np.ones(2))["kp"].any()
+        np.multiply(size, 2.0, out=size)
+        for derivative in (motion.vjp, motion.jvp, motion.hvp):
+            with pytest.raises(pp.StateError, match="another motion now"):
+                derivative()
+
+
 def test_what_has_no_derivative_says_so():
     puma = pp.robots.puma560()
     blocked = pp.rollout(puma, puma.neutral(), steps=3, limits="block")
@@ -221,6 +260,10 @@ def test_what_has_no_derivative_says_so():
         motion.vjp(np.ones(7))
     with pytest.raises(pp.Error, match="jvp by 'kp', which drives nothing here"):
         motion.jvp(kp=1.0)
+    long = pp.rollout(pp.robots.chain(66), np.zeros(66), steps=1)
+    for derivative in (long.vjp, long.jvp, long.hvp):
+        with pytest.raises(pp.Error, match="66 bodies: its steps run in loops over links, without derivatives"):
+            derivative()
 
 
 def test_parameters():

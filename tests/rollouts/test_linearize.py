@@ -8,6 +8,7 @@ import zoo
 from embedding.mechanisms import fourbar
 from psiphi import interop
 from psiphi.bench.peers import Mj
+from psiphi.rollouts import linearised
 
 ROBOTS = {
     "arm": pp.robots.puma560(),
@@ -26,6 +27,30 @@ def state(robot, seed=0, size=()):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_step_beside_differences(name, method):
     beside_differences(ROBOTS[name], *state(ROBOTS[name]), 0.01, method)
+
+
+@pytest.mark.parametrize("method", [None, "euler", "rk4", "lie", "implicit", "midpoint"])
+def test_one_function_is_what_the_laws_make_of_arrays(method, monkeypatch):
+    """The same laws, traced: one state, batches with steps of their own, numbers of the robot as inputs, float32."""
+    freed = pp.Robot.of(zoo.chain("two", ["spherical", "revolute"], seed=1)).free("mass")
+    masses = freed.parameters() * np.linspace(0.8, 1.2, 3)[:, None]
+    for robot in (pp.Robot.of(zoo.chain("flat", ["revolute", "prismatic"], seed=2)), freed.at(masses[1]), freed.at(masses)):
+        q, v, tau = state(robot, 5, (3,))
+        for dt in [None] if method is None else [0.01, np.array([0.01, 0.02, 0.05])]:
+            asked = (q, v, tau, dt, method or "rk4")
+            found, single = (robot.linearize(*(x.astype(kind) for x in asked[:3]), *asked[3:]) for kind in "df")
+            short = None if dt is None else 0.01
+            once, again = (robot.linearize(q[0], v[0], tau[0], short, asked[4]) for _ in range(2))  # the second one at once
+            with monkeypatch.context() as patch:
+                patch.setattr(linearised, "function", lambda *asked: None)
+                truth, alone = robot.linearize(*asked), robot.linearize(q[0], v[0], tau[0], short, asked[4])
+            for n, x in enumerate(truth):
+                size = np.abs(x).max()
+                np.testing.assert_allclose(found[n], x, atol=1e-12 * size)
+                np.testing.assert_allclose(once[n], alone[n], atol=1e-12 * size)
+                np.testing.assert_array_equal(again[n], once[n])
+                np.testing.assert_allclose(single[n], x, atol=1e-4 * size)
+                assert single[n].dtype == np.float32
 
 
 def test_a_step_of_embedded_loops():

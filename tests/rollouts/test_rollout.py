@@ -324,3 +324,88 @@ def test_a_joint_without_room_stands_still():
 def test_compiled_is_yes_or_no():
     with pytest.raises(StateError, match="compiled is 'no', expected True or False"):
         pp.simulate(puma(), np.zeros(6), duration=0.01, compiled="no")
+
+
+@pytest.mark.parametrize("kind", ["filtered", "noisy", "counted"])
+def test_a_reference_that_remembers_is_refused_by_kernels(kind):
+    """They ask it in an order of their own; steps in Python ask it at every stage. One that looks back in a table may."""
+    robot, rng, seen = pp.load("pelican"), np.random.default_rng(0), []
+
+    def reference(t):
+        seen.append(t)
+        first = {"filtered": 1.0 - 0.999 ** len(seen), "noisy": rng.standard_normal(), "counted": float(len(seen))}[kind]
+        return np.array([first, 0.0])
+
+    law = pp.PD(robot, reference, 20.0, 3.0)
+    for run in (
+        lambda: pp.rollout(robot, np.zeros(2), tau=law, steps=10),
+        lambda: pp.simulate(robot, np.zeros(2), tau=law, duration=0.01, compiled=True),
+        lambda: pp.simulate(robot, np.zeros(2), tau=law, duration=1.0),
+    ):
+        with pytest.raises(pp.StateError, match=r"asked again at t = 0: it remembers, or varies.*compiled=False"):
+            run()
+    seen.clear()
+    pp.simulate(robot, np.zeros(2), tau=law, duration=0.01, compiled=False)
+    assert len(seen) >= 40
+    table, place = np.linspace(0.0, 1.0, 1001), [0]
+
+    def looked_up(t):
+        while place[0] < 999 and table[place[0] + 1] <= t:
+            place[0] += 1
+        while place[0] and table[place[0]] > t:
+            place[0] -= 1
+        return np.full(2, table[place[0]])
+
+    agree(*both(robot, np.zeros(2), np.zeros(2), pp.PD(robot, looked_up, 20.0, 3.0)))
+
+
+def test_a_reference_that_answers_in_one_array():
+    """Overwritten at every call: what it was at each time counts."""
+    robot, out = pp.load("pelican"), np.zeros(2)
+
+    def reference(t):
+        out[:] = np.sin(20.0 * t), t
+        return out
+
+    same = pp.PD(robot, lambda t: np.array([np.sin(20.0 * t), t]), 20.0, 3.0)
+    fast, slow = both(robot, np.zeros(2), np.zeros(2), pp.PD(robot, reference, 20.0, 3.0))
+    agree(fast, slow)
+    agree(fast, both(robot, np.zeros(2), np.zeros(2), same)[1])
+
+
+def test_what_a_controller_was_given_is_its_own():
+    """A goal, gains or a posture that change later, in an event say, change nothing, in kernels and in Python."""
+    robot = pp.load("pelican")
+    makers = {
+        "goal": lambda x: pp.PD(robot, x, 20.0, 3.0),
+        "gains": lambda x: pp.PD(robot, np.ones(2), x, 3.0),
+        "velocity": lambda x: pp.PD(robot, (np.zeros(2), x), 20.0, 3.0),
+        "target": lambda x: pp.OperationalSpace(robot, "tool", (np.array([0.3, 0.0, 0.1]), x)),
+    }
+    for name, make in makers.items():
+        given = np.full(3 if name == "target" else 2, 0.5)
+        law, same = make(given), make(given.copy())
+
+        def late(t, q, v, given=given):
+            given[:] = 7.0
+            return 1.0
+
+        motions = both(robot, np.zeros(2), np.zeros(2), law, events={"late": late})
+        for motion in motions:
+            agree(motion, pp.simulate(robot, np.zeros(2), np.zeros(2), same, duration=0.02))
+
+
+def test_a_reference_that_an_event_changes():
+    """Kernels are through with it before the event is looked for: they say so."""
+    robot, goal = pp.load("pelican"), np.zeros(2)
+    law = pp.PD(robot, lambda t: goal, 20.0, 3.0)
+
+    def late(t, q, v):
+        goal[0] = float(t > 0.01)
+        return 1.0
+
+    with pytest.raises(pp.StateError, match="it remembers, or varies"):
+        pp.simulate(robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=True)
+    goal[:] = 0.0
+    moved = pp.simulate(robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=False)
+    assert moved.tau[-1, 0] > 15.0

@@ -59,6 +59,43 @@ def test_matrices_and_tuples_of_them(arm, by):
         f(np.zeros(5), *arrays[1:])
 
 
+@pytest.mark.parametrize("name", ["kinetic_energy", "potential_energy"])
+def test_a_number(arm, name):
+    """What the gufunc answers: NumPy's number, no array; and nothing that leaks."""
+    f = arm.function(name)
+    arrays, step = state(6)[: len(f.inputs)], f.single()
+    assert type(step).__name__ == "builtin_function_or_method"
+    for call in (step, f, f, partial(getattr(arm, name))):
+        got = call(*arrays)
+        assert type(got) is np.float64 and got == f.ufunc(*arrays)
+    before = sys.getrefcount(np.float64), sys.getrefcount(np.ndarray)
+    kept = [step(*arrays) for _ in range(2000)]
+    assert sys.getrefcount(kept[7]) <= 3 and len(set(kept)) == 1
+    del kept
+    assert abs(sys.getrefcount(np.float64) - before[0]) < 50 and abs(sys.getrefcount(np.ndarray) - before[1]) < 50
+    assert step(*state(6, 3)[: len(f.inputs)]).shape == (3,)
+
+
+def test_matrices_in():
+    """Wrenches, (frames, 6): plain, transposed, strided ones at once; what does not fit goes the slow way, or is refused."""
+    robot = pp.load("panda")
+    frames = ["panda_link3", "panda_link7"]
+    f = robot.function("inverse_dynamics", tuple(frames))
+    rng = np.random.default_rng(3)
+    vectors, wrenches = rng.normal(size=(3, robot.nv)), rng.normal(size=(2, 6))
+    step, wide = f.single(), np.zeros((4, 12))
+    wide[1:3, ::2] = wrenches
+    want = f.ufunc(*vectors, wrenches)
+    for given in (wrenches, np.asfortranarray(wrenches), wide[1:3, ::2], wrenches[::-1].copy()[::-1], wrenches.tolist()):
+        assert np.array_equal(step(*vectors, given), want) and np.array_equal(f(*vectors, given), want)
+    by_name = dict(zip(frames, wrenches, strict=True))
+    assert all(np.array_equal(robot.inverse_dynamics(*vectors, f_ext=by_name), want) for _ in range(3))
+    assert np.array_equal(step(*vectors, np.stack([wrenches] * 3)), np.stack([want] * 3))
+    for wrong in (wrenches[:1], wrenches[:, :5], wrenches[0]):
+        with pytest.raises(pp.Error, match="f_ext"):
+            f(*vectors, wrong)
+
+
 def odd_arguments():
     q, v, tau = state(2)
     wide = np.zeros((6, 3))

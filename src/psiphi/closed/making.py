@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,13 +13,14 @@ from psiphi.closed import grips, reading
 from psiphi.closed.constraints import Follow
 from psiphi.closed.reading import Contact, Loop
 from psiphi.closed.system import System
-from psiphi.errors import ModelError, StateError
+from psiphi.errors import ModelError, ModelWarning, StateError
 from psiphi.functions.free import FreeRobot
 from psiphi.functions.robot import Robot
 from psiphi.model import motors, posing
 from psiphi.model.joining import Part, join
+from psiphi.model.log import outside
 from psiphi.model.model import Body, Model
-from psiphi.wording import shown
+from psiphi.wording import listed, shown
 
 __all__ = ["Contact", "Loop", "connect", "grasp"]
 
@@ -92,9 +94,11 @@ def connect(
     follows = _follows(forest) if flag("mimic", mimic) else []
     if not constraints and not follows:
         raise StateError(
-            "no loop and no mimic joint to close", "give loops=[pp.Loop(...)], or mimic=True for a URDF with mimics"
+            "no loop and no mimic joint to close",
+            "give loops=[pp.Loop(...)], or mimic=True for a URDF with mimics; robot.gears act in pp.embed(robot)",
         )
     idle = _idle(forest, actuated, passive, follows)
+    _tell_gears(parts)
     return System(_dressed(forest, parts), constraints, follows, idle)
 
 
@@ -102,6 +106,14 @@ def _own_loops(parts: Iterable[Part]) -> list[Loop]:
     """The loops that the robots bring, under the system's names."""
     own = ((part, loop) for part in parts for loop in getattr(part.model, "loops", ()))
     return [replace(loop, first=part.named(loop.first), second=part.named(loop.second)) for part, loop in own]
+
+
+def _tell_gears(parts: Iterable[Part]) -> None:
+    """A ModelWarning where joints that follow others by polynomials are let go."""
+    gears = [gear.name or gear.joint for part in parts for gear in getattr(part.model, "gears", ())]
+    if gears:
+        text = f"gears ({listed(gears)}) do not act in pp.connect: pp.embed(robot) makes them act, with its loops"
+        warnings.warn(ModelWarning(text), stacklevel=outside())
 
 
 def _follows(forest: Model) -> list[Follow]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import beneath, coefficients, finite, flag
+from psiphi.arguments import beneath, coefficients, finite, flag, frozen
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
@@ -24,7 +24,7 @@ class Reference:
 
     def __init__(self, robot: Any, given: Any):
         self.robot, self.given = robot, given
-        self.constant = None if callable(given) else self._read(given)
+        self.constant: Any = None if callable(given) else tuple(map(frozen, self._read(given)))
         if self.constant is None:
             self._read(asked("reference", given))
 
@@ -65,7 +65,7 @@ def gains(robot: Any, name: str, value: Any) -> np.ndarray:
 
 def read_posture(system: Any, given: Any) -> np.ndarray:
     """A configuration that is kept where a task leaves freedom; the neutral one where none is given."""
-    kept = finite("posture", system.neutral() if given is None else given, (system.nq,), f"give {system.nq} numbers")
+    kept = frozen(finite("posture", system.neutral() if given is None else given, (system.nq,), f"give {system.nq} numbers"))
     check_quaternions(beneath(system), "posture", kept)
     return kept
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import finite, real
+from psiphi.arguments import finite, frozen, real
 from psiphi.closed.carrying import HAND, Holding, held
 from psiphi.closed.system import System
 from psiphi.control.controllers import asked, gains, read_posture
@@ -142,7 +142,7 @@ class ObjectAim:
         self.given = target, np.zeros(6) if measured is None else measured, np.zeros_like(inward) if forces is None else forces
         named = zip(("target", "measured wrench", "forces"), self.given, strict=True)
         first = self._read(*(asked(name, given) if callable(given) else given for name, given in named))
-        self.constant = None if any(map(callable, self.given)) else first
+        self.constant = None if any(map(callable, self.given)) else tuple(map(frozen, first))
 
     def __call__(self, t: float) -> tuple[np.ndarray, ...]:
         return self.constant or self._read(*(given(t) if callable(given) else given for given in self.given))

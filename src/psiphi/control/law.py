@@ -26,6 +26,7 @@ from psiphi.errors import StateError
 from psiphi.model import motors
 from psiphi.model.model import Model
 from psiphi.optional import need
+from psiphi.sweeps.program import PARAMETERS
 from psiphi.wording import shown
 
 Values = dict[str, Any]  # by place
@@ -136,6 +137,11 @@ class Law:
     followed: tuple[str, ...] = ("tau",)  # what may change in time, in the order of the controller's reference
     key: tuple = ()  # what its rules depend on, besides their names
 
+    @property
+    def reads_parameters(self) -> bool:
+        """Whether a rule reads the parameters of the robot."""
+        return any(PARAMETERS in reads(step.what) for step in self.steps if not isinstance(step.what, str))
+
     def is_timed(self, step: Step) -> bool:
         """Whether a step reads what changes in time."""
         return not isinstance(step.what, str) and not set(reads(step.what)).isdisjoint(self.followed)
@@ -170,7 +176,8 @@ class Controller:
 
     def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
         """tau at a state, where the reference is as `followed` says."""
-        values = {"q": q, "v": v, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
+        own = {PARAMETERS: parameters_of(beneath(self.robot))[0]} if self.law.reads_parameters else {}
+        values = {"q": q, "v": v, **own, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
         if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
             return need("psiphi.rollouts.law_functions", "a law of control", "psiphi").torque(self, values)
         with np.errstate(all="ignore"):

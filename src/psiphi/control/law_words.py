@@ -73,6 +73,7 @@ CALLED = {  # by identity
     **_words(np, "hstack vstack column_stack", 1),
     **_words(np.linalg, "norm", 3),
     **_words(np, "asarray reshape ravel transpose squeeze diag diff flip atleast_1d atleast_2d broadcast_to", 2, VIEW),
+    **_words(np, "swapaxes moveaxis", 3, VIEW),
     **_words(np, "einsum", 5, VIEW),
     **_words(math, " ".join(name for name, x in vars(math).items() if callable(x) and name[0] != "_"), 4),
     **_words(builtins, "abs bool float int len pow", 3),
@@ -83,7 +84,7 @@ CALLED = {  # by identity
 }
 METHODS = {  # of arrays, lists and dicts
     **dict.fromkeys(("cumsum", "dot", "flatten", "mean", "prod", "sum"), Usage(1)),
-    **dict.fromkeys(("diagonal", "ravel", "reshape", "squeeze", "transpose"), Usage(5, VIEW)),
+    **dict.fromkeys(("diagonal", "ravel", "reshape", "squeeze", "swapaxes", "transpose"), Usage(5, VIEW)),
     **dict.fromkeys(("get", "items", "keys", "values"), Usage(2, SEEN)),
     "tolist": Usage(0, LIST),
 }

@@ -20,7 +20,7 @@ import numpy as np
 from psiphi.arguments import coefficients, positive
 from psiphi.closed.system import System
 from psiphi.compiler.passes import UNROLLED
-from psiphi.control.plant import Plant, numbers_of, parameters_of
+from psiphi.control.plant import Plant, freed_among, numbers_of, parameters_of
 from psiphi.control.pulling import pull
 from psiphi.control.springs import Springs, read_springs
 from psiphi.control.transmitting import SWITCHES, carried, has, steepest
@@ -33,6 +33,7 @@ SOFT = 0.1  # of the time a joint takes to stop: the error of RK4 is then below 
 SPEED = 0.01  # rad/s, m/s: below it friction fades
 SEEN = 8  # configurations at which (M^-1)_kk is looked at
 ALWAYS = ("euler", "implicit", "midpoint")  # methods that take every loss implicitly
+TINY = np.finfo(float).tiny  # of a parameter that is zero: it is taken as those beside it
 
 
 def slope(v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -> Any:
@@ -73,6 +74,7 @@ class Losses:
     springs: Springs = field(default_factory=Springs)
     asked: tuple[str, ...] = ()  # those that are the model's own, which may be parameters
     loops: dict[str, np.ndarray] = field(default_factory=dict)  # what joints lose that follow in embedded loops
+    open: np.ndarray = field(default_factory=lambda: np.zeros(0))  # 1 where damping is a parameter, else 0
 
     @property
     def floor(self) -> float:
@@ -81,7 +83,7 @@ class Losses:
 
     @property
     def none(self) -> bool:
-        return not (self.damping.any() or self.friction.any() or self.loops)
+        return not (self.damping.any() or self.open.any() or self.friction.any() or self.loops)
 
     @property
     def implicit(self) -> bool:
@@ -91,7 +93,8 @@ class Losses:
     @property
     def acting(self) -> dict[str, np.ndarray]:
         """The numbers of those that act, as `opposed` takes them."""
-        found = {name: getattr(self, name) for name in ("damping", "friction") if getattr(self, name).any()} | self.loops
+        there = {"damping": self.damping.any() or self.open.any(), "friction": self.friction.any()}
+        found = {name: getattr(self, name) for name, acts in there.items() if acts} | self.loops
         return found | ({"floor": np.array([self.floor])} if {"friction", "rub"} & set(found) else {})
 
     def parameters(self, robot: Any) -> dict[str, list[tuple[slice, slice]]]:
@@ -110,6 +113,7 @@ class Losses:
             return replace(self, springs=springs)
         most = slope(np.zeros(plant.nv), **{name: x for name, x in self.acting.items() if name not in SWITCHES})
         most = most.reshape(-1, plant.nv).max(axis=0, initial=0.0)  # of all parameters
+        most = np.maximum(most, TINY * self.open) if len(self.open) else most
         most = most + steepest(plant.robot, **self.loops, floor=np.array([self.floor])) if self.loops else most
         with np.errstate(all="ignore"):
             return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)), springs=springs)
@@ -148,7 +152,8 @@ def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs:
         for name, word, given in (("drag", "damping", damping), ("rub", "friction", friction))
         if _is_true(given) and has(system.robot, word)
     }
-    return Losses(*brakes, springs=read_springs(system, springs), asked=asked, loops=loops)
+    free = freed_among(system.robot, "damping") if "damping" in asked else np.zeros(0)
+    return Losses(*brakes, springs=read_springs(system, springs), asked=asked, loops=loops, open=free)
 
 
 def _is_true(given: Any) -> bool:

@@ -47,6 +47,15 @@ def numbers_of(robot: Any, name: str) -> np.ndarray:
     return row
 
 
+def freed_among(robot: Any, name: str) -> np.ndarray:
+    """1 where the number of that name is a parameter, else 0, (nv,): such act where they are zero, too, since motions change
+    with them."""
+    found = np.zeros(robot.nv)
+    for block in robot.freed.every(name) if robot.freed is not None else ():
+        found[robot.joints[block.index].v_slice] = 1.0
+    return found
+
+
 def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The joint velocity of the robot underneath: v itself, unless the system has other velocities."""
     if isinstance(system, Model):

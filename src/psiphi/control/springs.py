@@ -17,7 +17,7 @@ import numpy as np
 
 from psiphi.arguments import coefficients
 from psiphi.control import transmitting
-from psiphi.control.plant import Plant, numbers_of
+from psiphi.control.plant import Plant, freed_among, numbers_of
 from psiphi.control.pulling import NO_SPRING, firmness, numbers, stored
 from psiphi.errors import ModelWarning, StateError
 from psiphi.model.log import outside
@@ -126,6 +126,7 @@ def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
 
 def _own(robot: Any, but: Collection[int] = ()) -> Springs:
     """Those of the model, but of some joints."""
+    free = freed_among(robot, "stiffness")
     rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": robot.rest}, np.zeros(robot.nv)
     for joint in robot.joints:
         if joint.shared is not None:
@@ -141,7 +142,8 @@ def _own(robot: Any, but: Collection[int] = ()) -> Springs:
             rows.setdefault(name, np.zeros(robot.nv))[own] = x
         stiffest = rows["stiffness"][..., own].reshape(-1, joint.row.nv).max(axis=0, initial=0.0)  # of all parameters
         steepest[own] = _steepest(joint, spring, stiffest)
-    return Springs(rows, np.maximum(steepest, 0.0)) if len(rows) > 2 or rows["stiffness"].any() else Springs()
+    act = len(rows) > 2 or rows["stiffness"].any() or free.any()
+    return Springs(rows, np.maximum(steepest, np.finfo(float).tiny * free)) if act else Springs()
 
 
 def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import check_robot, finite, not_negative, one_of, real, several
+from psiphi.arguments import check_robot, finite, frozen, not_negative, one_of, real, several
 from psiphi.control.controllers import asked, gains, read_posture
 from psiphi.control.law import Controller, Law, Step, Values
 from psiphi.control.task_forces import TaskForces
@@ -114,7 +114,7 @@ class Aim:
 
     def __init__(self, given: Any):
         self.given = given
-        self.constant = None if callable(given) else self._read(given)
+        self.constant: Any = None if callable(given) else tuple(map(frozen, self._read(given)))
         first = self.constant or self._read(asked("target", given))
         self.size = first[1].shape[-1]
 

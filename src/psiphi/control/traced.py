@@ -4,6 +4,8 @@ Plain arithmetic, NumPy's sin, cos, sqrt, sums and products, psiphi's controller
 kernels compile and arrays run. What branches on a number, leaves this vocabulary or remembers something leaves none, and says
 why; pp.simulate then asks the function itself at every stage.
 
+Where it asks the robot that moves, whose parameters are inputs, they are inputs of the tape: motions change with them by both.
+
 A function is trusted only so far: it is traced twice, and the tape is run beside it, at rest and at random states, twice.
 `lawful` calls it, since a kernel is insisted on; `tried` reads it first (`memoryless.py`), so that a function with a memory is
 called for the motion alone.
@@ -18,14 +20,14 @@ import numpy as np
 from psiphi.closed.system import System
 from psiphi.control.law import Controller, Law, Step, Values, is_lawful
 from psiphi.control.memoryless import doubt
-from psiphi.control.plant import Plant
+from psiphi.control.plant import Plant, parameters_of
 from psiphi.control.torques import Torque
 from psiphi.emitters.segments import cut
 from psiphi.errors import Error, StateError
 from psiphi.functions.robot import Robot
 from psiphi.spatial.entries import entries, stacked
 from psiphi.sweeps.drive import Straight
-from psiphi.sweeps.program import Argument, Program
+from psiphi.sweeps.program import PARAMETERS, Argument, Program
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Scalar, Tape
@@ -39,21 +41,27 @@ PYTHON = "pp.simulate without compiled=True asks it at every stage"
 
 
 class TracedRule:
-    """The rule rule(m, q, v, t) -> tau of a tape, on arrays or on tape expressions."""
+    """The rule rule(m, q, v, t) -> tau of a tape, on arrays or on tape expressions; with the robot's parameters where it reads
+    them."""
 
     __module__ = "a user's"  # a foreign rule: its name does not say what it is (`Step.is_foreign`)
 
     def __init__(self, code: Straight):
         self.code, self.__name__ = code, "traced"
+        leaves = {node[1] for node in map(code.tape.nodes.__getitem__, code.live) if node[0] is Op.LEAF}
+        known = {str(i): arg for i, arg in enumerate(code.program.inputs)}
+        self.read = {i: arg.name for i, arg in known.items() if arg.name in ("q", "v") or i in leaves}
+        self.sizes = {arg.name: arg.size for i, arg in known.items() if i in self.read}
+        self.places = tuple(self.sizes)
 
-    def __call__(self, m: Any, q: Any, v: Any, t: Any) -> Values:
-        given = [entries(np.asarray(x)) for x in (q, v, t)]
-        return {"tau": stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[int(place)][i]))}
+    def __call__(self, m: Any, **at: Any) -> Values:
+        given = {i: entries(np.asarray(at[name])) for i, name in self.read.items()}
+        return {"tau": stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[place][i]))}
 
     @property
     def is_timed(self) -> bool:
         """Whether t matters."""
-        return any(self.code.tape.nodes[i][:2] == (Op.LEAF, "2") for i in self.code.live)
+        return "t" in self.sizes
 
 
 class Traced(Controller):
@@ -72,9 +80,7 @@ class Traced(Controller):
         plant = Plant(system)
         self.rule = rule = TracedRule(_traced(plant, function))
         _check(plant, function, rule)
-        sizes = {"q": plant.nq, "v": plant.nv, "t": 1}
-        self.law = Law((Step(rule, sizes=sizes),), ("t",) if rule.is_timed else ())
-        self.numbers = {} if rule.is_timed else {"t": np.zeros(1)}
+        self.law = Law((Step(rule, sizes=rule.sizes),), ("t",) if rule.is_timed else ())
         self.reference = (lambda t: (np.array([t]),)) if rule.is_timed else None
 
 
@@ -91,9 +97,12 @@ def _traced(plant: Plant, function: Any) -> Straight:
 
 
 def _trace(plant: Plant, function: Any) -> Straight:
-    tape = Tape(strict=True)
+    tape, numbers = Tape(strict=True), parameters_of(plant.robot)
     inputs = (Argument("q", (plant.nq,)), Argument("v", (plant.nv,)), Argument("t", (1,)))
-    q, v, t = (np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs))
+    inputs = (*inputs, *(Argument(PARAMETERS, np.shape(x)[-1:]) for x in numbers))
+    q, v, t, *more = (np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs))
+    for own, leaves in zip(numbers, more, strict=True):
+        tape.stand(own, leaves)
     try:
         answer = np.asarray(function(t[0], q, v), dtype=object)
     except Exception as error:
@@ -116,13 +125,14 @@ def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
     for t, q, v in (*states, *states):
         with np.errstate(all="ignore"):
             asked = plant.filled(np.asarray(function(t, q.copy(), v.copy()), dtype=float))
-            alike = _is_near(asked, rule, t, q, v)
+            alike = _is_near(asked, rule, t, q, v, parameters_of(plant.robot))
         if not alike:
             raise StateError(f"{_name(function)} {DIFFERS}", PYTHON)
 
 
-def _is_near(asked: np.ndarray, rule: TracedRule, t: float, q: np.ndarray, v: np.ndarray) -> bool:
-    found = np.asarray(rule(None, q, v, np.full((*q.shape[:-1], 1), t))["tau"], dtype=float)
+def _is_near(asked: np.ndarray, rule: TracedRule, t: float, q: np.ndarray, v: np.ndarray, numbers: tuple[Any, ...]) -> bool:
+    own = dict(zip((PARAMETERS,), numbers, strict=False))
+    found = np.asarray(rule(None, q=q, v=v, t=np.full((*q.shape[:-1], 1), t), **own)["tau"], dtype=float)
     size = 1.0 + np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
     return np.allclose(asked, found, rtol=0.0, atol=NEAR * size, equal_nan=True)
 
@@ -137,7 +147,7 @@ def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> None:
             asked = np.broadcast_to(plant.filled(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape)
         except Exception:
             return
-        alike = _is_near(asked, rule, 0.3, q, v)
+        alike = _is_near(asked, rule, 0.3, q, v, parameters_of(plant.robot))
     if not alike:
         raise StateError(f"{_name(function)} {OTHERWISE}", "write q[..., 0], which means the same for one motion and for many")
 
@@ -169,8 +179,9 @@ def tried(torque: Torque, q: np.ndarray, v: np.ndarray, beside: dict[str, Any]) 
         for t in (0.0, *rng.random(TRIES)):
             with np.errstate(all="ignore"):
                 asked = torque(0, float(t), q, v)
-                few = (np.reshape(x, (-1, x.shape[-1]))[:FEW] for x in (q, v))
-                if not _is_near(np.reshape(asked, (-1, plant.nv))[:FEW], law.rule, float(t), *few):
+                own = (np.broadcast_to(x, (*torque.batch, x.shape[-1])) for x in parameters_of(plant.robot))
+                asked, *few = (np.reshape(x, (-1, x.shape[-1]))[:FEW] for x in (asked, q, v, *own))
+                if not _is_near(asked, law.rule, float(t), few[0], few[1], tuple(few[2:])):
                     return None, f"it {OTHERWISE if torque.batch else DIFFERS}"
             q, v = plant.robot.random(rng, torque.batch), rng.standard_normal((*torque.batch, plant.nv))
     except Exception as error:

@@ -113,7 +113,7 @@ def _seat(builder: Builder, new: Attachment, roots: list[str], link: str, seat: 
     for root in roots:
         child = new.named(root)
         own = {"kind": "fixed", "name": unused(f"{child}_joint", taken(builder)), **given}
-        if own["name"] in taken(builder):
+        if isinstance(own["name"], str) and own["name"] in taken(builder):
             raise StateError(f"{builder.name} already has a {shown(own['name'])}", "give the joint another name")
         try:
             builder.joint(**own, parent=link, child=child)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.editing.picking import unused
+from psiphi.editing.picking import distinct, unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError, ModelWarning
 from psiphi.model.log import outside
@@ -48,6 +48,7 @@ PIECES = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
+TURNING = {"planar": slice(1, 3), "free": slice(3, 6)}  # of v: lengths along axes of the link
 TINY = 1e-15  # mjMINVAL: moments of moving bodies are larger
 FLAT = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
@@ -59,6 +60,7 @@ def text(robot: Model, file: Path) -> str:
     """The MJCF of a robot; what it cannot say is refused by name."""
     children: dict[int, list[int]] = {}
     _tell_places(robot)
+    _tell_limits(robot)
     for joint in robot.joints:
         _check(joint)
         children.setdefault(joint.parent, []).append(joint.index)
@@ -83,6 +85,16 @@ def text(robot: Model, file: Path) -> str:
     return "\n".join(lines)
 
 
+def _tell_limits(robot: Model) -> None:
+    """MuJoCo's ranges have room: a joint that may not move, or whose motor may not push, has none there."""
+    still = [joint.name for joint in robot.joints if (joint.lower == joint.upper).any()]
+    limp = [joint.name for joint in robot.joints if (joint.effort == 0.0).any()]
+    for names, what in ((still, "lower and upper limit are one"), (limp, "the effort limit is zero")):
+        if names:
+            text = f"{listed(names)}: {what}, which MuJoCo has not; in MJCF there is no such limit"
+            warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
+
+
 def _tell_places(robot: Model) -> None:
     """MuJoCo's q of a free joint is a pose in the world, wherever its zero was."""
     flying = (joint for joint in robot.joints if joint.kind == "free")
@@ -93,10 +105,26 @@ def _tell_places(robot: Model) -> None:
 
 
 def _check(joint: Joint) -> None:
+    _refuse_turning(joint)
     if joint.kind not in PIECES:
         raise ModelError(f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it")
     if joint.kind == "free" and joint.parent != WORLD:
         raise ModelError(f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such", "weld it, say")
+
+
+def _refuse_turning(joint: Joint) -> None:
+    """What joints say of velocities along axes that turn with their links: MuJoCo's slides stand still."""
+    slides = TURNING.get(joint.kind, slice(0))
+    unlike = joint.damping[slides].min(initial=inf) < joint.damping[slides].max(initial=0.0)
+    said = {
+        "armature": joint.armature[slides].any(),
+        "friction": joint.friction[slides].any(),
+        "an effort limit": joint.effort[slides].min(initial=inf) < inf,
+        "several values of damping": unlike,
+    }
+    for what in (what for what, there in said.items() if there):
+        cause = f"joint {shown(joint.name)} is {joint.kind} and has {what} along axes that turn with it: MuJoCo's stand still"
+        raise ModelError(cause, "leave it out, or build it of slides and hinges")
 
 
 def _inertia(body: Body) -> np.ndarray:
@@ -195,20 +223,23 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
 
 def _equalities(robot: Any) -> Iterator[str]:
     lines, sites, pins = [], _sites(robot), _pins(robot)
-    for number, loop in enumerate(getattr(robot, "loops", ())):
+    loops, gears = (getattr(robot, word, ()) for word in ("loops", "gears"))
+    names = iter(distinct(thing.name for thing in (*loops, *gears) if thing.name))
+    called = lambda thing: {"name": next(names)} if thing.name else {}  # noqa: E731
+    for number, loop in enumerate(loops):
         what = f"the loop of {loop.first} and {loop.second}"
         if loop.kind not in LOOPS or loop.friction is not None:
             kind = f"a {loop.kind}{'' if loop.friction is None else ', one-sided'}"
             raise ModelError(f"{what} is {kind}", "MuJoCo has balls, welds and, as two balls, hinges, and they hold both ways")
         ends = {"site1": sites[loop.first], "site2": sites[loop.second]}
-        lines.append(tag(f"    {LOOPS[loop.kind]}", {**({"name": loop.name} if loop.name else {}), **ends}))
+        lines.append(tag(f"    {LOOPS[loop.kind]}", {**called(loop), **ends}))
         if number in pins:
             a, b = pins[number]
             lines.append(tag("    connect", {"site1": a.name, "site2": b.name}))
     for name, mimic in robot.mimics.items():
         words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
         lines.append(tag("    joint", words))
-    for gear in getattr(robot, "gears", ()):
+    for gear in gears:
         ((leader, ratio),) = gear.leaders.items() if len(gear.leaders) == 1 else ((None, ()),)
         terms = tuple(ratio) if isinstance(ratio, tuple) else (ratio,)
         if leader is None or len(terms) > 4:
@@ -217,7 +248,7 @@ def _equalities(robot: Any) -> Iterator[str]:
                 "MuJoCo couples two joints, by polynomials of order four",
             )
         words = {"joint1": gear.joint, "joint2": leader, "polycoef": numbers((gear.offset, *terms, *[0] * (4 - len(terms))))}
-        lines.append(tag("    joint", {**({"name": gear.name} if gear.name else {}), **words}))
+        lines.append(tag("    joint", {**called(gear), **words}))
     if lines:
         yield from ("  <equality>", *lines, "  </equality>")
 

@@ -63,6 +63,18 @@ def unused(name: str, names: Container[str], end: str = "_") -> str:
     return name
 
 
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names, each a new one beside those before it.
+
+    >>> distinct(["loop", "loop", "gear"])
+    ['loop', 'loop_', 'gear']
+    """
+    found: list[str] = []
+    for name in names:
+        found.append(unused(name, found))
+    return found
+
+
 def ordered_joints(builder: Builder) -> dict[str, JointRecord]:
     """Its joints in the order of the links they carry, which is the robot's: a joint that was added leaves it as it was."""
     place = {link: i for i, link in enumerate(builder.links)}

@@ -15,6 +15,7 @@ import numpy as np
 from psiphi.editing.picking import taken, unused
 from psiphi.model.builder import Builder
 from psiphi.model.log import Doubt, warn
+from psiphi.model.model import Model
 from psiphi.model.places import Place
 from psiphi.model.records import FrameRecord
 from psiphi.model.shapes import Shape
@@ -43,14 +44,21 @@ ALONE = More()
 
 
 def renamed_loops(loops: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
-    """Loops between frames that have other names now."""
-    return [replace(loop, first=named(loop.first), second=named(loop.second)) for loop in loops]
+    """Loops between frames that have other names now, with such names themselves."""
+    return [replace(loop, first=named(loop.first), second=named(loop.second), name=_its(named, loop)) for loop in loops]
 
 
 def renamed_gears(gears: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
-    """Gears between joints that have other names now."""
-    leaders = ({named(name): ratio for name, ratio in gear.leaders.items()} for gear in gears)
-    return [replace(gear, joint=named(gear.joint), leaders=own) for gear, own in zip(gears, leaders, strict=True)]
+    """Gears between joints that have other names now, with such names themselves."""
+    leaders = [{named(name): ratio for name, ratio in gear.leaders.items()} for gear in gears]
+    return [
+        replace(gear, joint=named(gear.joint), leaders=own, name=_its(named, gear))
+        for gear, own in zip(gears, leaders, strict=True)
+    ]
+
+
+def _its(named: Callable[[str], str], thing: Any) -> str:
+    return named(thing.name) if thing.name else ""
 
 
 def grounded(robot: Any, builder: Builder, name: str, link: str, seat: Place) -> str:
@@ -69,27 +77,36 @@ def rebuilt(robot: Any, builder: Builder, base: str, more: More, at: np.ndarray 
     where its world is now."""
     own = More(robot.shapes, robot, lambda name: ground if name == "world" else name)
     model = builder.build(base)
+    shapes = (*own.shapes, *more.shapes)
+    changed = dressed(type(robot), model, shapes, (*own.loops, *more.loops), (*own.gears, *more.gears), robot.report)
+    origin, near = _embedded(own, more, at)
+    return changed if origin is None else origin.again(changed, near)
+
+
+def dressed(
+    kind: Any, model: Model, shapes: Sequence[Shape], loops: Sequence[Any], gears: Sequence[Any], said: Sequence[str]
+) -> Any:
+    """The model as a robot, with those of these that still have their places; what it did not say before is a warning."""
     moving = {joint.name for joint in model.joints}
-    loops, lost = _sorted((*own.loops, *more.loops), lambda loop: {loop.first, loop.second} <= model.frames.keys())
-    gears, open_gears = _sorted((*own.gears, *more.gears), lambda gear: {gear.joint, *gear.leaders} <= moving)
+    whole, lost = _sorted(loops, lambda loop: {loop.first, loop.second} <= model.frames.keys())
+    geared, open_gears = _sorted(gears, lambda gear: {gear.joint, *gear.leaders} <= moving)
     told = [
         *(Doubt(lost_loop(loop)) for loop in lost),
         *(Doubt(f"gear {gear.name!r} of joint {gear.joint!r}: left out, a joint of it moves no more") for gear in open_gears),
     ]
     report = tuple(dict.fromkeys((*model.report, *told)))
-    warn(line for line in report if line not in robot.report)
-    shapes = (shape for shape in (*own.shapes, *more.shapes) if shape.link in model.frames)
-    changed = replace(type(robot).of(model, shapes), loops=loops, gears=gears, report=report)
-    origin, near = _embedded(own, more, at)
-    return changed if origin is None else origin.again(changed, near)
+    warn(line for line in report if line not in said)
+    worn = (shape for shape in shapes if shape.link in model.frames)
+    return replace(kind.of(model, worn), loops=whole, gears=geared, report=report)
 
 
 def lost_loop(loop: Any) -> str:
     """What is said of a loop that an edit took away."""
-    return f"loop {loop.name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
+    name = loop.name or f"{loop.first} to {loop.second}"
+    return f"loop {name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
 
 
-def _sorted(things: tuple[Any, ...], stays: Callable[[Any], bool]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _sorted(things: Sequence[Any], stays: Callable[[Any], bool]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """What stays, and what does not."""
     return tuple(filter(stays, things)), tuple(thing for thing in things if not stays(thing))
 

@@ -8,7 +8,7 @@ reader takes for infinite.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import atan2, cos, inf, sin
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.editing.picking import ordered_joints, spot, taken, unused
+from psiphi.editing.picking import distinct, ordered_joints, spot, taken, unused
 from psiphi.editing.xml_writing import numbers, tag
 from psiphi.errors import ModelError
 from psiphi.model import urdf_plus
@@ -39,7 +39,7 @@ def text(robot: Model, file: Path) -> str:
     builder = Builder(robot)
     for gear in getattr(robot, "gears", ()):
         builder.joints[gear.joint] = replace(builder.joints[gear.joint], mimic=_mimic(gear))
-    loops = [WrittenLoop.of(builder, loop, i) for i, loop in enumerate(getattr(robot, "loops", ()))]
+    loops = _loops(builder, getattr(robot, "loops", ()))
     hung = any(joint.parent == "world" for joint in builder.joints.values())
     ends = (link for loop in loops for link, _ in (loop.first, loop.second))
     on_world = hung or "world" in (*ends, *(frame.link for frame in builder.frames.values()))
@@ -63,10 +63,10 @@ def text(robot: Model, file: Path) -> str:
         lines += _link(link, shapes.get(link.name, ()), file)
     for joint in builder.joints.values():
         lines += _joint(joint)
-    names = taken(builder)
+    known = taken(builder)
     for frame in builder.frames.values():
         lines += _link(LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file)
-        names.add(own := unused(f"{frame.name}_joint", names))
+        known.add(own := unused(f"{frame.name}_joint", known))
         lines += _joint(JointRecord(own, "fixed", frame.link, frame.name, frame.place))
     lines += [line for loop in loops for line in loop.lines()]
     return "\n".join([*lines, "</robot>", ""])
@@ -82,18 +82,13 @@ class WrittenLoop(NamedTuple):
     second: tuple[str, Place]
 
     @classmethod
-    def of(cls, builder: Builder, loop: Any, number: int) -> WrittenLoop:
-        """The reader makes frames of its ends: those that it made are written with the loop, and not again."""
+    def of(cls, builder: Builder, loop: Any, name: str) -> WrittenLoop:
         kinds = {kind: (word, has_axis) for word, (kind, has_axis) in reversed(urdf_plus.KINDS.items())}
-        name = loop.name or f"loop{number + 1}"
         if loop.kind not in kinds or loop.friction is not None:
             cause = f"loop {shown(name)} is of kind {shown(loop.kind)}, which URDF cannot say"
             raise ModelError(cause, f"leave its frame out: robot.without({shown(loop.first)})")
         word, has_axis = kinds[loop.kind]
         ends = [spot(builder, frame, builder.name) for frame in (loop.first, loop.second)]
-        for frame, end in zip((loop.first, loop.second), ("successor", "predecessor"), strict=True):
-            if frame == f"{name} {end}":
-                builder.frames.pop(frame, None)
         return cls(name, word, (loop.axis if loop.axis is not None else (0.0, 0.0, 1.0)) if has_axis else None, *ends)
 
     def lines(self) -> Iterator[str]:
@@ -105,6 +100,17 @@ class WrittenLoop(NamedTuple):
         if self.axis is not None:
             yield tag("    axis", {"xyz": numbers(self.axis)})
         yield "  </loop>"
+
+
+def _loops(builder: Builder, given: Sequence[Any]) -> list[WrittenLoop]:
+    """Each under a name of its own; the frames that the reader makes of their ends are written with them alone."""
+    names = distinct(loop.name or f"loop{i + 1}" for i, loop in enumerate(given))
+    loops = [WrittenLoop.of(builder, loop, name) for loop, name in zip(given, names, strict=True)]
+    for loop, name in zip(given, names, strict=True):
+        for frame, end in ((loop.first, "successor"), (loop.second, "predecessor")):
+            if frame == f"{name} {end}":
+                builder.frames.pop(frame, None)
+    return loops
 
 
 def _mimic(gear: Any) -> Mimic:

@@ -16,6 +16,7 @@ Comes in: straight-line code, or loops of it. Goes out: text. What a target is, 
                    staging.py (rows of arrays), team.py (a limb a warp), one_tape.py and device_rollout.py (several blocks as
                    one tape, and the loop over steps around it), reduction.py (huge angles without a C library),
                    constant_bank.py (numbers of long code)
-    segments.py    a tape in pieces, for every target; ordering.py: in an order in which few numbers wait; parking.py: where
-                   those wait that registers do not hold, on processors and on cards
+    segments.py    a tape in pieces, for every target; ordering.py: in an order in which few numbers wait; interleaving.py: and
+                   in which the processor waits for few; parking.py: where those wait that registers do not hold, on processors
+                   and on cards
 """

@@ -7,12 +7,14 @@ every lane are shifted.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
+from functools import partial
 
 from psiphi.emitters.llvm import Width
-from psiphi.emitters.pack import cells, grid, rows_out, transpose
+from psiphi.emitters.pack import cells, grid, rests, rows_out, transpose
 
 LINE = 64  # bytes that memory takes at a time
+REST = "ptr %frame, i64 %outer, ptr %places, i64 %t"  # what moves a part of a tile is given
 
 
 def place_tables(number: int, places: Sequence[int], zeros: Container[int], lanes: int) -> str:
@@ -27,24 +29,32 @@ def place_tables(number: int, places: Sequence[int], zeros: Container[int], lane
     return "\n".join(lines)
 
 
-def deliver(w: Width, streams: bool) -> str:
-    """@deliver.<suffix>; `%past`: past the caches, where the width allows."""
+def deliver(w: Width, sizes: Iterable[int], streams: bool) -> str:
+    """@deliver.<suffix>, for outputs of so many numbers; `%past`: past the caches, where the width allows."""
     place = [
         "%where = getelementptr i32, ptr %places, i64 %cell",
         "%found = load i32, ptr %where",
         "%at = zext i32 %found to i64",
     ]
-    tile = lambda mask: [*_tile(w, "t"), *rows_out(w, [f"%t.x{i}" for i in range(w.lanes)], mask)]  # noqa: E731
     other = _Stream(w).text() if streams and w.bytes == LINE else ""
     seams = [f"%seams = alloca [{4 * w.lanes * LINE} x i8], align {LINE}"] if other else []
-    text = grid("deliver", w, *cells(w), tile, ", ptr %places, ptr %blank, i1 %past", place, other, seams)
-    return text if not other else f"declare {_shift(w)}({w.type}, {w.integer}, {w.type})\n{text}"
+    tile, more = partial(_tile_out, w), ", ptr %places, ptr %blank, i1 %past"
+    text = grid("deliver", w, *cells(w), tile, more, place, other, seams, REST) + rests("deliver", w, sizes, tile, REST)
+    if not other:
+        return text
+    masked = f"declare void @llvm.masked.store.{w.suffix}.p0({w.type}, ptr, i32, <{w.lanes} x i1>)"
+    return f"{masked}\ndeclare {_shift(w)}({w.type}, {w.integer}, {w.type})\n{text}"
 
 
-def _tile(w: Width, at: str) -> list[str]:
+def _tile_out(w: Width, count: int) -> list[str]:
+    """The first so many cells of the tile at %t, to the arrays."""
+    return [*_tile(w, "t", count), *rows_out(w, [f"%t.x{i}" for i in range(count)])]
+
+
+def _tile(w: Width, at: str, count: int) -> list[str]:
     """The cells from %<at> on, as %<at>.x0 ..."""
     lines = [f"%{at}.p = getelementptr i32, ptr %places, i64 %{at}"]
-    for i in range(w.lanes):
+    for i in range(count):
         lines += [
             f"%{at}.p{i} = getelementptr i32, ptr %{at}.p, i64 {i}",
             f"%{at}.i{i} = load i32, ptr %{at}.p{i}",
@@ -63,8 +73,8 @@ def _shift(w: Width) -> str:
 
 def _rows(w: Width, at: str) -> tuple[list[str], list[str]]:
     """The rows of the tile at %<at>, one a lane."""
-    swaps, rows = transpose(w, [f"%{at}.x{i}" for i in range(w.lanes)])
-    return [*_tile(w, at), *(line.replace("%x", f"%{at}.s") for line in swaps)], [row.replace("%x", f"%{at}.s") for row in rows]
+    swaps, rows = transpose(w, [f"%{at}.x{i}" for i in range(w.lanes)], f"%{at}.s")
+    return [*_tile(w, at, w.lanes), *swaps], rows
 
 
 class _Stream:
@@ -111,7 +121,7 @@ class _Stream:
             *self.splat(f"%h.v{k}", f"%h.n{k}"),
             f"%h.i{k} = add {self.wide} {self.steps}, %h.v{k}",
             f"%h.p{k} = getelementptr i8, ptr %l{k}, i64 %h.b{k}",
-            f"%h.r{k} = sub i64 %rest, %h.b{k}",  # bytes after its last line but the seam's
+            f"%h.r{k} = sub i64 %behind, %h.b{k}",  # bytes after its last line but the seam's
             f"%seam{k} = getelementptr i8, ptr %seams, i64 {(4 * k + 1) * LINE}",
             f"%seam.end{k} = getelementptr i8, ptr %seam{k}, i64 %h.r{k}",
             self.put(self.first_rows[k], f"%seam.end{k - 1}") if k else own,
@@ -184,7 +194,7 @@ stream.first:
   %last = mul i64 %last.tile, {L}
   %e.less = sub i64 %last, {L}
   %e.bytes = mul i64 %e.less, {S}
-  %rest = sub i64 %size, %e.bytes
+  %behind = sub i64 %size, %e.bytes
   %first = add i64 0, 0
   {n.join(heads)}
   br label %stream.test

@@ -20,7 +20,6 @@ from psiphi.sweeps.roll import Rolled
 from psiphi.tape.ops import Op
 from psiphi.tape.tape import Count, operands
 
-PAD = 16  # places are padded: packing moves whole tiles of lanes
 WHOLE = 1 << 60  # never cut
 FrameCopy = tuple[int, int, int]  # from, to, how many values
 
@@ -111,7 +110,7 @@ class BlockFrame:
         out, at = {}, 0
         for name, size in self.sizes.items():
             out[name] = at
-            at += -(-size // PAD) * PAD
+            at += size
         return out | {"": at}
 
     @property

@@ -16,9 +16,9 @@ from numpy import ndindex
 from psiphi.emitters import quick
 from psiphi.emitters.delivery import deliver, place_tables
 from psiphi.emitters.llvm import Width
-from psiphi.emitters.pack import pack, pack_declarations, unpack
+from psiphi.emitters.pack import behind_tiles, pack, unpack
 from psiphi.emitters.trig import sincos, sincos_loop
-from psiphi.emitters.whereabouts import CELL, apart_cell, behind, in_place, next_cell, next_elements, read_apart
+from psiphi.emitters.whereabouts import CELL, apart_cell, in_place, next_cell, next_elements, read_apart
 from psiphi.sweeps.program import Argument
 
 ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
@@ -59,9 +59,11 @@ def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False
     for i, (_, places) in enumerate(kernel.outputs):
         parts += [] if _is_run(places) else [place_tables(i, places, kernel.zeros, lanes)]
     for width in widths:
-        parts += [sincos(width), sincos_loop(width), kernel.block(width), pack(width), _range(kernel, width, streams)]
-        parts += [unpack(width)] if any(_is_run(places) for _, places in kernel.outputs) else []
-        parts += [deliver(width, streams)] if not all(_is_run(places) for _, places in kernel.outputs) else []
+        parts += [sincos(width), sincos_loop(width), kernel.block(width), _range(kernel, width, streams)]
+        parts += [pack(width, {_rows(arg) * _columns(arg) for arg, _ in kernel.inputs})]
+        beside, anywhere = ({_rows(a) * _columns(a) for a, at in kernel.outputs if _is_run(at) is run} for run in (True, False))
+        parts += [unpack(width, beside)] if beside else []
+        parts += [deliver(width, anywhere, streams)] if anywhere else []
     parts.append(_loop(name, widths))
     if is_quick(kernel, fp):
         parts.append(quick.quick(*_plain(kernel), name))
@@ -91,7 +93,6 @@ def declarations(widths: list[Width]) -> str:
         T = w.type
         lines.append(f"declare {T} @llvm.fma.{w.suffix}({T}, {T}, {T})")
         lines.append(f"declare {T} @llvm.sqrt.{w.suffix}({T})")
-    lines += [line for w in widths for line in pack_declarations(w)]
     return "\n".join(lines) + "\n"
 
 
@@ -116,6 +117,14 @@ def _is_run(places: Sequence[int]) -> bool:
     return isinstance(places, range)
 
 
+def _rows(arg: Argument) -> int:
+    return arg.shape[-2] if len(arg.shape) >= 2 else 1
+
+
+def _columns(arg: Argument) -> int:
+    return arg.shape[-1] if arg.shape else 1
+
+
 def _range(kernel: Kernel, w: Width, streams: bool) -> str:
     """All n elements, in blocks of lanes; `%count` is how many of the block's lanes are real."""
     arguments = kernel.inputs + kernel.outputs
@@ -125,7 +134,7 @@ def _range(kernel: Kernel, w: Width, streams: bool) -> str:
         moves.add(i, [core + d for d in range(len(arg.shape))])
         core += len(arg.shape)
     cells = kernel.fetches or kernel.apart is not None
-    size = apart_cell(kernel.inputs, kernel.frame, w) + CELL if cells else behind(kernel.frame, w)
+    size = apart_cell(kernel.inputs, kernel.frame, w) + CELL if cells else kernel.frame * w.bytes
     take, give = frame_memory(size)
     newline = "\n  "
     return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
@@ -170,22 +179,24 @@ class _Moves:
         self.before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
         if kernel.fetches and w.lanes > 1 and inward:
             self.before += next_elements(i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w)
-        rows = arg.shape[-2] if len(arg.shape) >= 2 else 1
+        rows = _rows(arg)
         width = self._width(i, arg, places, inward and rows == 1)
+        verb = "pack" if inward else "unpack" if _is_run(places) else "deliver"
         given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
+        given += f", {behind_tiles(verb, w, rows * _columns(arg))}"
         if _is_run(places):
-            self._side_by_side(i, arg, places, inward, given, strides)
+            self._side_by_side(i, arg, places, verb, given, strides)
         else:
             self._deliver(i, arg, given)
 
     def _width(self, i: int, arg: Argument, places: Sequence[int], is_row: bool) -> int | str:
         """How many numbers of a row are moved: fewer where they are there already (an input that `is_row`), or are read where
         they lie."""
-        kernel, w, columns = self.kernel, self.w, arg.shape[-1] if arg.shape else 1
-        width: int | str = columns
-        if kernel.keeps_inputs and is_row and columns > w.lanes > 1:
+        kernel, w = self.kernel, self.w
+        width: int | str = _columns(arg)
+        if kernel.keeps_inputs and is_row and w.lanes > 1:
             self.load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
-            self.before += _once(i, columns, w)
+            self.before += _once(i, _columns(arg))
             width = f"%width{i}"
         if i == kernel.apart and _is_run(places):
             self.load.append(in_place(i, w))
@@ -193,11 +204,11 @@ class _Moves:
             width = f"%packed{i}"
         return width
 
-    def _side_by_side(self, i: int, arg: Argument, places: Sequence[int], inward: bool, given: str, strides: list[int]) -> None:
+    def _side_by_side(self, i: int, arg: Argument, places: Sequence[int], verb: str, given: str, strides: list[int]) -> None:
         """Numbers that follow each other in the frame; of a stack, matrix after matrix."""
         w = self.w
         self.before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
-        verb, lines = ("pack", self.before) if inward else ("unpack", self.after)
+        lines = self.before if verb == "pack" else self.after
         lines.append(f"call void @{verb}.{w.suffix}({given})")
         for axis in range(len(arg.shape) - 2):
             self.load += _stride(f"lead{i}.{axis}", strides[axis])
@@ -226,13 +237,13 @@ def _matrix_at(i: int, k: int, at: tuple[int, ...], size: int) -> list[str]:
     return [*lines, f"%frame{i}.{k} = getelementptr i8, ptr %frame{i}, i64 {k * size}"]
 
 
-def _once(i: int, columns: int, w: Width) -> list[str]:
-    """How many numbers of argument i are brought to the frame: of one that is the same for all elements, behind the first block
-    only those that tiles of the argument before it may have overwritten."""
+def _once(i: int, columns: int) -> list[str]:
+    """How many numbers of argument i are brought to the frame: of one that is the same for all elements, none behind the first
+    block."""
     return [
         f"%later{i} = icmp ne i64 %i, 0",
         f"%there{i} = and i1 %still{i}, %later{i}",
-        f"%width{i} = select i1 %there{i}, i64 {w.lanes}, i64 {columns}",
+        f"%width{i} = select i1 %there{i}, i64 0, i64 {columns}",
     ]
 
 

@@ -1,21 +1,22 @@
 """Between NumPy's arrays and the frame: `pack` brings a block's elements side by side, `unpack` puts them back.
 
 Elements may lie anywhere (any strides). Where each element's numbers are contiguous, which is the common case, tiles of
-lanes x lanes numbers are transposed in registers, the last tile under a mask.
+lanes x lanes numbers are transposed in registers; what is left behind the last whole tile has a function of its own.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from psiphi.emitters.llvm import Width
 
-ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count"
+ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest"
+REST = "ptr %t.f, i64 %outer"  # what the function %rest is given besides an array
+PIECE = 16  # bytes of a row that are loaded by themselves
 
 
-Tile = Callable[[str], list[str]]  # the lines of a tile: of all its cells (""), or of those that a mask names
+Tile = Callable[[int], list[str]]  # the lines that move the first so many cells of a tile
 SIDE_BY_SIDE = ["%at = add i64 %cell, 0"]
 
 
@@ -29,8 +30,10 @@ def grid(
     place: list[str] = SIDE_BY_SIDE,
     other: str = "",
     room: Iterable[str] = (),
+    given: str = REST,
 ) -> str:
-    """A loop over cells; `full` moves all lanes of one, `part` lane %lane of one, `tile` as many cells as there are lanes.
+    """A loop over cells; `full` moves all lanes of one, `part` lane %lane of one, `tile` as many cells as there are lanes; what
+    is left behind the last whole tile is moved by %rest, which gets %t.array and what is `given`.
 
     `more` are further arguments; `place` makes %at, the place of %cell in the frame; `other` is text with a label %stream,
     where contiguous elements go instead if %past is set, and which ends at %done; `room` is memory it needs.
@@ -54,7 +57,7 @@ fork:
   {fork}
 tiles:
   br label %tile
-{_tiles(w, tile)}
+{_tiles(w, tile, given)}
 {_cell_by_cell(verb, w, full, part, place)}
 done:
   ret void
@@ -98,15 +101,16 @@ step:
   br label %test"""
 
 
-def lane_pointers(w: Width) -> list[str]:
+def lane_pointers(w: Width, name: str = "l") -> list[str]:
     lines = []
     for lane in range(w.lanes):
         lines.append(f"%o{lane} = mul i64 %outer, {lane}")
-        lines.append(f"%l{lane} = getelementptr i8, ptr %array, i64 %o{lane}")
+        lines.append(f"%{name}{lane} = getelementptr i8, ptr %array, i64 %o{lane}")
     return lines
 
 
-def pack(w: Width) -> str:
+def pack(w: Width, sizes: Iterable[int]) -> str:
+    """@pack.<suffix>, for arguments of so many numbers."""
     full = []
     value = "poison"
     for lane in range(w.lanes):
@@ -127,11 +131,28 @@ def pack(w: Width) -> str:
         f"%fl = getelementptr {w.fp}, ptr %f, i64 %lane",
         f"store {w.fp} %x, ptr %fl",
     ]
-    return grid("pack", w, full, part, partial(_pack_tile, w))
+    tile = partial(_pack_tile, w)
+    return grid("pack", w, full, part, tile) + rests("pack", w, sizes, tile)
 
 
-def unpack(w: Width) -> str:
-    return grid("unpack", w, *cells(w), partial(_unpack_tile, w))
+def unpack(w: Width, sizes: Iterable[int]) -> str:
+    """@unpack.<suffix>, for arguments of so many numbers."""
+    tile = partial(_unpack_tile, w)
+    return grid("unpack", w, *cells(w), tile) + rests("unpack", w, sizes, tile)
+
+
+def rests(verb: str, w: Width, sizes: Iterable[int], tile: Tile, given: str = REST) -> str:
+    """@<verb><count>.<suffix>, the functions that move what so many numbers leave behind the last whole tile."""
+    text, n = "", "\n  "
+    for count in sorted({size % w.lanes for size in sizes} - {0}):
+        body = n.join([*lane_pointers(w, "ta"), *tile(count), "ret void"])
+        text += f"define internal void @{verb}{count}.{w.suffix}(ptr %array, {given}) nounwind {{{n}{body}\n}}\n"
+    return text
+
+
+def behind_tiles(verb: str, w: Width, size: int) -> str:
+    """The argument %rest for so many numbers."""
+    return f"ptr @{verb}{size % w.lanes}.{w.suffix}" if size % w.lanes else "ptr null"
 
 
 def cells(w: Width) -> tuple[list[str], list[str]]:
@@ -155,130 +176,128 @@ def cells(w: Width) -> tuple[list[str], list[str]]:
     return full, part
 
 
-def _tiles(w: Width, tile: Tile) -> str:
-    """The loop over tiles of `lanes` cells, for contiguous elements: whole ones, and the last one under a mask."""
+def _tiles(w: Width, tile: Tile, given: str) -> str:
+    """The loop over tiles of `lanes` cells, for contiguous elements."""
     if w.lanes == 1:
         return "tile:\n  br label %done"
     newline = "\n  "
-    steps = ", ".join(f"i64 {i}" for i in range(w.lanes))
-    place = [
-        f"%t.bytes = mul i64 %t, {w.scalar_bytes}",
-        f"%t.slot = mul i64 %t, {w.bytes}",
-        "%t.f = getelementptr i8, ptr %frame, i64 %t.slot",
-    ]
-    last = _renamed([*place, *tile("%t.mask")], "last.")
+    place = [f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes" for lane in range(w.lanes)]
     return f"""tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
+  %t.bytes = mul i64 %t, {w.scalar_bytes}
+  %t.slot = mul i64 %t, {w.bytes}
+  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %t.next = add i64 %t, {w.lanes}
   %t.more = icmp sle i64 %t.next, %cells
   br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  {newline.join([*place, *tile("")])}
+  {newline.join([*place, *tile(w.lanes)])}
   br label %tile
 tile.rest:
-  %t.left = sub i64 %cells, %t
-  %t.some = icmp sgt i64 %t.left, 0
+  %t.some = icmp slt i64 %t, %cells
   br i1 %t.some, label %tile.last, label %done
 tile.last:
-  %t.left.1 = insertelement <{w.lanes} x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <{w.lanes} x i64> %t.left.1, <{w.lanes} x i64> poison, <{w.lanes} x i32> zeroinitializer
-  %t.mask = icmp slt <{w.lanes} x i64> <{steps}>, %t.left.n
-  {newline.join(last)}
+  %t.array = getelementptr i8, ptr %array, i64 %t.bytes
+  call void %rest(ptr %t.array, {given})
   br label %done"""
 
 
-def _renamed(lines: list[str], prefix: str) -> list[str]:
-    """The same lines with names of their own."""
-    names = {line.split(" = ")[0][1:] for line in lines if " = " in line}
-    other = lambda found: f"%{prefix}{found[1]}" if found[1] in names else found[0]  # noqa: E731
-    return [re.sub(r"%([\w.]+)", other, line) for line in lines]
+def runs(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """So many cells in runs of powers of two, each as long as can be: (first, length)."""
+    first = 0
+    while first < count:
+        length = min(most, 1 << (count - first).bit_length() - 1)
+        yield first, length
+        first += length
 
 
-def pack_declarations(w: Width) -> list[str]:
-    if w.lanes == 1:
-        return []
-    half, T = f"<{w.lanes // 2} x i1>", f"<{w.lanes // 2} x {w.fp}>"
-    return [
-        f"declare {T} @llvm.masked.load.{_half_suffix(w)}.p0(ptr, i32, {half}, {T})",
-        f"declare void @llvm.masked.store.{w.suffix}.p0({w.type}, ptr, i32, <{w.lanes} x i1>)",
-    ]
-
-
-def transpose(w: Width, rows: list[str], rounds: int | None = None) -> tuple[list[str], list[str]]:
-    """Instructions that transpose lanes x lanes registers, and the names of the results: log2(lanes) rounds of swaps, of which
-    the first so many, where the others have been made."""
+def transpose(w: Width, rows: list[str], name: str = "%x") -> tuple[list[str], list[str]]:
+    """Instructions that transpose blocks of as many numbers each way as there are registers, and the names of the results:
+    log2 rounds of swaps."""
     lines: list[str] = []
     step = 1
-    while step < (w.lanes if rounds is None else 1 << rounds):
+    while step < len(rows):
         new = list(rows)
-        for i in range(w.lanes):
-            if i & step:
-                continue
+        low = [lane if not lane & step else w.lanes + (lane ^ step) for lane in range(w.lanes)]
+        high = [lane | step if not lane & step else w.lanes + lane for lane in range(w.lanes)]
+        for i in (i for i in range(len(rows)) if not i & step):
             j = i | step  # element (i, l | step) changes places with (j, l & ~step)
-            low = [lane if not lane & step else w.lanes + (lane ^ step) for lane in range(w.lanes)]
-            high = [lane | step if not lane & step else w.lanes + lane for lane in range(w.lanes)]
             for target, picks in ((i, low), (j, high)):
-                name = f"%x{step}.{target}"
-                mask = ", ".join(f"i32 {p}" for p in picks)
-                lines.append(f"{name} = shufflevector {w.type} {rows[i]}, {w.type} {rows[j]}, <{w.lanes} x i32> <{mask}>")
-                new[target] = name
+                new[target] = f"{name}{step}.{target}"
+                lines.append(f"{new[target]} = {_picked(w, rows[i], rows[j], picks)}")
         rows, step = new, 2 * step
     return lines, rows
 
 
-def _pack_tile(w: Width, mask: str) -> list[str]:
-    lines = [f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes" for lane in range(w.lanes)]
-    lines += _halves(w, mask)
-    swaps, columns = transpose(w, [f"%tr{lane}" for lane in range(w.lanes)], w.lanes.bit_length() - 2)
-    lines += swaps
-    for i, column in enumerate(columns):
-        lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
-        lines.append(f"store {w.type} {column}, ptr %tf{i}, align {w.bytes}")
-    return lines
+def _picked(w: Width, a: str, b: str, picks: Iterable[int], of: str = "") -> str:
+    """Numbers of two registers, by their positions."""
+    kind, mask = of or w.type, ", ".join(f"i32 {p}" for p in picks)
+    return f"shufflevector {kind} {a}, {kind} {b}, <{mask.count(',') + 1} x i32> <{mask}>"
 
 
-def _halves(w: Width, mask: str) -> list[str]:
-    """The rows of a tile after the last of its rounds: halves of rows are swapped as they are loaded, by where they go. Of a
-    tile that ends with the arrays, those columns that the mask names."""
-    half, T, bools = w.lanes // 2, f"<{w.lanes // 2} x {w.fp}>", f"<{w.lanes} x i1>"
-    lines, both = [], ", ".join(f"i32 {i}" for i in range(w.lanes))
-    for side, first in (("l", 0), ("h", half)):
-        picks = ", ".join(f"i32 {first + i}" for i in range(half))
-        lines += [f"%tm{side} = shufflevector {bools} {mask}, {bools} poison, <{half} x i32> <{picks}>"] if mask else []
-        for k in range(w.lanes):
-            at = f"%t{side}p{k}"
-            some = f"ptr {at}, i32 {w.scalar_bytes}, <{half} x i1> %tm{side}, {T} zeroinitializer"
-            all_of_them = f"load {T}, ptr {at}, align {w.scalar_bytes}"
-            lines.append(f"{at} = getelementptr i8, ptr %ta{k}, i64 {first * w.scalar_bytes}")
-            lines.append(f"%t{side}{k} = {f'call {T} @llvm.masked.load.{_half_suffix(w)}.p0({some})' if mask else all_of_them}")
-        for k in range(half):
-            given = f"{T} %t{side}{k}, {T} %t{side}{k + half}"
-            lines.append(f"%tr{first + k} = shufflevector {given}, <{w.lanes} x i32> <{both}>")
-    return lines
-
-
-def _half_suffix(w: Width) -> str:
-    """The intrinsics' name of half a register."""
-    return f"v{w.lanes // 2}{Width(w.fp, 1).suffix}"
-
-
-def _unpack_tile(w: Width, mask: str) -> list[str]:
+def _pack_tile(w: Width, count: int) -> list[str]:
+    """Lane k of a register is a number of row k. Rows are loaded in pieces, each to where it goes: a run of n cells makes n
+    registers of pieces, in which blocks of n x n numbers are left to transpose."""
     lines = []
-    for i in range(w.lanes):
+    for first, n in runs(count, max(1, min(w.lanes, PIECE // w.scalar_bytes))):
+        for row in range(w.lanes):
+            lines.append(f"%tp{first}.{row} = getelementptr i8, ptr %ta{row}, i64 {first * w.scalar_bytes}")
+            lines.append(f"%tq{first}.{row} = load {_several(w, n)}, ptr %tp{first}.{row}, align {w.scalar_bytes}")
+        made = []
+        for i in range(n):
+            joins, whole = _joined(w, [f"%tq{first}.{row}" for row in range(i, w.lanes, n)], n, f"%tj{first}.{i}.")
+            lines, made = lines + joins, [*made, whole]
+        swaps, columns = transpose(w, made, f"%tx{first}.")
+        lines += swaps
+        for i, column in enumerate(columns):
+            lines.append(f"%tf{first + i} = getelementptr i8, ptr %t.f, i64 {(first + i) * w.bytes}")
+            lines.append(f"store {w.type} {column}, ptr %tf{first + i}, align {w.bytes}")
+    return lines
+
+
+def _several(w: Width, n: int) -> str:
+    """The type of n numbers."""
+    return f"<{n} x {w.fp}>" if n > 1 else w.fp
+
+
+def _joined(w: Width, pieces: list[str], n: int, name: str) -> tuple[list[str], str]:
+    """Instructions that put pieces of n numbers side by side, and the whole."""
+    lines = []
+    if n == 1:
+        whole = "poison"
+        for i, piece in enumerate(pieces):
+            lines.append(f"{name}{i} = insertelement {w.type} {whole}, {w.fp} {piece}, i32 {i}")
+            whole = f"{name}{i}"
+        return lines, whole
+    while len(pieces) > 1:
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        lines += [f"{name}{n}.{k} = {_picked(w, a, b, range(2 * n), _several(w, n))}" for k, (a, b) in enumerate(pairs)]
+        pieces, n = [f"{name}{n}.{k}" for k in range(len(pieces) // 2)], 2 * n
+    return lines, pieces[0]
+
+
+def _unpack_tile(w: Width, count: int) -> list[str]:
+    lines = []
+    for i in range(count):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
         lines.append(f"%tr{i} = load {w.type}, ptr %tf{i}, align {w.bytes}")
-    return [*lines, *rows_out(w, [f"%tr{i}" for i in range(w.lanes)], mask)]
+    return [*lines, *rows_out(w, [f"%tr{i}" for i in range(count)])]
 
 
-def rows_out(w: Width, cells: list[str], mask: str) -> list[str]:
-    """A tile's cells, to each lane's array; those that a mask names, if one is given."""
-    T = w.type
-    lines, rows = transpose(w, cells)
-    for lane, row in enumerate(rows):
-        lines.append(f"%ta{lane} = getelementptr i8, ptr %l{lane}, i64 %t.bytes")
-        if mask:
-            given = f"{T} {row}, ptr %ta{lane}, i32 {w.scalar_bytes}, <{w.lanes} x i1> {mask}"
-            lines.append(f"call void @llvm.masked.store.{w.suffix}.p0({given})")
-        else:
-            lines.append(f"store {T} {row}, ptr %ta{lane}, align {w.scalar_bytes}")
+def rows_out(w: Width, cells: list[str]) -> list[str]:
+    """The first cells of a tile, to each lane's array: a run of n of them makes n registers of pieces, one a lane."""
+    lines = []
+    for first, n in runs(len(cells), w.lanes):
+        swaps, rows = transpose(w, cells[first : first + n], f"%ts{first}.")
+        lines += swaps
+        for lane in range(w.lanes):
+            piece, start = f"%tu{first}.{lane}", lane // n * n
+            if n == w.lanes:
+                piece = rows[lane]
+            elif n == 1:
+                lines.append(f"{piece} = extractelement {w.type} {rows[0]}, i32 {lane}")
+            else:
+                lines.append(f"{piece} = {_picked(w, rows[lane % n], 'poison', range(start, start + n))}")
+            lines.append(f"%tw{first}.{lane} = getelementptr i8, ptr %ta{lane}, i64 {first * w.scalar_bytes}")
+            lines.append(f"store {_several(w, n)} {piece}, ptr %tw{first}.{lane}, align {w.scalar_bytes}")
     return lines

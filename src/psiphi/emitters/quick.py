@@ -2,8 +2,8 @@
 
     quick(self, args, nargs, kwnames)      METH_FASTCALL | METH_KEYWORDS
 
-NumPy's gufunc machinery costs more than a small robot's dynamics. Where every argument is a plain one-dimensional float64
-array of the right length, the loop runs at once on its memory; everything else is handed to `self`, the ordinary door.
+NumPy's gufunc machinery costs more than a small robot's dynamics. Where every argument is a plain float64 array of the right
+shape, the loop runs at once on its memory; everything else is handed to `self`, the ordinary door.
 What it needs of Python and NumPy comes through the table @quick.table, set after loading: what TABLE names, in that order.
 Offsets are those of `PyArrayObject_fields`, which is part of NumPy's ABI; `runtime/quickcall.py` checks them before any use.
 """
@@ -15,14 +15,19 @@ from psiphi.sweeps.program import Argument
 TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTOR = 8, 16, 24, 32, 40, 56
 DOUBLE, WORD = 12, 8  # NPY_DOUBLE; bytes of a float64
 OBJECTS = ("ndarray", "float64")
-FUNCTIONS = ("PyArray_New", "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef")
+OF_NUMPY = ("PyArray_New", "PyArray_Return")
+FUNCTIONS = (*OF_NUMPY, "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef")
 TABLE = OBJECTS + FUNCTIONS
 
 
 def fits(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> bool:
-    """Vectors in, vectors and matrices out, none of them empty."""
-    vectors = bool(inputs) and all(len(arg.shape) == 1 for arg in inputs)
-    return vectors and all(len(arg.shape) in (1, 2) for arg in outputs) and all(arg.size for arg in (*inputs, *outputs))
+    """Vectors and matrices in and out, or one number out; none of them empty."""
+    every = (*inputs, *(() if _is_number(outputs) else outputs))
+    return bool(inputs) and all(len(arg.shape) in (1, 2) and arg.size for arg in every)
+
+
+def _is_number(outputs: tuple[Argument, ...]) -> bool:
+    return [arg.shape for arg in outputs] == [()]
 
 
 def quick(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], loop: str) -> str:
@@ -33,8 +38,11 @@ def quick(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], loop: str
         f"@quick.dims{k} = private constant [{len(arg.shape)} x i64] [{', '.join(f'i64 {x}' for x in arg.shape)}]"
         for k, arg in enumerate(outputs)
     ]
-    checks = [line for i, arg in enumerate(inputs) for line in _checks(i, arg.shape[0], f"next{i}")]
-    loads = [line for i in range(len(inputs)) for line in _load(i, every)]
+    checks = [line for i, arg in enumerate(inputs) for line in _checks(i, arg.shape, f"next{i}")]
+    loads, place = [], every
+    for i, arg in enumerate(inputs):
+        loads += _load(i, place, len(arg.shape))
+        place += len(arg.shape)
     newline = "\n  "
     return f"""@quick.table = global [{len(TABLE)} x ptr] zeroinitializer
 {chr(10).join(dims)}
@@ -51,12 +59,12 @@ entry:
   br i1 %odd, label %slow, label %next
 next:
   {newline.join(checks)}
-  {newline.join(_outputs(outputs, len(inputs), every))}
+  {newline.join(_outputs(outputs, len(inputs), place))}
 run:
   {newline.join(loads)}
   store i64 1, ptr %one
   call void @{loop}(ptr %pointers, ptr %one, ptr %steps, ptr null)
-  ret ptr %{"tuple" if len(outputs) > 1 else "out0"}
+  {newline.join(_answer(outputs))}
 {newline.join(_lost(outputs))}
 nothing:
   ret ptr null
@@ -73,9 +81,16 @@ def _entry(name: str) -> list[str]:
     return [f"%{name}.p = getelementptr ptr, ptr @quick.table, i64 {TABLE.index(name)}", f"%{name} = load ptr, ptr %{name}.p"]
 
 
-def _outputs(outputs: tuple[Argument, ...], n: int, every: int) -> list[str]:
+def _answer(outputs: tuple[Argument, ...]) -> list[str]:
+    """An array, the number in it, or a tuple of arrays."""
+    if _is_number(outputs):
+        return [*_entry("PyArray_Return"), "%number = call ptr %PyArray_Return(ptr %out0)", "ret ptr %number"]
+    return [f"ret ptr %{'tuple' if len(outputs) > 1 else 'out0'}"]
+
+
+def _outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
     """New arrays in the order of C, their memory and strides in place; several stand in a tuple, which owns them at once."""
-    several, place = len(outputs) > 1, every + n
+    several = len(outputs) > 1
     lines = _entry("PyArray_New")
     if several:
         lines += [*_entry("PyTuple_New"), *_entry("PyTuple_SetItem"), f"%tuple = call ptr %PyTuple_New(i64 {len(outputs)})"]
@@ -115,22 +130,29 @@ def _lost(outputs: tuple[Argument, ...]) -> list[str]:
     return ["lost:", *_entry("Py_DecRef"), "call void %Py_DecRef(ptr %tuple)", "ret ptr null"] if len(outputs) > 1 else []
 
 
-def _load(i: int, every: int) -> list[str]:
-    """The memory and the stride of input i."""
-    return [
+def _load(i: int, place: int, nd: int) -> list[str]:
+    """The memory of input i, and its strides."""
+    lines = [
         f"%data.p{i} = getelementptr i8, ptr %x{i}, i64 {DATA}",
         f"%data{i} = load ptr, ptr %data.p{i}",
         f"%slot{i} = getelementptr ptr, ptr %pointers, i64 {i}",
         f"store ptr %data{i}, ptr %slot{i}",
-        f"%stride{i} = load i64, ptr %strides{i}",
-        f"%core{i} = getelementptr i64, ptr %steps, i64 {every + i}",
-        f"store i64 %stride{i}, ptr %core{i}",
+        f"%strides.p{i} = getelementptr i8, ptr %x{i}, i64 {STRIDES}",
+        f"%strides{i} = load ptr, ptr %strides.p{i}",
     ]
+    for d in range(nd):
+        lines += [
+            f"%stride.p{i}.{d} = getelementptr i64, ptr %strides{i}, i64 {d}",
+            f"%stride{i}.{d} = load i64, ptr %stride.p{i}.{d}",
+            f"%core{i}.{d} = getelementptr i64, ptr %steps, i64 {place + d}",
+            f"store i64 %stride{i}.{d}, ptr %core{i}.{d}",
+        ]
+    return lines
 
 
-def _checks(i: int, size: int, after: str) -> list[str]:
-    """Argument i is exactly an ndarray, one-dimensional, of float64, of this length; else the slow way."""
-    return [
+def _checks(i: int, shape: tuple[int, ...], after: str) -> list[str]:
+    """Argument i is exactly an ndarray, of float64, of this shape; else the slow way."""
+    lines = [
         f"%arg{i} = getelementptr ptr, ptr %args, i64 {i}",
         f"%x{i} = load ptr, ptr %arg{i}",
         f"%type.p{i} = getelementptr i8, ptr %x{i}, i64 {TYPE}",
@@ -140,19 +162,23 @@ def _checks(i: int, size: int, after: str) -> list[str]:
         f"array{i}:",
         f"%nd.p{i} = getelementptr i8, ptr %x{i}, i64 {NDIM}",
         f"%nd{i} = load i32, ptr %nd.p{i}",
-        f"%flat{i} = icmp eq i32 %nd{i}, 1",
+        f"%flat{i} = icmp eq i32 %nd{i}, {len(shape)}",
         f"%descr.p{i} = getelementptr i8, ptr %x{i}, i64 {DESCRIPTOR}",
         f"%descr{i} = load ptr, ptr %descr.p{i}",
         f"%real{i} = icmp eq ptr %descr{i}, %float64",
         f"%good{i} = and i1 %flat{i}, %real{i}",
-        f"br i1 %good{i}, label %vector{i}, label %slow",
-        f"vector{i}:",
+        f"br i1 %good{i}, label %axis{i}.0, label %slow",
+        f"axis{i}.0:",
         f"%dims.p{i} = getelementptr i8, ptr %x{i}, i64 {DIMENSIONS}",
         f"%dims{i} = load ptr, ptr %dims.p{i}",
-        f"%size{i} = load i64, ptr %dims{i}",
-        f"%strides.p{i} = getelementptr i8, ptr %x{i}, i64 {STRIDES}",
-        f"%strides{i} = load ptr, ptr %strides.p{i}",
-        f"%long{i} = icmp eq i64 %size{i}, {size}",
-        f"br i1 %long{i}, label %{after}, label %slow",
-        f"{after}:",
     ]
+    for d, size in enumerate(shape):
+        fits = after if d == len(shape) - 1 else f"axis{i}.{d + 1}"
+        lines += [
+            f"%size.p{i}.{d} = getelementptr i64, ptr %dims{i}, i64 {d}",
+            f"%size{i}.{d} = load i64, ptr %size.p{i}.{d}",
+            f"%long{i}.{d} = icmp eq i64 %size{i}.{d}, {size}",
+            f"br i1 %long{i}.{d}, label %{fits}, label %slow",
+            f"{fits}:",
+        ]
+    return lines

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from psiphi.emitters.joined import PAD, BlockFrame, FrameCopy, Looped, Named, PlacedBlock, Several
+from psiphi.emitters.joined import BlockFrame, FrameCopy, Looped, Named, PlacedBlock, Several
 from psiphi.emitters.kernel import Kernel, declarations, frame_memory, side_by_side
 from psiphi.emitters.llvm import Width, function
-from psiphi.emitters.pack import pack, unpack
+from psiphi.emitters.pack import behind_tiles, pack, unpack
 from psiphi.emitters.parking import segment_function
 from psiphi.emitters.rolled import rolled_text, tables
 from psiphi.emitters.straight import angles
@@ -68,7 +68,10 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) 
     loops = [block for block in blocks if isinstance(block, Looped) and block.text == block.name]
     parts = [declarations(widths), COPY, *(tables(block.rolled, block.name, "double") for block in loops)]
     for w in widths:
-        parts += [sincos(w), sincos_loop(w), pack(w), unpack(w)]
+        inward, outward = (
+            [rollout.frame.sizes[name] for name in names] for names in (rollout.once + rollout.each, rollout.sample)
+        )
+        parts += [sincos(w), sincos_loop(w), pack(w, inward), unpack(w, outward)]
         parts += [_text(block, w, fma) for block in blocks]
         parts += [_repeat(repeat, rollout.frame, w) for repeat in rollout.repeats]
         parts += [_rarely(name, rollout.frame.places[when], w) for name, when in rollout.where.items()]
@@ -111,7 +114,7 @@ def single_kernel(single: Single, fma: bool) -> Kernel:
     inputs, outputs = (
         side_by_side(group, [single.frame.places[arg.name] for arg in group]) for group in (single.inputs, single.outputs)
     )
-    return Kernel(inputs, outputs, single.frame.size + PAD, text)
+    return Kernel(inputs, outputs, single.frame.size, text)
 
 
 def _text(block: PlacedBlock | Several | Looped, w: Width, fma: bool) -> str:
@@ -287,7 +290,7 @@ class _Array:
             f"%at{i} = getelementptr i8, ptr %base{i}, i64 %way{i}",
             f"%place{i} = getelementptr i8, ptr %frame, i64 {self.offset}",
             f"call void @{verb}.{self.w.suffix}(ptr %at{i}, ptr %place{i}, i64 1, i64 {self.cells}, "
-            f"i64 %outer{i}, i64 0, i64 %column{i}, i64 %count)",
+            f"i64 %outer{i}, i64 0, i64 %column{i}, i64 %count, {behind_tiles(verb, self.w, self.cells)})",
         ]
 
 
@@ -296,7 +299,7 @@ def _range(rollout: Rollout, w: Width) -> str:
     arrays = [_Array(rollout.frame, w, i, name) for i, name in enumerate(names)]
     first, last = len(rollout.once), len(names) - len(rollout.sample)
     once, each, out = arrays[:first], arrays[first:last], arrays[last:]
-    take, give = frame_memory((rollout.frame.size + 2 * w.lanes) * w.bytes)
+    take, give = frame_memory(rollout.frame.size * w.bytes)
     n = "\n  "
     lines = {
         "load": n.join([line for array in arrays for line in array.load()] + take),

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 
+from psiphi.emitters.interleaving import interleaved
 from psiphi.emitters.ordering import ordered
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
@@ -134,6 +135,7 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
         free += 3 * len(cells)
     body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
     body = ordered(straight, body, [a for a in outputs if a not in given])
+    body = interleaved(tape, body, riders(tape, body, outputs))
     segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size or CUT, loops)
     return Pieces(layout, prologue, angles, base, segments, frame, places)
 

@@ -15,14 +15,9 @@ from psiphi.sweeps.program import Argument
 CELL = 16  # bytes of an address and a stride
 
 
-def behind(frame: int, w: Width) -> int:
-    """Bytes of a frame of so many numbers: tiles may read and write beyond the last argument."""
-    return (frame + w.lanes) * w.bytes
-
-
 def next_cell(i: int, frame: int, w: Width) -> int:
-    """The cell of the next block's elements of input i."""
-    return behind(frame, w) + CELL * i
+    """The cell of the next block's elements of input i, behind the frame's numbers."""
+    return frame * w.bytes + CELL * i
 
 
 def apart_cell(inputs: Sequence[object], frame: int, w: Width) -> int:

@@ -4,6 +4,7 @@ In: an MjModel, an MjSpec, an .xml file, a pinocchio.Model. Out: a `Robot`, whos
 conventions that `psiphi.interop` converts; what has no counterpart here is listed in `robot.report`, and is also a
 `ModelWarning` where it would change the motion. Read `from_mujoco.py` first: bodies and joints; then
 
+    mujoco_actuators.py    efforts and rotors of motors
     mujoco_equalities.py   connect, weld and joint couplings as loops (`robot.loops`) and mimics
     mujoco_remarks.py      what is listed: a row each
     mujoco_shapes.py       geoms as shapes, for viewers

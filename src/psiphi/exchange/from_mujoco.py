@@ -18,6 +18,7 @@ import numpy as np
 from psiphi.editing.picking import unused
 from psiphi.errors import ModelError
 from psiphi.exchange import mujoco_equalities, mujoco_remarks, mujoco_shapes
+from psiphi.exchange.mujoco_actuators import effort, geared
 from psiphi.functions.robot import Robot
 from psiphi.model.builder import Builder
 from psiphi.model.log import warn
@@ -177,14 +178,15 @@ def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: s
     kind, v = int(peer.jnt_type[j]), int(peer.jnt_dofadr[j])
     nv = {FREE: 6, BALL: 3}.get(kind, 1)
     own = {
-        "damping": peer.dof_damping[v : v + nv],
+        "damping": peer.dof_damping[v : v + nv] + geared(peer, j, "damping"),
         "friction": peer.dof_frictionloss[v : v + nv],
-        "armature": peer.dof_armature[v : v + nv],
+        "armature": peer.dof_armature[v : v + nv] + geared(peer, j, "armature"),
     }
     if kind == FREE:
         step = HERE  # its q is the body's pose in the world
         own = {word: np.roll(values, 3) for word, values in own.items()}  # [linear; angular] there
-        own["armature"] = np.where(np.arange(6) < 3, own["armature"], 0.0)  # a linear one has no counterpart: mujoco_remarks
+        for word in ("armature", "friction"):  # along axes of the world they have no counterpart: mujoco_remarks
+            own[word] = np.where(np.arange(6) < 3, own[word], 0.0)
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
         step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
@@ -212,33 +214,6 @@ def _back(kind: int, axis: np.ndarray, ref: float) -> Place:
     return place(Pose(rotation_about(-ref * axis), np.zeros(3)))
 
 
-def effort(peer: Any, j: int) -> float | None:
-    """What the motors of a joint can do: the joint's own limit, and gear times what its actuators give together."""
-    given = [actuator for actuator in range(peer.nactuator) if _drives(peer, actuator, j)]
-    most = sum(_force(peer, actuator) * abs(float(peer.actuator_gear[actuator, 0])) for actuator in given)
-    limits = [most] if given else []
-    if peer.jnt_actfrclimited[j]:
-        limits.append(float(np.abs(peer.jnt_actfrcrange[j]).max()))
-    least = min(limits, default=np.inf)
-    return least if np.isfinite(least) else None
-
-
-def _drives(peer: Any, actuator: int, j: int) -> bool:
-    return peer.actuator_trntype[actuator] == 0 and peer.actuator_trnid[actuator, 0] == j  # mjTRN_JOINT
-
-
-def _force(peer: Any, actuator: int) -> float:
-    """The largest force of an actuator: its force range, or for a plain motor its control range times its gain."""
-    if peer.actuator_forcelimited[actuator]:
-        return float(np.abs(peer.actuator_forcerange[actuator]).max())
-    plain = (
-        peer.actuator_gaintype[actuator] == 0 and peer.actuator_biastype[actuator] == 0 and peer.actuator_dyntype[actuator] == 0
-    )
-    if plain and peer.actuator_ctrllimited[actuator]:
-        return float(np.abs(peer.actuator_ctrlrange[actuator]).max() * abs(peer.actuator_gainprm[actuator, 0]))
-    return np.inf
-
-
 def _site(builder: Builder, peer: Any, names: Called, i: int) -> None:
     rotation, xyz = placed(peer.site_pos[i], peer.site_quat[i])
     builder.frame(names.sites[i], names.bodies[peer.site_bodyid[i]], xyz, rotation=rotation)
@@ -246,8 +221,8 @@ def _site(builder: Builder, peer: Any, names: Called, i: int) -> None:
 
 def _postures(builder: Builder, peer: Any, names: Called) -> None:
     """qpos0, and the keyframes."""
-    given = {"qpos0": peer.qpos0} | {peer.key(i).name or f"key{i}": peer.key_qpos[i] for i in range(peer.nkey)}
-    for name, qpos in given.items():
+    keys = _numbered("key", [peer.key(i).name for i in range(peer.nkey)])
+    for name, qpos in ({"qpos0": peer.qpos0} | dict(zip(keys, peer.key_qpos, strict=True))).items():
         builder.posture(name, {joint: _coordinates(peer, j, qpos) for j, joint in enumerate(names.joints)})
 
 

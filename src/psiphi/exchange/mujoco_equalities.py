@@ -17,6 +17,7 @@ from psiphi.model.records import Whole
 
 CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
 BODY, SITE = 1, 6  # mjtObj
+OFF = 1 | 2  # mjDSBL_CONSTRAINT, mjDSBL_EQUALITY
 WORDS = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7: "of distances"}
 
 
@@ -27,7 +28,7 @@ def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear
     for i in range(peer.neq):
         name = names.new(peer.equality(i).name or f"equality{i}")
         at = Whole(f"equality {name!r}")
-        if not peer.eq_active0[i]:
+        if not peer.eq_active0[i] or peer.opt.disableflags & OFF:
             builder.notes.note(at, "is not active: left out")
         elif peer.eq_type[i] == JOINT:
             gears += _couple(builder, peer, names, i, at, name)

@@ -11,5 +11,4 @@ Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays,
     identification.py inertial parameters, and which of them torques tell; identified.py is its door
     free.py           a robot whose numbers are inputs           parametrised.py   such numbers, made and checked
     by_columns.py     matrices of large robots                   operational.py    the policies at singularities
-    linearised.py     A and B of a state, as one function
 """

@@ -25,10 +25,12 @@ from psiphi.sweeps.program import PARAMETERS, Argument
 _ndarray = np.ndarray
 
 
-def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> bool:
-    """Whether these are arrays of one state, tape expressions among their numbers."""
-    shaped = all(np.shape(value) == arg.shape for arg, value in zip(inputs, values, strict=True))
-    return shaped and any(on_tape(x) for value in values for x in np.ravel(value))
+def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values, where they are arrays of one state with tape expressions among their numbers; else nothing. What stands for
+    leaves of that tape, a robot's parameters, is these."""
+    tape = next((x.tape for value in values for x in np.ravel(value) if on_tape(x)), None)
+    placed = () if tape is None else tuple(map(tape.placed, values))
+    return placed if all(np.shape(value) == arg.shape for arg, value in zip(inputs, placed, strict=False)) else ()
 
 
 class WithFunctions(Identified):
@@ -168,8 +170,8 @@ class WithFunctions(Identified):
             guard.quicken(function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
-            if not is_large(self) and _traced(function.source.inputs, values):  # a user's law of control
-                results: Any = interpret_on_tape(function.program, function.tree, *values)
+            if not is_large(self) and (placed := _traced(function.source.inputs, values)):  # a user's law of control
+                results: Any = interpret_on_tape(function.program, function.tree, *placed)
                 return results[0] if len(results) == 1 else results
             guard.retell(self, name, function.source, values, out, dtype, error)
 

@@ -18,6 +18,7 @@ from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
 from psiphi.runtime import lazy_arrays
+from psiphi.spatial.entries import on_tape
 from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import nearest, shown
 
@@ -122,6 +123,9 @@ def with_parameters(name: str, inputs: Sequence[Argument], values: Sequence[Any]
 def entered(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: Any = False) -> Any:
     """A call whose arrays, or some of them, are of another library or on a graphics card."""
     check_dtype(function.name, dtype)
+    if on_tape(*values):  # a user's law of control is traced
+        cause = f"{function.name}: its robot has parameters of {next(owner(x) for x in values if is_foreign(x))}"
+        raise StateError(cause, "a law of your own may ask a robot at numbers; psiphi's controllers ask any")
     return enter(function, values, out, dtype, check)
 
 
@@ -209,14 +213,14 @@ def turns(source: Any) -> bool:
 
 
 def quicken(function: Any, values: Iterable[Any]) -> None:
-    """After a call with these arguments: from now on such calls go at once, if they are plain vectors."""
-    if "at_once" not in vars(function) and all(map(_is_plain_vector, values)):
+    """After a call with these arguments: from now on such calls go at once, if they are one state of plain arrays."""
+    if "at_once" not in vars(function) and all(map(_is_plain, values, (len(arg.shape) for arg in function.source.inputs))):
         one = function.single(nothing)
         function.at_once = upright(function.source.model, one) if turns(function.source) else one
 
 
-def _is_plain_vector(value: Any) -> bool:
-    return type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64
+def _is_plain(value: Any, axes: int) -> bool:
+    return type(value) is np.ndarray and value.ndim == axes and value.dtype == np.float64
 
 
 def mapping(f_ext: Any) -> Mapping:

@@ -51,6 +51,8 @@ def checked_words(more: Any) -> tuple[str, ...]:
     for word in words:
         if not isinstance(word, str) or word not in MORE:
             raise StateError(f"the regressor has no columns of {shown(word)}", nearest(word, MORE))
+    if len(set(words)) < len(words):
+        raise StateError(f"more is {shown(more)}", f"name some of {', '.join(MORE)}, each once")
     return words
 
 

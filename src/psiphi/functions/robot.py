@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, is_foreign, on_card, one_of
+from psiphi.arguments import Array, DType, Numbers, Out, Wrenches, on_card, one_of
 from psiphi.catalogue.dynamics import BY_METHOD, METHODS
 from psiphi.compiler.passes import is_large
 from psiphi.errors import Error, StateError
@@ -20,7 +20,6 @@ from psiphi.functions import guard
 from psiphi.functions.diagonalised import Diagonalised
 from psiphi.functions.differentiable import Differentiable
 from psiphi.functions.framed import WithFrames
-from psiphi.functions.linearised import linearized
 from psiphi.operators import Operators
 from psiphi.optional import need
 
@@ -209,9 +208,6 @@ class Robot(WithFrames):
         >>> A.shape, B.shape
         ((12, 12), (12, 6))
         """
-        given = q, v, tau, *(() if self.freed is None else self._more)
-        if dt is None and method == "rk4" and self.nv and not is_large(self) and not any(map(is_foreign, given)):
-            return linearized(self, q, v, tau)
         return need("psiphi.rollouts.linearising", "a linearisation", "psiphi").linearize(self, q, v, tau, dt, method)
 
     @cached_property

@@ -13,7 +13,7 @@ from psiphi.errors import StateError
 from psiphi.figures import blank, written
 from psiphi.functions import parametrised
 from psiphi.functions.identification import BaseParameters
-from psiphi.identifying.measured import MeasuredRows
+from psiphi.identifying.measured import MeasuredRows, rms
 
 VAGUE = 0.5  # of its size: a deviation from which on a base parameter is hardly known
 ROWS = 12  # of a table in the report
@@ -60,7 +60,7 @@ class Identification:
     @property
     def rms(self) -> dict[str, float]:
         """The residuals' root mean square, by joint (and component of a wrench)."""
-        return dict(zip(self.data.rows, np.sqrt((self.residuals**2).mean(axis=0)).tolist(), strict=True))
+        return dict(zip(self.data.rows, rms(self.residuals).tolist(), strict=True))
 
     @property
     def shift(self) -> float:
@@ -99,7 +99,7 @@ class Identification:
             "",
             f"{'row':28} {'rms measured':>14} {'rms left':>12} {'share':>8}",
         ]
-        size = np.sqrt((self.data.y**2).mean(axis=0))
+        size = rms(self.data.y)
         for (row, left), measured in zip(self.rms.items(), size, strict=True):
             lines.append(f"{row[:28]:28} {measured:14.4g} {left:12.3g} {100 * left / max(measured, 1e-300):7.2f}%")
         order = np.argsort(-self.deviations / np.maximum(np.abs(self.values), 1e-300))

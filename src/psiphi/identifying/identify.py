@@ -3,7 +3,10 @@
     y = Y pi + noise,      Y pi = Y_b x,      x = K pi the base parameters
     x = argmin |(y - Y_b x) / sigma|^2,      its covariance (Y_b* sigma^-2 Y_b)^-1
 
-sigma is that of each row (a joint's torque, a component of a wrench): given, or what the residuals say, in a few passes.
+sigma is that of each row (a joint's torque, a component of a wrench): given, or what the residuals say, in a few passes,
+
+    sigma^2 = |y - Y_b x|^2 / (samples - spent),      spent the row's share of the trace of the hat matrix, all rows' the rank.
+
 Directions of x that the data do not tell keep the robot's own values, and have no finite deviation. What bodies can have is
 `nearest_bodies.py`.
 """
@@ -20,23 +23,26 @@ from psiphi.arguments import Numbers, check_robot, flag, one_or_each
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.identifying.findings import Identification
-from psiphi.identifying.measured import MeasuredRows, measured
+from psiphi.identifying.measured import MeasuredRows, measured, rms
 from psiphi.identifying.nearest_bodies import KnownBodies, nearest
 
 UNTOLD = 1e-9  # of the largest singular value: below it the data do not tell
 PASSES = 3  # of weights from residuals
 LARGE = 1e120  # of a number by its noise: squares of products are floating-point numbers still
+SPENT = 1e-3  # of a row's samples: fewer are not left to tell its noise
 EXACT = 1e-12  # of a row's size: noise below this is rounding
 
 
 @dataclass(frozen=True)
 class Fit:
-    """x, its covariance's root R^-1 as information R, which of x have a finite deviation, and how clear all is."""
+    """x, its covariance's root R^-1 as information R, which of x have a finite deviation, how clear all is, and which part of a
+    row's samples the fit used up."""
 
     x: np.ndarray
     deviations: np.ndarray
     R: np.ndarray
     condition: float
+    spent: np.ndarray
 
 
 def identify(
@@ -87,16 +93,16 @@ def identify(
 
 def fitted(data: MeasuredRows, noise: np.ndarray | None) -> tuple[Fit, np.ndarray]:
     """Least squares, with weights that are given or made of the residuals."""
-    given, size = noise is not None, np.sqrt((data.y**2).mean(axis=0))
+    if not max(np.abs(data.Y).max(initial=0.0), np.abs(data.y).max(initial=0.0)) < LARGE:
+        raise StateError("identify: the data are too large for floating point", "look at their units")
+    given, size = noise is not None, rms(data.y)
     if not size.any():
         raise StateError("identify: all torques are zero, and tell nothing", "give what was measured")
     weights = noise if noise is not None else np.maximum(size, 1e-12 * max(size.max(initial=0.0), 1e-300))
     fit = solved(data, weights)
     for _ in range(0 if given else PASSES):
-        left = data.y - data.Y[..., data.base.columns] @ fit.x
-        share = 1.0 - data.base.rank / max(data.y.size, data.base.rank + 1)  # of the samples that are not used up
-        spent = np.sqrt((left**2).mean(axis=0) / max(share, 1e-3))
-        weights = np.maximum(spent, EXACT * max(size.max(initial=0.0), 1e-300))
+        left = rms(data.y - data.Y[..., data.base.columns] @ fit.x) / np.sqrt(np.maximum(1.0 - fit.spent, SPENT))
+        weights = np.maximum(left, EXACT * max(size.max(initial=0.0), 1e-300))
         fit = solved(data, weights)
     return fit, weights
 
@@ -120,7 +126,8 @@ def solved(data: MeasuredRows, noise: np.ndarray) -> Fit:
     lost = (Vt[~told] ** 2).sum(axis=0) > 1e-12
     information = (w[told, None] * Vt[told]) * scale
     condition = float(w[0] / w[-1]) if len(w) and w[-1] > 0.0 else np.inf
-    return Fit(x, np.where(lost, np.inf, spread), information, condition)
+    spent = ((A @ (Vt[told].T / scale[:, None] / w[told])) ** 2).sum(axis=-1).reshape(data.y.shape).mean(axis=0)
+    return Fit(x, np.where(lost, np.inf, spread), information, condition, spent)
 
 
 def _positive(fit: Fit, base: Any, first: int, count: int) -> np.ndarray:
@@ -131,5 +138,5 @@ def _positive(fit: Fit, base: Any, first: int, count: int) -> np.ndarray:
 
 def _sigma(sigma: Any, data: MeasuredRows) -> np.ndarray:
     count = len(data.rows)
-    expected = f"one or {count} numbers above 0: one a row of torques and wrenches"
-    return one_or_each("sigma", sigma, count, (1e-300, 1e300), expected, "leave it out: the residuals say")
+    expected = f"one or {count} numbers above 0 and below {LARGE:g}: one a row of torques and wrenches"
+    return one_or_each("sigma", sigma, count, (1e-300, LARGE), expected, "leave it out: the residuals say")

@@ -31,6 +31,12 @@ class MeasuredRows:
     words: tuple[str, ...]
 
 
+def rms(x: np.ndarray) -> np.ndarray:
+    """The root mean square of each row over the samples, whose squares may be no floating-point numbers."""
+    largest = np.abs(x).max(axis=0)
+    return largest * np.sqrt(((x / np.where(largest > 0.0, largest, 1.0)) ** 2).mean(axis=0))
+
+
 def measured(robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: Any) -> MeasuredRows:
     """The data as they were given, checked and stacked."""
     if robot.freed is not None:
@@ -98,6 +104,10 @@ def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dic
             raise StateError(f"identify: {name} {fault}", f"give {size} numbers in the last axis, samples in front")
         found[name] = array.astype(float, copy=False)
     lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in found.items()})
+    for name in found.keys() - {"q", "v", "a"}:  # one velocity may be that of all samples, one torque is no measurement
+        if found[name].shape[:-1] != lead:
+            cause = f"identify: {name} has shape {found[name].shape}, expected {(*lead, found[name].shape[-1])}"
+            raise StateError(cause, "give what was measured in every sample")
     out = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for name, x in found.items()}
     for name, x in out.items():
         bad = np.flatnonzero(~np.isfinite(x).all(axis=-1))

@@ -19,5 +19,5 @@ first (what a step is), then
     law_functions.py a controller's torque as a function, for arrays that are not NumPy's
     handled.py       a step with everything a hand can change as an input: what runs in a live page
     joint_slopes.py  the laws of one joint with their slopes, as functions
-    linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`
+    linearising.py   how a change of the state grows, at once or in a step: `robot.linearize`; linearised.py: as one function
 """

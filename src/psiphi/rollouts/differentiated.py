@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from psiphi.compiler.derivatives import Work
+from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.emitters.joined import BlockFrame, Named
 from psiphi.emitters.one_tape import joined
 from psiphi.emitters.rollout import Rollout, Single
@@ -51,6 +52,9 @@ class DifferentiatedMachine:
         m, plan = self.machine, self.machine.plan
         if m.plan.stops is not None:
             raise StateError(NO_SLOPE, 'leave limits="ignore"')
+        if is_large(m.robot):
+            cause = f"{m.robot.name} has {len(m.robot.joints)} bodies: its steps run in loops over links, without derivatives"
+            raise StateError(cause, f"take a robot of up to {UNROLLED} bodies, or differences of motions")
         frame = BlockFrame(m.blocks)
         inputs = tuple(Argument(name, (frame.sizes[name],), "q" if name == "q" else "") for name in (*plan.given, *plan.tables))
         outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))

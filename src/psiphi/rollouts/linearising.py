@@ -10,6 +10,7 @@ A state changes by x = (δ, δv): q by the tangent vector δ, as `robot.integrat
 
 ad_v is the bracket of a curved joint (a ball, a plane, a flying base), zero where q is a vector space. Slopes are those of
 compiled functions (`joint_slopes.py`, forward dynamics), products those of the arrays' library: all of it runs where they are.
+Arrays of NumPy's take the same laws as one compiled function, where that is not too long (`linearised.py`).
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from psiphi.control.law import reads
 from psiphi.errors import StateError
 from psiphi.foreign.entering import constant, enter, full, is_traced, mathematics, numbers, packed
 from psiphi.functions.differentiable import Differentiable
-from psiphi.rollouts import joint_slopes
+from psiphi.functions.guard import nothing, quicken
+from psiphi.rollouts import joint_slopes, linearised
 from psiphi.rollouts.integrators import course
+from psiphi.rollouts.linearised import is_traced_array, traced
 from psiphi.rollouts.stepping import SINGLE, checked, fit, read_dt, read_state, seconds
 from psiphi.runtime.launching import looked_at
 from psiphi.sweeps.program import PARAMETERS, Argument
@@ -41,19 +44,37 @@ NAME = "linearize"
 def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, nv): x' = A x + B δtau, or x after a step of dt."""
     method = checked(method, NAME)
+    if not any(map(is_foreign, (q, v, tau, dt, *robot._more))):
+        return _on_the_host(robot, q, v, tau, dt, method)
     for like in () if is_foreign(q) else filter(is_foreign, robot._more):  # parameters bring the rest into their library
         q = constant(like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q))
-    if any(map(is_foreign, (q, v, tau, dt))):
-        (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot._more)
-        return _split(robot, _grown(robot, q, v, tau, h, method))
+    (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot._more)
+    return _split(robot, _grown(robot, q, v, tau, h, method, robot._more))
+
+
+def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
+    """Of NumPy's arrays, and what reads as such; float32 where all are, by way of float64."""
+    name, more = NAME if dt is None else f"{NAME} {method}", robot._more
+    step = () if dt is None else (np.array((dt,)) if isinstance(dt, float) and 0.0 < dt < math.inf else dt,)
+    found = robot._soon.get(name, nothing)(q, v, tau, *more, *step)
+    if found is not None:
+        return found
     given = read_state(NAME, robot, q, v, tau)
-    kind = np.result_type(*(x.dtype for x in given)) if all(x.dtype == SINGLE for x in given) else np.dtype(float)
     h = None if dt is None else read_dt(dt, NAME)
-    lead = fit(NAME, given, h, robot._more)
-    q, v, tau = (np.broadcast_to(x.astype(float), (*lead, x.shape[-1])) for x in given)
+    lead, kind = fit(NAME, given, h, more), SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float)
+    q, v, tau = state = [np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given]
     robot.upright(NAME, q)
-    A, B = _split(robot, _grown(robot, q, v, tau, None if h is None else h[..., None], method))
-    return A.astype(kind), B.astype(kind)
+    h = h if h is None else h[..., None]
+    own = linearised.function(robot, name, "" if dt is None else method, _grown)
+    if own is None:
+        A, B = _split(robot, _grown(robot, q, v, tau, h, method, more))
+    else:
+        arrays = [*state, *more, *(() if h is None else (h,))]
+        with np.errstate(all="ignore"):
+            A, B = own.run(arrays)
+        quicken(own, arrays)
+        robot._soon[name] = own.at_once
+    return A.astype(kind, copy=False), B.astype(kind, copy=False)
 
 
 def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
@@ -92,21 +113,22 @@ def _split(robot: Any, grown: Any) -> Pair:
     return grown[..., : 2 * robot.nv], grown[..., 2 * robot.nv :]
 
 
-def _grown(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str) -> Any:
-    """[A B]."""
-    return _at_once(robot, q, v, tau) if h is None else _after_step(robot, q, v, tau, h, method)
+def _grown(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]) -> Any:
+    """[A B]; `more` are the free numbers of a robot that has some."""
+    return _at_once(robot, q, v, tau, more) if h is None else _after_step(robot, q, v, tau, h, method, more)
 
 
-def _slopes(robot: Any, q: Any, v: Any, tau: Any) -> Any:
+def _slopes(robot: Any, *values: Any) -> Any:
     """[a_q a_v a_tau]."""
-    by = robot.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau, *robot._more)
-    return mathematics(by[0]).concatenate([*by], -1)
+    by = robot.function("forward_dynamics").jacobian("q", "v", "tau")
+    found = traced(by, values) if is_traced_array(values[0]) else by(*values)
+    return mathematics(found[0]).concatenate([*found], -1)
 
 
-def _at_once(robot: Any, q: Any, v: Any, tau: Any) -> Any:
+def _at_once(robot: Any, q: Any, v: Any, tau: Any, more: Sequence[Any]) -> Any:
     join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
     top = join([_moved(robot, q, v), filled(q, (*lead, nv, nv), 0.0)], -1)
-    return join([top, _slopes(robot, q, v, tau)], -2)
+    return join([top, _slopes(robot, q, v, tau, *more)], -2)
 
 
 def _moved(robot: Any, q: Any, v: Any) -> Any:
@@ -123,7 +145,7 @@ def _moved(robot: Any, q: Any, v: Any) -> Any:
     return join([join(rows, -2), spread(identity(q, nv), (*lead, nv, nv))], -1)
 
 
-def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str) -> Any:
+def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]) -> Any:
     nv, lead, join = robot.nv, tuple(q.shape[:-1]), mathematics(q).concatenate
     m, eye = ChangingManifold(robot), spread(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
     still, rest = filled(q, (*lead, robot.nq, 3 * nv), 0.0), filled(q, (*lead, nv), 0.0)
@@ -136,20 +158,20 @@ def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str) -> An
             continue
         at["u"] = at["v"]
         if isinstance(item, int):
-            at["a"] = _accelerated(robot, m, at["q"], at["v"], Changing(tau, eye[..., 2 * nv :, :]))
+            at["a"] = _accelerated(robot, m, at["q"], at["v"], Changing(tau, eye[..., 2 * nv :, :]), more)
     return join([m.tangent(at["q"]), at["v"].change], -2)
 
 
-def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau: Changing) -> Changing:
+def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau: Changing, more: Sequence[Any]) -> Changing:
     """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
-    values = q.value, v.value, tau.value
-    a = robot.forward_dynamics(*values)
+    values = q.value, v.value, tau.value, *more
+    a = _run(robot.function("forward_dynamics"), values)
     if not m.m.compound:
         here = mathematics(a).concatenate([m.tangent(q), v.change, tau.change], -2)
         return Changing(a, _slopes(robot, *values) @ here)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
     lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
-    given = [spread(x[..., None, :], (*lead, x.shape[-1])) for x in (*values, *robot._more)]
+    given = [spread(x[..., None, :], (*lead, x.shape[-1])) for x in values]
     along = _run(robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns])
     return Changing(a, along.swapaxes(-1, -2))
 
@@ -255,6 +277,8 @@ def _sloped(robot: Any, number: int, law: str, *arrays: Any) -> Any:
 
 
 def _run(function: Differentiable, arrays: Sequence[Any]) -> Any:
+    if is_traced_array(arrays[0]):
+        return traced(function, arrays)
     return enter(function, [*map(packed, arrays)]) if any(map(is_foreign, arrays)) else function.run(arrays)
 
 

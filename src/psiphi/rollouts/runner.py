@@ -125,7 +125,8 @@ class Runner:
         return sound & ~(strain[0][..., 0] < STRAIN)
 
     def _constant(self, x: np.ndarray) -> np.ndarray:
-        return self.table(np.asarray(x, dtype=float)[..., None, :])
+        """A copy: gradients that are asked for later are those of what ran."""
+        return self.table(np.array(x, dtype=float)[..., None, :])
 
     def table(self, x: np.ndarray) -> np.ndarray:
         """(..., rows, n) as (B, rows, n), without copies where there is one table for all."""

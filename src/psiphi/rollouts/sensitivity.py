@@ -13,7 +13,7 @@ import numpy as np
 
 from psiphi.closed.closed_function import lasting
 from psiphi.closed.implicit import Split, lasts, ranks
-from psiphi.errors import SingularError
+from psiphi.errors import SingularError, StateError
 from psiphi.rollouts.curving import Bending, Curving
 from psiphi.rollouts.differentiated import STATE, Along, Backwards, DifferentiatedMachine
 from psiphi.rollouts.mending import Careful
@@ -21,6 +21,7 @@ from psiphi.rollouts.runner import Arrays, compiled
 from psiphi.sweeps.program import PARAMETERS
 
 SEEN = 32  # of a closed chain's states
+ASKED = 9  # times at which a reference is asked again
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
 # from a state, at step, steps, every, results
@@ -30,12 +31,25 @@ Advance = Callable[[Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], 
 class Sensitivity:
     """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps."""
 
-    def __init__(self, runner: Careful, states: Arrays, every: int):
+    def __init__(self, runner: Careful, states: Arrays, every: int, followed: Arrays = ()):
+        self.followed = followed
         self.plant, self.drive, self.plan, self.runner, self.every = runner.plant, runner.drive, runner.plan, runner, every
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
         self.within = self.drive.losses.parameters(self.plant.robot)  # places whose numbers are parameters
         self.rough = self._rough() if self.plan.closure else None
+
+    @classmethod
+    def later(cls, runner: Careful, states: Arrays, every: int) -> Callable[[], Sensitivity]:
+        """Those of motions that have just run, when they are asked for: what a controller followed is noted now."""
+        return partial(cls, runner, states, every, _followed(runner, every * (states[0].shape[1] - 1)))
+
+    def _check_followed(self) -> None:
+        """Whether the reference answers as it did when the motion ran: derivatives ask it once more."""
+        for then, now in zip(self.followed, _followed(self.runner, self.steps), strict=True):
+            if not np.array_equal(then, now, equal_nan=True):
+                cause = "rollout: what the controller follows is another motion now than when this one ran"
+                raise StateError(cause, "give a function of t alone, and what it reads arrays of their own, or run it again")
 
     @property
     def _some(self) -> Arrays:
@@ -60,6 +74,7 @@ class Sensitivity:
 
     def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
         """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
+        self._check_followed()
         names, weights = self._with_places(self.plan.slopes), (q_weight, v_weight)
         pieces = self._pieces((self.q, self.v), self._advance)
         found = self._reversed(Backwards, names, self._held(names), pieces, weights, {})
@@ -77,6 +92,7 @@ class Sensitivity:
 
     def _moved(self, kind: type[Along], changes: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
         """The last of what is carried beside the motions, (B, samples, n) each."""
+        self._check_followed()
         rows = [self._spread(row) for row in changes]
         names = self._with_places(tuple(name for name in self.plan.slopes if any(name in row for row in rows)))
         found = self._beside(kind, names, [self._whole(row, names) for row in rows])
@@ -103,6 +119,7 @@ class Sensitivity:
 
     def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
+        self._check_followed()
         self._check_bent()
         names = self._with_places(self.plan.slopes)
         whole = self._whole(self._spread(changes), names)
@@ -243,6 +260,13 @@ class Sensitivity:
             return
         for i in reversed(range(len(starts))):
             yield from self._again([x[:, i] for x in states], advance, starts[i], min(b, starts[i] + stride), room)
+
+
+def _followed(runner: Careful, steps: int) -> Arrays:
+    """What the controller follows at some steps of a motion, where that changes in time."""
+    if runner.drive.controller is None or not runner.drive.timed:
+        return ()
+    return runner.drive.references(runner.dt * np.unique(np.linspace(0, steps, ASKED).round()))
 
 
 def _in_place(x: np.ndarray, rows: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class Drive:
     losses: Losses
     controller: Any = None
     effort: np.ndarray | None = None  # of tables nothing is cut here: they were
+    asked: dict[float, Any] = field(default_factory=dict, compare=False)  # what the reference answered first
 
     @property
     def law(self) -> Law:
@@ -106,13 +107,23 @@ class Drive:
         at_once = getattr(self.controller.reference, "along", None)
         if at_once is not None and (found := at_once(times)) is not None:
             return found[: len(self.law.followed)]
-        each = [self.controller.reference(float(t)) for t in times]
+        each = [tuple(map(np.array, self.controller.reference(float(t)))) for t in times]  # copies: it may answer in one array
+        self._refuse_memory(float(times[0]), each[0])
         try:
             return tuple(np.stack(np.broadcast_arrays(*rows), axis=-2) for rows in zip(*each, strict=True))
         except ValueError:
             shapes = ", ".join(str(shape) for shape in dict.fromkeys(x.shape[:-1] for row in each for x in row))
             cause = f"the reference has batch axes that do not fit together: {shapes}, from t = {times[0]:g} to {times[-1]:g}"
             raise StateError(cause, "give the same batch axes at all times") from None
+
+    def _refuse_memory(self, t: float, known: Any) -> None:
+        """Kernels ask a reference in an order of their own, events between: it has to be a function of time."""
+        ((t, known),) = (self.asked or {t: known}).items()
+        self.asked[t] = known
+        again = self.controller.reference(t)
+        if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(known, again, strict=True)):
+            cause = f"the reference answers otherwise when it is asked again at t = {t:g}: it remembers, or varies"
+            raise StateError(cause, "make it a function of t alone; pp.simulate(..., compiled=False) asks it at every stage")
 
     def at_samples(self, robot: Robot, t: np.ndarray, dt: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The torque at samples (..., n, nv): what the kernel computed on its way and did not keep."""

@@ -15,7 +15,7 @@ from psiphi.arguments import is_foreign
 from psiphi.emitters import quick
 from psiphi.runtime.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
 
-_NEW = 93  # PyArray_New in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
+_NUMPY = {"PyArray_New": 93, "PyArray_Return": 76}  # in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -73,10 +73,11 @@ def _table() -> tuple[int, ...] | None:
         return None
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    new = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))[_NEW]
-    python = [getattr(ctypes.pythonapi, name, None) for name in quick.FUNCTIONS[1:]]
-    functions = [new, *(ctypes.cast(function, ctypes.c_void_p).value if function else None for function in python)]
-    if not all(functions) or not _layout_is_known() or not _makes_arrays(functions[0]):
+    numpy = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    python = [getattr(ctypes.pythonapi, name, None) for name in quick.FUNCTIONS[len(quick.OF_NUMPY) :]]
+    functions = [numpy[_NUMPY[name]] for name in quick.OF_NUMPY]
+    functions += [ctypes.cast(function, ctypes.c_void_p).value if function else None for function in python]
+    if not all(functions) or not _layout_is_known() or not _makes_arrays(functions[0]) or not _makes_numbers(functions[1]):
         return None
     return id(np.ndarray), id(np.dtype(np.float64)), *functions
 
@@ -99,3 +100,11 @@ def _makes_arrays(address: int) -> bool:
     make = ctypes.PYFUNCTYPE(obj, obj, number, pointer, number, pointer, pointer, number, number, pointer)(address)
     made = make(np.ndarray, 2, (ctypes.c_ssize_t * 2)(3, 5), quick.DOUBLE, None, None, 0, 0, None)
     return type(made) is np.ndarray and made.shape == (3, 5) and made.strides == (40, 8) and made.dtype == np.float64
+
+
+def _makes_numbers(address: int) -> bool:
+    """Is the function at this address PyArray_Return? It takes an array as its own, and answers the number in it."""
+    obj, array = ctypes.py_object, np.array(2.5)
+    ctypes.pythonapi.Py_IncRef(obj(array))
+    made = ctypes.PYFUNCTYPE(obj, obj)(address)(array)
+    return type(made) is np.float64 and made == 2.5

@@ -83,9 +83,10 @@ def load(source: str | os.PathLike[str]) -> Case:
     system, q0, v0 = _system(top, title, robots, motors)
     plain = motors if isinstance(system, Robot) else {}  # a closed chain has them itself
     tau = _controller(top, system, q0, plain)
-    options = _options(top) | plain
+    options = _options(top)
+    _refuse_limp(top, options["springs"])
     top.done()
-    return Case(title, system, q0, v0, tau, options)
+    return Case(title, system, q0, v0, tau, options | plain)
 
 
 def _names(top: Table, key: str) -> list[str] | None:
@@ -94,6 +95,14 @@ def _names(top: Table, key: str) -> list[str] | None:
     if value is not None and (not isinstance(value, list) or not all(isinstance(name, str) for name in value)):
         top.fail(key, f"is {shown(value)}, expected names of joints", f'write {key} = ["joint"]')
     return value
+
+
+def _refuse_limp(top: Table, act: bool) -> None:
+    """Springs that are given and do not act."""
+    for row in (row for _, row in top.table("robots").items()):
+        for key in () if act else ("springs", "elastic"):
+            if key in row:
+                row.fail(key, "are there, and springs do not act", "write springs = true at the top of the file")
 
 
 def _options(top: Table) -> dict[str, Any]:
@@ -141,6 +150,8 @@ def _held(top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table]
         name = grip.text("robot", among=tuple(by_name))
         arm = by_name[name]
         frame = grip.text("frame", among=tuple(arm.robot.frames))
+        if (name, frame) in at:
+            grip.fail("frame", f"is {frame!r}, by which {name!r} holds the object already", "name a hand once")
         there = arm.frame_pose(frame)
         at[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ there
         contacts[name, frame] = _contact(grip)

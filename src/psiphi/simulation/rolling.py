@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, flag, is_foreign, is_lazy, on_card, one_of, wants_slope, whole
+from psiphi.arguments import batch_axes, beneath, flag, is_foreign, is_lazy, on_card, one_of, owner, wants_slope, whole
+from psiphi.control.law import is_lawful
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.control.stops import Stops
@@ -132,7 +133,7 @@ def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
-    ways, given = partial(Sensitivity, runner, states, every), None
+    ways, given = Sensitivity.later(runner, states, every), None
     if not callable(tau):
         given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)
     return RolledStates.of((q_out, v_out), ways, given)
@@ -147,10 +148,31 @@ def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Roll
         raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
     step_size(how.dt)  # what is no number is told before a library calls back
 
+    law = _law_of(state)
+
     def run(q: np.ndarray, v: np.ndarray, tau: Any, parameters: Any = None) -> RolledStates:
-        return rollout(robot if parameters is None else robot.at(parameters), q, v, tau, **how._asdict())
+        here = robot if parameters is None else robot.at(parameters)
+        return rollout(here, q, v, tau if law is None else _made_for(here, law), **how._asdict())
 
     return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), how.blocks)
+
+
+def _law_of(state: dict[str, Any]) -> Any:
+    """The controller of a robot whose parameters are a tensor: made with these, so that motions change with them by both."""
+    law = state["tau"]
+    if PARAMETERS not in state or not is_lawful(law):
+        return None
+    if not any(x is state[PARAMETERS] for x in parameters_of(beneath(law.robot))):
+        cause = f"rollout: the controller is made for another robot than the one with parameters of {owner(state[PARAMETERS])}"
+        raise StateError(cause, "make it with robot.at(parameters) of the same array")
+    return law
+
+
+def _made_for(robot: Any, law: Any) -> Any:
+    """A controller of this robot with the numbers of its parameters, which its own may have as a tensor's."""
+    own = copy(law)
+    own.robot = robot
+    return own
 
 
 def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:

@@ -44,15 +44,24 @@ def stays(x, slope, lower, upper):
 
 
 def angle(s, c):
-    """The angle in [0, pi/2] of the point (c, s), both not negative, one positive: halved three times, then a series.
+    """The angle in [0, pi/2] of the point (c, s), both not negative, one positive.
 
     >>> round(float(angle(1.0, 1.0)) / np.pi, 15)
     0.25
     """
-    t = s / (root(s * s + c * c) + c)
+    return s * opening(s * s, c)
+
+
+def opening(ss, c):
+    """angle(s, c) / s of ss = s^2, smooth where s is zero: the angle is halved three times, then a series.
+
+    >>> float(opening(0.0, 1.0))
+    1.0
+    """
+    u = 1.0 / (root(ss + c * c) + c)  # tan of the half over s
     for _ in range(2):
-        t = t / (1.0 + root(1.0 + t * t))
-    z, total = t * t, ODD[-1]
+        u = u / (1.0 + root(1.0 + u * u * ss))
+    z, total = u * u * ss, ODD[-1]
     for c in reversed(ODD[:-1]):
         total = total * z + c
-    return 8.0 * (t * total)
+    return 8.0 * (u * total)

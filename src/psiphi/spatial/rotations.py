@@ -5,16 +5,19 @@ The only place that knows quaternions; R of one is `screws.Turn.from_quaternion`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from psiphi.spatial.choices import angle, sign
+from psiphi.spatial.choices import opening, sign
 from psiphi.spatial.entries import choose, entries, less, stacked
 from psiphi.spatial.screws import Turn, cosine, cross, dot, root, sine
 
-LEAST = 1e-36  # keeps |w| from being zero, in float32 too: sin(1e-18) / 1e-18 is 1, exactly
-NEAR = 0.05  # |w|^2 below which quotients of differences are their series, whose derivatives keep their digits
+LEAST = 1e-36  # of a quaternion of zeros, which has no rotation: its logarithm is a number all the same, in float32 too
+NEAR = 0.05  # t^2 below which functions of t are their series in it, smooth at zero: derivatives of any order keep their digits
+SINC = 1.0, -6.0, 120.0, -5040.0, 362880.0, -39916800.0  # sin t / t
+COS = 1.0, -2.0, 24.0, -720.0, 40320.0, -3628800.0, 479001600.0
 
 
 def multiply(a: list, b: list) -> list:
@@ -53,45 +56,51 @@ def spin(p: list, w: list) -> list:
 
 def exponential(w: list) -> list:
     """The quaternion of the rotation by |w| about w."""
-    half = 0.5 * root(dot(w, w) + LEAST)
-    scale = 0.5 * (sine(half) / half)
-    return [scale * w[0], scale * w[1], scale * w[2], cosine(half)]
+    quarter = 0.25 * dot(w, w)
+    scale = 0.5 * _near(quarter, _sinc, SINC)
+    return [scale * w[0], scale * w[1], scale * w[2], _near(quarter, lambda x: cosine(root(x)), COS)]
 
 
 def logarithm(p) -> tuple[list, Any]:
     """w, |w| <= pi, the rotation vector of a quaternion x y z w of any length; and h cot h, h = |w| / 2."""
     turn = sign(p[3])
-    s, c = root(dot(p[:3], p[:3]) + LEAST), turn * p[3]
-    half = angle(s, c)
-    scale = 2.0 * (half / s) * turn
-    return [scale * x for x in p[:3]], half * c / s
+    c = turn * p[3]
+    ratio = opening(dot(p[:3], p[:3]) + LEAST, c)  # h / sin h, of unit length
+    scale = 2.0 * ratio * turn
+    return [scale * x for x in p[:3]], ratio * c
 
 
 def swept(w: list, v: list) -> list:
     """V(w) v = v + (1 - cos t) / t^2 w x v + (t - sin t) / t^3 w x (w x v), t = |w|: where a body at v, turning at w, gets."""
-    tt = dot(w, w) + LEAST
-    t = root(tt)
-    half = sine(0.5 * t) / t
+    tt = dot(w, w)
+    half = _near(0.25 * tt, _sinc, SINC)
     first = cross(w, v)
     second = cross(w, first)
-    a, b = 2.0 * (half * half), _near(tt, (1.0 - sine(t) / t) / tt, (6.0, -120.0, 5040.0, -362880.0, 39916800.0))
+    a, b = 0.5 * (half * half), _near(tt, lambda x: (1.0 - _sinc(x)) / x, (6.0, -120.0, 5040.0, -362880.0, 39916800.0))
     return [x + a * y + b * z for x, y, z in zip(v, first, second, strict=True)]
 
 
 def unswept(w: list, spread, x: list) -> list:
     """V(w)^-1 x = x - w x x / 2 + (1 - h cot h) / |w|^2 w x (w x x), h = |w| / 2, spread = h cot h: undoes `swept`."""
     first = cross(w, x)
-    tt = dot(w, w) + LEAST
-    k = _near(tt, (1.0 - spread) / tt, (12.0, 720.0, 30240.0, 1209600.0, 47900160.0))
+    k = _near(dot(w, w), lambda x: (1.0 - spread) / x, (12.0, 720.0, 30240.0, 1209600.0, 47900160.0))
     return [a - 0.5 * b + k * c for a, b, c in zip(x, first, cross(w, first), strict=True)]
 
 
-def _near(x, far, denominators: tuple[float, ...]):
-    """1 / d_0 + x / d_1 + x^2 / d_2 ... where x is small, else `far`."""
-    series: Any = 0.0
+def _sinc(tt):
+    """sin t / t, of t^2 that is not small."""
+    t = root(tt)
+    return sine(t) / t
+
+
+def _near(x, far: Callable, denominators: tuple[float, ...]):
+    """1 / d_0 + x / d_1 + x^2 / d_2 ... where x is small, else far(x); each is asked at 0 or 1 where it does not count, so that
+    nothing overflows."""
+    small, series = less(x, NEAR), 0.0
+    near: Any = small * x
     for d in reversed(denominators):
-        series = 1.0 / d + x * series
-    return choose(less(x, NEAR), series, far)
+        series = 1.0 / d + near * series
+    return choose(small, series, far(choose(small, 1.0, x)))
 
 
 def quaternion(R: list) -> list:

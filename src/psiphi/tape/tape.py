@@ -50,6 +50,15 @@ class Tape:
         self.strict = strict  # whether its expressions refuse to be compared: where a user's own function is traced
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
+        self._standing: list[tuple] = []  # arrays from outside, and the leaves that they are here
+
+    def stand(self, array, leaves) -> None:
+        """Let leaves stand for an array from outside, wherever a function that is traced hands on that array itself."""
+        self._standing.append((array, leaves))
+
+    def placed(self, value):
+        """The leaves that stand for a value, or the value."""
+        return next((leaves for array, leaves in self._standing if array is value), value)
 
     def node(self, op: Op, a, b=None) -> int:
         key = (op, a, b)

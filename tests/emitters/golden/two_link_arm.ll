@@ -8,8 +8,6 @@ declare double @llvm.fma.f64(double, double, double)
 declare double @llvm.sqrt.f64(double)
 declare <4 x double> @llvm.fma.v4f64(<4 x double>, <4 x double>, <4 x double>)
 declare <4 x double> @llvm.sqrt.v4f64(<4 x double>)
-declare <2 x double> @llvm.masked.load.v2f64.p0(ptr, i32, <2 x i1>, <2 x double>)
-declare void @llvm.masked.store.v4f64.p0(<4 x double>, ptr, i32, <4 x i1>)
 
 @places0 = internal constant [5 x i32] [i32 12, i32 13, i32 13, i32 13, i32 13]
 @blank0 = internal constant [1 x i8] [i8 0]
@@ -125,36 +123,36 @@ define internal void @part0.f64(ptr %frame) noinline nounwind {
   %t13 = getelementptr i8, ptr %frame, i64 88
   %t14 = load volatile double, ptr %t13, align 8
   %t15 = fmul double %t6, %t14
-  %t16 = getelementptr i8, ptr %frame, i64 80
-  %t17 = load volatile double, ptr %t16, align 8
-  %t18 = fneg double %t17
-  %t19 = call double @llvm.fma.f64(double %t18, double %t12, double %t15)
-  %t20 = fmul double %t11, %t11
-  %t21 = fmul double %t20, 0x3FE3333333333333
-  %t22 = fmul double %t14, 0x3FF4924924924924
-  %t23 = getelementptr i8, ptr %frame, i64 40
-  %t24 = load volatile double, ptr %t23, align 8
-  %t25 = call double @llvm.fma.f64(double %t19, double 0x3FE3333333333333, double %t24)
-  %t26 = fmul double %t25, 0x4001249249249249
-  %t27 = fmul double %t14, %t26
-  %t28 = fneg double %t17
-  %t29 = call double @llvm.fma.f64(double %t28, double %t21, double %t27)
-  %t30 = fadd double %t24, %t29
-  %t31 = fneg double %t14
-  %t32 = call double @llvm.fma.f64(double %t31, double %t22, double 0x400570A3D70A3D70)
-  %t33 = fdiv double 0x3FF0000000000000, %t32
+  %t16 = fmul double %t14, 0x3FF4924924924924
+  %t17 = fmul double %t11, %t11
+  %t18 = getelementptr i8, ptr %frame, i64 80
+  %t19 = load volatile double, ptr %t18, align 8
+  %t20 = fneg double %t19
+  %t21 = call double @llvm.fma.f64(double %t20, double %t12, double %t15)
+  %t22 = fneg double %t14
+  %t23 = call double @llvm.fma.f64(double %t22, double %t16, double 0x400570A3D70A3D70)
+  %t24 = fmul double %t17, 0x3FE3333333333333
+  %t25 = getelementptr i8, ptr %frame, i64 40
+  %t26 = load volatile double, ptr %t25, align 8
+  %t27 = call double @llvm.fma.f64(double %t21, double 0x3FE3333333333333, double %t26)
+  %t28 = fdiv double 0x3FF0000000000000, %t23
+  %t29 = fmul double %t27, 0x4001249249249249
+  %t30 = fmul double %t14, %t29
+  %t31 = fneg double %t19
+  %t32 = call double @llvm.fma.f64(double %t31, double %t24, double %t30)
+  %t33 = fadd double %t26, %t32
   %t34 = fneg double %t6
-  %t35 = call double @llvm.fma.f64(double %t34, double 0x400999999999999A, double %t30)
+  %t35 = call double @llvm.fma.f64(double %t34, double 0x400999999999999A, double %t33)
   %t36 = getelementptr i8, ptr %frame, i64 32
   %t37 = load volatile double, ptr %t36, align 8
   %t38 = fsub double %t37, %t35
-  %t39 = fmul double %t33, %t38
+  %t39 = fmul double %t28, %t38
   %t40 = getelementptr i8, ptr %frame, i64 96
   store volatile double %t39, ptr %t40, align 8
   %t41 = fmul double %t14, %t39
   %t42 = call double @llvm.fma.f64(double 0x4001249249249249, double %t41, double %t39)
   %t43 = fneg double %t42
-  %t44 = call double @llvm.fma.f64(double %t25, double 0x400C924924924924, double %t43)
+  %t44 = call double @llvm.fma.f64(double %t27, double 0x400C924924924924, double %t43)
   %t45 = getelementptr i8, ptr %frame, i64 104
   store volatile double %t44, ptr %t45, align 8
   ret void
@@ -168,7 +166,72 @@ define internal void @block.f64(ptr %frame, ptr %data) noinline nounwind {
   ret void
 }
 
-define internal void @pack.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count) nounwind {
+define internal void @range.f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
+entry:
+  %argp0 = getelementptr ptr, ptr %args, i64 0
+  %base0 = load ptr, ptr %argp0
+  %outerp0 = getelementptr i64, ptr %steps, i64 0
+  %outer0 = load i64, ptr %outerp0
+  %row0 = add i64 0, 0
+  %column0.p = getelementptr i64, ptr %steps, i64 4
+  %column0 = load i64, ptr %column0.p
+  %argp1 = getelementptr ptr, ptr %args, i64 1
+  %base1 = load ptr, ptr %argp1
+  %outerp1 = getelementptr i64, ptr %steps, i64 1
+  %outer1 = load i64, ptr %outerp1
+  %row1 = add i64 0, 0
+  %column1.p = getelementptr i64, ptr %steps, i64 5
+  %column1 = load i64, ptr %column1.p
+  %argp2 = getelementptr ptr, ptr %args, i64 2
+  %base2 = load ptr, ptr %argp2
+  %outerp2 = getelementptr i64, ptr %steps, i64 2
+  %outer2 = load i64, ptr %outerp2
+  %row2 = add i64 0, 0
+  %column2.p = getelementptr i64, ptr %steps, i64 6
+  %column2 = load i64, ptr %column2.p
+  %argp3 = getelementptr ptr, ptr %args, i64 3
+  %base3 = load ptr, ptr %argp3
+  %outerp3 = getelementptr i64, ptr %steps, i64 3
+  %outer3 = load i64, ptr %outerp3
+  %row3 = add i64 0, 0
+  %column3.p = getelementptr i64, ptr %steps, i64 7
+  %column3 = load i64, ptr %column3.p
+  %whole3 = mul i64 %n, 16
+  %large3 = icmp ugt i64 %whole3, 6291456
+  %frame = alloca [112 x i8], align 64
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %body, label %done
+body:
+  %full = icmp sge i64 %left, 1
+  %count = select i1 %full, i64 1, i64 %left
+  %jump0 = mul i64 %i, %outer0
+  %at0 = getelementptr i8, ptr %base0, i64 %jump0
+  %frame0 = getelementptr i8, ptr %frame, i64 0
+  call void @pack.f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count, ptr null)
+  %jump1 = mul i64 %i, %outer1
+  %at1 = getelementptr i8, ptr %base1, i64 %jump1
+  %frame1 = getelementptr i8, ptr %frame, i64 16
+  call void @pack.f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count, ptr null)
+  %jump2 = mul i64 %i, %outer2
+  %at2 = getelementptr i8, ptr %base2, i64 %jump2
+  %frame2 = getelementptr i8, ptr %frame, i64 32
+  call void @pack.f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count, ptr null)
+  %jump3 = mul i64 %i, %outer3
+  %at3 = getelementptr i8, ptr %base3, i64 %jump3
+  call void @block.f64(ptr %frame, ptr %data)
+  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr null, ptr @places0, ptr @blank0, i1 %large3)
+  %next = add i64 %i, 1
+  br label %test
+done:
+  
+  ret void
+}
+
+define internal void @pack.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -233,72 +296,7 @@ done:
   ret void
 }
 
-define internal void @range.f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
-entry:
-  %argp0 = getelementptr ptr, ptr %args, i64 0
-  %base0 = load ptr, ptr %argp0
-  %outerp0 = getelementptr i64, ptr %steps, i64 0
-  %outer0 = load i64, ptr %outerp0
-  %row0 = add i64 0, 0
-  %column0.p = getelementptr i64, ptr %steps, i64 4
-  %column0 = load i64, ptr %column0.p
-  %argp1 = getelementptr ptr, ptr %args, i64 1
-  %base1 = load ptr, ptr %argp1
-  %outerp1 = getelementptr i64, ptr %steps, i64 1
-  %outer1 = load i64, ptr %outerp1
-  %row1 = add i64 0, 0
-  %column1.p = getelementptr i64, ptr %steps, i64 5
-  %column1 = load i64, ptr %column1.p
-  %argp2 = getelementptr ptr, ptr %args, i64 2
-  %base2 = load ptr, ptr %argp2
-  %outerp2 = getelementptr i64, ptr %steps, i64 2
-  %outer2 = load i64, ptr %outerp2
-  %row2 = add i64 0, 0
-  %column2.p = getelementptr i64, ptr %steps, i64 6
-  %column2 = load i64, ptr %column2.p
-  %argp3 = getelementptr ptr, ptr %args, i64 3
-  %base3 = load ptr, ptr %argp3
-  %outerp3 = getelementptr i64, ptr %steps, i64 3
-  %outer3 = load i64, ptr %outerp3
-  %row3 = add i64 0, 0
-  %column3.p = getelementptr i64, ptr %steps, i64 7
-  %column3 = load i64, ptr %column3.p
-  %whole3 = mul i64 %n, 16
-  %large3 = icmp ugt i64 %whole3, 6291456
-  %frame = alloca [120 x i8], align 64
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %left = sub i64 %n, %i
-  %more = icmp sgt i64 %left, 0
-  br i1 %more, label %body, label %done
-body:
-  %full = icmp sge i64 %left, 1
-  %count = select i1 %full, i64 1, i64 %left
-  %jump0 = mul i64 %i, %outer0
-  %at0 = getelementptr i8, ptr %base0, i64 %jump0
-  %frame0 = getelementptr i8, ptr %frame, i64 0
-  call void @pack.f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count)
-  %jump1 = mul i64 %i, %outer1
-  %at1 = getelementptr i8, ptr %base1, i64 %jump1
-  %frame1 = getelementptr i8, ptr %frame, i64 16
-  call void @pack.f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count)
-  %jump2 = mul i64 %i, %outer2
-  %at2 = getelementptr i8, ptr %base2, i64 %jump2
-  %frame2 = getelementptr i8, ptr %frame, i64 32
-  call void @pack.f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
-  %jump3 = mul i64 %i, %outer3
-  %at3 = getelementptr i8, ptr %base3, i64 %jump3
-  call void @block.f64(ptr %frame, ptr %data)
-  call void @deliver.f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, ptr @blank0, i1 %large3)
-  %next = add i64 %i, 1
-  br label %test
-done:
-  
-  ret void
-}
-
-define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, ptr %blank, i1 %past) nounwind {
+define internal void @deliver.f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest, ptr %places, ptr %blank, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -498,36 +496,36 @@ define internal void @part0.v4f64(ptr %frame) noinline nounwind {
   %t13 = getelementptr i8, ptr %frame, i64 352
   %t14 = load volatile <4 x double>, ptr %t13, align 32
   %t15 = fmul <4 x double> %t6, %t14
-  %t16 = getelementptr i8, ptr %frame, i64 320
-  %t17 = load volatile <4 x double>, ptr %t16, align 32
-  %t18 = fneg <4 x double> %t17
-  %t19 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t18, <4 x double> %t12, <4 x double> %t15)
-  %t20 = fmul <4 x double> %t11, %t11
-  %t21 = fmul <4 x double> %t20, splat (double 0x3FE3333333333333)
-  %t22 = fmul <4 x double> %t14, splat (double 0x3FF4924924924924)
-  %t23 = getelementptr i8, ptr %frame, i64 160
-  %t24 = load volatile <4 x double>, ptr %t23, align 32
-  %t25 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t19, <4 x double> splat (double 0x3FE3333333333333), <4 x double> %t24)
-  %t26 = fmul <4 x double> %t25, splat (double 0x4001249249249249)
-  %t27 = fmul <4 x double> %t14, %t26
-  %t28 = fneg <4 x double> %t17
-  %t29 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t28, <4 x double> %t21, <4 x double> %t27)
-  %t30 = fadd <4 x double> %t24, %t29
-  %t31 = fneg <4 x double> %t14
-  %t32 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t31, <4 x double> %t22, <4 x double> splat (double 0x400570A3D70A3D70))
-  %t33 = fdiv <4 x double> splat (double 0x3FF0000000000000), %t32
+  %t16 = fmul <4 x double> %t14, splat (double 0x3FF4924924924924)
+  %t17 = fmul <4 x double> %t11, %t11
+  %t18 = getelementptr i8, ptr %frame, i64 320
+  %t19 = load volatile <4 x double>, ptr %t18, align 32
+  %t20 = fneg <4 x double> %t19
+  %t21 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t20, <4 x double> %t12, <4 x double> %t15)
+  %t22 = fneg <4 x double> %t14
+  %t23 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t22, <4 x double> %t16, <4 x double> splat (double 0x400570A3D70A3D70))
+  %t24 = fmul <4 x double> %t17, splat (double 0x3FE3333333333333)
+  %t25 = getelementptr i8, ptr %frame, i64 160
+  %t26 = load volatile <4 x double>, ptr %t25, align 32
+  %t27 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t21, <4 x double> splat (double 0x3FE3333333333333), <4 x double> %t26)
+  %t28 = fdiv <4 x double> splat (double 0x3FF0000000000000), %t23
+  %t29 = fmul <4 x double> %t27, splat (double 0x4001249249249249)
+  %t30 = fmul <4 x double> %t14, %t29
+  %t31 = fneg <4 x double> %t19
+  %t32 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t31, <4 x double> %t24, <4 x double> %t30)
+  %t33 = fadd <4 x double> %t26, %t32
   %t34 = fneg <4 x double> %t6
-  %t35 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t34, <4 x double> splat (double 0x400999999999999A), <4 x double> %t30)
+  %t35 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t34, <4 x double> splat (double 0x400999999999999A), <4 x double> %t33)
   %t36 = getelementptr i8, ptr %frame, i64 128
   %t37 = load volatile <4 x double>, ptr %t36, align 32
   %t38 = fsub <4 x double> %t37, %t35
-  %t39 = fmul <4 x double> %t33, %t38
+  %t39 = fmul <4 x double> %t28, %t38
   %t40 = getelementptr i8, ptr %frame, i64 384
   store volatile <4 x double> %t39, ptr %t40, align 32
   %t41 = fmul <4 x double> %t14, %t39
   %t42 = call <4 x double> @llvm.fma.v4f64(<4 x double> splat (double 0x4001249249249249), <4 x double> %t41, <4 x double> %t39)
   %t43 = fneg <4 x double> %t42
-  %t44 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t25, <4 x double> splat (double 0x400C924924924924), <4 x double> %t43)
+  %t44 = call <4 x double> @llvm.fma.v4f64(<4 x double> %t27, <4 x double> splat (double 0x400C924924924924), <4 x double> %t43)
   %t45 = getelementptr i8, ptr %frame, i64 416
   store volatile <4 x double> %t44, ptr %t45, align 32
   ret void
@@ -541,7 +539,84 @@ define internal void @block.v4f64(ptr %frame, ptr %data) noinline nounwind {
   ret void
 }
 
-define internal void @pack.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count) nounwind {
+define internal void @range.v4f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
+entry:
+  %argp0 = getelementptr ptr, ptr %args, i64 0
+  %base0 = load ptr, ptr %argp0
+  %outerp0 = getelementptr i64, ptr %steps, i64 0
+  %outer0 = load i64, ptr %outerp0
+  %row0 = add i64 0, 0
+  %column0.p = getelementptr i64, ptr %steps, i64 4
+  %column0 = load i64, ptr %column0.p
+  %still0 = icmp eq i64 %outer0, 0
+  %argp1 = getelementptr ptr, ptr %args, i64 1
+  %base1 = load ptr, ptr %argp1
+  %outerp1 = getelementptr i64, ptr %steps, i64 1
+  %outer1 = load i64, ptr %outerp1
+  %row1 = add i64 0, 0
+  %column1.p = getelementptr i64, ptr %steps, i64 5
+  %column1 = load i64, ptr %column1.p
+  %still1 = icmp eq i64 %outer1, 0
+  %argp2 = getelementptr ptr, ptr %args, i64 2
+  %base2 = load ptr, ptr %argp2
+  %outerp2 = getelementptr i64, ptr %steps, i64 2
+  %outer2 = load i64, ptr %outerp2
+  %row2 = add i64 0, 0
+  %column2.p = getelementptr i64, ptr %steps, i64 6
+  %column2 = load i64, ptr %column2.p
+  %still2 = icmp eq i64 %outer2, 0
+  %argp3 = getelementptr ptr, ptr %args, i64 3
+  %base3 = load ptr, ptr %argp3
+  %outerp3 = getelementptr i64, ptr %steps, i64 3
+  %outer3 = load i64, ptr %outerp3
+  %row3 = add i64 0, 0
+  %column3.p = getelementptr i64, ptr %steps, i64 7
+  %column3 = load i64, ptr %column3.p
+  %whole3 = mul i64 %n, 16
+  %large3 = icmp ugt i64 %whole3, 6291456
+  %frame = alloca [448 x i8], align 64
+  br label %test
+test:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %left = sub i64 %n, %i
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %body, label %done
+body:
+  %full = icmp sge i64 %left, 4
+  %count = select i1 %full, i64 4, i64 %left
+  %jump0 = mul i64 %i, %outer0
+  %at0 = getelementptr i8, ptr %base0, i64 %jump0
+  %later0 = icmp ne i64 %i, 0
+  %there0 = and i1 %still0, %later0
+  %width0 = select i1 %there0, i64 0, i64 2
+  %frame0 = getelementptr i8, ptr %frame, i64 0
+  call void @pack.v4f64(ptr %at0, ptr %frame0, i64 1, i64 %width0, i64 %outer0, i64 %row0, i64 %column0, i64 %count, ptr @pack2.v4f64)
+  %jump1 = mul i64 %i, %outer1
+  %at1 = getelementptr i8, ptr %base1, i64 %jump1
+  %later1 = icmp ne i64 %i, 0
+  %there1 = and i1 %still1, %later1
+  %width1 = select i1 %there1, i64 0, i64 2
+  %frame1 = getelementptr i8, ptr %frame, i64 64
+  call void @pack.v4f64(ptr %at1, ptr %frame1, i64 1, i64 %width1, i64 %outer1, i64 %row1, i64 %column1, i64 %count, ptr @pack2.v4f64)
+  %jump2 = mul i64 %i, %outer2
+  %at2 = getelementptr i8, ptr %base2, i64 %jump2
+  %later2 = icmp ne i64 %i, 0
+  %there2 = and i1 %still2, %later2
+  %width2 = select i1 %there2, i64 0, i64 2
+  %frame2 = getelementptr i8, ptr %frame, i64 128
+  call void @pack.v4f64(ptr %at2, ptr %frame2, i64 1, i64 %width2, i64 %outer2, i64 %row2, i64 %column2, i64 %count, ptr @pack2.v4f64)
+  %jump3 = mul i64 %i, %outer3
+  %at3 = getelementptr i8, ptr %base3, i64 %jump3
+  call void @block.v4f64(ptr %frame, ptr %data)
+  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @deliver2.v4f64, ptr @places0, ptr @blank0, i1 %large3)
+  %next = add i64 %i, 4
+  br label %test
+done:
+  
+  ret void
+}
+
+define internal void @pack.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -567,99 +642,56 @@ tiles:
   br label %tile
 tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
+  %t.bytes = mul i64 %t, 8
+  %t.slot = mul i64 %t, 32
+  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %t.next = add i64 %t, 4
   %t.more = icmp sle i64 %t.next, %cells
   br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  %t.bytes = mul i64 %t, 8
-  %t.slot = mul i64 %t, 32
-  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
   %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
   %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
   %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  %tlp0 = getelementptr i8, ptr %ta0, i64 0
-  %tl0 = load <2 x double>, ptr %tlp0, align 8
-  %tlp1 = getelementptr i8, ptr %ta1, i64 0
-  %tl1 = load <2 x double>, ptr %tlp1, align 8
-  %tlp2 = getelementptr i8, ptr %ta2, i64 0
-  %tl2 = load <2 x double>, ptr %tlp2, align 8
-  %tlp3 = getelementptr i8, ptr %ta3, i64 0
-  %tl3 = load <2 x double>, ptr %tlp3, align 8
-  %tr0 = shufflevector <2 x double> %tl0, <2 x double> %tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %tr1 = shufflevector <2 x double> %tl1, <2 x double> %tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %thp0 = getelementptr i8, ptr %ta0, i64 16
-  %th0 = load <2 x double>, ptr %thp0, align 8
-  %thp1 = getelementptr i8, ptr %ta1, i64 16
-  %th1 = load <2 x double>, ptr %thp1, align 8
-  %thp2 = getelementptr i8, ptr %ta2, i64 16
-  %th2 = load <2 x double>, ptr %thp2, align 8
-  %thp3 = getelementptr i8, ptr %ta3, i64 16
-  %th3 = load <2 x double>, ptr %thp3, align 8
-  %tr2 = shufflevector <2 x double> %th0, <2 x double> %th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %tr3 = shufflevector <2 x double> %th1, <2 x double> %th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %x1.0 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.1 = shufflevector <4 x double> %tr0, <4 x double> %tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x1.2 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.3 = shufflevector <4 x double> %tr2, <4 x double> %tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %tp0.0 = getelementptr i8, ptr %ta0, i64 0
+  %tq0.0 = load <2 x double>, ptr %tp0.0, align 8
+  %tp0.1 = getelementptr i8, ptr %ta1, i64 0
+  %tq0.1 = load <2 x double>, ptr %tp0.1, align 8
+  %tp0.2 = getelementptr i8, ptr %ta2, i64 0
+  %tq0.2 = load <2 x double>, ptr %tp0.2, align 8
+  %tp0.3 = getelementptr i8, ptr %ta3, i64 0
+  %tq0.3 = load <2 x double>, ptr %tp0.3, align 8
+  %tj0.0.2.0 = shufflevector <2 x double> %tq0.0, <2 x double> %tq0.2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tj0.1.2.0 = shufflevector <2 x double> %tq0.1, <2 x double> %tq0.3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tx0.1.0 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %tx0.1.1 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %tf0 = getelementptr i8, ptr %t.f, i64 0
-  store <4 x double> %x1.0, ptr %tf0, align 32
+  store <4 x double> %tx0.1.0, ptr %tf0, align 32
   %tf1 = getelementptr i8, ptr %t.f, i64 32
-  store <4 x double> %x1.1, ptr %tf1, align 32
+  store <4 x double> %tx0.1.1, ptr %tf1, align 32
+  %tp2.0 = getelementptr i8, ptr %ta0, i64 16
+  %tq2.0 = load <2 x double>, ptr %tp2.0, align 8
+  %tp2.1 = getelementptr i8, ptr %ta1, i64 16
+  %tq2.1 = load <2 x double>, ptr %tp2.1, align 8
+  %tp2.2 = getelementptr i8, ptr %ta2, i64 16
+  %tq2.2 = load <2 x double>, ptr %tp2.2, align 8
+  %tp2.3 = getelementptr i8, ptr %ta3, i64 16
+  %tq2.3 = load <2 x double>, ptr %tp2.3, align 8
+  %tj2.0.2.0 = shufflevector <2 x double> %tq2.0, <2 x double> %tq2.2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tj2.1.2.0 = shufflevector <2 x double> %tq2.1, <2 x double> %tq2.3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tx2.1.0 = shufflevector <4 x double> %tj2.0.2.0, <4 x double> %tj2.1.2.0, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %tx2.1.1 = shufflevector <4 x double> %tj2.0.2.0, <4 x double> %tj2.1.2.0, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
   %tf2 = getelementptr i8, ptr %t.f, i64 64
-  store <4 x double> %x1.2, ptr %tf2, align 32
+  store <4 x double> %tx2.1.0, ptr %tf2, align 32
   %tf3 = getelementptr i8, ptr %t.f, i64 96
-  store <4 x double> %x1.3, ptr %tf3, align 32
+  store <4 x double> %tx2.1.1, ptr %tf3, align 32
   br label %tile
 tile.rest:
-  %t.left = sub i64 %cells, %t
-  %t.some = icmp sgt i64 %t.left, 0
+  %t.some = icmp slt i64 %t, %cells
   br i1 %t.some, label %tile.last, label %done
 tile.last:
-  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
-  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
-  %last.t.bytes = mul i64 %t, 8
-  %last.t.slot = mul i64 %t, 32
-  %last.t.f = getelementptr i8, ptr %frame, i64 %last.t.slot
-  %last.ta0 = getelementptr i8, ptr %l0, i64 %last.t.bytes
-  %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
-  %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
-  %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
-  %last.tml = shufflevector <4 x i1> %t.mask, <4 x i1> poison, <2 x i32> <i32 0, i32 1>
-  %last.tlp0 = getelementptr i8, ptr %last.ta0, i64 0
-  %last.tl0 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp0, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tlp1 = getelementptr i8, ptr %last.ta1, i64 0
-  %last.tl1 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp1, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tlp2 = getelementptr i8, ptr %last.ta2, i64 0
-  %last.tl2 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp2, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tlp3 = getelementptr i8, ptr %last.ta3, i64 0
-  %last.tl3 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.tlp3, i32 8, <2 x i1> %last.tml, <2 x double> zeroinitializer)
-  %last.tr0 = shufflevector <2 x double> %last.tl0, <2 x double> %last.tl2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.tr1 = shufflevector <2 x double> %last.tl1, <2 x double> %last.tl3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.tmh = shufflevector <4 x i1> %t.mask, <4 x i1> poison, <2 x i32> <i32 2, i32 3>
-  %last.thp0 = getelementptr i8, ptr %last.ta0, i64 16
-  %last.th0 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp0, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.thp1 = getelementptr i8, ptr %last.ta1, i64 16
-  %last.th1 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp1, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.thp2 = getelementptr i8, ptr %last.ta2, i64 16
-  %last.th2 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp2, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.thp3 = getelementptr i8, ptr %last.ta3, i64 16
-  %last.th3 = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %last.thp3, i32 8, <2 x i1> %last.tmh, <2 x double> zeroinitializer)
-  %last.tr2 = shufflevector <2 x double> %last.th0, <2 x double> %last.th2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.tr3 = shufflevector <2 x double> %last.th1, <2 x double> %last.th3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %last.x1.0 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.1 = shufflevector <4 x double> %last.tr0, <4 x double> %last.tr1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x1.2 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.3 = shufflevector <4 x double> %last.tr2, <4 x double> %last.tr3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.tf0 = getelementptr i8, ptr %last.t.f, i64 0
-  store <4 x double> %last.x1.0, ptr %last.tf0, align 32
-  %last.tf1 = getelementptr i8, ptr %last.t.f, i64 32
-  store <4 x double> %last.x1.1, ptr %last.tf1, align 32
-  %last.tf2 = getelementptr i8, ptr %last.t.f, i64 64
-  store <4 x double> %last.x1.2, ptr %last.tf2, align 32
-  %last.tf3 = getelementptr i8, ptr %last.t.f, i64 96
-  store <4 x double> %last.x1.3, ptr %last.tf3, align 32
+  %t.array = getelementptr i8, ptr %array, i64 %t.bytes
+  call void %rest(ptr %t.array, ptr %t.f, i64 %outer)
   br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
@@ -715,73 +747,35 @@ step:
 done:
   ret void
 }
-
-define internal void @range.v4f64(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {
-entry:
-  %argp0 = getelementptr ptr, ptr %args, i64 0
-  %base0 = load ptr, ptr %argp0
-  %outerp0 = getelementptr i64, ptr %steps, i64 0
-  %outer0 = load i64, ptr %outerp0
-  %row0 = add i64 0, 0
-  %column0.p = getelementptr i64, ptr %steps, i64 4
-  %column0 = load i64, ptr %column0.p
-  %argp1 = getelementptr ptr, ptr %args, i64 1
-  %base1 = load ptr, ptr %argp1
-  %outerp1 = getelementptr i64, ptr %steps, i64 1
-  %outer1 = load i64, ptr %outerp1
-  %row1 = add i64 0, 0
-  %column1.p = getelementptr i64, ptr %steps, i64 5
-  %column1 = load i64, ptr %column1.p
-  %argp2 = getelementptr ptr, ptr %args, i64 2
-  %base2 = load ptr, ptr %argp2
-  %outerp2 = getelementptr i64, ptr %steps, i64 2
-  %outer2 = load i64, ptr %outerp2
-  %row2 = add i64 0, 0
-  %column2.p = getelementptr i64, ptr %steps, i64 6
-  %column2 = load i64, ptr %column2.p
-  %argp3 = getelementptr ptr, ptr %args, i64 3
-  %base3 = load ptr, ptr %argp3
-  %outerp3 = getelementptr i64, ptr %steps, i64 3
-  %outer3 = load i64, ptr %outerp3
-  %row3 = add i64 0, 0
-  %column3.p = getelementptr i64, ptr %steps, i64 7
-  %column3 = load i64, ptr %column3.p
-  %whole3 = mul i64 %n, 16
-  %large3 = icmp ugt i64 %whole3, 6291456
-  %frame = alloca [576 x i8], align 64
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %left = sub i64 %n, %i
-  %more = icmp sgt i64 %left, 0
-  br i1 %more, label %body, label %done
-body:
-  %full = icmp sge i64 %left, 4
-  %count = select i1 %full, i64 4, i64 %left
-  %jump0 = mul i64 %i, %outer0
-  %at0 = getelementptr i8, ptr %base0, i64 %jump0
-  %frame0 = getelementptr i8, ptr %frame, i64 0
-  call void @pack.v4f64(ptr %at0, ptr %frame0, i64 1, i64 2, i64 %outer0, i64 %row0, i64 %column0, i64 %count)
-  %jump1 = mul i64 %i, %outer1
-  %at1 = getelementptr i8, ptr %base1, i64 %jump1
-  %frame1 = getelementptr i8, ptr %frame, i64 64
-  call void @pack.v4f64(ptr %at1, ptr %frame1, i64 1, i64 2, i64 %outer1, i64 %row1, i64 %column1, i64 %count)
-  %jump2 = mul i64 %i, %outer2
-  %at2 = getelementptr i8, ptr %base2, i64 %jump2
-  %frame2 = getelementptr i8, ptr %frame, i64 128
-  call void @pack.v4f64(ptr %at2, ptr %frame2, i64 1, i64 2, i64 %outer2, i64 %row2, i64 %column2, i64 %count)
-  %jump3 = mul i64 %i, %outer3
-  %at3 = getelementptr i8, ptr %base3, i64 %jump3
-  call void @block.v4f64(ptr %frame, ptr %data)
-  call void @deliver.v4f64(ptr %at3, ptr %frame, i64 1, i64 2, i64 %outer3, i64 %row3, i64 %column3, i64 %count, ptr @places0, ptr @blank0, i1 %large3)
-  %next = add i64 %i, 4
-  br label %test
-done:
-  
+define internal void @pack2.v4f64(ptr %array, ptr %t.f, i64 %outer) nounwind {
+  %o0 = mul i64 %outer, 0
+  %ta0 = getelementptr i8, ptr %array, i64 %o0
+  %o1 = mul i64 %outer, 1
+  %ta1 = getelementptr i8, ptr %array, i64 %o1
+  %o2 = mul i64 %outer, 2
+  %ta2 = getelementptr i8, ptr %array, i64 %o2
+  %o3 = mul i64 %outer, 3
+  %ta3 = getelementptr i8, ptr %array, i64 %o3
+  %tp0.0 = getelementptr i8, ptr %ta0, i64 0
+  %tq0.0 = load <2 x double>, ptr %tp0.0, align 8
+  %tp0.1 = getelementptr i8, ptr %ta1, i64 0
+  %tq0.1 = load <2 x double>, ptr %tp0.1, align 8
+  %tp0.2 = getelementptr i8, ptr %ta2, i64 0
+  %tq0.2 = load <2 x double>, ptr %tp0.2, align 8
+  %tp0.3 = getelementptr i8, ptr %ta3, i64 0
+  %tq0.3 = load <2 x double>, ptr %tp0.3, align 8
+  %tj0.0.2.0 = shufflevector <2 x double> %tq0.0, <2 x double> %tq0.2, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tj0.1.2.0 = shufflevector <2 x double> %tq0.1, <2 x double> %tq0.3, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %tx0.1.0 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %tx0.1.1 = shufflevector <4 x double> %tj0.0.2.0, <4 x double> %tj0.1.2.0, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %tf0 = getelementptr i8, ptr %t.f, i64 0
+  store <4 x double> %tx0.1.0, ptr %tf0, align 32
+  %tf1 = getelementptr i8, ptr %t.f, i64 32
+  store <4 x double> %tx0.1.1, ptr %tf1, align 32
   ret void
 }
 
-define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %places, ptr %blank, i1 %past) nounwind {
+define internal void @deliver.v4f64(ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest, ptr %places, ptr %blank, i1 %past) nounwind {
 entry:
   %o0 = mul i64 %outer, 0
   %l0 = getelementptr i8, ptr %array, i64 %o0
@@ -807,13 +801,17 @@ tiles:
   br label %tile
 tile:
   %t = phi i64 [ 0, %tiles ], [ %t.next, %tile.body ]
+  %t.bytes = mul i64 %t, 8
+  %t.slot = mul i64 %t, 32
+  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
   %t.next = add i64 %t, 4
   %t.more = icmp sle i64 %t.next, %cells
   br i1 %t.more, label %tile.body, label %tile.rest
 tile.body:
-  %t.bytes = mul i64 %t, 8
-  %t.slot = mul i64 %t, 32
-  %t.f = getelementptr i8, ptr %frame, i64 %t.slot
+  %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
+  %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
+  %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
+  %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
   %t.p = getelementptr i32, ptr %places, i64 %t
   %t.p0 = getelementptr i32, ptr %t.p, i64 0
   %t.i0 = load i32, ptr %t.p0
@@ -839,75 +837,29 @@ tile.body:
   %t.b3 = mul i64 %t.c3, 32
   %t.f3 = getelementptr i8, ptr %frame, i64 %t.b3
   %t.x3 = load <4 x double>, ptr %t.f3, align 32
-  %x1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x1.2 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %x1.3 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %x2.0 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %x2.2 = shufflevector <4 x double> %x1.0, <4 x double> %x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %x2.1 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %x2.3 = shufflevector <4 x double> %x1.1, <4 x double> %x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %ta0 = getelementptr i8, ptr %l0, i64 %t.bytes
-  store <4 x double> %x2.0, ptr %ta0, align 8
-  %ta1 = getelementptr i8, ptr %l1, i64 %t.bytes
-  store <4 x double> %x2.1, ptr %ta1, align 8
-  %ta2 = getelementptr i8, ptr %l2, i64 %t.bytes
-  store <4 x double> %x2.2, ptr %ta2, align 8
-  %ta3 = getelementptr i8, ptr %l3, i64 %t.bytes
-  store <4 x double> %x2.3, ptr %ta3, align 8
+  %ts0.1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %ts0.1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %ts0.1.2 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %ts0.1.3 = shufflevector <4 x double> %t.x2, <4 x double> %t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %ts0.2.0 = shufflevector <4 x double> %ts0.1.0, <4 x double> %ts0.1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %ts0.2.2 = shufflevector <4 x double> %ts0.1.0, <4 x double> %ts0.1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %ts0.2.1 = shufflevector <4 x double> %ts0.1.1, <4 x double> %ts0.1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
+  %ts0.2.3 = shufflevector <4 x double> %ts0.1.1, <4 x double> %ts0.1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
+  %tw0.0 = getelementptr i8, ptr %ta0, i64 0
+  store <4 x double> %ts0.2.0, ptr %tw0.0, align 8
+  %tw0.1 = getelementptr i8, ptr %ta1, i64 0
+  store <4 x double> %ts0.2.1, ptr %tw0.1, align 8
+  %tw0.2 = getelementptr i8, ptr %ta2, i64 0
+  store <4 x double> %ts0.2.2, ptr %tw0.2, align 8
+  %tw0.3 = getelementptr i8, ptr %ta3, i64 0
+  store <4 x double> %ts0.2.3, ptr %tw0.3, align 8
   br label %tile
 tile.rest:
-  %t.left = sub i64 %cells, %t
-  %t.some = icmp sgt i64 %t.left, 0
+  %t.some = icmp slt i64 %t, %cells
   br i1 %t.some, label %tile.last, label %done
 tile.last:
-  %t.left.1 = insertelement <4 x i64> poison, i64 %t.left, i32 0
-  %t.left.n = shufflevector <4 x i64> %t.left.1, <4 x i64> poison, <4 x i32> zeroinitializer
-  %t.mask = icmp slt <4 x i64> <i64 0, i64 1, i64 2, i64 3>, %t.left.n
-  %last.t.bytes = mul i64 %t, 8
-  %last.t.slot = mul i64 %t, 32
-  %last.t.f = getelementptr i8, ptr %frame, i64 %last.t.slot
-  %last.t.p = getelementptr i32, ptr %places, i64 %t
-  %last.t.p0 = getelementptr i32, ptr %last.t.p, i64 0
-  %last.t.i0 = load i32, ptr %last.t.p0
-  %last.t.c0 = zext i32 %last.t.i0 to i64
-  %last.t.b0 = mul i64 %last.t.c0, 32
-  %last.t.f0 = getelementptr i8, ptr %frame, i64 %last.t.b0
-  %last.t.x0 = load <4 x double>, ptr %last.t.f0, align 32
-  %last.t.p1 = getelementptr i32, ptr %last.t.p, i64 1
-  %last.t.i1 = load i32, ptr %last.t.p1
-  %last.t.c1 = zext i32 %last.t.i1 to i64
-  %last.t.b1 = mul i64 %last.t.c1, 32
-  %last.t.f1 = getelementptr i8, ptr %frame, i64 %last.t.b1
-  %last.t.x1 = load <4 x double>, ptr %last.t.f1, align 32
-  %last.t.p2 = getelementptr i32, ptr %last.t.p, i64 2
-  %last.t.i2 = load i32, ptr %last.t.p2
-  %last.t.c2 = zext i32 %last.t.i2 to i64
-  %last.t.b2 = mul i64 %last.t.c2, 32
-  %last.t.f2 = getelementptr i8, ptr %frame, i64 %last.t.b2
-  %last.t.x2 = load <4 x double>, ptr %last.t.f2, align 32
-  %last.t.p3 = getelementptr i32, ptr %last.t.p, i64 3
-  %last.t.i3 = load i32, ptr %last.t.p3
-  %last.t.c3 = zext i32 %last.t.i3 to i64
-  %last.t.b3 = mul i64 %last.t.c3, 32
-  %last.t.f3 = getelementptr i8, ptr %frame, i64 %last.t.b3
-  %last.t.x3 = load <4 x double>, ptr %last.t.f3, align 32
-  %last.x1.0 = shufflevector <4 x double> %last.t.x0, <4 x double> %last.t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.1 = shufflevector <4 x double> %last.t.x0, <4 x double> %last.t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x1.2 = shufflevector <4 x double> %last.t.x2, <4 x double> %last.t.x3, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
-  %last.x1.3 = shufflevector <4 x double> %last.t.x2, <4 x double> %last.t.x3, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
-  %last.x2.0 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %last.x2.2 = shufflevector <4 x double> %last.x1.0, <4 x double> %last.x1.2, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %last.x2.1 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 0, i32 1, i32 4, i32 5>
-  %last.x2.3 = shufflevector <4 x double> %last.x1.1, <4 x double> %last.x1.3, <4 x i32> <i32 2, i32 3, i32 6, i32 7>
-  %last.ta0 = getelementptr i8, ptr %l0, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.0, ptr %last.ta0, i32 8, <4 x i1> %t.mask)
-  %last.ta1 = getelementptr i8, ptr %l1, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.1, ptr %last.ta1, i32 8, <4 x i1> %t.mask)
-  %last.ta2 = getelementptr i8, ptr %l2, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.2, ptr %last.ta2, i32 8, <4 x i1> %t.mask)
-  %last.ta3 = getelementptr i8, ptr %l3, i64 %last.t.bytes
-  call void @llvm.masked.store.v4f64.p0(<4 x double> %last.x2.3, ptr %last.ta3, i32 8, <4 x i1> %t.mask)
+  %t.array = getelementptr i8, ptr %array, i64 %t.bytes
+  call void %rest(ptr %t.array, ptr %frame, i64 %outer, ptr %places, i64 %t)
   br label %done
 test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
@@ -962,6 +914,44 @@ step:
 done:
   ret void
 }
+define internal void @deliver2.v4f64(ptr %array, ptr %frame, i64 %outer, ptr %places, i64 %t) nounwind {
+  %o0 = mul i64 %outer, 0
+  %ta0 = getelementptr i8, ptr %array, i64 %o0
+  %o1 = mul i64 %outer, 1
+  %ta1 = getelementptr i8, ptr %array, i64 %o1
+  %o2 = mul i64 %outer, 2
+  %ta2 = getelementptr i8, ptr %array, i64 %o2
+  %o3 = mul i64 %outer, 3
+  %ta3 = getelementptr i8, ptr %array, i64 %o3
+  %t.p = getelementptr i32, ptr %places, i64 %t
+  %t.p0 = getelementptr i32, ptr %t.p, i64 0
+  %t.i0 = load i32, ptr %t.p0
+  %t.c0 = zext i32 %t.i0 to i64
+  %t.b0 = mul i64 %t.c0, 32
+  %t.f0 = getelementptr i8, ptr %frame, i64 %t.b0
+  %t.x0 = load <4 x double>, ptr %t.f0, align 32
+  %t.p1 = getelementptr i32, ptr %t.p, i64 1
+  %t.i1 = load i32, ptr %t.p1
+  %t.c1 = zext i32 %t.i1 to i64
+  %t.b1 = mul i64 %t.c1, 32
+  %t.f1 = getelementptr i8, ptr %frame, i64 %t.b1
+  %t.x1 = load <4 x double>, ptr %t.f1, align 32
+  %ts0.1.0 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 0, i32 4, i32 2, i32 6>
+  %ts0.1.1 = shufflevector <4 x double> %t.x0, <4 x double> %t.x1, <4 x i32> <i32 1, i32 5, i32 3, i32 7>
+  %tu0.0 = shufflevector <4 x double> %ts0.1.0, <4 x double> poison, <2 x i32> <i32 0, i32 1>
+  %tw0.0 = getelementptr i8, ptr %ta0, i64 0
+  store <2 x double> %tu0.0, ptr %tw0.0, align 8
+  %tu0.1 = shufflevector <4 x double> %ts0.1.1, <4 x double> poison, <2 x i32> <i32 0, i32 1>
+  %tw0.1 = getelementptr i8, ptr %ta1, i64 0
+  store <2 x double> %tu0.1, ptr %tw0.1, align 8
+  %tu0.2 = shufflevector <4 x double> %ts0.1.0, <4 x double> poison, <2 x i32> <i32 2, i32 3>
+  %tw0.2 = getelementptr i8, ptr %ta2, i64 0
+  store <2 x double> %tu0.2, ptr %tw0.2, align 8
+  %tu0.3 = shufflevector <4 x double> %ts0.1.1, <4 x double> poison, <2 x i32> <i32 2, i32 3>
+  %tw0.3 = getelementptr i8, ptr %ta3, i64 0
+  store <2 x double> %tu0.3, ptr %tw0.3, align 8
+  ret void
+}
 
 define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {
   %n = load i64, ptr %dims
@@ -976,7 +966,7 @@ many:
   ret void
 }
 
-@quick.table = global [7 x ptr] zeroinitializer
+@quick.table = global [8 x ptr] zeroinitializer
 @quick.dims0 = private constant [1 x i64] [i64 2]
 
 define ptr @quick(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {
@@ -1007,15 +997,14 @@ next:
   %descr0 = load ptr, ptr %descr.p0
   %real0 = icmp eq ptr %descr0, %float64
   %good0 = and i1 %flat0, %real0
-  br i1 %good0, label %vector0, label %slow
-  vector0:
+  br i1 %good0, label %axis0.0, label %slow
+  axis0.0:
   %dims.p0 = getelementptr i8, ptr %x0, i64 32
   %dims0 = load ptr, ptr %dims.p0
-  %size0 = load i64, ptr %dims0
-  %strides.p0 = getelementptr i8, ptr %x0, i64 40
-  %strides0 = load ptr, ptr %strides.p0
-  %long0 = icmp eq i64 %size0, 2
-  br i1 %long0, label %next0, label %slow
+  %size.p0.0 = getelementptr i64, ptr %dims0, i64 0
+  %size0.0 = load i64, ptr %size.p0.0
+  %long0.0 = icmp eq i64 %size0.0, 2
+  br i1 %long0.0, label %next0, label %slow
   next0:
   %arg1 = getelementptr ptr, ptr %args, i64 1
   %x1 = load ptr, ptr %arg1
@@ -1031,15 +1020,14 @@ next:
   %descr1 = load ptr, ptr %descr.p1
   %real1 = icmp eq ptr %descr1, %float64
   %good1 = and i1 %flat1, %real1
-  br i1 %good1, label %vector1, label %slow
-  vector1:
+  br i1 %good1, label %axis1.0, label %slow
+  axis1.0:
   %dims.p1 = getelementptr i8, ptr %x1, i64 32
   %dims1 = load ptr, ptr %dims.p1
-  %size1 = load i64, ptr %dims1
-  %strides.p1 = getelementptr i8, ptr %x1, i64 40
-  %strides1 = load ptr, ptr %strides.p1
-  %long1 = icmp eq i64 %size1, 2
-  br i1 %long1, label %next1, label %slow
+  %size.p1.0 = getelementptr i64, ptr %dims1, i64 0
+  %size1.0 = load i64, ptr %size.p1.0
+  %long1.0 = icmp eq i64 %size1.0, 2
+  br i1 %long1.0, label %next1, label %slow
   next1:
   %arg2 = getelementptr ptr, ptr %args, i64 2
   %x2 = load ptr, ptr %arg2
@@ -1055,15 +1043,14 @@ next:
   %descr2 = load ptr, ptr %descr.p2
   %real2 = icmp eq ptr %descr2, %float64
   %good2 = and i1 %flat2, %real2
-  br i1 %good2, label %vector2, label %slow
-  vector2:
+  br i1 %good2, label %axis2.0, label %slow
+  axis2.0:
   %dims.p2 = getelementptr i8, ptr %x2, i64 32
   %dims2 = load ptr, ptr %dims.p2
-  %size2 = load i64, ptr %dims2
-  %strides.p2 = getelementptr i8, ptr %x2, i64 40
-  %strides2 = load ptr, ptr %strides.p2
-  %long2 = icmp eq i64 %size2, 2
-  br i1 %long2, label %next2, label %slow
+  %size.p2.0 = getelementptr i64, ptr %dims2, i64 0
+  %size2.0 = load i64, ptr %size.p2.0
+  %long2.0 = icmp eq i64 %size2.0, 2
+  br i1 %long2.0, label %next2, label %slow
   next2:
   %PyArray_New.p = getelementptr ptr, ptr @quick.table, i64 2
   %PyArray_New = load ptr, ptr %PyArray_New.p
@@ -1083,23 +1070,32 @@ run:
   %data0 = load ptr, ptr %data.p0
   %slot0 = getelementptr ptr, ptr %pointers, i64 0
   store ptr %data0, ptr %slot0
-  %stride0 = load i64, ptr %strides0
-  %core0 = getelementptr i64, ptr %steps, i64 4
-  store i64 %stride0, ptr %core0
+  %strides.p0 = getelementptr i8, ptr %x0, i64 40
+  %strides0 = load ptr, ptr %strides.p0
+  %stride.p0.0 = getelementptr i64, ptr %strides0, i64 0
+  %stride0.0 = load i64, ptr %stride.p0.0
+  %core0.0 = getelementptr i64, ptr %steps, i64 4
+  store i64 %stride0.0, ptr %core0.0
   %data.p1 = getelementptr i8, ptr %x1, i64 16
   %data1 = load ptr, ptr %data.p1
   %slot1 = getelementptr ptr, ptr %pointers, i64 1
   store ptr %data1, ptr %slot1
-  %stride1 = load i64, ptr %strides1
-  %core1 = getelementptr i64, ptr %steps, i64 5
-  store i64 %stride1, ptr %core1
+  %strides.p1 = getelementptr i8, ptr %x1, i64 40
+  %strides1 = load ptr, ptr %strides.p1
+  %stride.p1.0 = getelementptr i64, ptr %strides1, i64 0
+  %stride1.0 = load i64, ptr %stride.p1.0
+  %core1.0 = getelementptr i64, ptr %steps, i64 5
+  store i64 %stride1.0, ptr %core1.0
   %data.p2 = getelementptr i8, ptr %x2, i64 16
   %data2 = load ptr, ptr %data.p2
   %slot2 = getelementptr ptr, ptr %pointers, i64 2
   store ptr %data2, ptr %slot2
-  %stride2 = load i64, ptr %strides2
-  %core2 = getelementptr i64, ptr %steps, i64 6
-  store i64 %stride2, ptr %core2
+  %strides.p2 = getelementptr i8, ptr %x2, i64 40
+  %strides2 = load ptr, ptr %strides.p2
+  %stride.p2.0 = getelementptr i64, ptr %strides2, i64 0
+  %stride2.0 = load i64, ptr %stride.p2.0
+  %core2.0 = getelementptr i64, ptr %steps, i64 6
+  store i64 %stride2.0, ptr %core2.0
   store i64 1, ptr %one
   call void @loop(ptr %pointers, ptr %one, ptr %steps, ptr null)
   ret ptr %out0
@@ -1107,7 +1103,7 @@ run:
 nothing:
   ret ptr null
 slow:
-  %PyObject_Vectorcall.p = getelementptr ptr, ptr @quick.table, i64 3
+  %PyObject_Vectorcall.p = getelementptr ptr, ptr @quick.table, i64 4
   %PyObject_Vectorcall = load ptr, ptr %PyObject_Vectorcall.p
   %answer = call ptr %PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
   ret ptr %answer

@@ -21,6 +21,8 @@ from psiphi.rollouts.machine import Recipe
 from psiphi.rollouts.runner import Arrays, Runner
 from psiphi.rollouts.supply import Drive
 
+ASKED = 9  # times at which a reference is asked again
+
 STRAINED = "a motion came to a singularity, diverged, or asks for a force no contact can give"
 
 
@@ -40,6 +42,12 @@ class Careful(Runner):
         lost = super().advance(q, v, start, steps, every, out)
         if lost is not None:
             self._mend((q, v), start, every, out, lost)
+
+    def followed(self, steps: int) -> Arrays:
+        """What the controller follows at some steps of a motion, where that changes in time."""
+        if self.drive.controller is None or not self.drive.timed:
+            return ()
+        return self.drive.references(self.dt * np.unique(np.linspace(0, steps, ASKED).round()))
 
     def _mend(self, state: Arrays, start: int, every: int, out: Arrays, lost: np.ndarray) -> None:
         """Motions that strained their constraints, again in Python from their last sound sample on."""

@@ -21,7 +21,6 @@ from psiphi.rollouts.runner import Arrays, compiled
 from psiphi.sweeps.program import PARAMETERS
 
 SEEN = 32  # of a closed chain's states
-ASKED = 9  # times at which a reference is asked again
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
 RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
 # from a state, at step, steps, every, results
@@ -29,7 +28,8 @@ Advance = Callable[[Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], 
 
 
 class Sensitivity:
-    """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps."""
+    """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps; `followed` is what the controller
+    followed when they ran."""
 
     def __init__(self, runner: Careful, states: Arrays, every: int, followed: Arrays = ()):
         self.followed = followed
@@ -39,14 +39,9 @@ class Sensitivity:
         self.within = self.drive.losses.parameters(self.plant.robot)  # places whose numbers are parameters
         self.rough = self._rough() if self.plan.closure else None
 
-    @classmethod
-    def later(cls, runner: Careful, states: Arrays, every: int) -> Callable[[], Sensitivity]:
-        """Those of motions that have just run, when they are asked for: what a controller followed is noted now."""
-        return partial(cls, runner, states, every, _followed(runner, every * (states[0].shape[1] - 1)))
-
     def _check_followed(self) -> None:
         """Whether the reference answers as it did when the motion ran: derivatives ask it once more."""
-        for then, now in zip(self.followed, _followed(self.runner, self.steps), strict=True):
+        for then, now in zip(self.followed, self.runner.followed(self.steps), strict=True):
             if not np.array_equal(then, now, equal_nan=True):
                 cause = "rollout: what the controller follows is another motion now than when this one ran"
                 raise StateError(cause, "give a function of t alone, and what it reads arrays of their own, or run it again")
@@ -260,13 +255,6 @@ class Sensitivity:
             return
         for i in reversed(range(len(starts))):
             yield from self._again([x[:, i] for x in states], advance, starts[i], min(b, starts[i] + stride), room)
-
-
-def _followed(runner: Careful, steps: int) -> Arrays:
-    """What the controller follows at some steps of a motion, where that changes in time."""
-    if runner.drive.controller is None or not runner.drive.timed:
-        return ()
-    return runner.drive.references(runner.dt * np.unique(np.linspace(0, steps, ASKED).round()))
 
 
 def _in_place(x: np.ndarray, rows: int) -> np.ndarray:

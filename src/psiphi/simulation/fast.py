@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -186,5 +187,6 @@ class Fast(Run):
         if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():
             return made
         states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (made.q, made.v))
-        ways = Sensitivity.later(self.runner, states, self.every)
+        followed = self.runner.followed(self.every * (states[0].shape[1] - 1))
+        ways = partial(Sensitivity, self.runner, states, self.every, followed)
         return made._with_derivatives(RolledStates.of((made.q, made.v), ways, self.given))

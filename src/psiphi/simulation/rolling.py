@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +134,8 @@ def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -
     except Strained:
         raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
-    ways, given = Sensitivity.later(runner, states, every), None
+    followed = runner.followed(every * (states[0].shape[1] - 1))
+    ways, given = partial(Sensitivity, runner, states, every, followed), None
     if not callable(tau):
         given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)
     return RolledStates.of((q_out, v_out), ways, given)

@@ -333,7 +333,7 @@ def test_the_file_stands_alone_and_is_small(tmp_path):
     [
         (lambda: pp.load("ur5"), {"q": [1.0]}, r"expected \(\.\.\., 6\)"),
         (lambda: pp.load("ur5"), {"q": np.zeros((2, 6))}, "one configuration"),
-        (lambda: pp.load("ur5"), {"dt": 0.0}, "above 0"),
+        (lambda: pp.load("ur5"), {"dt": 0.0}, "expected a positive number"),
         (lambda: pp.load("ur5"), {"dt": 1e-9}, "in a live page"),
         (lambda: pp.load("ur5"), {"element": 1}, "element came"),
         (lambda: pp.load("ur5"), {"method": "magic"}, "expected one of"),

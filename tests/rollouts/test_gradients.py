@@ -381,6 +381,35 @@ def test_second_derivatives_where_rows_follow_as_the_mechanism_is_closed():
     assert bend + gradient @ (second @ path) == pytest.approx(second @ values, abs=1e-6 * np.abs(values).max())
 
 
+@pytest.mark.parametrize("redundant", [False, True])
+@pytest.mark.parametrize("lead", [(3, 1), (1, 2)])
+def test_closed_chains_with_parameters_of_several_axes(lead, redundant):
+    """Motions (3, 2) of chains that differ along one of the axes: each as by itself, and so are their linearisations."""
+    robot = four_bar().robot if redundant else ARM
+    loop = pp.Loop("distance", "tool", "world", length=0.3)
+    if redundant:
+        loop = pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 0, 1))
+    light, rng = robot.free("mass"), np.random.default_rng(4)
+    chain, own = pp.connect(light, [loop]), light.parameters()
+    first = chain.at(own).assemble([0.9, -0.4, 1.9] if redundant else [0.5, 1.0])
+    q, v = chain.at(own).project(first, np.ones(light.nv))
+    p, tau = own + 0.1 * rng.random((*lead, 1)), np.ones(light.nv)
+    options = {"dt": 0.01, "method": "euler"}
+    motion = pp.rollout(chain.at(p), np.broadcast_to(q, (3, 2, len(q))), v, tau, steps=3, **options)
+    w = rng.standard_normal(motion.q.shape)
+    found = motion.vjp(w)["v"], motion.hvp(w, tau=tau)["v"], *motion.jvp(parameters=np.ones(p.shape))
+    grown = [chain.at(p).linearize(q, v, tau), chain.at(p).linearize(q, v, tau, **options)]
+    for at in np.ndindex(3, 2):
+        here = tuple(min(i, n - 1) for i, n in zip(at, lead, strict=True))
+        alone = chain.at(p[here])
+        one = pp.rollout(alone, q, v, tau, steps=3, **options)
+        want = one.vjp(w[at])["v"], one.hvp(w[at], tau=tau)["v"], *one.jvp(parameters=np.ones(len(own)))
+        for x, y in zip(found, want, strict=True):
+            np.testing.assert_allclose(x[at], y, rtol=1e-9, atol=1e-12)
+        for (A, B), (a, b) in zip(grown, [alone.linearize(q, v, tau), alone.linearize(q, v, tau, **options)], strict=True):
+            assert np.allclose(A[here], a, atol=1e-9) and np.allclose(B[here], b, atol=1e-12)
+
+
 def test_closed_chains_have_none_where_the_rank_changes():
     """Stretched to its pin, at rest: alone an error, in a batch NaN; one that is not stretched has its derivatives."""
     system = pinned_arm(pin=(2.0, 0.0, 0.0), gravity=(0.0, 0.0, 0.0))

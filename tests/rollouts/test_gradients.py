@@ -7,6 +7,7 @@ import pytest
 
 import psiphi as pp
 from closed.cells import pinned_arm
+from embedding.mechanisms import fourbar
 from psiphi.bench.cells import four_bar
 from psiphi.rollouts import sensitivity
 
@@ -171,6 +172,16 @@ def test_second_derivatives_of_a_flying_base():
     q, v = robot.random(seed=1), RNG.standard_normal(robot.nv)
     for speed in (v, 0.0 * v, v * [0, 0, 0, 1, 1, 1, 0]):  # at rest it does not spin but by rounding
         bent(robot, q, speed, lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"), [], h=1e-4)
+
+
+def test_second_derivatives_of_embedded_loops():
+    """q moves along the closed mechanism."""
+    robot, loops, options = fourbar()
+    robot = pp.embed(robot, loops, **options)
+    q, v, tau = robot.random(seed=2), 0.5 * RNG.standard_normal(robot.nv), RNG.standard_normal((2, robot.nv))
+    losses = {"damping": 0.2, "friction": 0.3, "friction_speed": 0.5}
+    run = lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 2, "euler", **losses)  # noqa: E731
+    bent(robot, q, v, run, ["tau"], rtol=1e-5)
 
 
 def test_torques_that_are_cut_have_no_gradient():

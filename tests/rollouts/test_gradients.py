@@ -84,6 +84,7 @@ def test_gains_of_coordinates_without_motors_change_nothing():
     ):
         law = pp.PD(system, q, kp=np.full(system.nv, 30.0), kd=np.full(system.nv, 2.0), **more)
         found = pp.rollout(system, q, v, law, 0.01, 2, "euler").vjp(np.ones((3, system.nq)), np.ones((3, system.nv)))
+        assert "motors" not in found, "which joints have motors is nothing to change by a little"
         for name in ("kp", "kd"):
             assert found[name].any() and not found[name][list(idle)].any(), (system.name, name)
 

@@ -7,6 +7,7 @@ import pytest
 
 import psiphi as pp
 from closed.cells import pinned_arm
+from embedding.mechanisms import fourbar
 from psiphi.bench.cells import four_bar
 from psiphi.rollouts import sensitivity
 
@@ -83,6 +84,7 @@ def test_gains_of_coordinates_without_motors_change_nothing():
     ):
         law = pp.PD(system, q, kp=np.full(system.nv, 30.0), kd=np.full(system.nv, 2.0), **more)
         found = pp.rollout(system, q, v, law, 0.01, 2, "euler").vjp(np.ones((3, system.nq)), np.ones((3, system.nv)))
+        assert "motors" not in found, "which joints have motors is nothing to change by a little"
         for name in ("kp", "kd"):
             assert found[name].any() and not found[name][list(idle)].any(), (system.name, name)
 
@@ -171,6 +173,16 @@ def test_second_derivatives_of_a_flying_base():
     q, v = robot.random(seed=1), RNG.standard_normal(robot.nv)
     for speed in (v, 0.0 * v, v * [0, 0, 0, 1, 1, 1, 0]):  # at rest it does not spin but by rounding
         bent(robot, q, speed, lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"), [], h=1e-4)
+
+
+def test_second_derivatives_of_embedded_loops():
+    """q moves along the closed mechanism."""
+    robot, loops, options = fourbar()
+    robot = pp.embed(robot, loops, **options)
+    q, v, tau = robot.random(seed=2), 0.5 * RNG.standard_normal(robot.nv), RNG.standard_normal((2, robot.nv))
+    losses = {"damping": 0.2, "friction": 0.3, "friction_speed": 0.5}
+    run = lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 2, "euler", **losses)  # noqa: E731
+    bent(robot, q, v, run, ["tau"], rtol=1e-5)
 
 
 def test_torques_that_are_cut_have_no_gradient():
@@ -379,6 +391,35 @@ def test_second_derivatives_where_rows_follow_as_the_mechanism_is_closed():
     bend = np.concatenate([turned["q"], turned["v"]]) @ x
     assert gradient @ x == pytest.approx(first @ values, rel=1e-7)
     assert bend + gradient @ (second @ path) == pytest.approx(second @ values, abs=1e-6 * np.abs(values).max())
+
+
+@pytest.mark.parametrize("redundant", [False, True])
+@pytest.mark.parametrize("lead", [(3, 1), (1, 2)])
+def test_closed_chains_with_parameters_of_several_axes(lead, redundant):
+    """Motions (3, 2) of chains that differ along one of the axes: each as by itself, and so are their linearisations."""
+    robot = four_bar().robot if redundant else ARM
+    loop = pp.Loop("distance", "tool", "world", length=0.3)
+    if redundant:
+        loop = pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 0, 1))
+    light, rng = robot.free("mass"), np.random.default_rng(4)
+    chain, own = pp.connect(light, [loop]), light.parameters()
+    first = chain.at(own).assemble([0.9, -0.4, 1.9] if redundant else [0.5, 1.0])
+    q, v = chain.at(own).project(first, np.ones(light.nv))
+    p, tau = own + 0.1 * rng.random((*lead, 1)), np.ones(light.nv)
+    options = {"dt": 0.01, "method": "euler"}
+    motion = pp.rollout(chain.at(p), np.broadcast_to(q, (3, 2, len(q))), v, tau, steps=3, **options)
+    w = rng.standard_normal(motion.q.shape)
+    found = motion.vjp(w)["v"], motion.hvp(w, tau=tau)["v"], *motion.jvp(parameters=np.ones(p.shape))
+    grown = [chain.at(p).linearize(q, v, tau), chain.at(p).linearize(q, v, tau, **options)]
+    for at in np.ndindex(3, 2):
+        here = tuple(min(i, n - 1) for i, n in zip(at, lead, strict=True))
+        alone = chain.at(p[here])
+        one = pp.rollout(alone, q, v, tau, steps=3, **options)
+        want = one.vjp(w[at])["v"], one.hvp(w[at], tau=tau)["v"], *one.jvp(parameters=np.ones(len(own)))
+        for x, y in zip(found, want, strict=True):
+            np.testing.assert_allclose(x[at], y, rtol=1e-9, atol=1e-12)
+        for (A, B), (a, b) in zip(grown, [alone.linearize(q, v, tau), alone.linearize(q, v, tau, **options)], strict=True):
+            assert np.allclose(A[here], a, atol=1e-9) and np.allclose(B[here], b, atol=1e-12)
 
 
 def test_closed_chains_have_none_where_the_rank_changes():

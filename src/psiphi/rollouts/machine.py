@@ -26,6 +26,7 @@ from psiphi.rollouts.integrators import course, rules
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import PARAMETERS
 
+SWITCHES = ("motors",)  # of a law's numbers: those that are 0 or 1, and nothing to change by a little
 SHARED = ("q", "v", "tau", "strain", PARAMETERS)  # places a law has in common with the rest of a step
 
 
@@ -84,7 +85,9 @@ class Recipe:
     @property
     def slopes(self) -> tuple[str, ...]:
         """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
-        fixed = (name for name in self.given if name in ("tau", PARAMETERS) or name.startswith("law."))
+        switches = tuple(map(place, SWITCHES))
+        known = (name for name in self.given if name in ("tau", PARAMETERS) or name.startswith("law."))
+        fixed = (name for name in known if name not in switches)
         return (*fixed, *(name for name in self.tables if name == "tau"))
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -51,10 +52,16 @@ class Sensitivity:
         """States of a closed chain's motion that are looked at."""
         return tuple(x[:, :: max(1, x.shape[1] // SEEN)] for x in (self.q, self.v))
 
+    @property
+    def _chain(self) -> Any:
+        """The closed chain of the motions in a row: parameters with batch axes are one set a motion."""
+        batch = self.runner.batch
+        return self.plant.given._of(batch, np.ones(batch, dtype=bool))
+
     def _rough(self) -> np.ndarray:
         """Which motions of a closed chain have no derivative: some of their steps ran in Python, or the rank of the
         constraints does not stay."""
-        lost = self.runner.mended | ~lasting(self.plant.given, *self._some)
+        lost = self.runner.mended | ~lasting(self._chain, *self._some)
         if lost.any() and not self.runner.batch:
             cause = "this motion has no derivative: constraints that follow from others on it do not stay so beside it"
             raise SingularError(cause, "start from another configuration")
@@ -97,7 +104,7 @@ class Sensitivity:
         """Whether motions have second derivatives: rows that follow from others are left out, and must stay so beside them."""
         if not self.plan.closure:
             return
-        (q, v), system = self._some, self.plant.given._over_samples()
+        (q, v), system = self._some, self._chain._over_samples()
         Jc = system.constraint_jacobian(q)
         own = ranks(Jc)
         for rank in set(own.ravel().tolist()) - {system.nc}:

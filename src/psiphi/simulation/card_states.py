@@ -78,7 +78,9 @@ class CardStates(MotionStates):
     def hvp(self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any) -> dict[str, Any]:
         """What the gradients that `vjp` gives change by, for changes as `jvp` has them."""
         manifold = self._runner.plant.manifold
-        self._check_bends(manifold)
+        if manifold.compound:
+            cause = "hvp: embedded loops have no second derivatives of motions on graphics cards"
+            raise StateError(cause, "take arrays of the host, or differences of motion.vjp")
         changes, names = self._changes("hvp", q, v, others), tuple(self.places)
         turns = self.coordinate_turns(names, q_weight, v_weight, changes)
         found = {"q": turns["q"], "v": turns["v"], **self._as_given(turns)}

@@ -15,7 +15,6 @@ from psiphi.control.plant import parameters_of
 from psiphi.control.torques import Torque
 from psiphi.errors import StateError
 from psiphi.foreign.numbering import summed
-from psiphi.model.manifold import Manifold
 from psiphi.rollouts.curving import tangent_turn
 from psiphi.rollouts.sensitivity import Sensitivity
 from psiphi.sweeps.program import PARAMETERS
@@ -46,11 +45,6 @@ class MotionStates(tuple[Any, Any]):
         for name in others:
             if name not in self.places:
                 raise StateError(f"{what} by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
-
-    def _check_bends(self, manifold: Manifold) -> None:
-        """Refuse second derivatives where there are none."""
-        if manifold.compound:
-            raise StateError("hvp: embedded loops have no second derivatives of motions", "take differences of motion.vjp")
 
 
 class RolledStates(MotionStates):
@@ -146,7 +140,6 @@ class RolledStates(MotionStates):
         >>> motion.hvp(np.ones_like(motion.q), tau=np.ones((20, 2)))["tau"].shape
         (20, 2)
         """
-        self._check_bends(self.ways.plant.manifold)
         changes = self._changes("hvp", q, v, others)
         turns = self.coordinate_turns(q_weight, v_weight, changes)
         manifold, first = self.ways.plant.manifold, self.q[..., 0, :]

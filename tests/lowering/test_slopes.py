@@ -5,7 +5,7 @@ import pytest
 
 import psiphi as pp
 import zoo
-from psiphi.compiler.passes import code
+from psiphi.compiler.passes import code, unrolled
 from psiphi.model.builder import Builder
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.ops import Op
@@ -46,11 +46,11 @@ def numbers(lines, robot, seed):
 def test_they_are_the_derivatives_of_the_tape(tree, name, kind, by):
     robot = pp.Robot.of(TREES[tree])
     asked = getattr(robot.function(name), kind)(*by).source.asked
-    made = asked._by_operators()
+    made = [unrolled(sweeps, tree) for _, sweeps, tree in asked._lowered()]
     assert made, "it has sweeps of its own"
     expected = numbers(asked._by_tape(code(asked.of)), robot, 0)
     size = 1.0 + max(map(abs, expected.values()))
-    for _, lines in made:
+    for lines in made:
         got = numbers(lines, robot, 0)
         assert got.keys() == expected.keys()
         assert max(abs(got[key] - x) for key, x in expected.items()) < 1e-9 * size
@@ -72,13 +72,14 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
 
     def own(e, kind="jacobian"):
-        return pp.function(e).swept._derivative(kind, ("q",)).source.asked._by_operators()
+        return list(pp.function(e).swept._derivative(kind, ("q",)).source.asked._lowered())
 
     assert own(s.H @ s.phi @ needs + s.rotor @ u) and own(s.mass.inv @ (u - bias)) and own(s.mass.inv @ (u - bias), "vjp")
     assert not own(s.H @ s.phi @ needs), "without its rotors"
     assert not own(2 * bias) and not own(s.mass @ u) and not own(s.mass.inv @ u) and not own(s.mass.inv @ (u + bias))
     bent = pp.Robot.of(zoo.chain("bent", ["universal", "revolute"], seed=4))
-    assert bent.function("forward_dynamics").jacobian("q").source.asked._by_operators(), "a universal joint is two hinges"
+    asked = bent.function("forward_dynamics").jacobian("q").source.asked
+    assert list(asked._lowered()), "a universal joint is two hinges"
 
 
 def test_the_way_that_costs_less_is_taken():

@@ -258,7 +258,7 @@ def test_what_drove_a_motion_is_that_of_its_run():
         assert motion.vjp(np.ones(2))["kp"].any()
         np.multiply(size, 2.0, out=size)
         for derivative in (motion.vjp, motion.jvp, motion.hvp):
-            with pytest.raises(pp.StateError, match="another motion now"):
+            with pytest.raises(pp.StateError, match=r"another motion now|answers otherwise when it is asked again"):
                 derivative()
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import whole
 from psiphi.errors import Error
 from psiphi.runtime.gufunc import core_dims, failed, pending_error
 
@@ -40,9 +39,11 @@ def get_threads() -> int:
 def set_threads(n: int | None) -> None:
     """Use `n` threads for big batches; None returns to the default."""
     global _threads, _pool
-    count = _default() if n is None else whole("the number of threads", n)
-    if not count:
-        raise Error("the number of threads is 0, expected a whole number of at least 1", "give 1, 2, ... or None")
+    count = _default() if n is None else n
+    if isinstance(count, np.integer):
+        count = int(count)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise Error(f"the number of threads is {count!r}, expected a whole number of at least 1", "give 1, 2, ... or None")
     with _lock:
         pool, _pool, _threads = _pool, None, count
     if pool is not None:

@@ -5,6 +5,7 @@ import pytest
 
 import psiphi as pp
 from embedding.mechanisms import fourbar
+from psiphi.simulation.beginning import Beginning
 
 torch = pytest.importorskip("torch")
 NEAR = 5e-7  # of steps that still pass for unit quaternions
@@ -56,3 +57,18 @@ def test_loops_that_are_embedded():
     q, v = asked(robot)
     run = lambda q: pp.rollout(robot, q, v, dt=0.005, steps=1, method="euler")  # noqa: E731
     assert torch.autograd.gradcheck(run, (q,), eps=3e-7, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [ball, linkage])
+def test_the_map_itself(make):
+    """Of random changes, one a row of a batch, beside each other."""
+    robot, rng = make(), np.random.default_rng(1)
+    q = robot.random(rng, 3)
+    dq, eq, w = rng.standard_normal((3, 3, robot.nq))
+    start, h = Beginning(robot.manifold, q), 1e-6
+    there, back = (robot.manifold.unit(q + s * h * dq) for s in (1.0, -1.0))
+    np.testing.assert_allclose(start.moved(dq), (there - back) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose((start.weighed(w) * dq).sum(-1), (w * start.moved(dq)).sum(-1), atol=1e-12)
+    np.testing.assert_allclose((start.turned(w, eq) * dq).sum(-1), (w * start.bent(dq, eq)).sum(-1), atol=1e-9)
+    there, back = (Beginning(robot.manifold, q + s * h * eq).moved(dq) for s in (1.0, -1.0))
+    np.testing.assert_allclose(start.bent(dq, eq), (there - back) / (2 * h), atol=1e-6)

@@ -30,8 +30,6 @@ def rolled(
     for name, size in (("q", plant.nq), ("v", plant.nv)):
         inputs.append(Argument(name, (size,), name))
         values.append(full(like, size, 0.0) if given[name] is None else given[name])
-    if any(joint.row.unit is not list for joint in plant.manifold.bent):
-        values[0] = plant.robot.normalize(values[0])  # where a motion begins: derivatives by the numbers of q know of it
     tau, law = given["tau"], None
     if tau is None or callable(tau):
         law = tau

@@ -9,7 +9,8 @@ With x = (q, v, tau, parameters) and the samples y = f(x), those by numbers:
     push of push           x, dx, ex, ddx -> f''(dx, ex) + f' ddx
 
 (f''* w) u is symmetric in the numbers of x, whichever way it came about. Four maps of a motion make all of them: `back` f'* w,
-`along` f' dx, `turns` (f''* w) dx and `bends` f''(dx, ex), on the host (`HostMotion`) and on a card (`CardMotion`).
+`along` f' dx, `turns` (f''* w) dx and `bends` f''(dx, ex), on the host (`HostMotion`) and on a card (`CardMotion`). On the
+host a motion begins at unit(q), U below (`beginning.py`), whose derivatives these count in.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from psiphi.arguments import batch_axes
 from psiphi.errors import StateError
 from psiphi.foreign.numbering import numbered
+from psiphi.simulation.beginning import Beginning
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
@@ -53,7 +55,7 @@ class RolledSlope:
         leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(self.inputs, arrays, strict=True)}
         states = self.motion.states(arrays[: len(self.motion.inputs)], batch_axes(self.name, leads))
         kind = np.result_type(np.float32, *arrays)
-        return self._found(HostMotion(states, self.motion), arrays, lambda x: x.astype(kind, copy=False))
+        return self._found(HostMotion(states, self.motion, arrays[0]), arrays, lambda x: x.astype(kind, copy=False))
 
     def run(self, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
         """The same for arrays of a graphics card."""
@@ -152,23 +154,44 @@ def _states_of(of: RolledSlope, names: Sequence[str]) -> tuple[str, ...]:
 class HostMotion:
     """The four maps of a motion of the host: weights by "q" and "v", or None; changes and gradients by argument."""
 
-    def __init__(self, states: RolledStates, motion: Any):
+    def __init__(self, states: RolledStates, motion: Any, q: np.ndarray):
         self.states, self.lead = states, states.q.shape[:-2]
         self.shapes = {arg.name: arg.shape for arg in motion.inputs}
+        self.start = Beginning(states.ways.plant.manifold, np.broadcast_to(q, (*self.lead, *self.shapes["q"])).astype(float))
 
     def back(self, names: tuple[str, ...], weights: By) -> By:
+        """U'* f'* w."""
         found = self.states.coordinate_gradients(*self._spread(weights))
-        return {name: found[name] for name in names}
+        return {name: self.start.weighed(found[name]) if name == "q" else found[name] for name in names}
 
     def along(self, changes: By) -> By:
-        return self._sampled(self.states.ways.along(self._placed(changes)))
+        """f' U' dx."""
+        return self._sampled(self.states.ways.along(self._placed(self._moved(changes))))
 
     def turns(self, names: tuple[str, ...], weights: By, changes: By) -> By:
-        found = self.states.coordinate_turns(*self._spread(weights), self._placed(changes))
+        """U'* (f''* w) U' dx + (d/dq U'* g) dx, g = f'* w."""
+        found = self.states.coordinate_turns(*self._spread(weights), self._placed(self._moved(changes)))
+        if "q" in names and self.start.scaled:
+            found["q"] = self.start.weighed(found["q"])
+            if "q" in changes:
+                slope = self.states.coordinate_gradients(*self._spread(weights))["q"]
+                found["q"] = found["q"] + self.start.turned(slope, self._whole("q", changes["q"]))
         return {name: found[name] for name in names}
 
     def bends(self, changes: By, ways: By, again: By) -> By:
-        return self._sampled(self.states.ways.bend(self._placed(changes), self._placed(ways), self._placed(again)))
+        """f''(U' dx, U' ex) + f' (U' ddx + U''(dx, ex))."""
+        last = self._moved(again)
+        if "q" in changes and "q" in ways and self.start.scaled:
+            curved = self.start.bent(self._whole("q", changes["q"]), self._whole("q", ways["q"]))
+            last["q"] = last["q"] + curved if "q" in last else curved
+        given = self._placed(self._moved(changes)), self._placed(self._moved(ways)), self._placed(last)
+        return self._sampled(self.states.ways.bend(*given))
+
+    def _moved(self, changes: By) -> By:
+        return {name: self.start.moved(self._whole(name, x)) if name == "q" else x for name, x in changes.items()}
+
+    def _whole(self, name: str, x: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(x, (*self.lead, *self.shapes[name])).astype(float)
 
     def _sampled(self, found: Sequence[np.ndarray]) -> By:
         return {name: x.reshape(like.shape) for name, x, like in zip("qv", found, self.states, strict=True)}
@@ -183,7 +206,7 @@ class HostMotion:
         states = self.states
         full: By = {name: np.zeros_like(x[..., 0, :]) for name, x in zip("qv", states, strict=True)}
         for name, x in changes.items():
-            own = np.broadcast_to(x, (*self.lead, *self.shapes[name]))
+            own = self._whole(name, x)
             full[name] = own.reshape(states.tau.shape) if name == "tau" and states.tau is not None else own
         return states.placed(full)
 

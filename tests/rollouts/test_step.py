@@ -97,6 +97,7 @@ def test_robots_in_loops(kinds):
         (dict(tau="up"), "step: tau is 'up'"),
         (dict(v=[1, 2, None, 0, 0, 0]), "step: v holds None"),
         (dict(dt=0.0), "step: dt is 0.0, expected finite numbers above 0"),
+        (dict(dt=True), "step: dt is True, expected finite numbers above 0"),
         (dict(dt=-1e-3), "step: dt is -0.001"),
         (dict(dt=np.nan), "step: dt is nan"),
         (dict(dt=None), "step: dt is None"),

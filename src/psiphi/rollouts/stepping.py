@@ -178,7 +178,7 @@ def read_dt(dt: Any, of: str = "step") -> np.ndarray:
     h, fault = read(dt, ())
     if fault:
         raise StateError(f"{of}: dt {fault}", "give seconds, 1e-3 for instance")
-    h = h.astype(float)
-    if not ((h > 0.0) & (h < np.inf)).all():
+    is_word, h = h.dtype == bool, h.astype(float)
+    if is_word or not ((h > 0.0) & (h < np.inf)).all():
         raise StateError(f"{of}: dt is {shown(dt)}, expected finite numbers above 0", "give seconds, 1e-3 for instance")
     return h

@@ -197,7 +197,7 @@ def positive(name: str, value: Any, remedy: str, most: float = 1.7e308) -> float
 def not_negative(name: str, value: Any, remedy: str = "give a number") -> float:
     """One finite number of at least 0, or a StateError."""
     number = real(name, value, (), remedy)
-    if number.ndim or not 0.0 <= number < np.inf:
+    if number.ndim or isinstance(value, bool | np.bool_) or not 0.0 <= number < np.inf:
         raise StateError(f"{name} is {shown(value)}, expected one finite number of at least 0", remedy)
     return float(number)
 

@@ -21,6 +21,7 @@ ZERO = np.zeros(6)
         (dict(q0=np.zeros((2, 6)), v0=np.zeros((3, 6))), "do not fit together"),
         (dict(duration=-1.0), "duration is -1.0"),
         (dict(duration=np.nan), "duration is nan"),
+        (dict(duration=True), "duration is True"),
         (dict(duration=[1.0]), "duration"),
         (dict(duration=0.0105, dt=1e-3), r"10.5 steps of dt 0.001.*duration=0.01"),
         (dict(dt=0.0), "dt is 0.0"),

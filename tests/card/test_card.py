@@ -232,6 +232,13 @@ def check_autograd() -> None:
     host = pp.rollout(robot, q, tau=tau, steps=50, every=25)
     truth = host.vjp(2 * host.q, np.ones_like(host.v))
     assert relative(tuple(x.grad for x in at), (truth["q"], truth["tau"]), LIBRARIES["torch"]) <= 1e-9
+    turner = pp.load("pelican", base="free")
+    loss = lambda q: (pp.rollout(turner, q, steps=20, every=10)[0] ** 4).sum()  # noqa: E731
+    both = [torch.from_numpy(turner.random(seed=1, size=50)).to(kind).requires_grad_() for kind in ("cuda", "cpu")]
+    for slope in [[torch.autograd.grad(loss(q), q, create_graph=True)[0] for q in both]]:
+        bends = tuple(torch.autograd.grad((g**2).sum(), q)[0] for g, q in zip(slope, both, strict=True))
+        for found, host in (slope, bends):  # by the four numbers of a quaternion
+            assert relative(found.detach(), host.detach().numpy(), LIBRARIES["torch"]) <= 1e-8
 
 
 def check_library(name: str) -> None:

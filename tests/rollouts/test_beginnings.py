@@ -5,7 +5,7 @@ import pytest
 
 import psiphi as pp
 from embedding.mechanisms import fourbar
-from psiphi.simulation.beginning import Beginning
+from psiphi.rollouts.beginning import Beginning
 
 torch = pytest.importorskip("torch")
 NEAR = 5e-7  # of steps that still pass for unit quaternions

@@ -210,6 +210,32 @@ class TorchHere(Torch):
         return 7000
 
 
+def test_autograd_by_the_numbers_of_a_quaternion(cards, monkeypatch):
+    """Motions begin at q / |q|: along q itself nothing changes, forwards and backwards, once and twice. Beside the host's, of a
+    quaternion that torch has divided."""
+    torch = pytest.importorskip("torch")
+    robot, rng = spun(), np.random.default_rng(6)
+    q, v, tau, x, y = (torch.from_numpy(rng.standard_normal((N, n))) for n in (5, 4, 4, 5, 4))
+    mix = torch.from_numpy(rng.standard_normal((3, 5)))
+    divided = lambda q: torch.cat([q[..., :4] / q[..., :4].norm(dim=-1, keepdim=True), q[..., 4:]], dim=-1)  # noqa: E731
+
+    def derivatives(begin: Any) -> list[Any]:
+        def loss(q, v):
+            return (pp.rollout(robot, begin(q), v, tau, steps=4, every=2, dt=0.05, method="euler")[0] ** 2 * mix).sum()
+
+        slope = torch.func.grad(loss, argnums=(0, 1))
+        there = torch.func.grad(lambda q, v: sum((a * b).sum() for a, b in zip(slope(q, v), (x, y), strict=True)), (0, 1))
+        forward = [torch.func.jvp(way, (q, v), (x, y))[1] for way in (loss, slope)]
+        return [*slope(q, v), *there(q, v), forward[0], *forward[1]]
+
+    truth = derivatives(divided)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    monkeypatch.setitem(device_arrays.BY_MODULE, "torch", TorchHere())
+    for found, own in zip(derivatives(lambda q: q), truth, strict=True):
+        assert torch.allclose(found, own, rtol=1e-9, atol=1e-9 * float(own.abs().max()))
+    assert "launch" in [entry[0] for entry in cards.log]
+
+
 def test_autograd_of_torch(cards, monkeypatch):
     """loss.backward() through a motion on the card: by the beginning, and by a torque that motions share."""
     torch = pytest.importorskip("torch")
@@ -246,7 +272,7 @@ def test_the_assembler_takes_these_kernels():
         CardMachine(chain, replace(plan, closure=chain.key, project=True)),
         Backwards(Machine(robot, plan), ("tau",)),
         Curving(Machine(robot, plan), ("tau",)),
-        card_gradients.TangentStep(Machine(spun(), plan), "turn"),
+        *(card_gradients.TangentStep(Machine(spun(), plan), wanted) for wanted in ("turn", "turned")),
     ):
         for char in "df":
             assert "Used" in assembler.assemble(Cuda().emit(machine.rollout, char), "sm_90")

@@ -12,6 +12,7 @@ first (what a step is), then
     mending.py       what a kernel could not solve, again in Python
     differentiated.py   the derivatives of a rollout as rollouts: alongside, and backwards
     curving.py       second ones: the changes of gradients
+    beginning.py     those of unit(q), where a motion begins, by the numbers q that were given
     sensitivity.py   all of them run: gradients of a motion, and the effect of changes
     card_gradients.py   all of them on a graphics card
     stepping.py      one step alone, as a function: `robot.step`

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from psiphi.closed.system import System
 from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Rollout
 from psiphi.errors import StateError
+from psiphi.rollouts.beginning import Beginning, scaled
 from psiphi.rollouts.curving import Curving, tangent_turn
 from psiphi.rollouts.differentiated import STATE, Along, Backwards
 from psiphi.rollouts.machine import Machine
@@ -29,6 +31,7 @@ from psiphi.sweeps.program import Argument
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
 CardPlaces = dict[str, CardPlace]
+CardRows = tuple[Any, CardPlace]  # an array, and where it is
 CardPiece = tuple[int, int, list[CardPlace]]  # steps a ... b, and where the states that they begin with are
 Advance = Callable[[list[CardPlace], int, int, int, list[CardPlace]], None]  # from a state, at step, steps, every, results
 
@@ -46,7 +49,8 @@ class CardSensitivity:
             cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
             raise StateError(cause, "give arrays of the host")
         self.machine = own
-        self.rooms: dict[tuple[int, int, int], list[tuple[Any, CardPlace]]] = {}  # of states between samples
+        self.rooms: dict[tuple[int, int, int], list[CardRows]] = {}  # of states between samples
+        self.moved: CardRows | None = None  # and of a change of the first q
 
     def _place(self, x: Any, called: str, shape: tuple[int, ...], whole: bool = True) -> CardPlace:
         """Where numbers (*batch, *shape) of the card are; those that are not `whole` may be one row (table) for all motions."""
@@ -73,26 +77,40 @@ class CardSensitivity:
         """How many numbers a place has."""
         return self.runner.plant.nv if name == "tau" else np.shape(self.runner.numbers[name])[-1]
 
-    def back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, Any]:
-        """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none."""
-        machine = Backwards(self.machine, names)
-        held = {**self.sizes, **{name: self.size(name) for name in machine.once}}
-        found = self._reversed(machine, names, held, self._pieces([self.q, self.v], self._advance), weights, {})
+    def back(self, names: tuple[str, ...], weights: Mapping[str, Any], given: bool = False) -> dict[str, Any]:
+        """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none. By q
+        where the motion begins, or by the numbers that were `given` for it."""
+        found = self._back(names, weights)
+        arrays = {name: self._row(name, made) for name, made in found.items()}
         for name in STATE:
             if weights.get(name) is not None:
-                found[name] = found[name] + weights[name][..., 0, :]
-        return found
+                arrays[name] = arrays[name] + weights[name][..., 0, :]
+        if given and self.start_bends:
+            arrays["q"] = self._begun("weighed", [found["q"][1], self._first(weights)])
+        return arrays
 
-    def curve(self, names: tuple[str, ...], weights: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    def _back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, CardRows]:
+        """Without the weights of the first samples."""
+        machine = Backwards(self.machine, names)
+        held = {**self.sizes, **{name: self.size(name) for name in machine.once}}
+        return self._reversed(machine, names, held, self._pieces([self.q, self.v], self._advance), weights, {})
+
+    def curve(
+        self, names: tuple[str, ...], weights: Mapping[str, Any], changes: Mapping[str, Any], given: bool = False
+    ) -> dict[str, Any]:
         """What these gradients change by, for changes of places as in `along`: forward over backward."""
         machine, along = Curving(self.machine, names), CardAlong(self.machine, names)
-        row = self._changes(names, changes)
+        row = self._changes(names, changes, given)
         moved = self._beside(along, row, 1 + self.steps // self.every)
         held = {f"{name}_bar": size for name, size in self.sizes.items()} | self.sizes
         held |= {name: self.size(name) for name in machine.once}
         pieces = self._pieces([self.q, self.v, *(place for _, place in moved)], partial(self._advance_beside, along, row))
         found = self._reversed(machine, names, held, pieces, weights, row)
-        return {name: x for name, x in found.items() if name not in (f"{each}_bar" for each in STATE)}
+        turned = {name: self._row(name, x) for name, x in found.items() if name not in (f"{each}_bar" for each in STATE)}
+        if given and self.start_bends:
+            slope, change = self._back((), weights)["q"], self._changes((), {k: x for k, x in changes.items() if k == "q"})
+            turned["q"] = self._begun("turned", [found["q"][1], slope[1], self._first(weights), change["q"]])
+        return turned
 
     def _reversed(
         self,
@@ -102,9 +120,9 @@ class CardSensitivity:
         pieces: Iterator[CardPiece],
         weights: Mapping[str, Any],
         dots: CardPlaces,
-    ) -> dict[str, Any]:
-        """What reversed steps leave: what they hold on to, (*batch, n), and what they give anew, (*batch, steps, n). Behind q
-        and v a piece may have what these change by; `dots` are the changes of the other places."""
+    ) -> dict[str, CardRows]:
+        """What reversed steps leave: what they hold on to, (*batch, 1, n), and what they give anew, (*batch, steps, n). Behind
+        q and v a piece may have what these change by; `dots` are the changes of the other places."""
         r = self.runner
         rooms = [{name: r.empty(1, size) for name, size in held.items()} for _ in range(2)]
         if machine.anew:
@@ -127,15 +145,38 @@ class CardSensitivity:
                 rows = [*(place.back(last) for place in each), *weight, *(place.back(last) for place in change)]
                 r.launch(machine, names, [*fixed, *bar.values(), *rows, *out], high - low, 1)
                 bar, turn = ends, 1 - turn
-        found = {name: r.ready(x) for name, (x, _) in table.items()}
-        for name, size in held.items():
-            none = bar is nothing or not r.count
-            found[name] = self._zeros(size) if none else r.ready(rooms[1 - turn][name][0])[..., 0, :]
-        return found
+        if bar is nothing or not r.count:
+            return table | {name: (self._zeros(size), nothing[name]) for name, size in held.items()}
+        return table | rooms[1 - turn]
 
     def _zeros(self, size: int) -> Any:
         r = self.runner
-        return r.library.full(r.like, r.count * size, 0.0).reshape(*r.batch, size)
+        return r.library.full(r.like, r.count * size, 0.0).reshape(*r.batch, 1, size)
+
+    def _row(self, name: str, made: CardRows) -> Any:
+        """What reversed steps left, of the only row it has, if it is no table."""
+        array = self.runner.ready(made[0])
+        return array if name in self.plan.tables else array[..., 0, :]
+
+    @property
+    def start_bends(self) -> bool:
+        """Whether a motion begins at other numbers than were given, unit(q)."""
+        return bool(scaled(self.runner.plant.manifold))
+
+    def _first(self, weights: Mapping[str, Any]) -> CardPlace:
+        """The weights of the first q."""
+        w = weights.get("q")
+        return self.runner.zeros(self.sizes["q"]) if w is None else self._sampled(w, "q_weight", "q")
+
+    def _begun(self, wanted: str, places: list[CardPlace]) -> Any:
+        """Gradients by the numbers given for q, from those by the q where a motion begins."""
+        made = self.runner.empty(1, self.sizes["q"])
+        self._start(wanted, places, made[1])
+        return self.runner.ready(made[0])[..., 0, :]
+
+    def _start(self, wanted: str, places: list[CardPlace], out: CardPlace) -> None:
+        r = self.runner
+        r.launch(TangentStep(self.machine, wanted), (wanted,), [r.places["q"], *places, out], 1, 1)
 
     def tangent(self, q_bar: Any) -> Any:
         """The gradient by a tangent vector of the first q (*batch, nv), from that by its nq numbers."""
@@ -158,15 +199,16 @@ class CardSensitivity:
         """What `tangent(q_bar)` changes by where q_bar changes by q_turn and the numbers of the first q by `change`."""
         return self._turned(q_turn, "q_turn", "nq", "turn", q_bar, change)
 
-    def along(self, changes: Mapping[str, Any]) -> tuple[Any, Any]:
+    def along(self, changes: Mapping[str, Any], given: bool = False) -> tuple[Any, Any]:
         """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
         machine = CardAlong(self.machine, names := tuple(name for name in self.plan.slopes if name in changes))
-        made = self._beside(machine, self._changes(names, changes), 1 + self.steps // self.every)
+        made = self._beside(machine, self._changes(names, changes, given), 1 + self.steps // self.every)
         dq, dv = (self.runner.ready(array) for array, _ in made)
         return dq, dv
 
-    def _changes(self, names: tuple[str, ...], changes: Mapping[str, Any]) -> CardPlaces:
-        """The changes of the state and of these places; zero where none is given."""
+    def _changes(self, names: tuple[str, ...], changes: Mapping[str, Any], given: bool = False) -> CardPlaces:
+        """The changes of the state and of these places; zero where there are none. That of q is one of its first sample, or of
+        the numbers that were `given` for it."""
         row = {name: self.runner.zeros(size) for name, size in self.sizes.items()}
         row |= {name: self.runner.zeros(self.size(name)) for name in names}
         for name, x in changes.items():
@@ -175,9 +217,13 @@ class CardSensitivity:
                 self._check_steps()
             shape = (self.steps, size) if name in self.plan.tables else (size,)
             row[name] = self._place(x, f"the change of {name}", shape, whole=False)
+        if given and self.start_bends and "q" in changes:
+            self.moved = self.moved or self.runner.empty(1, self.sizes["q"])  # work is in order: the next change overwrites it
+            self._start("moved", [row["q"]], self.moved[1])
+            row["q"] = self.moved[1]
         return row
 
-    def _beside(self, machine: CardAlong, row: CardPlaces, rows: int) -> list[tuple[Any, CardPlace]]:
+    def _beside(self, machine: CardAlong, row: CardPlaces, rows: int) -> list[CardRows]:
         """(dq, dv) of all samples."""
         r = self.runner
         values = [r.empty(1, size) for size in self.sizes.values()]  # of the motion itself, once more
@@ -261,7 +307,8 @@ class CardAlong(Along):
 @dataclass(frozen=True, eq=False)
 class TangentStep:
     """Tangent vectors of q and its nq numbers, in a step of one block: the `rate` of these along a vector; the `slope` along
-    all vectors, from that by the numbers; the `turn` of that slope, where the numbers' slope turns and they move."""
+    all vectors, from that by the numbers; the `turn` of that slope, where the numbers' slope turns and they move. And where
+    q is what was given, which begins as unit(q): changes `moved`, gradients `weighed`, and these `turned` (`beginning.py`)."""
 
     machine: Machine
     wanted: str
@@ -269,13 +316,16 @@ class TangentStep:
 
     @cached_property
     def rollout(self) -> Rollout:
-        m = self.machine.manifold
+        m, begun = self.machine.manifold, partial(Beginning, self.machine.manifold)
         rules = {
-            "rate": lambda q, x: {"rate": m.rate(q, x)},
-            "slope": lambda q, x: {"slope": m.slope(q, x)},
-            "turn": lambda q, x, slope, moved: {"turn": tangent_turn(m, q, x, slope, moved)},
+            "rate": lambda q, x: m.rate(q, x),
+            "slope": lambda q, x: m.slope(q, x),
+            "turn": lambda q, x, slope, moved: tangent_turn(m, q, x, slope, moved),
+            "moved": lambda q, x: begun(q).moved(x),
+            "weighed": lambda q, x, first: begun(q).weighed(x + first),
+            "turned": lambda q, x, slope, first, moved: begun(q).weighed(x) + begun(q).turned(slope + first, moved),
         }
-        sizes = {"q": m.nq, "x": m.nv if self.wanted == "rate" else m.nq}
-        sizes |= {"slope": m.nq, "moved": m.nq} if self.wanted == "turn" else {}
-        code = trace(self.wanted, sizes, rules[self.wanted])
+        rule = rules[self.wanted]
+        sizes = dict.fromkeys(signature(rule).parameters, m.nq) | ({"x": m.nv} if self.wanted == "rate" else {})
+        code = trace(self.wanted, sizes, lambda **given: {self.wanted: rule(**given)})
         return Rollout(BlockFrame({self.wanted: (code, {})}), (self.wanted,), tuple(sizes), (), (self.wanted,), first=())

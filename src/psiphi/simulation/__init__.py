@@ -8,8 +8,7 @@ then `march.py` (the loop over steps in Python). Around them:
     adaptive.py   steps of SciPy's choosing
     fast.py       steps by a compiled kernel, in pieces
     rolling.py    the second door, `pp.rollout`: the kernel alone; rolled_states.py: what it gives, with derivatives;
-                  rolled_arrays.py: the same of arrays of torch, JAX and Dask, rolled_slopes.py: its derivatives there,
-                  beginning.py: those of unit(q), where it begins;
+                  rolled_arrays.py: the same of arrays of torch, JAX and Dask, rolled_slopes.py: its derivatives there;
                   card_states.py: the same on a graphics card; closed_steps.py: one step of a closed chain, linearised
     bar.py        how far it is, for a person who waits
     events.py     what is watched for

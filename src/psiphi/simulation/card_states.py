@@ -65,10 +65,10 @@ class CardStates(MotionStates):
         """Whether torques came as a table of one row."""
         return len(self._tau) > len(np.shape(self._runner.given["tau"]))
 
-    def coordinate_gradients(self, names: tuple[str, ...], q_weight: Any, v_weight: Any) -> dict[str, Any]:
-        """The same by the nq numbers of q, of every motion, and by these names alone."""
+    def coordinate_gradients(self, names: tuple[str, ...], q_weight: Any, v_weight: Any, given: bool = False) -> dict[str, Any]:
+        """The same by the nq numbers of q, of every motion, and by these names alone; `given`: by the numbers as they came."""
         places = {"q": "q", "v": "v"} | {name: self.places[name] for name in names}
-        bars = self._ways.back(tuple(places[name] for name in names), {"q": q_weight, "v": v_weight})
+        bars = self._ways.back(tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, given)
         return {name: bars[place] for name, place in places.items()}
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[Any, Any]:
@@ -91,15 +91,17 @@ class CardStates(MotionStates):
         bar = self.coordinate_gradients((), q_weight, v_weight)["q"]
         return found | {"q": self._ways.turned(turns["q"], bar, changes["q"])}
 
-    def coordinate_turns(self, names: tuple[str, ...], q_weight: Any, v_weight: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    def coordinate_turns(
+        self, names: tuple[str, ...], q_weight: Any, v_weight: Any, changes: dict[str, Any], given: bool = False
+    ) -> dict[str, Any]:
         """The same by the nq numbers of q, of every motion, and by these names alone, for changes by place."""
         places = {"q": "q", "v": "v"} | {name: self.places[name] for name in names}
-        turns = self._ways.curve(tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, changes)
+        turns = self._ways.curve(tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, changes, given)
         return {name: turns[place] for name, place in places.items()}
 
     def coordinate_changes(self, changes: dict[str, Any]) -> tuple[Any, Any]:
-        """(dq, dv) for changes by place, those of q by its numbers."""
-        return self._ways.along(changes)
+        """(dq, dv) for changes by place, those of q by its numbers as they came."""
+        return self._ways.along(changes, given=True)
 
     def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, Any]:
         """Changes by place, q by its numbers."""

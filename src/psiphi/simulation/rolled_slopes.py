@@ -9,8 +9,8 @@ With x = (q, v, tau, parameters) and the samples y = f(x), those by numbers:
     push of push           x, dx, ex, ddx -> f''(dx, ex) + f' ddx
 
 (f''* w) u is symmetric in the numbers of x, whichever way it came about. Four maps of a motion make all of them: `back` f'* w,
-`along` f' dx, `turns` (f''* w) dx and `bends` f''(dx, ex), on the host (`HostMotion`) and on a card (`CardMotion`). On the
-host a motion begins at unit(q), U below (`beginning.py`), whose derivatives these count in.
+`along` f' dx, `turns` (f''* w) dx and `bends` f''(dx, ex), on the host (`HostMotion`) and on a card (`CardMotion`). A motion
+begins at unit(q), U below (`rollouts/beginning.py`), whose derivatives these count in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from psiphi.arguments import batch_axes
 from psiphi.errors import StateError
 from psiphi.foreign.numbering import numbered
-from psiphi.simulation.beginning import Beginning
+from psiphi.rollouts.beginning import Beginning
 from psiphi.simulation.rolled_states import RolledStates
 from psiphi.sweeps.program import Argument
 
@@ -219,13 +219,13 @@ class CardMotion:
         self.driven = tuple(arg.name for arg in motion.inputs[2:])
 
     def back(self, names: tuple[str, ...], weights: By) -> By:
-        return self.states.coordinate_gradients(tuple(x for x in self.driven if x in names), *weights.values())
+        return self.states.coordinate_gradients(tuple(x for x in self.driven if x in names), *weights.values(), given=True)
 
     def along(self, changes: By) -> By:
         return dict(zip("qv", self.states.coordinate_changes(self._rows(changes)), strict=True))
 
     def turns(self, names: tuple[str, ...], weights: By, changes: By) -> By:
-        return self.states.coordinate_turns(self.driven, *weights.values(), self._rows(changes))
+        return self.states.coordinate_turns(self.driven, *weights.values(), self._rows(changes), given=True)
 
     def bends(self, changes: By, ways: By, again: By) -> By:
         cause = "rollout: forward mode of forward mode is not there on graphics cards"

@@ -20,11 +20,16 @@ from psiphi.spatial.entries import along
 from psiphi.spatial.screws import dot
 
 
+def scaled(manifold: Manifold) -> list[Any]:
+    """The joints whose numbers unit changes."""
+    return [joint for joint in manifold.bent if joint.row.unit is not list]
+
+
 class Beginning:
     """The map q -> unit(q) at some q (..., nq), and its derivatives."""
 
     def __init__(self, manifold: Manifold, q: np.ndarray):
-        self.q, self.scaled = q, [joint for joint in manifold.bent if joint.row.unit is not list]
+        self.q, self.scaled = q, scaled(manifold)
 
     def moved(self, dq: np.ndarray) -> np.ndarray:
         return self._each(lambda unit, q, dq: rate_of_change(unit, q, dq), dq, dq)

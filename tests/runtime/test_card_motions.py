@@ -273,6 +273,7 @@ def test_the_assembler_takes_these_kernels():
         Backwards(Machine(robot, plan), ("tau",)),
         Curving(Machine(robot, plan), ("tau",)),
         *(card_gradients.TangentStep(Machine(spun(), plan), wanted) for wanted in ("turn", "turned")),
+        card_gradients.TangentStep(Machine(pp.load("pelican", base="free"), plan), "turned"),
     ):
         for char in "df":
             assert "Used" in assembler.assemble(Cuda().emit(machine.rollout, char), "sm_90")

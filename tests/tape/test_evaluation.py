@@ -1,9 +1,12 @@
 """Random expressions: what the tape means is what Python means, and folding never adds work."""
 
+import operator
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psiphi.spatial.duals import Dual
 from psiphi.tape.evaluation import evaluate
 from psiphi.tape.ops import BINARY, Op
 from psiphi.tape.tape import Scalar, Tape
@@ -17,6 +20,17 @@ def test_tape_means_what_python_means(program, point):
     handles, numbers, _ = run(tape, program, point)
     found = evaluate(tape, [tape.operand(h) for h in handles], lambda space, index: np.float64(point[index]))
     assert [float(x) for x in found] == [float(x) for x in numbers]
+
+
+def test_numbers_with_a_rate_stand_on_either_side():
+    """An expression and one with a rate: sums, products and quotients of them, whichever stands first."""
+    tape = Tape()
+    x, y, dy = (tape.leaf("x", i) for i in range(3))
+    moving, known = Dual(y, dy), Dual(0.7, 0.3)
+    for way in (operator.add, operator.sub, operator.mul, operator.truediv):
+        for found, truth in ((way(x, moving), way(1.3, known)), (way(moving, x), way(known, 1.3))):
+            values = evaluate(tape, [tape.operand(found.value), tape.operand(found.rate)], lambda _, i: (1.3, 0.7, 0.3)[i])
+            assert np.allclose(values, [truth.value, truth.rate], rtol=1e-15)
 
 
 @given(programs(), POINTS)

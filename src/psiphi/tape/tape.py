@@ -117,7 +117,7 @@ class Scalar:
 
     def __add__(self, other):
         if not isinstance(other, Scalar):
-            if getattr(other, "shape", ()):  # an array: it goes element by element
+            if _has_parts(other):
                 return NotImplemented
             return self if other == 0 else self._plus_constant(float(other))
         if self.negative == other.negative:
@@ -137,7 +137,7 @@ class Scalar:
 
     def __mul__(self, other):
         if not isinstance(other, Scalar):
-            return NotImplemented if getattr(other, "shape", ()) else self._times_constant(float(other))
+            return NotImplemented if _has_parts(other) else self._times_constant(float(other))
         a, b = self.index, other.index
         return Scalar(self.tape, self.tape.node(Op.MUL, *((a, b) if a <= b else (b, a))), self.negative != other.negative)
 
@@ -145,11 +145,11 @@ class Scalar:
 
     def __truediv__(self, other):
         if not isinstance(other, Scalar):
-            return NotImplemented if getattr(other, "shape", ()) else self * (1.0 / other)
+            return NotImplemented if _has_parts(other) else self * (1.0 / other)
         return Scalar(self.tape, self.tape.node(Op.DIV, self.index, other.index), self.negative != other.negative)
 
     def __rtruediv__(self, other):
-        if getattr(other, "shape", ()):
+        if _has_parts(other):
             return NotImplemented
         if other == 0:
             return 0.0
@@ -217,6 +217,11 @@ class Scalar:
 
     def __repr__(self) -> str:
         return f"{'-' if self.negative else ''}x{self.index}"
+
+
+def _has_parts(other) -> bool:
+    """Whether it goes part by part, as it knows itself: an array, or a number with a rate (`spatial/duals.py`)."""
+    return bool(getattr(other, "shape", ())) or hasattr(other, "rate")
 
 
 def _difference(tape: Tape, a: int, b: int, negative: bool) -> Scalar:

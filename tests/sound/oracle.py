@@ -397,16 +397,25 @@ class Oracle:
             return 0.0
         if frame == "local":
             return later.rate
-        # inertial: the derivative of components in world axes, turned back into link axes
-        now, then = self.exactly(self._turns()), self.moving.exactly(self.moving._turns())
-        rows, cols = (where in (*DUAL, "link") for where in kinds_of(node))
-        later = then @ later if rows else later
-        rate = (later @ then.T if cols else later).rate
-        rate = now.T @ rate if rows else rate
-        return rate @ now if cols else rate
+        if node.op in ("sum", "difference") and not any(map(is_identity, node.args)):  # each in axes of its own
+            return OPERATIONS[node.op](self, *(self._dot(x, frame) for x in node.args))
+        # inertial: the derivative of components in world axes, turned back into those of links and frames
+        axes = own_axes(node)
+        rows, cols = (names or kind in (*DUAL, "link") for kind, names in zip(kinds_of(node), axes, strict=True))
+        later = self.moving._turns(axes[0]) @ later if rows else later
+        rate = (later @ self.moving._turns(axes[1]).T if cols else later).rate
+        rate = self._turns(axes[0]).T @ rate if rows else rate
+        return rate @ self._turns(axes[1]) if cols else rate
 
-    def _turns(self) -> np.ndarray:
-        return self.diagonal(lambda k: np.kron(np.eye(2), self.poses[k][0]))
+    def _turns(self, names: tuple[str, ...]) -> Value:
+        """From the axes of these frames, or of all links, to the world's."""
+        if not names:
+            return self.exactly(self.diagonal(lambda k: np.kron(np.eye(2), self.poses[k][0])))
+        out = np.zeros((6 * len(names),) * 2, dtype=self.dtype)
+        for i, place in enumerate(self.model.frames[name] for name in names):
+            R = np.eye(3) if place.body == WORLD else self.poses[place.body][0]
+            out[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = np.kron(np.eye(2), R @ place.pose.rotation)
+        return self.exactly(out)
 
 
 def back(X: np.ndarray) -> np.ndarray:
@@ -439,6 +448,20 @@ def kinds_of(node: Node) -> tuple[str, str]:
         return inner[0][0], inner[-1][1]
     rows, cols = next((pair for pair in inner if all(pair)), inner[0])
     return {"T": (dual(cols), dual(rows)), "inv": (cols, rows)}.get(op, (rows, cols))
+
+
+def own_axes(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(rows, cols): the frames in whose own axes these are; () where in others."""
+    op, args = node
+    if op == "frames":
+        names = args[1] if args[2] == "frame" else ()
+        return ((), names) if args[0] == "B" else (names, ())
+    inner = [own_axes(x) for x in args if isinstance(x, Node) and not is_identity(x)] or [((), ())]
+    if op == "product":
+        return inner[0][0], inner[-1][1]
+    if any(pair != inner[0] for pair in inner):
+        raise NoValue("a sum of things in different axes is in none")
+    return (inner[0][1], inner[0][0]) if op in ("T", "inv") else inner[0]
 
 
 def is_identity(node: Node) -> bool:

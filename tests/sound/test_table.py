@@ -70,6 +70,19 @@ def test_sums_of_jacobians(e):
     right(e, swept=True)
 
 
+@pytest.mark.parametrize(
+    "e",
+    [
+        "s.J('tool', axes='frame').dot('inertial')",
+        "(s.J('tool', axes='frame').T - s.J('wrist_1_joint').T).dot('inertial')",
+        "(s.J('tool', axes='frame') @ s.mass.inv @ s.J('tool', axes='frame').T).dot('inertial')",
+    ],
+)
+def test_inertial_rates_of_frames_in_their_own_axes(e):
+    """Those of components in the world's axes, turned back."""
+    right(e)
+
+
 def test_sums_of_jacobians_by_hand():
     """The first of all: J1 - J2 is not J1."""
     f = pp.function(J1 - J2)

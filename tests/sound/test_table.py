@@ -115,6 +115,18 @@ def test_no_dependence_on_a_name(name):
     right(s.phi @ x)
 
 
+@pytest.mark.parametrize("name", ["out", "column", "body", "y"])
+def test_matrices_column_by_column_do_not_depend_on_a_name(name):
+    """Neither the results nor the vector of a column go by names of the user's."""
+    x, f = pp.vector(name), pp.vector(name, "frame")
+    J = s.J("tool", axes="frame")
+    for e in (J @ x - J2 @ x, J.T @ f - J2.T @ f):
+        given = np.arange(1.0, 7.0)
+        d, slope = pp.derivative(e, "q"), pp.function(e).jacobian("q")
+        np.testing.assert_allclose(pp.function(d)(BATCH, given), slope(BATCH, given), rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(d.dense(q, **{name: given}), slope(q, given), rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("space", ["motion", "force"])
 def test_vectors_that_say_what_they_are(space):
     x = pp.vector("y", space)

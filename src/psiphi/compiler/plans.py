@@ -23,7 +23,7 @@ from psiphi.compiler.in_factors import CARRIED, Parts, has_parts, in_parts, on_v
 from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
 from psiphi.compiler.source import Function, Request
 from psiphi.errors import StateError
-from psiphi.lowering.columns import LoweredColumns
+from psiphi.lowering.columns import COLUMN, LoweredColumns
 from psiphi.model.model import Model
 from psiphi.operators import terms
 from psiphi.operators.dense import evaluate
@@ -141,9 +141,6 @@ class Sweeps:
 
     def explain(self) -> str:
         return explained.explain(self.equation, self.count)
-
-
-COLUMN = "column of the identity"  # a name no user can give
 
 
 class ByColumns(Sweeps):

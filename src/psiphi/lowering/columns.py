@@ -16,12 +16,15 @@ from psiphi.operators.terms import Poly, Term
 from psiphi.sweeps.program import Argument, Program, ProgramStage
 
 
+COLUMN, OF = "column of the identity", " of a column"  # names that no user can give: the vector, and what its results end in
+
+
 class LoweredColumns:
     """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
 
     def __init__(self, polys: dict[str, Poly], rows: str, cols: str, made_of: Mapping[Term, Poly] | None = None):
         self.polys, self.rows, self.cols, self.made_of = polys, rows, cols, made_of or {}
-        self.lowered = self._along({"column": ""})
+        self.lowered = self._along({COLUMN: OF})
 
     def _along(self, vectors: Mapping[str, str]) -> Lowered:
         """The expressions on some vectors, {name: what is put behind the names of the results}."""
@@ -43,7 +46,7 @@ class LoweredColumns:
 
     def column(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
         """One column, that of a vector given last: what all of them cost is a multiple of it."""
-        return self._on({"column": ""}, self.lowered, name, tree, inputs, outputs)
+        return self._on({COLUMN: OF}, self.lowered, name, tree, inputs, outputs)
 
     def _on(self, vectors: Mapping[str, str], lowered: Lowered, name: str, tree: Tree, inputs, outputs) -> Program:
         # a vector over joints has a part at each body; one over frames is read where a frame sits
@@ -65,7 +68,7 @@ class LoweredColumns:
         else:
             one = self.column(name, tree, inputs, outputs)
             columns = [
-                ProgramStage(f"column {j}", one, {x: f"{x} {j}" for x in names}, {"column": e}) for j, e in enumerate(unit)
+                ProgramStage(f"column {j}", one, {x + OF: f"{x} {j}" for x in names}, {COLUMN: e}) for j, e in enumerate(unit)
             ]
 
         def side_by_side(places: dict) -> dict:

@@ -181,7 +181,7 @@ def _examine(case: Case) -> Outcome:
     except pp.Error as error:
         return Outcome("refused", f"{stage}: {error}", time.process_time() - start)
     except Exception as error:
-        return _crash(stage, error)
+        return crash(stage, error)
     seconds = time.process_time() - start
     if seconds > BUDGET + SLACK:
         return Outcome("slow", f"{seconds:.1f} s", seconds)
@@ -236,10 +236,11 @@ def _numbers(call: Callable[[], Any], stage: str) -> np.ndarray | Outcome:
     except pp.Error as error:
         return Outcome("late", f"{stage}: {error}")
     except Exception as error:
-        return _crash(stage, error)
+        return crash(stage, error)
 
 
-def _crash(stage: str, error: Exception) -> Outcome:
+def crash(stage: str, error: Exception) -> Outcome:
+    """An exception that is none of psiphi's words, and where it came from."""
     where = [f for f in traceback.extract_tb(error.__traceback__) if "/psiphi/" in f.filename]
     place = f" ({where[-1].filename.split('/psiphi/')[-1]}: {where[-1].name})" if where else ""
     return Outcome("crash", f"{stage}: {type(error).__name__}: {str(error)[:200]}{place}")

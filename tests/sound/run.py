@@ -2,6 +2,7 @@
 
     python tests/sound/run.py --count 20000 --seed 1 --jobs 1
     python tests/sound/run.py --claims --count 5000
+    python tests/sound/run.py --slopes --count 5000
 
 prints how many were right, dense, refused and why, the slowest ones, and each kind of failure once, made small and written as
 Python that shows it. Exit status 1 when anything failed.
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from sound.examine import RIGHT, Case, Outcome, examine  # noqa: E402
 from sound.recipes import text  # noqa: E402
 from sound.robots import Spec, draw_spec  # noqa: E402
 from sound.shrinking import shrink  # noqa: E402
+from sound.slopes import slopes  # noqa: E402
 from sound.writing import draw_recipe  # noqa: E402
 
 ROBOTS = 40  # that claims are about
@@ -55,14 +58,14 @@ def draw(seed: int, i: int, claims: bool) -> Found:
     return draw_claim(pick, robots_of(seed)) if claims else Case(draw_spec(pick), draw_recipe(pick))
 
 
-def outcome_of(case: Found) -> Outcome:
-    return judge(case) if isinstance(case, Claim) else examine(case)
+def outcome_of(case: Found, how: Callable[[Case], Outcome] = examine) -> Outcome:
+    return judge(case) if isinstance(case, Claim) else how(case)
 
 
-def one(job: tuple[int, int, bool]) -> tuple[int, Outcome]:
+def one(job: tuple[int, int, bool, Callable[[Case], Outcome]]) -> tuple[int, Outcome]:
     try:
         case = draw(job[1], job[0], job[2])
-        return job[0], outcome_of(case)
+        return job[0], outcome_of(case, job[3])
     except Exception as error:  # the harness itself
         return job[0], Outcome("harness", f"{type(error).__name__}: {error}")
 
@@ -92,6 +95,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first case")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--claims", action="store_true", help="claims for pp.prove instead of expressions for pp.function")
+    parser.add_argument("--slopes", action="store_true", help="derivatives of the expressions, too")
     parser.add_argument("--shrink", type=int, default=100, help="trials to make a failure smaller")
     parser.add_argument("--only", type=int, help="one case, with its source")
     args = parser.parse_args()
@@ -100,15 +104,19 @@ def main() -> int:
     try:
         if args.only is not None:
             case = draw(args.seed, args.only, args.claims)
-            print(case.source(), outcome_of(case), sep="\n")
+            print(case.source(), outcome_of(case, _how(args)), sep="\n")
             return 0
         return report(args)
     finally:
         shutil.rmtree(cache, ignore_errors=True)
 
 
+def _how(args: argparse.Namespace) -> Callable[[Case], Outcome]:
+    return slopes if args.slopes else examine
+
+
 def report(args: argparse.Namespace) -> int:
-    jobs = [(i, args.seed, args.claims) for i in range(args.start, args.start + args.count)]
+    jobs = [(i, args.seed, args.claims, _how(args)) for i in range(args.start, args.start + args.count)]
     kinds, reasons, failures, slowest, begun = Counter(), Counter(), {}, [], time.perf_counter()
     pool = multiprocessing.Pool(args.jobs) if args.jobs > 1 else None
     for i, outcome in pool.imap_unordered(one, jobs, chunksize=8) if pool else map(one, jobs):
@@ -141,8 +149,8 @@ def _show(name: str, cases: list[int], args: argparse.Namespace) -> None:
     if name.startswith("harness"):
         return
     case, trials = draw(args.seed, cases[0], args.claims), 0 if name.startswith("slow") else args.shrink
-    case = shrink_claim(case, trials) if isinstance(case, Claim) else shrink(case, trials)
-    print(f"# {outcome_of(case).detail if trials else ''}\n{case.source()}", flush=True)
+    case = shrink_claim(case, trials) if isinstance(case, Claim) else shrink(case, trials, _how(args))
+    print(f"# {outcome_of(case, _how(args)).detail if trials else ''}\n{case.source()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""300 random expressions on random robots: each right, dense and right, or refused in words. See `examine.py` for how close."""
+"""300 random expressions on random robots: each right, dense and right, or refused in words. See `examine.py` for how close.
+And derivatives of some."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import event, given, seed, settings
 from hypothesis import strategies as st
 
-from sound.examine import Case, examine
+from sound.examine import Case, Outcome, examine
 from sound.robots import draw_spec
+from sound.slopes import slopes
 from sound.writing import draw_recipe
 
 TESTS, EACH = 6, 50
@@ -23,12 +25,12 @@ def cases(draw) -> Case:
     return Case(draw_spec(pick), draw_recipe(pick))
 
 
-def checked(number: int) -> Callable[[], None]:
+def checked(number: int, how: Callable[[Case], Outcome] = examine, each: int = EACH) -> Callable[[], None]:
     @seed(number)
-    @settings(max_examples=EACH, database=None, deadline=None)
+    @settings(max_examples=each, database=None, deadline=None)
     @given(cases())
     def check(case: Case) -> None:
-        outcome = examine(case)
+        outcome = how(case)
         event(outcome.kind)
         assert outcome.ok, f"{outcome.kind}: {outcome.detail}\n{case.source()}"
 
@@ -38,3 +40,7 @@ def checked(number: int) -> Callable[[], None]:
 @pytest.mark.parametrize("number", range(TESTS))
 def test_random_expressions(number):
     checked(number)()
+
+
+def test_derivatives_of_random_expressions():
+    checked(0, slopes, 12)()

@@ -15,7 +15,6 @@ from psiphi.operators.letters import vector_letter
 from psiphi.operators.terms import Poly, Term
 from psiphi.sweeps.program import Argument, Program, ProgramStage
 
-
 COLUMN, OF = "column of the identity", " of a column"  # names that no user can give: the vector, and what its results end in
 
 

@@ -55,6 +55,24 @@ def test_values_are_numpys_and_nothing_is_copied():
     assert seen[0].ctypes.data == q.data_ptr()
 
 
+def test_a_dt_of_any_kind():
+    """One number of NumPy's or of torch's, after calls by the same number, too; beside two types it is one of the wider."""
+    q, v, _ = (x.detach() for x in tensors(2, 2, 2))
+    one = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+    for move in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0], lambda *x: ARM.linearize(*x[:2], v[0], x[2])[0]):
+        plain = move(q[0].numpy(), v[0].numpy(), 0.1)
+        for given in (q[0], q[0].numpy()):
+            found = move(given, v[0].numpy(), one)
+            assert torch.allclose(found, torch.as_tensor(plain), atol=1e-12)
+            assert torch.autograd.grad(found.sum(), one)[0].abs() > 0
+    mixed = [x(q[0].float(), v[0], 0.1) for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])]
+    same = [x(q[0].float().double(), v[0], 0.1) for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])]
+    assert all(map(torch.equal, mixed, same))
+    for dt, cause in (("1", "dt is '1'"), (None, "dt is None"), ([0.1], "dt is an array of NumPy")):
+        with pytest.raises(pp.StateError, match=cause):
+            ARM.integrate(q, v, dt)
+
+
 def test_gradients_of_first_and_second_order():
     q, v, tau = tensors(2, 2, 2)
     assert check(ARM.forward_dynamics, (q, v, tau)) and check_twice(ARM.forward_dynamics, (q, v, tau))

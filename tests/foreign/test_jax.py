@@ -5,6 +5,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.bench.interpreted import uncompiled
+from psiphi.runtime.laid import room
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -185,6 +186,19 @@ def test_what_does_not_fit_is_named():
     torch = pytest.importorskip("torch")
     with pytest.raises(pp.Error, match="arrays of jax and torch"):
         f(q, v, torch.zeros(2, dtype=torch.float64))
+
+
+def test_numbers_beside_arrays_may_change_before_the_gradient_is_taken():
+    """JAX keeps NumPy's memory itself where that begins at a line of it: what came is what the gradient is of."""
+    _, _, tau = arrays(2, 2, 2, batch=())
+    system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
+    for call in (f, system.forward_dynamics, lambda *x: pp.rollout(ARM, *x, dt=0.1, steps=2)[1]):
+        q = room((2,), 1)[:, 0]  # from a line of memory on
+        q[:] = 0.5
+        gradient = jax.vjp(lambda tau, q=q, call=call: call(q, np.zeros(2), tau), tau)[1]
+        right = jax.vjp(lambda tau, call=call: call(np.full(2, 0.5), np.zeros(2), tau), tau)
+        q[:] = 7.0
+        assert np.array_equal(*(g(jnp.ones_like(right[0]))[0] for g in (gradient, right[1])))
 
 
 def test_closed_chains():

@@ -55,6 +55,45 @@ def test_values_are_numpys_and_nothing_is_copied():
     assert seen[0].ctypes.data == q.data_ptr()
 
 
+CALLS = {
+    "method": lambda q, v, tau: ARM.forward_dynamics(q, v, tau),
+    "function": lambda q, v, tau: ARM.function("forward_dynamics")(q, v, tau),
+    "step": lambda q, v, tau: ARM.step(q, v, tau, 0.1)[1],
+    "linearize": lambda q, v, tau: ARM.linearize(q, v, tau)[0],
+    "rollout": lambda q, v, tau: pp.rollout(ARM, q, v, tau, dt=0.1, steps=2)[1],
+    "closed": lambda q, v, tau: rod().forward_dynamics(q, v, tau),
+}
+
+
+@cache
+def rod():
+    return pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_beside_tensors_may_change_before_the_gradient_is_taken(name):
+    """NumPy's arrays are not torch's to watch: what came is what the gradient is of. They may lie in any way."""
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2, batch=()))
+    tau.requires_grad_()
+    weights = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    right = (CALLS[name](q, v, tau)[..., :2] * weights).square().sum()
+    for lay in (np.copy, lambda x: x[::-1].copy()[::-1], lambda x: x.astype(">f8")):
+        given = [lay(x.numpy()) for x in (q, v)]
+        found = (CALLS[name](*given, tau)[..., :2] * weights).square().sum()
+        for x in given:
+            x[...] = 7.0
+        assert torch.equal(torch.autograd.grad(found, tau)[0], torch.autograd.grad(right, tau, retain_graph=True)[0])
+
+
+def test_linearisations_of_closed_chains_beside_numbers():
+    """Any of the arguments may be the tensor."""
+    given = [np.array(rod().assemble([0.5, 1.0])), np.zeros(2), np.ones(2)]
+    right = rod().linearize(*given)
+    for k in range(3):
+        found = rod().linearize(*(torch.tensor(x) if i == k else x for i, x in enumerate(given)))
+        assert all(np.allclose(x, y, atol=1e-12) and type(x) is torch.Tensor for x, y in zip(found, right, strict=True))
+
+
 def test_a_dt_of_any_kind():
     """One number of NumPy's or of torch's, after calls by the same number, too; beside two types it is one of the wider."""
     q, v, _ = (x.detach() for x in tensors(2, 2, 2))

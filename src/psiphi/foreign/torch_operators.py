@@ -25,7 +25,7 @@ from psiphi.optional import need
 
 torch: Any = need("torch", "a tensor", "psiphi[torch]")
 
-KINDS = torch.float64, torch.float32
+KINDS = {torch.float64: np.float64, torch.float32: np.float32}
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)  # of the dispatcher, which are to see the operator
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)  # of torch.func
 _library = torch.library.Library("psiphi", "FRAGMENT")
@@ -88,8 +88,7 @@ def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
     tensors = []
     for index, (x, arg) in enumerate(zip(values, function.inputs, strict=True)):
         if not isinstance(x, torch.Tensor):
-            own = numbers(function, index, x)
-            x = torch.as_tensor(own if own.flags.writeable else own.copy(), dtype=kind)  # torch has no read-only tensors
+            x = torch.from_numpy(np.array(numbers(function, index, x), KINDS.get(kind, float)))  # a copy: gradients come later
         if x.dtype not in KINDS or x.shape[x.ndim - len(arg.shape) :] != arg.shape:
             check_array(function.name, function.inputs[index], x.shape, str(x.dtype).removeprefix("torch."))
         tensors.append(x if x.dtype == kind else x.to(kind))

@@ -38,7 +38,7 @@ class WithCoordinates(WithFunctions):
     def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> Array:
         """q moved along the constant velocity v for the time dt, on the configuration manifold.
 
-        dt is a number, or one for each batch element; beside arrays of other libraries one number, theirs or not, or their array (..., 1).
+        dt is a number, or one for each batch element; beside arrays of other libraries a number, or their array () or (..., 1).
         """
         if type(q) is _ndarray and type(dt) is float:
             x = self._soon.get("integrate", guard.nothing)(q, v, np.array((dt,)))

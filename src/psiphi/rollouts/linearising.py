@@ -82,7 +82,8 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = tuple(by_q.shape[:-2]), system.nv
-    state = (q, v) if any(map(is_foreign, (q, v))) else system._state(q=q, v=v)
+    state = [x if is_foreign(x) else constant(by_q, np.asarray(x)) for x in (q, v)]  # in the library of the slopes
+    state = state if is_foreign(by_q) else system._state(q=q, v=v)
     q, v = (spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
     join = mathematics(by_q).concatenate
     A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)

@@ -188,6 +188,17 @@ def test_what_does_not_fit_is_named():
         f(q, v, torch.zeros(2, dtype=torch.float64))
 
 
+def test_numbers_beside_arrays_that_are_traced():
+    """Wrenches, and states beside parameters: what is no array of JAX's becomes one."""
+    q, w = np.array([0.5, 1.0]), np.arange(6.0)
+    gradient = jax.grad(lambda x: f(q, q, q, f_ext={"tool": x, "world": w}).sum())(jnp.asarray(w))
+    assert np.allclose(gradient, ARM.function("forward_dynamics", ("tool",)).vjp("f_ext")(q, q, q, w[None], np.ones(2))[1][0])
+    light = ARM.free("mass")
+    slope = jax.jacfwd(lambda p: light.at(p).linearize(q, q, q)[0])(jnp.asarray(light.parameters()))
+    there, back = (light.at(np.add(light.parameters(), [x, 0.0])).linearize(q, q, q)[0] for x in (1e-5, -1e-5))
+    assert np.allclose(slope[..., 0], (there - back) / 2e-5, rtol=1e-6, atol=1e-6)
+
+
 def test_numbers_beside_arrays_may_change_before_the_gradient_is_taken():
     """JAX keeps NumPy's memory itself where that begins at a line of it: what came is what the gradient is of."""
     _, _, tau = arrays(2, 2, 2, batch=())

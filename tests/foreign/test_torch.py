@@ -20,6 +20,7 @@ check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 ARM = pp.load("pelican")  # two hinges
 TOOL = list(ARM.frames)[-1]
+OTHER = "elbow"
 
 
 def tensors(*sizes, batch=(2,), seed=0):
@@ -92,6 +93,36 @@ def test_linearisations_of_closed_chains_beside_numbers():
     for k in range(3):
         found = rod().linearize(*(torch.tensor(x) if i == k else x for i, x in enumerate(given)))
         assert all(np.allclose(x, y, atol=1e-12) and type(x) is torch.Tensor for x, y in zip(found, right, strict=True))
+
+
+def test_wrenches_on_several_frames():
+    """Tensors and numbers in any mixture; one of other than six numbers is not spread over six."""
+    q, v, tau, w = tensors(2, 2, 2, 6)
+    plain = [x.detach().numpy() for x in (q, v, tau, w)]
+    right = ARM.forward_dynamics(*plain[:3], f_ext={TOOL: plain[3], OTHER: plain[3][0]})
+    for here, there in ((w, w[0]), (w, plain[3][0]), (plain[3], w[0]), (w, plain[3][0].tolist())):
+        found = ARM.forward_dynamics(*plain[:3], f_ext={TOOL: here, OTHER: there})
+        assert np.allclose(found.detach(), right, atol=1e-12) and torch.autograd.grad(found.sum(), w)[0].abs().sum() > 0
+    for bad, cause in (
+        (torch.tensor(1.0), r"has shape \(\), expected"),
+        (w[:, :1], r"has shape \(2, 1\), expected"),
+        (torch.ones(3, 6), "batch axes do not fit"),
+        (torch.ones(6, dtype=torch.int64), "is of dtype int64"),
+        (np.ones(5), r"has shape \(5,\), expected"),
+    ):
+        with pytest.raises(pp.StateError, match=cause):
+            ARM.forward_dynamics(q, v, tau, f_ext={TOOL: w, OTHER: bad})
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_graphs_of_torch_jit_have_the_operator():
+    """Nothing of what is traced is a constant."""
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
+    for call in (lambda q: ARM.forward_dynamics(q, v, tau), lambda q: ARM.step(q, np.zeros(2), tau, 0.1)[1]):
+        call(q)
+        graph, other = torch.jit.trace(call, (q,)), (2.0 * q).detach().requires_grad_()
+        (found,), (right,) = (torch.autograd.grad(x(other).square().sum(), other) for x in (graph, call))
+        assert torch.allclose(graph(other), call(other)) and torch.allclose(found, right)
 
 
 def test_a_dt_of_any_kind():

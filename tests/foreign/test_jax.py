@@ -5,6 +5,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.bench.interpreted import uncompiled
+from psiphi.runtime.laid import room
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -185,6 +186,29 @@ def test_what_does_not_fit_is_named():
     torch = pytest.importorskip("torch")
     with pytest.raises(pp.Error, match="arrays of jax and torch"):
         f(q, v, torch.zeros(2, dtype=torch.float64))
+
+
+def test_numbers_beside_arrays_that_are_traced():
+    """Wrenches, and states beside parameters: what is no array of JAX's becomes one."""
+    q, w = np.array([0.5, 1.0]), np.arange(6.0)
+    gradient = jax.grad(lambda x: f(q, q, q, f_ext={"tool": x, "world": w}).sum())(jnp.asarray(w))
+    assert np.allclose(gradient, ARM.function("forward_dynamics", ("tool",)).vjp("f_ext")(q, q, q, w[None], np.ones(2))[1][0])
+    light = ARM.free("mass")
+    grown = jax.make_jaxpr(lambda p: light.at(p).linearize(q, q, q)[0])(jnp.asarray(light.parameters()))
+    assert grown.out_avals[0].shape == (4, 4)
+
+
+def test_numbers_beside_arrays_may_change_before_the_gradient_is_taken():
+    """JAX keeps NumPy's memory itself where that begins at a line of it: what came is what the gradient is of."""
+    _, _, tau = arrays(2, 2, 2, batch=())
+    system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
+    for call in (f, system.forward_dynamics, lambda *x: pp.rollout(ARM, *x, dt=0.1, steps=2)[1]):
+        q = room((2,), 1)[:, 0]  # from a line of memory on
+        q[:] = 0.5
+        gradient = jax.vjp(lambda tau, q=q, call=call: call(q, np.zeros(2), tau), tau)[1]
+        right = jax.vjp(lambda tau, call=call: call(np.full(2, 0.5), np.zeros(2), tau), tau)
+        q[:] = 7.0
+        assert np.array_equal(*(g(jnp.ones_like(right[0]))[0] for g in (gradient, right[1])))
 
 
 def test_closed_chains():

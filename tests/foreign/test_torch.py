@@ -20,6 +20,7 @@ check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 ARM = pp.load("pelican")  # two hinges
 TOOL = list(ARM.frames)[-1]
+OTHER = "elbow"
 
 
 def tensors(*sizes, batch=(2,), seed=0):
@@ -53,6 +54,93 @@ def test_values_are_numpys_and_nothing_is_copied():
     inner.name, inner.inputs, inner.outputs, inner.number = "peek", function.inputs, function.outputs, numbered(inner)
     entering.enter(inner, (q,))
     assert seen[0].ctypes.data == q.data_ptr()
+
+
+CALLS = {
+    "method": lambda q, v, tau: ARM.forward_dynamics(q, v, tau),
+    "function": lambda q, v, tau: ARM.function("forward_dynamics")(q, v, tau),
+    "step": lambda q, v, tau: ARM.step(q, v, tau, 0.1)[1],
+    "linearize": lambda q, v, tau: ARM.linearize(q, v, tau)[0],
+    "rollout": lambda q, v, tau: pp.rollout(ARM, q, v, tau, dt=0.1, steps=2)[1],
+    "closed": lambda q, v, tau: rod().forward_dynamics(q, v, tau),
+}
+
+
+@cache
+def rod():
+    return pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_beside_tensors_may_change_before_the_gradient_is_taken(name):
+    """NumPy's arrays are not torch's to watch: what came is what the gradient is of. They may lie in any way."""
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2, batch=()))
+    tau.requires_grad_()
+    weights = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    right = (CALLS[name](q, v, tau)[..., :2] * weights).square().sum()
+    for lay in (np.copy, lambda x: x[::-1].copy()[::-1], lambda x: x.astype(">f8")):
+        given = [lay(x.numpy()) for x in (q, v)]
+        found = (CALLS[name](*given, tau)[..., :2] * weights).square().sum()
+        for x in given:
+            x[...] = 7.0
+        assert torch.equal(torch.autograd.grad(found, tau)[0], torch.autograd.grad(right, tau, retain_graph=True)[0])
+
+
+def test_linearisations_of_closed_chains_beside_numbers():
+    """Any of the arguments may be the tensor."""
+    given = [np.array(rod().assemble([0.5, 1.0])), np.zeros(2), np.ones(2)]
+    right = rod().linearize(*given)
+    for k in range(3):
+        found = rod().linearize(*(torch.tensor(x) if i == k else x for i, x in enumerate(given)))
+        assert all(np.allclose(x, y, atol=1e-12) and type(x) is torch.Tensor for x, y in zip(found, right, strict=True))
+
+
+def test_wrenches_on_several_frames():
+    """Tensors and numbers in any mixture; one of other than six numbers is not spread over six."""
+    q, v, tau, w = tensors(2, 2, 2, 6)
+    plain = [x.detach().numpy() for x in (q, v, tau, w)]
+    right = ARM.forward_dynamics(*plain[:3], f_ext={TOOL: plain[3], OTHER: plain[3][0]})
+    for here, there in ((w, w[0]), (w, plain[3][0]), (plain[3], w[0]), (w, plain[3][0].tolist())):
+        found = ARM.forward_dynamics(*plain[:3], f_ext={TOOL: here, OTHER: there})
+        assert np.allclose(found.detach(), right, atol=1e-12) and torch.autograd.grad(found.sum(), w)[0].abs().sum() > 0
+    for bad, cause in (
+        (torch.tensor(1.0), r"has shape \(\), expected"),
+        (w[:, :1], r"has shape \(2, 1\), expected"),
+        (torch.ones(3, 6), "batch axes do not fit"),
+        (torch.ones(6, dtype=torch.int64), "is of dtype int64"),
+        (np.ones(5), r"has shape \(5,\), expected"),
+    ):
+        with pytest.raises(pp.StateError, match=cause):
+            ARM.forward_dynamics(q, v, tau, f_ext={TOOL: w, OTHER: bad})
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_graphs_of_torch_jit_have_the_operator():
+    """Nothing of what is traced is a constant."""
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
+    for call in (lambda q: ARM.forward_dynamics(q, v, tau), lambda q: ARM.step(q, np.zeros(2), tau, 0.1)[1]):
+        call(q)
+        graph, other = torch.jit.trace(call, (q,)), (2.0 * q).detach().requires_grad_()
+        (found,), (right,) = (torch.autograd.grad(x(other).square().sum(), other) for x in (graph, call))
+        assert torch.allclose(graph(other), call(other)) and torch.allclose(found, right)
+
+
+def test_a_dt_of_any_kind():
+    """One number of NumPy's or of torch's, after calls by the same number, too; beside two types it is one of the wider."""
+    q, v, _ = (x.detach() for x in tensors(2, 2, 2))
+    one = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+    for move in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0], lambda *x: ARM.linearize(*x[:2], v[0], x[2])[0]):
+        plain = move(q[0].numpy(), v[0].numpy(), 0.1)
+        for given in (q[0], q[0].numpy()):
+            found = move(given, v[0].numpy(), one)
+            assert torch.allclose(found, torch.as_tensor(plain), atol=1e-12)
+            assert torch.autograd.grad(found.sum(), one)[0].abs() > 0
+    mixed = [x(q[0].float(), v[0], 0.1) for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])]
+    same = [x(q[0].float().double(), v[0], 0.1) for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])]
+    assert all(map(torch.equal, mixed, same))
+    for dt, cause in (("1", "dt is '1'"), (None, "dt is None"), ([0.1], "dt is an array of NumPy")):
+        with pytest.raises(pp.StateError, match=cause):
+            ARM.integrate(q, v, dt)
 
 
 def test_gradients_of_first_and_second_order():

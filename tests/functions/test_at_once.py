@@ -147,6 +147,26 @@ def test_steps_of_any_kind_of_dt(robot, state):
     assert np.array_equal(robot.integrate(q, v, 1), robot.integrate(q, v)), "a whole number"
 
 
+DTS = [1.0, 1, np.float32(1), np.array(1.0), np.array([1.0]), [1.0], np.ones((2, 1)), True, np.array([True]), "1", 1j, None]
+DTS += [-1.0, np.array([-1.0]), np.array([np.nan]), np.inf]
+
+
+@pytest.mark.parametrize("method", ["step", "linearize"])
+def test_any_dt_is_taken_after_a_first_call_as_at_first(method):
+    """One number goes at once; an array asks for a batch, and what is no time is none whatever came before."""
+    known = pp.load("pelican")
+
+    def answer(robot, dt):
+        try:
+            return [(type(x), x.shape, x.tolist()) for x in getattr(robot, method)(np.ones(2), np.ones(2), np.ones(2), dt)]
+        except pp.Error as error:
+            return str(error)
+
+    for dt in DTS:
+        _ = [answer(known, 1.0) for _ in range(2)]
+        assert answer(known, dt) == answer(pp.load("pelican"), dt), dt
+
+
 @pytest.mark.parametrize("policy", ["pseudo", "exact", "damped"])
 def test_inertias_at_singular_postures_beside_regular_ones(policy):
     """Each element by itself: by code where there is an inverse, by eigenvalues elsewhere; digits of float32 are no measure."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import on_card, owner, read, wants_slope
+from psiphi.arguments import is_foreign, on_card, owner, read, wants_slope
 from psiphi.errors import StateError
 from psiphi.optional import need
 from psiphi.runtime.device_arrays import BY_MODULE, library_of
@@ -74,6 +74,27 @@ def constant(like: Any, array: np.ndarray) -> Any:
         return array.astype(like.dtype, copy=False)
     kind = str(like.dtype).removeprefix("torch.")
     return (BY_MODULE[name] if name else library_of("like", like)).put(like, array.astype(kind))
+
+
+def widest(*values: Any) -> Any:
+    """The foreign one of these that a number is put beside: of several types the widest, which is that of the results."""
+    found, *others = [x for x in values if is_foreign(x)]
+    for x in others:  # torch.compile knows no `max` by a key
+        found = x if x.dtype.itemsize > found.dtype.itemsize else found
+    return found
+
+
+def one_number(name: str, array: np.ndarray) -> float:
+    """A dt that came as a number, beside arrays of another library."""
+    if array.ndim:
+        cause = f"{name}: dt is an array of NumPy, and other arguments are not"
+        raise StateError(cause, "give one number, or an array (..., 1) of the same library")
+    return float(array)
+
+
+def in_a_row(dt: Any) -> Any:
+    """A foreign dt as functions take it, (..., 1): one number is so for all elements."""
+    return dt if dt.ndim else dt.reshape(1)
 
 
 def packed(x: Any) -> Any:

@@ -43,7 +43,7 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     kind = next(iter(kinds)) if len(kinds) == 1 else jnp.result_type(*kinds, jnp.float32)
     arrays = []
     for index, x in enumerate(values):
-        x = x if isinstance(x, jax.Array) else jnp.asarray(numbers(function, index, x), kind)
+        x = x if isinstance(x, jax.Array) else jnp.array(numbers(function, index, x), kind)  # a copy: gradients come later
         check_array(function.name, function.inputs[index], x.shape, str(x.dtype))
         arrays.append(x if x.dtype == kind else x.astype(kind))
     results = _bound(function, arrays)

@@ -25,24 +25,27 @@ from psiphi.optional import need
 
 torch: Any = need("torch", "a tensor", "psiphi[torch]")
 
-KINDS = torch.float64, torch.float32
+KINDS = {torch.float64: np.float64, torch.float32: np.float32}
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)  # of the dispatcher, which are to see the operator
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)  # of torch.func
+_traces = getattr(torch._C, "_get_tracing_state", lambda: None)  # of torch.jit.trace
 _library = torch.library.Library("psiphi", "FRAGMENT")
 _forward: Any = torch.autograd.forward_ad
 
 
 def call(function: Any, values: Sequence[Any]) -> Any:
     """The results as tensors: what autograd, torch.compile and vmap follow."""
-    if torch.compiler.is_compiling() and (getattr(function, "passes", False) or _differentiates()):
+    compiles = torch.compiler.is_compiling()
+    if compiles and (getattr(function, "passes", False) or _differentiates()):
         return _apart(function, values)
     carried = _forward._current_level >= 0  # tensors may carry changes, for forward mode
-    watched = torch.compiler.is_compiling() or _transforms() or _modes() or carried
+    recorded = compiles or _traces() is not None  # what is no operator would be a constant
+    watched = recorded or _transforms() or _modes() or carried
     tensors = values if not watched and _are_alike(values) else _tensors(function, values)
     index, wanted = function.number, torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     if not watched:
         return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
-    if torch.compiler.is_compiling():
+    if recorded:
         return getattr(torch.ops.psiphi, _known(function)[0])(_known(function)[1], *tensors)
     if (_transforms() and not _functional()) or wanted or carried:
         return _Watched.apply(index, *tensors)
@@ -88,8 +91,7 @@ def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
     tensors = []
     for index, (x, arg) in enumerate(zip(values, function.inputs, strict=True)):
         if not isinstance(x, torch.Tensor):
-            own = numbers(function, index, x)
-            x = torch.as_tensor(own if own.flags.writeable else own.copy(), dtype=kind)  # torch has no read-only tensors
+            x = torch.from_numpy(np.array(numbers(function, index, x), KINDS.get(kind, float)))  # a copy: gradients come later
         if x.dtype not in KINDS or x.shape[x.ndim - len(arg.shape) :] != arg.shape:
             check_array(function.name, function.inputs[index], x.shape, str(x.dtype).removeprefix("torch."))
         tensors.append(x if x.dtype == kind else x.to(kind))

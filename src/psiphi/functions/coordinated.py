@@ -8,15 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, is_foreign
+from psiphi.arguments import Array, Numbers, is_foreign, real
 from psiphi.compiler.passes import is_large
-from psiphi.foreign.entering import enter, full
+from psiphi.foreign.entering import enter, full, in_a_row, one_number, widest
 from psiphi.functions import guard
 from psiphi.functions.called import WithFunctions
 from psiphi.functions.differentiable import Differentiable
 from psiphi.optional import need
 
 _ndarray = np.ndarray
+
+
+def _duration(dt: Any) -> float:
+    """One dt beside arrays of another library."""
+    return one_number("integrate", real("integrate: dt", dt, (), "give a number"))
+
+
+_duration._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
 
 
 class WithCoordinates(WithFunctions):
@@ -30,7 +38,7 @@ class WithCoordinates(WithFunctions):
     def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> Array:
         """q moved along the constant velocity v for the time dt, on the configuration manifold.
 
-        dt is a number, or one for each batch element; beside arrays of other libraries one number, or their array (..., 1).
+        dt is a number, or one for each batch element; beside arrays of other libraries a number, or their array () or (..., 1).
         """
         if type(q) is _ndarray and type(dt) is float:
             x = self._soon.get("integrate", guard.nothing)(q, v, np.array((dt,)))
@@ -38,8 +46,8 @@ class WithCoordinates(WithFunctions):
                 return x
         if not (is_foreign(q) or is_foreign(v) or is_foreign(dt)):
             return super().integrate(q, v, dt)
-        like: Any = q if is_foreign(q) else v
-        return self._compiled("integrate", q, v, dt if is_foreign(dt) else full(like, 1, float(dt)))  # type: ignore[arg-type]
+        h = in_a_row(dt) if is_foreign(dt) else full(widest(q, v), 1, _duration(dt))
+        return self._compiled("integrate", q, v, h)
 
     def difference(self, q0: Numbers, q1: Numbers) -> Array:
         """The velocity v with integrate(q0, v) = q1."""

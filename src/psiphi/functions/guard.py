@@ -13,7 +13,7 @@ from psiphi.catalogue.dynamics import BY_METHOD, CATALOGUE, EVERY, METHODS
 from psiphi.catalogue.quasi_velocities import DIAGONAL
 from psiphi.compiler.source import Request
 from psiphi.errors import Error, StateError
-from psiphi.foreign.entering import enter, stacked
+from psiphi.foreign.entering import constant, enter, stacked
 from psiphi.model.model import TINY, Model
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
@@ -232,20 +232,29 @@ def mapping(f_ext: Any) -> Mapping:
 
 def stack_wrenches(f_ext: Mapping) -> Any:
     """(..., frames, 6) from {frame: (..., 6)}."""
-    wrenches = []
     if f_ext and all(type(w) is np.ndarray and w.shape == (6,) and w.dtype.char in "df" for w in f_ext.values()):
         return np.array([*f_ext.values()])  # of one state
-    if f_ext and all(map(is_foreign, f_ext.values())):
-        return stacked(list(f_ext.values()))
-    if any(map(is_lazy, f_ext.values())):
-        return lazy_arrays.stacked(list(f_ext.values()))
-    for frame, wrench in f_ext.items():
-        array, fault = read(wrench, (6,))
-        if fault:
-            raise StateError(f"f_ext[{frame!r}] {fault}", "give [moment; force], six numbers in the last axis")
-        wrenches.append(array)
-    batch_axes("f_ext", {repr(frame): w.shape[:-1] for frame, w in zip(f_ext, wrenches, strict=True)})
-    return np.stack(np.broadcast_arrays(*wrenches), axis=-2)
+    wrenches = {frame: _wrench(frame, wrench) for frame, wrench in f_ext.items()}
+    batch_axes("f_ext", {repr(frame): tuple(w.shape[:-1]) for frame, w in wrenches.items()})
+    if any(map(is_lazy, wrenches.values())):
+        return lazy_arrays.stacked(list(wrenches.values()))
+    foreign = [w for w in wrenches.values() if is_foreign(w)]
+    if foreign:  # numbers beside arrays of another library go there
+        return stacked([w if is_foreign(w) else constant(foreign[0], w) for w in wrenches.values()])
+    return np.stack(np.broadcast_arrays(*wrenches.values()), axis=-2)
+
+
+def _wrench(frame: Any, given: Any) -> Any:
+    """[moment; force] (..., 6) of one frame; what has fewer numbers would be spread over six beside others."""
+    array, fault = (given, "") if is_foreign(given) or is_lazy(given) else read(given, (6,))
+    if not fault and tuple(array.shape[-1:]) != (6,):
+        fault = f"has shape {tuple(array.shape)}, expected (..., 6)"
+    kind = str(array.dtype).removeprefix("torch.") if owner(array) else "float64"
+    if not fault and kind not in ("float64", "float32"):
+        fault = f"is of dtype {kind}, expected float64 or float32"
+    if fault:
+        raise StateError(f"f_ext[{frame!r}] {fault}", "give [moment; force], six numbers in the last axis")
+    return array
 
 
 def fitting_out(model: Model, name: str, source: Any, values: Sequence[Any], out: Any) -> tuple[Any, ...]:

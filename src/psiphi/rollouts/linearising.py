@@ -26,7 +26,7 @@ import numpy as np
 from psiphi.arguments import batch_axes, check_array, is_foreign, on_card
 from psiphi.control.law import reads
 from psiphi.errors import StateError
-from psiphi.foreign.entering import constant, enter, full, is_traced, mathematics, numbers, packed
+from psiphi.foreign.entering import constant, enter, full, in_a_row, is_traced, mathematics, numbers, packed
 from psiphi.functions.differentiable import Differentiable
 from psiphi.functions.guard import nothing, quicken
 from psiphi.rollouts import joint_slopes, linearised
@@ -55,10 +55,11 @@ def linearize(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pai
 def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
     """Of NumPy's arrays, and what reads as such; float32 where all are, by way of float64."""
     name, more = NAME if dt is None else f"{NAME} {method}", robot._more
-    step = () if dt is None else (np.array((dt,)) if isinstance(dt, float) and 0.0 < dt < math.inf else dt,)
-    found = robot._soon.get(name, nothing)(q, v, tau, *more, *step)
-    if found is not None:
-        return found
+    one = isinstance(dt, float) and 0.0 < dt < math.inf  # an array asks for a batch
+    if dt is None or one:
+        found = robot._soon.get(name, nothing)(q, v, tau, *more, *((np.array((dt,)),) if one else ()))
+        if found is not None:
+            return found
     given = read_state(NAME, robot, q, v, tau)
     h = None if dt is None else read_dt(dt, NAME)
     lead, kind = fit(NAME, given, h, more), SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float)
@@ -81,7 +82,8 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = tuple(by_q.shape[:-2]), system.nv
-    state = (q, v) if any(map(is_foreign, (q, v))) else system._state(q=q, v=v)
+    state = [x if is_foreign(x) else constant(by_q, np.asarray(x)) for x in (q, v)]  # in the library of the slopes
+    state = state if is_foreign(by_q) else system._state(q=q, v=v)
     q, v = (spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
     join = mathematics(by_q).concatenate
     A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)
@@ -92,7 +94,7 @@ def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[
     """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch, which is that of
     parameters (`more`), too; dt or None."""
     inputs = tuple(Argument(name, (size,)) for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True))
-    given = [packed(x) for x in ((*values, dt) if is_foreign(dt) else values)]
+    given = [packed(x) for x in ((*values, in_a_row(dt)) if is_foreign(dt) else values)]
     asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
     like = next(x for x in given if is_foreign(x))
     if any(map(on_card, given)) and not any(map(is_traced, given)):

@@ -21,7 +21,7 @@ from psiphi.control.law import Law
 from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Single
 from psiphi.errors import StateError
-from psiphi.foreign.entering import enter, full
+from psiphi.foreign.entering import enter, full, in_a_row, one_number, widest
 from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.functions.guard import TINY
 from psiphi.functions.robot import Robot
@@ -81,14 +81,15 @@ class Stepper:
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (
-            dt == self.dt
+            isinstance(dt, float)  # one number: an array asks for a batch, a tensor for a slope
+            and dt == self.dt
             and type(q) is np.ndarray
             and q.ndim == 1
             and q.dtype is DOUBLE
             and not (self.turns and self._may_be_zero(q))
         ):
             x = self.quick(q, v, tau, self.h, *self.more, self.like)
-            if x.ndim == 1 and x.dtype is DOUBLE:
+            if type(x) is np.ndarray and x.ndim == 1 and x.dtype is DOUBLE:
                 return x[: self.nq], x[self.nq :]
         return self.careful(q, v, tau, dt)
 
@@ -120,12 +121,12 @@ class Stepper:
 
     def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
-        first = next(x for x in (q, v, tau, dt, *self.more) if is_foreign(x))
-        if is_foreign(dt) and on_card(first):  # whose name in the kernel is another
+        like = widest(q, v, tau, dt, *self.more)
+        if is_foreign(dt) and on_card(like):  # whose name in the kernel is another
             inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]
             looked_at("step", inputs, (q, v, tau, dt))
-        h = full(first, 1, seconds(dt)) if not is_foreign(dt) else dt if dt.ndim else dt.reshape(1)
-        x = enter(self.function, (q, v, tau, h, *self.more, full(first, self.nq + self.nv, 0.0)))
+        h = in_a_row(dt) if is_foreign(dt) else full(like, 1, seconds(dt))
+        x = enter(self.function, (q, v, tau, h, *self.more, full(like, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
 
 
@@ -147,11 +148,7 @@ def checked(method: Any, of: str = "step") -> str:
 
 def seconds(dt: Any, of: str = "step") -> float:
     """One dt beside arrays of another library."""
-    h = read_dt(dt, of)
-    if h.ndim:
-        cause = f"{of}: dt is an array of NumPy, and other arguments are not"
-        raise StateError(cause, "give one number, or an array (..., 1) of the same library")
-    return float(h)
+    return one_number(of, read_dt(dt, of))
 
 
 seconds._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is

@@ -150,7 +150,7 @@ class Jax:
         return made, made.pointer
 
     def put(self, x: Any, array: np.ndarray) -> Any:
-        return sys.modules["jax"].device_put(array, x.device)
+        return sys.modules["jax"].device_put(array, x.device if on_card(x) else None)  # a tracer lies nowhere
 
     def full(self, x: Any, size: int, value: float) -> Any:
         where = {"device": x.device} if on_card(x) else {}  # a tracer lies nowhere

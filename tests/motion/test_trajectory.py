@@ -78,6 +78,28 @@ def test_between_the_samples(motion):
             motion.at(wrong)
 
 
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_between_the_samples_it_is_of_fourth_order_on_every_joint(base):
+    """Half the distance of samples, a sixteenth of the error; and the slope at both ends of a stretch is v."""
+    robot = pp.robots.random_tree(3, 5, ("spherical", "planar", "revolute"), 0.3, base)
+    fine = pp.simulate(robot, robot.random(seed=1), np.full(robot.nv, 2.0), duration=0.16, dt=1e-3, method="lie")
+    errors = []
+    for n in (10, 20):
+        half = fine[n // 2 :: n]
+        errors.append(np.abs(robot.difference(fine[::n].at(half.t).q, half.q)).max())
+    assert 12.0 < errors[1] / errors[0] < 20.0, errors
+    coarse, h = fine[::40], 1e-6
+    near = robot.difference(coarse.at(coarse.t[1:] - h).q, coarse.q[1:]) / h
+    np.testing.assert_allclose(near, coarse.v[1:], atol=1e-3)
+
+
+def test_samples_of_one_time_and_motions_of_one_sample():
+    robot = pp.load("pelican")
+    twice = pp.Trajectory([0.0, 0.1, 0.1], [[0.0] * 2, [1.0] * 2, [2.0] * 2], np.zeros((3, 2)), system=robot)
+    assert twice.at(0.1).q.tolist() == [2.0, 2.0] and twice.at([0.1, 0.1]).q.tolist() == [[2.0, 2.0]] * 2
+    assert twice[:1].at(0.0).q.tolist() == [0.0, 0.0] and twice[:1].at([0.0]).q.tolist() == [[0.0, 0.0]]
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 def test_files_hold_every_bit(motion, batch, tmp_path, suffix):
     for k, one in enumerate((motion, batch, motion[:1], batch[:0])):

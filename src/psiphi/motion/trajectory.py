@@ -152,7 +152,9 @@ class Trajectory:
             raise StateError(f"t is {t!r}, and the trajectory covers {span}", "give a time, or a row of times, within it")
         when = times if times.ndim else float(times)
         if len(self) == 1:
-            return Sample(when, *self._each(lambda x, axis: np.take(x, np.zeros(times.shape, int), axis), t=times)._arrays())
+            k, axis = np.zeros(times.shape, int), len(self.batch)
+            only: list[Any] = [None if x is None else np.take(x, k, axis) for x in self._arrays()]
+            return Sample(when, *only)
         k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
         return Sample(when, *interpolation.between(self, times, k))
 

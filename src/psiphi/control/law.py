@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import batch_axes, beneath, is_foreign, read
+from psiphi.arguments import batch_axes, beneath, is_foreign, is_lazy, read
 from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant, parameters_of
@@ -195,12 +195,12 @@ class Controller:
 
 
 def _numbers(law: Controller, name: str, given: Any, size: int) -> np.ndarray:
-    """q or v (..., size), of numbers or, where a law is traced, of tape expressions."""
-    is_tape = isinstance(given, np.ndarray) and given.dtype == object
-    array, fault = (given, "") if is_tape and given.shape[-1:] == (size,) else read(given, (size,))
+    """q or v (..., size), of numbers; lazy ones, and tape expressions where a law is traced, as they are."""
+    as_it_is = is_lazy(given) or (isinstance(given, np.ndarray) and given.dtype == object)
+    array, fault = (given, "") if as_it_is and given.shape[-1:] == (size,) else read(given, (size,))
     if fault:
         raise StateError(f"{type(law).__name__}: {name} {fault}", f"give {size} numbers, with batch axes in front")
-    return array if is_tape or array.dtype.kind == "f" else array.astype(float)
+    return array if as_it_is or array.dtype.kind == "f" else array.astype(float)
 
 
 def is_lawful(tau: Any) -> bool:

@@ -71,8 +71,8 @@ def rollout(
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
     if any(map(is_lazy, (q0, v0, tau))):
-        rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
-        return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
+        starts, rows = {"q0": q0, "v0": v0, "tau": tau}, (whole("steps", steps), step_stride(every))
+        return rolled_later(rollout, plant, starts, *rows, {**how._asdict(), "out": out})
     if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
         return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     numbers = dict(zip((PARAMETERS,), filter(is_foreign, parameters_of(plant.robot)), strict=False))

@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi.arguments import batch_axes, is_lazy
 from psiphi.control.plant import Plant, parameters_of
-from psiphi.control.torques import by_step, fits_steps
+from psiphi.control.torques import by_step
 from psiphi.errors import StateError
 from psiphi.foreign.entering import enter, full
 from psiphi.foreign.numbering import numbered
@@ -30,16 +30,17 @@ def rolled(
     for name, size in (("q", plant.nq), ("v", plant.nv)):
         inputs.append(Argument(name, (size,), name))
         values.append(full(like, size, 0.0) if given[name] is None else given[name])
+    if PARAMETERS in given:
+        inputs.append(Argument(PARAMETERS, tuple(given[PARAMETERS].shape[-1:])))
+        values.append(given[PARAMETERS])
     tau, law = given["tau"], None
     if tau is None or callable(tau):
         law = tau
     else:
-        shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
-        inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
-        values.append(tau)
-    if PARAMETERS in given:
-        inputs.append(Argument(PARAMETERS, tuple(given[PARAMETERS].shape[-1:])))
-        values.append(given[PARAMETERS])
+        shape = tuple(np.shape(tau))
+        lead = batch_axes("rollout", {arg.name: tuple(np.shape(x)[:-1]) for arg, x in zip(inputs, values, strict=True)})
+        inputs.insert(2, Argument("tau", shape[-2:] if shape and by_step(shape, lead, steps) else shape[-1:]))
+        values.insert(2, tau)
     return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every, blocks), values)
 
 

@@ -13,7 +13,7 @@ from psiphi.control.law import is_lawful
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.control.stops import Stops
-from psiphi.control.torques import fits_steps, read_effort, read_torque
+from psiphi.control.torques import by_step, fits_steps, read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.foreign.entering import is_traced
@@ -214,7 +214,7 @@ def _planned(
         raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
     steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
     own: Any = None if is_there else lawful(plant.given, tau, len(batch) > 0)
-    if is_there and steps > 1 and fits_steps(tuple(np.shape(tau)), batch, steps):
+    if is_there and by_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
         own = np.zeros((steps, plant.nv))
     drive = how.drive(plant, own, batch, steps, dt)
     plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)

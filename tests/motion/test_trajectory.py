@@ -93,6 +93,28 @@ def test_between_the_samples_it_is_of_fourth_order_on_every_joint(base):
     np.testing.assert_allclose(near, coarse.v[1:], atol=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["robot", "diagonalised"])
+def test_motions_of_a_batch_have_their_own_parameters(kind, tmp_path):
+    """One of them is what it would be alone, its system among it; the system of all goes on with all."""
+    light = pp.load("pelican").free("mass")
+    p = light.parameters() * np.array([[0.8], [1.0], [1.3]])
+    of = {"robot": lambda p: light.at(p), "diagonalised": lambda p: light.at(p).diagonalised}[kind]
+    q, v = np.random.default_rng(0).standard_normal((2, 3, 2))
+    many, alone = (pp.simulate(of(x), a, b, duration=0.02, dt=2e-3) for x, a, b in ((p, q, v), (p[1], q[1], v[1])))
+    many.save(tmp_path / "many.npz")
+    for motion in (many, pp.Trajectory.load(tmp_path / "many.npz", of(p))):
+        one = motion.element(1)
+        np.testing.assert_array_equal(one.robot.given, p[1])
+        np.testing.assert_allclose([one.drift, motion.drift[1]], alone.drift, rtol=1e-6)
+        for t in (0.0111, [0.0111, 0.013]):
+            np.testing.assert_allclose(motion.at(t).q[1], alone.at(t).q, rtol=1e-12)
+            np.testing.assert_allclose(one.at(t).q, alone.at(t).q, rtol=1e-12)
+        last = motion.final
+        assert pp.simulate(motion.system, last.q, last.v, duration=0.01).q.shape == (3, 11, 2)
+        np.testing.assert_array_equal(one.robot.energy(one.q, one.v) if kind == "robot" else one.energy, one.energy)
+        assert "energy drift" in one.summary()
+
+
 def test_samples_of_one_time_and_motions_of_one_sample():
     robot = pp.load("pelican")
     twice = pp.Trajectory([0.0, 0.1, 0.1], [[0.0] * 2, [1.0] * 2, [2.0] * 2], np.zeros((3, 2)), system=robot)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.plant import joint_velocity
+from psiphi.control.plant import Plant, joint_velocity
 from psiphi.errors import StateError
 
 
@@ -32,7 +32,8 @@ def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
         return x0 + z.reshape(z.shape + (1,) * (x.ndim - len(motion.batch) - 1)) * (x1 - x0)
 
     (q0, q1), (v0, v1) = ends(motion.q), ends(motion.v)
-    u0, u1 = joint_velocity(motion.system, q0, v0), joint_velocity(motion.system, q1, v1)
+    system = Plant(motion.system).over_samples().given if times.ndim else motion.system
+    u0, u1 = joint_velocity(system, q0, v0), joint_velocity(system, q1, v1)
     step, h, s = robot.difference(q0, q1), h[..., None], z[..., None]
     q = robot.integrate(q0, cubic(np.zeros_like(step), step, h * u0, h * robot.manifold.log_rate(q0, q1, u1), s))
     if motion.a is None:

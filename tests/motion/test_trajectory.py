@@ -203,6 +203,37 @@ def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, ba
         pp.Trajectory.load(tmp_path / "mine.csv")
 
 
+def test_columns_and_rows_in_any_order(tmp_path):
+    """A table that pandas has sorted: columns are the joints they are named by, rows the motions they are numbered by."""
+    robot, (one, two) = pp.load("pelican"), ("shoulder", "elbow")
+    head = ["element", "t", *(f"{x}:{name}" for x in ("q", "v", "tau") for name in (one, two))]
+    rows = [[k, t, *(10 * k + t + i for i in range(6))] for k in range(2) for t in range(3)]
+
+    def load(head, rows, system=robot):
+        text = "\n".join([",".join(head), *(",".join(map(str, row)) for row in rows), ""])
+        (tmp_path / "m.csv").write_text(text, encoding="utf-8")
+        return pp.Trajectory.load(tmp_path / "m.csv", system)
+
+    wanted, rng = load(head, rows), np.random.default_rng(0)
+    for _ in range(5):
+        columns = rng.permutation(len(head))
+        shuffled = [rows[i] for i in np.argsort([row[1] + rng.random() / 2 for row in rows])]
+        found = load([head[i] for i in columns], [[row[i] for i in columns] for row in shuffled])
+        for name in ("t", "q", "v", "tau"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), name)
+        assert found.info["q"] == found.info["v"] == [one, two]
+    wanted.save(tmp_path / "m.npz")
+    b = pp.Builder("turned")  # the same joints, numbered otherwise
+    for name, arm in ((two, "upper"), (one, "lower")):
+        b.body(arm, mass=1.0, inertia=np.eye(3))
+        b.joint(name, "revolute", "world", arm)
+    turned = pp.Trajectory.load(tmp_path / "m.npz", b.build())
+    np.testing.assert_array_equal(turned.tau, wanted.tau[..., ::-1])
+    for wrong, words in (((head, rows[:-1]), "different numbers of samples"), (([*head[:-1], head[-2]], rows), "two columns")):
+        with pytest.raises(Error, match=words):
+            load(*wrong)
+
+
 def test_readers_keep_to_their_budgets(motion, tmp_path):
     for suffix in (".npz", ".csv"):
         motion.save(tmp_path / f"m{suffix}")

@@ -247,6 +247,8 @@ class Trajectory:
         The file does not hold the system: give it again for `.at`, `.view` and `.html`.
         """
         arrays, events, info = files.load(path, max_bytes)
+        if system is not None:
+            arrays, info = given.by_joints(arrays, info, system)
         return cls(**arrays, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:

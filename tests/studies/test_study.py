@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import threading
 import time
@@ -259,6 +260,22 @@ def test_a_folder_is_of_one_study_to_the_order_of_its_grids_and_the_controller_o
         scene.write_text(other)
         with pytest.raises(pp.Error, match="another study: scene"):
             pp.study(kept, out=tmp_path / "held")
+
+
+def test_numbers_that_are_gone_are_no_zeros(robot, tmp_path):
+    """A folder that lost files, all of them or one: said, and not filled up."""
+    kept = {"motions": 6, "chunk": 2, "duration": 0.01, "out": tmp_path / "x"}
+    study = pp.study(robot, **kept)
+    zeros = pp.study(robot.with_gravity((0, 0, 0)), motions=6, chunk=2, duration=0.01)
+    assert not zeros.final.q.any() and zeros.failures == [], "these are zeros, and no file says so"
+    data = tmp_path / "x" / "data.zarr"
+    for name in ("final_q", "cause"):
+        min(file for file in (data / name).rglob("*") if file.is_file() and "json" not in file.name).unlink()
+        with pytest.raises(pp.Error, match="numbers of 2 motions are gone, 0 the first"):
+            assert study.final
+    shutil.rmtree(data)
+    with pytest.raises(pp.Error, match=r"marks of chunks that are done, and no data\.zarr/final_q"):
+        pp.study(robot, **kept)
 
 
 def test_gains_below_zero_are_rows(robot):
